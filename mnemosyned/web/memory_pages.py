@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from hashlib import sha256
+from itertools import chain
 from typing import Any, NamedTuple
 
 from mnemosyned.cli.commands.look import PeriodReader
@@ -17,15 +18,24 @@ from mnemosyned.errors import (
     NotFound,
 )
 from mnemosyned.http_messages import Response
+from mnemosyned.ids import new_id
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.listing import ListOrder
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+from mnemosyned.memory.values import Episode, Hit, Line, MemoryRecord, Tier
 from mnemosyned.summary.grounding.check import SHARED_MIN, find_content_stems
 from mnemosyned.text.sentences import split_sentences
 from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.endings import UndoEnding
 from mnemosyned.verbs.listing import Days, ListMemories
-from mnemosyned.verbs.memories import EditMemory, Expand, Get, Pin, Recall, Unpin
+from mnemosyned.verbs.memories import (
+    EditMemory,
+    Expand,
+    Get,
+    Pin,
+    Recall,
+    Remember,
+    Unpin,
+)
 from mnemosyned.verbs.retention import Forget, Restore
 from mnemosyned.verbs.times import local_now
 from mnemosyned.verbs.upkeep import Status
@@ -38,6 +48,8 @@ PREVIEWED_MAX = 100
 TRACED_MAX = 20_000
 """Characters of a source in which the words of a sentence are looked for."""
 RECENT_WEEKS = 12
+SUBJECT_CHARS, NEWER_MAX = 500, 10
+"""Characters of a memory that are searched for, and hits, where a newer one may supersede it."""
 SEARCHING = ("session", "source", "role", "tier", "since", "until")
 SELECTING = ("id", "session", "source", "person", "query", "tag", "since", "until")
 
@@ -131,9 +143,10 @@ def show_memory(visit: Visit) -> Response:
 
 
 def edit(visit: Visit) -> Response:
-    """Show the form to edit a memory, or change it as a form says, unless it changed meanwhile.
+    """Show the form to edit a memory, then what would change, then change it as the form says.
 
-    The form shows secrets as they are, as they would be stored masked otherwise.
+    Nothing is changed if the memory was changed meanwhile. The form shows secrets as they are, as
+    they would be stored masked otherwise.
     """
     memory = visit.call(Get(visit.field("id"), reveal=True)).memory
     if memory is None:
@@ -149,8 +162,9 @@ def edit(visit: Visit) -> Response:
         "tags": ",".join(memory.tags),
     }
     mark = sha256(repr(former).encode()).hexdigest()
+    values = {"memory": memory, "mark": mark, "former": former}
     if visit.request.method != "POST":
-        return visit.show("edit.html", memory=memory, mark=mark)
+        return visit.show("edit.html", given=former, changed=(), **values)
     if mark != visit.field("mark"):
         raise BatchChanged(
             "it was changed meanwhile: go back, reload the form, and edit it again"
@@ -159,13 +173,58 @@ def edit(visit: Visit) -> Response:
     changes: dict[str, Any] = {
         name: given[name] for name in former if given[name] != former[name]
     }
-    if "tags" in changes:
-        changes["tags"] = [tag for tag in given["tags"].split(",") if tag.strip()]
     if not changes:
         return redirect_to("/memory", id=memory.id)
+    if visit.request.path == "/edit/preview":
+        return visit.show("edit.html", given=given, changed=list(changes), **values)
+    if "tags" in changes:
+        changes["tags"] = [tag for tag in given["tags"].split(",") if tag.strip()]
     done = visit.call(EditMemory([memory.id], if_text=memory.content, **changes))
     return visit.show(
         "receipt.html", title="Edited", done=done, kind="edit", id=memory.id
+    )
+
+
+def supersede(visit: Visit) -> Response:
+    """Show the form to write what is true instead of a memory, then both, then store the new one.
+
+    The form comes with what was said since on the same subject, of which one can be taken over.
+    """
+    old = visit.call(Get(visit.field("id"))).memory
+    if old is None or old.superseded_at or old.pruned_at:
+        raise InvalidRequest(
+            "only a memory that has its words, and that no newer one supersedes, is superseded"
+        )
+    text = visit.fields.get("text", "")
+    if visit.request.path == "/supersede" and visit.request.method == "POST":
+        visit.call(
+            Remember(
+                text,
+                id=visit.field("new"),
+                session=old.session,
+                source=old.source,
+                role="user",
+                tags=list(old.tags),
+                supersedes=old.id,
+            )
+        )
+        return redirect_to("/memory", id=old.id)
+    if taken := visit.fields.get("from"):
+        newer = visit.call(Get(taken, reveal=True)).memory
+        text = newer.content if newer else ""
+    query = visit.fields.get("query") or old.content[:SUBJECT_CHARS]
+    hits = visit.call(Recall(query, since=old.created_at, limit=NEWER_MAX)).hits
+    lines: Iterator[Hit | Line] = chain.from_iterable(
+        hit.lines if hit.summary_of else (hit,) for hit in hits
+    )
+    return visit.show(
+        "supersede.html",
+        old=old,
+        text=text,
+        is_preview=visit.request.method == "POST" and text != old.content,
+        said=[line for line in lines if line.id != old.id],
+        query=visit.fields.get("query", ""),
+        new=new_id(datetime.now(UTC)),
     )
 
 
@@ -250,7 +309,11 @@ MEMORY_ROUTES = {
     "GET /memory": show_memory,
     "GET /summary": show_summary,
     "GET /edit": edit,
+    "POST /edit/preview": edit,
     "POST /edit": edit,
+    "GET /supersede": supersede,
+    "POST /supersede/preview": supersede,
+    "POST /supersede": supersede,
     "POST /pin": make_change(Pin, ["id"], "/memory", ["id"]),
     "POST /unpin": make_change(Unpin, ["id"], "/memory", ["id"]),
     "POST /restore": make_change(Restore, ["id"], "/memory", ["id"]),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from difflib import SequenceMatcher
 from functools import cache
+from itertools import accumulate, takewhile
+from operator import eq
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -15,6 +19,7 @@ from markupsafe import Markup, escape
 from mnemosyned.cli.output.listing import day_title, local_day, period_name
 from mnemosyned.cli.output.terminal import count_of, duration_text, local_time
 from mnemosyned.text.display import escape_invisible, find_matching_words
+from mnemosyned.text.sentences import UNSPACED
 from mnemosyned.verbs.listing import LEVELS
 
 FOLDER = Path(__file__).parent
@@ -26,6 +31,9 @@ NAVIGATION = (
     ("Told", "/told", "i"),
 )
 """Pages named at the top of each page: name, path, and the key that leads there after `g`."""
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|\s+|.")
+COMPARED_MAX = 500_000
+"""Words of one text times words of the other that are compared one by one."""
 
 
 def render(template: str, **values: Any) -> bytes:  # noqa: ANN401 what a template shows
@@ -50,6 +58,7 @@ def _environment() -> Environment:
         "duration": duration_text,
         "exact": escape,
         "local_day": local_day,
+        "compare": mark_changes,
         "mark": mark_words,
         "number": "{:,}".format,
         "period": period_name,
@@ -71,13 +80,46 @@ def _show_invisible(value: object) -> object:
 
 def mark_words(text: str, matching: Sequence[str]) -> Markup:
     """Return a text as HTML with the words that match a query marked."""
-    parts, end = list[str](), 0
-    for start, stop in find_matching_words(text, matching):
-        parts += text[end:start], text[start:stop]
+    return _mark_spans(text, find_matching_words(text, matching), "mark")
+
+
+def mark_changes(before: str, after: str) -> tuple[Markup, Markup]:
+    """Return two texts as HTML, with what only the first has as `del`, only the second as `ins`.
+
+    Where the changed middle is long, all of it is marked.
+    """
+    old, new = _WORD.findall(before), _WORD.findall(after)
+    first = sum(takewhile(bool, map(eq, old, new)))
+    ends = map(eq, reversed(old[first:]), reversed(new[first:]))
+    last = sum(takewhile(bool, ends))
+    middles = [words[first : len(words) - last] for words in (old, new)]
+    changes = [[0, len(middles[0]), 0, len(middles[1])]]
+    if len(middles[0]) * len(middles[1]) <= COMPARED_MAX:
+        codes = SequenceMatcher(
+            None, middles[0], middles[1], autojunk=False
+        ).get_opcodes()
+        changes = [places for kind, *places in codes if kind != "equal"]
+    shown = []
+    for text, words, tag, place in ((before, old, "del", 0), (after, new, "ins", 2)):
+        starts = [0, *accumulate(map(len, words))]
+        spans = [
+            (starts[first + change[place]], starts[first + change[place + 1]])
+            for change in changes
+        ]
+        shown.append(_mark_spans(text, spans, tag))
+    return shown[0], shown[1]
+
+
+def _mark_spans(text: str, spans: Iterable[tuple[int, int]], tag: str) -> Markup:
+    """Return a text as HTML with the parts between each start and end in an element `tag`."""
+    parts, end = list[Markup](), 0
+    element = Markup(f"<{tag}>%s</{tag}>")  # noqa: S704 one of three names
+    for start, stop in spans:
+        parts.append(escape(escape_invisible(text[end:start])))
+        if stop > start:
+            parts.append(element % escape_invisible(text[start:stop]))
         end = stop
-    shown = [escape(escape_invisible(part)) for part in (*parts, text[end:])]
-    shown[1::2] = [Markup("<mark>%s</mark>") % word for word in shown[1::2]]
-    return Markup("").join(shown)
+    return Markup("").join([*parts, escape(escape_invisible(text[end:]))])
 
 
 def _time_element(moment: datetime | None) -> Markup:

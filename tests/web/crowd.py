@@ -97,6 +97,8 @@ def fill(memory: Memory) -> dict[str, str]:
         "ended": "/memory?id=ended",
         **{name: f"/memory?id={quote(name)}" for name in SCRIPTS},
         "edit": "/edit?id=arabic",
+        "supersede": "/supersede?id=ended",
+        "supersede by": "/supersede?id=arabic&from=hebrew",
         "forget": "/forget?session=team",
         "choose": "/forget",
         "missing": "/memory?id=missing",

@@ -180,6 +180,9 @@ def test_a_memory_is_edited_pinned_and_forgotten_by_clicks(
     watched.open(f"/memory?id={id}")
     page.get_by_role("link", name="Edit").click()
     page.get_by_label("Words").fill("We deploy on Tuesdays.\nNever on Fridays.")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator("del")).to_have_text("depoly")
+    expect(page.locator("ins")).to_have_text(["deploy", ".\nNever on Fridays"])
     page.get_by_role("button", name="Save").click()
     page.get_by_role("link", name="Go on").click()
     expect(page.locator("blockquote")).to_have_text(
@@ -193,6 +196,31 @@ def test_a_memory_is_edited_pinned_and_forgotten_by_clicks(
 
     expect(page.locator("h1")).to_have_text("Forgotten")
     assert memory.list(session="clicks").memories == []
+    assert watched.faults == []
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_memory_is_superseded_and_taken_back_by_clicks(
+    browser: Browser, server: WebAccess, memory: Memory, *, scripts: bool
+) -> None:
+    id = f"superseded-{scripts}"
+    memory.remember("The API listens on port 8080.", id=id, session=id)
+    watched = enter(browser, server, java_script_enabled=scripts)
+    page = watched.page
+
+    watched.open(f"/memory?id={id}")
+    page.get_by_role("link", name="A newer one says otherwise").click()
+    page.get_by_label("What is true now").fill("The API listens on port 9090.")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator("del")).to_have_text("8080")
+    page.get_by_role("button", name="Supersede").click()
+    expect(page.locator("main")).to_contain_text("Superseded")
+    page.get_by_role("link", name="is forgotten").click()
+    page.get_by_role("button", name="Forget 1 memory").click()
+    page.get_by_role("link", name=id).click()
+
+    expect(page.locator("blockquote")).to_have_text("The API listens on port 8080.")
+    expect(page.locator("main")).not_to_contain_text("Superseded")
     assert watched.faults == []
 
 

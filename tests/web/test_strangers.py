@@ -43,13 +43,14 @@ class Stranger:
         link.or_(part.get_by_role("button", name=name)).first.click()
 
     def type(self, **fields: str) -> None:
-        """Type into fields by their labels; Enter sends the last one, or its button a long text."""
+        """Type into fields by their labels; Enter sends the last one, and its button a long text."""
         self._count()
         for label, text in fields.items():
             field = self.watched.page.get_by_label(label.replace("_", " ")).first
             field.fill(text)
         if field.evaluate("element => element.tagName") == "TEXTAREA":
-            field.locator("xpath=ancestor::form//button").first.click()
+            form = field.locator("xpath=ancestor::form")
+            form.get_by_role("button", name="Save").click()
         else:
             field.press("Enter")
 

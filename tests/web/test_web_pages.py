@@ -45,7 +45,7 @@ ELEMENTS = set(
     "html head meta title link script body a header nav ul ol li form label input main h1 h2 h3 p "
     "div span dl dt dd section figure figcaption svg line rect path table caption thead tbody tr th td "
     "time bdi mark details summary meter progress q blockquote code kbd pre footer dialog button "
-    "select option datalist textarea".split()
+    "select option datalist textarea del ins".split()
 )
 ADDRESSES = ("href", "src", "action", "formaction")
 
@@ -300,7 +300,9 @@ def test_hostile_texts_become_no_part_of_any_page(tmp_path: Path, part: int) -> 
         cycle = memory.log().rows[0].cycle
         pages += [f"/cycle?cycle={cycle}", f"/undo?cycle={cycle}", "/sleep", "/told"]
         pages += visitor.get("/cycle", cycle=cycle).links
-        pages += [f"/edit?{urlencode({'id': f'0{name_of(texts[0])}'})}"]
+        first = f"0{name_of(texts[0])}"
+        pages += [f"/edit?{urlencode({'id': first})}"]
+        pages += [f"/supersede?{urlencode({'id': first, 'from': last})}"]
 
         seen = {}
         for address in dict.fromkeys(pages):

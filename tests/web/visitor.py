@@ -18,7 +18,7 @@ from mnemosyned.web.server import ROUTES
 
 PORT = 7470
 TAKE_S = 0.05
-INLINE = frozenset("a bdi code kbd mark q span time".split())
+INLINE = frozenset("a bdi code del ins kbd mark q span time".split())
 VOID = frozenset("meta link input br img".split())
 
 

@@ -1,0 +1,162 @@
+"""Changes with a preview of both texts: an edit, and a newer memory that supersedes one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from web.visitor import Page, Visitor
+
+from mnemosyned import Memory
+from mnemosyned.web.rendering import COMPARED_MAX, mark_changes
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory(tmp_path / "m.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def visitor(memory: Memory) -> Visitor:
+    made = Visitor(memory)
+    made.enter()
+    return made
+
+
+def words_in(page: Page, element: str) -> list[str]:
+    return re.findall(rf"<{element}[^>]*>(.*?)</{element}>", page.source)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "removed", "added"),
+    [
+        ("We deploy on Tuesday.", "We deploy on Monday.", ["Tuesday"], ["Monday"]),
+        ("来週の火曜日です", "来週の水曜日です", ["火"], ["水"]),
+        ("one two three", "one three", ["two "], []),
+        ("", "a < b", [], ["a &lt; b"]),
+        ("same", "same", [], []),
+        ("left \u202eright", "left", [" \\u202eright"], []),
+    ],
+)
+def test_the_words_that_changed_are_marked(
+    before: str, after: str, removed: list[str], added: list[str]
+) -> None:
+    old, new = mark_changes(before, after)
+
+    assert re.findall("<del>(.*?)</del>", old) == removed
+    assert re.findall("<ins>(.*?)</ins>", new) == added
+
+
+def test_a_long_change_is_marked_as_a_whole() -> None:
+    words = COMPARED_MAX // 100
+    before, after = "a " + "b c " * words + "z", "a " + "d e " * words + "z"
+
+    old, new = mark_changes(before, after)
+
+    assert old == f"a <del>{'b c ' * words}</del>z".replace(" </del>", "</del> ")
+    assert new.count("<ins>") == 1
+
+
+def test_an_edit_shows_both_texts_before_it_is_saved(
+    visitor: Visitor, memory: Memory
+) -> None:
+    memory.remember("We deploy on Tuesday.\nAda", id="m", session="work", tags=["a"])
+    form = visitor.get("/edit", id="m")
+    fields = {"id": "m", "mark": form.field("mark"), "tags": "a"}
+    text = 'We deploy on "Monday".\nAda'
+
+    shown = visitor.post("/edit/preview", text=text, session="ops", **fields)
+
+    assert words_in(shown, "del") == ["Tuesday", "work"]
+    assert words_in(shown, "ins") == ["&#34;Monday&#34;", "ops"]
+    assert memory.get("m").memory.edited_at is None  # type: ignore[union-attr]
+    assert (shown.field("text"), shown.field("session")) == (text, "ops")
+
+    sent = {name: shown.field(name) for name in ("text", "session", "source", "role")}
+    assert "Changed 1 memory" in visitor.post("/edit", **fields, **sent).text
+    assert memory.get("m").memory.content == text  # type: ignore[union-attr]
+
+
+def test_the_preview_of_an_edit_refuses_what_changed_meanwhile(
+    visitor: Visitor, memory: Memory
+) -> None:
+    memory.remember("first", id="m", session="s")
+    mark = visitor.get("/edit", id="m").field("mark")
+    memory.edit(["m"], text="second")
+
+    page = visitor.post("/edit/preview", id="m", mark=mark, text="third", session="s")
+
+    assert page.status == 409
+    unchanged = visitor.get("/edit", id="m").field("mark")
+    same = {"id": "m", "mark": unchanged, "text": "second", "session": "s"}
+    assert visitor.post("/edit/preview", **same).status == 303
+
+
+def test_a_memory_is_superseded_by_what_is_true_now_and_back(
+    visitor: Visitor, memory: Memory
+) -> None:
+    memory.remember(
+        "The API listens on port 8080.",
+        id="old",
+        session="team",
+        source="chat",
+        tags=["api"],
+    )
+    memory.remember("The API of the shop listens on port 9090.", id="later")
+
+    form = visitor.get("/supersede", id="old")
+    assert "later" in " ".join(form.links)
+    taken = visitor.get("/supersede", id="old", **{"from": "later"})
+    assert "The API of the shop listens on port 9090.</textarea>" in taken.source
+
+    text = "The API listens on port 9090."
+    shown = visitor.post("/supersede/preview", id="old", text=text)
+    assert (words_in(shown, "del"), words_in(shown, "ins")) == (["8080"], ["9090"])
+    assert memory.get("old").memory.superseded_at is None  # type: ignore[union-attr]
+
+    fields = {name: shown.field(name) for name in ("id", "new", "text")}
+    for _ in range(2):  # a button that is pressed twice stores one memory
+        done = visitor.post("/supersede", **fields)
+        if done.status != 303:
+            assert "no newer one supersedes" in done.text
+    newer = memory.get(fields["new"]).memory
+    assert newer
+    assert (newer.content, newer.session, newer.source) == (text, "team", "chat")
+    assert (newer.role, newer.tags) == ("user", ("api",))
+    assert len(memory.list().memories) == 2  # the older one is listed no more
+
+    after = visitor.get("/memory", id="old")
+    assert "Superseded" in after.text
+    assert "says otherwise" not in after.text
+    preview = visitor.follow(
+        next(link for link in after.links if link.startswith("/forget?id=" + newer.id))
+    )
+    assert "Hold again old" in preview.text
+    receipt = visitor.post("/forget", id=newer.id, mark=preview.field("mark"))
+    assert "Holds again old" in receipt.text
+    assert memory.get("old").memory.superseded_at is None  # type: ignore[union-attr]
+
+
+def test_only_words_that_hold_are_superseded(visitor: Visitor, memory: Memory) -> None:
+    memory.remember("first", id="a", session="s")
+    memory.remember("second", id="b", session="s", supersedes="a")
+    memory.sleep(force=True)
+    episode = memory.list(level="episode").episodes[0]
+
+    for id in ("a", episode.id):
+        assert visitor.get("/supersede", id=id).status == 400
+    assert visitor.get("/supersede", id="missing").status == 404
+    empty = visitor.post("/supersede", id="b", new="n", text=" ")
+    assert (empty.status, len(memory.list().memories)) == (400, 1)
+
+
+def test_secrets_are_masked_where_a_memory_is_superseded(
+    visitor: Visitor, memory: Memory
+) -> None:
+    secret = "sk-proj-abcdefghijklmnopqrstuvwxyz123456"  # noqa: S105 made up
+    memory.remember(f"The API key is {secret}", id="m", session="s")
+
+    assert secret not in visitor.get("/supersede", id="m").source
