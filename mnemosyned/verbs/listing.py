@@ -125,12 +125,18 @@ DAYS_MAX = 400
 
 
 class DayTotals(msgspec.Struct, frozen=True):
-    """One day: how much was remembered, and how often agents were told something."""
+    """One day: what was remembered, told to agents and recalled, and the size of the database."""
 
     day: date
     memories: int
     told: int
     """Texts that agents were given, of those that are kept."""
+    recalls: int = 0
+    recall_p50_ms: float | None = None
+    """The time in ms that half of the recalls needed at most, to within 9 %; null without any."""
+    recall_p95_ms: float | None = None
+    bytes_on_disk: int = 0
+    """The last known size of the database; 0 if none is known, or others share it."""
 
 
 class DayList(RowList[DayTotals], frozen=True):
@@ -143,7 +149,7 @@ class Days(Request[DayList], frozen=True, kw_only=True):
     """Count the memories of each day, and what agents were told.
 
     Without a time, the last 30 days. A memory counts on the day on which it happened, in whatever
-    tier it is.
+    tier it is. With recalls, the time that they took, and the size of the database.
 
     Raises `InvalidTime`, and `InvalidRequest` for more than 400 days.
     """

@@ -9,6 +9,7 @@ and list.
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from bisect import bisect_right
 from collections import Counter
@@ -43,6 +44,7 @@ from mnemosyned.storage.common.session import (
     EngineSession,
     Transactional,
     reads,
+    writes_lazily,
 )
 from mnemosyned.storage.common.surroundings import projects_of
 
@@ -263,8 +265,16 @@ def _numbers_if_few(
     return None if len(rows) > LIST_LIMITS.few else [seq for (seq,) in rows]
 
 
+FIGURE_DAYS_MAX = 400
+
+
+def _decode_times(text: str) -> Counter[int]:
+    """Return numbers by step of time from their JSON."""
+    return Counter({int(step): count for step, count in json.loads(text).items()})
+
+
 class ListStore(Transactional):
-    """Lists what is kept, without a question."""
+    """Lists and counts what is kept, without a question, and keeps figures of each day."""
 
     _groups: str
     """Session, source, count, first and last time of memories, by tier, session and source."""
@@ -381,6 +391,42 @@ class ListStore(Transactional):
             (session.scalar(self._count_between, since=since, until=until), told[end])
             for end, (since, until) in enumerate(pairwise(bounds), 1)
         ]
+
+    @reads
+    def figures(self, session: CommonSession) -> dict[str, tuple[Counter[int], int]]:
+        """Return the recalls by their step of time, and the bytes on disk, by day, as 2026-03-09."""
+        rows = session.execute(
+            "SELECT day, recall_times, bytes_on_disk FROM daily_figures "
+            "WHERE owner = %(owner)s ORDER BY day"
+        )
+        return {day: (_decode_times(times), size) for day, times, size in rows}
+
+    @writes_lazily
+    def add_figures(
+        self, session: CommonSession, day: str, times: Counter[int], size: int
+    ) -> None:
+        """Add recalls by their step of time to those of a day, and save the bytes on disk.
+
+        The oldest days are deleted if there are more than `FIGURE_DAYS_MAX`.
+        """
+        session.lock()
+        saved = session.scalar(
+            "SELECT recall_times FROM daily_figures WHERE owner = %(owner)s AND day = %(day)s",
+            day=day,
+        )
+        session.execute(
+            "INSERT INTO daily_figures (owner, day, recall_times, bytes_on_disk) "
+            "VALUES (%(owner)s, %(day)s, %(times)s, %(size)s) ON CONFLICT (owner, day) DO "
+            "UPDATE SET recall_times = excluded.recall_times, bytes_on_disk = excluded.bytes_on_disk",
+            day=day,
+            times=json.dumps(times + _decode_times(saved or "{}")),
+            size=size,
+        )
+        session.execute(
+            "DELETE FROM daily_figures WHERE owner = %(owner)s AND day <= (SELECT day "
+            "FROM daily_figures WHERE owner = %(owner)s ORDER BY day DESC LIMIT 1 OFFSET %(most)s)",
+            most=FIGURE_DAYS_MAX,
+        )
 
     # --------------------------------------------------------------- memories
 
