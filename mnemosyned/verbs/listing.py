@@ -26,7 +26,10 @@ from mnemosyned.verbs.request import (
     doc,
 )
 
-Cursor = Annotated[str, Meta(min_length=1, max_length=100)]
+After = Annotated[
+    Annotated[str, Meta(min_length=1, max_length=100)] | None,
+    doc("go on after a page: its `next`"),
+]
 LEVELS = ("episode", "day", "week", "month")
 
 
@@ -62,7 +65,7 @@ class ListMemories(Request[Listed], frozen=True, kw_only=True):
 
     limit: Annotated[PageSize, doc("maximum number of records")] = 50
     order: Annotated[ListOrder, doc("newest or oldest first")] = ListOrder.NEWEST
-    after: Annotated[Cursor | None, doc("go on after a page: its `next`")] = None
+    after: After = None
     session: OnlySession = None
     source: OnlySource = None
     role: Annotated[Names, doc("only this role; repeatable")] = None
