@@ -246,7 +246,7 @@ class MemoryService:
             rate=self.rate_texts,
         )
         learnings = LearningService(
-            store=self._store.learnings,
+            store=self._store,
             clock=self._clock,
             settings=self._settings,
             purger=self._retention.purger,
