@@ -86,7 +86,12 @@ class DailyFigures:
             log.warning("figures_not_saved", code=error.code)
 
     def complete(self, totals: DayList) -> DayList:
-        """Return ascending days with their figures; a day without a saved size has the last one."""
+        """Return ascending days with their figures; a day without a saved size has the last one.
+
+        Hours and months have none, and are returned as they are.
+        """
+        if totals.by != "day":
+            return totals
         saved, today = self._store.figures(), self._today()
         first = totals.days[0].day.isoformat()
         size = ([0] + [size for day, (_, size) in saved.items() if day < first])[-1]

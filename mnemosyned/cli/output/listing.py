@@ -169,10 +169,13 @@ def _sources_table(result: SourceList) -> str:
 
 
 def _days_table(result: DayList) -> str:
-    """Return a table of days: numbers of memories, texts for agents and recalls, and figures."""
+    """Return a table of days, hours or months: memories, texts for agents, recalls and figures."""
+    unit = "month" if result.by == "month" else "day"
     rows = [
         [
-            *(day_title(total.day), f"{total.memories:,}", f"{total.told:,}"),
+            period_name(unit, total.day)
+            + (f" {total.hour:02}:00" if total.hour is not None else ""),
+            *(f"{total.memories:,}", f"{total.told:,}"),
             f"{total.recalls:,}",
             *(
                 f"{each:,g}" if each else ""
@@ -182,7 +185,7 @@ def _days_table(result: DayList) -> str:
         ]
         for total in result.days
     ]
-    headers = ["day", "memories", "told", "recalls", "p50 ms", "p95 ms", "on disk"]
+    headers = [result.by, "memories", "told", "recalls", "p50 ms", "p95 ms", "on disk"]
     return table(headers, rows, without_empty=True)
 
 

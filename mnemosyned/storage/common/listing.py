@@ -14,11 +14,11 @@ from abc import abstractmethod
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
+from mnemosyned.instants import in_zone
 from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.injections import InjectionOutcome
 from mnemosyned.memory.listing import (
@@ -37,7 +37,7 @@ from mnemosyned.memory.listing import (
 )
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.query import Query
-from mnemosyned.storage.common.episodes import episode_at
+from mnemosyned.storage.common.episodes import ancestors, episode_at
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
     CommonSession,
@@ -278,8 +278,6 @@ class ListStore(Transactional):
 
     _groups: str
     """Session, source, count, first and last time of memories, by tier, session and source."""
-    _count_between: str
-    """The count of memories from `since` to before `until`."""
     _working: MemoryTable
     _archive: MemoryTable
     _of_episode: str
@@ -364,13 +362,6 @@ class ListStore(Transactional):
         ]
 
     @reads
-    def count_between(
-        self, session: CommonSession, since: datetime, until: datetime
-    ) -> int:
-        """Count the memories from `since` to before `until`."""
-        return int(session.scalar(self._count_between, since=since, until=until))
-
-    @reads
     def count_periods(
         self, session: CommonSession, bounds: Sequence[datetime]
     ) -> list[tuple[int, int]]:
@@ -378,19 +369,31 @@ class ListStore(Transactional):
 
         The bounds are in ascending order.
         """
-        told = Counter(
-            bisect_right(bounds, instant(moment))
-            for (moment,) in session.execute(
-                "SELECT created_at FROM injection WHERE owner = %(owner)s "
-                "AND outcome != %(missed)s AND created_at >= %(since)s",
-                missed=str(InjectionOutcome.SAID_AGAIN),
-                since=bounds[0],
-            )
+        bounds = [in_zone(bound, UTC) for bound in bounds]  # compared ten times sooner
+        span = {"since": bounds[0], "until": bounds[-1]}
+        within = "created_at >= %(since)s AND created_at < %(until)s"
+        told = session.execute(
+            f"SELECT created_at FROM injection WHERE owner = %(owner)s AND {within} "
+            "AND outcome != %(missed)s",
+            missed=str(InjectionOutcome.SAID_AGAIN),
+            **span,
+        ).fetchall()
+        rows = session.execute(
+            f"SELECT created_at FROM fresh WHERE owner = %(owner)s AND {within}", **span
+        ).fetchall()
+        originals, cut = _count_originals(session, bounds)
+        held = _number_condition(self._of_episode, "episodes", cut)
+        rows += session.execute(
+            f"SELECT m.created_at FROM {self._archive.tables} "
+            f"WHERE m.owner = %(owner)s AND {held.text}",
+            **held.values,
         )
-        return [
-            (session.scalar(self._count_between, since=since, until=until), told[end])
-            for end, (since, until) in enumerate(pairwise(bounds), 1)
-        ]
+        given, said = (
+            Counter(bisect_right(bounds, instant(moment)) for (moment,) in moments)
+            for moments in (told, rows)
+        )
+        originals.update(said)
+        return [(originals[end], given[end]) for end in range(1, len(bounds))]
 
     @reads
     def figures(self, session: CommonSession) -> dict[str, tuple[Counter[int], int]]:
@@ -634,3 +637,44 @@ def _keys_where(
         most=wanted.limit + 1,
     )
     return [ListKey(moment, RecordKind.MEMORY, seq) for moment, seq in rows]
+
+
+def _count_originals(
+    session: CommonSession, bounds: Sequence[datetime]
+) -> tuple[Counter[int], list[int]]:
+    """Count the originals by the number of the period that their summary lies within.
+
+    Period 1 begins with the first bound. A roll-up within one period counts for everything below,
+    unless it is to be rewritten. Also return the row numbers of episodes that go beyond a period.
+    """
+    outdated = {
+        seq
+        for (seq,) in session.execute(
+            "SELECT seq FROM episode WHERE owner = %(owner)s AND level > 0 AND stale "
+            "UNION SELECT episode_seq FROM emptied_episode WHERE owner = %(owner)s"
+        )
+    }
+    outdated.update(ancestors(session, outdated).values())
+    counts, cut = Counter[int](), list[int]()
+    step: Condition | None = Condition("parent_id IS NULL", {})
+    while step:  # ends, as each step goes down a level
+        beyond: list[str] = []
+        for id, seq, level, first, last, count in session.execute(
+            "SELECT id, seq, level, covers_from, covers_until, item_count FROM episode "
+            f"WHERE owner = %(owner)s AND {step.text} "
+            "AND covers_until >= %(since)s AND covers_from < %(until)s",
+            since=bounds[0],
+            until=bounds[-1],
+            **step.values,
+        ):
+            period, end = (
+                bisect_right(bounds, instant(each)) for each in (first, last)
+            )
+            if period == end and not (level and seq in outdated):
+                counts[period] += count
+            elif level:
+                beyond.append(id)
+            else:
+                cut.append(seq)
+        step = one_of_condition("parent_id", "above", beyond) if beyond else None
+    return counts, cut
