@@ -38,7 +38,6 @@ from mnemosyned.config import (
     Config,
     changed_keys,
     config_file,
-    is_server,
     load_config,
     load_with_origins,
     make_paths_absolute,
@@ -129,10 +128,9 @@ def settings_in_force(sources: SettingSources) -> list[SettingInForce]:
 
 
 def masked_value(key: str, value: object) -> object:
-    """Return a setting's value to be shown: a database URL without its password."""
-    if key == "database" and isinstance(value, str) and is_server(value):
-        return without_password(value)
-    return value
+    """Return a setting's value to be shown: a URL without its password."""
+    is_url = key in ("database", "llm.endpoint") and "://" in str(value)
+    return without_password(str(value)) if is_url else value
 
 
 EDITORS = ("editor", "nano", "vi")
@@ -169,7 +167,7 @@ def config(context: click.Context, *, changed: bool) -> None:
         rows = [
             (
                 each.key,
-                cut_text(_yaml_text(each.value), VALUE_CHARS),
+                cut_text(setting_text(each.value), VALUE_CHARS),
                 each.origin.removeprefix(folder),
                 RESTART_MARK if each.restart else "",
             )
@@ -194,7 +192,7 @@ def get(key: str) -> None:
     _check_key(key)
     settings = settings_in_force(present_sources())
     setting = next(each for each in settings if each.key == key)
-    say_result(asdict(setting), _yaml_text(setting.value))
+    say_result(asdict(setting), setting_text(setting.value))
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})
@@ -223,10 +221,10 @@ def set_values(words: tuple[str, ...], *, no_reload: bool) -> None:
         )
         for key, _, value in pairs
     }
-    file = _write_changes(changes)
+    file = write_changes(changes, config_file_path())
     for key, value in changes.items():
-        say(f"{key} is {_yaml_text(masked_value(key, value))} in {file}")
-        if value != masked_value(key, value):
+        say(f"{key} is {setting_text(masked_value(key, value))} in {file}")
+        if key == "database" and value != masked_value(key, value):
             advice = (
                 "the password is in this file: better keep it in ~/.pgpass, and set"
             )
@@ -243,23 +241,23 @@ def unset(keys: tuple[str, ...], *, no_reload: bool) -> None:
 
     The running daemon then reads its settings again, unless --no-reload is given.
     """
-    file = _write_changes(dict.fromkeys(keys, msgspec.UNSET))
+    changes = dict.fromkeys(keys, msgspec.UNSET)
+    file = write_changes(changes, config_file_path())
     for key in keys:
         say(
-            f"{key} is {_yaml_text(value_of(Config(), key))}, its default; not in {file}"
+            f"{key} is {setting_text(value_of(Config(), key))}, its default; not in {file}"
         )
     _apply_changes(list(keys), reload=not no_reload)
 
 
-def _write_changes(changes: Mapping[str, Value]) -> Path:
-    """Check changes of settings together and write them; return the path of the file.
+def write_changes(changes: Mapping[str, Value], file: Path) -> Path:
+    """Check changes of settings together and write them to the file; return its path.
 
     `changes` maps keys to values; UNSET restores the default. Raises `ConfigInvalid`; nothing is
     written then.
     """
     for key in changes:
         _check_key(key)
-    file = config_file_path()
     defaults = Config()
     _check_as_at_start(
         load_config(
@@ -361,15 +359,22 @@ def _apply_changes(keys: list[str], *, reload: bool) -> None:
         if name in sources.environment:
             say(f"but {name} overrides it in the environment", err=True)
     process = sources.process
-    if not reload or process is None or process.socket is None or not process.pid:
-        return
-    try:
-        os.kill(process.pid, signal.SIGHUP)
-    except ProcessLookupError:
+    if not (reload and process and tell_daemon(process)):
         return
     say(f"process {process.pid} reads its settings again", err=True)
     if pending := [key for key in keys if needs_restart(key)]:
         say(f"in force after a restart: {', '.join(pending)} (mnem restart)", err=True)
+
+
+def tell_daemon(process: DatabaseProcess) -> bool:
+    """Tell a daemon to read its settings again; return False if it is none, or has ended."""
+    if process.socket is None or not process.pid:
+        return False
+    try:
+        os.kill(process.pid, signal.SIGHUP)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _check_key(key: str) -> None:
@@ -378,7 +383,7 @@ def _check_key(key: str) -> None:
         value_from_text(key, "", where="command line")  # which suggests a name
 
 
-def _yaml_text(value: object) -> str:
+def setting_text(value: object) -> str:
     """Return a setting's value as it is written in the configuration file."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -61,16 +61,19 @@ CHECKS: Mapping[Callable[[Installation], Iterator[Finding]], bool] = {
 }
 """All checks, and whether they are of a database in a file; a server has upkeep of its own."""
 
+SLOW = (checks.check_database, checks.check_backups)
 
-def examine(installation: Installation) -> list[Finding]:
+
+def examine(installation: Installation, *, slow: bool = True) -> list[Finding]:
     """Return the findings of all checks on an installation.
 
-    A check that cannot run gives a warning. Checks of a database file are skipped for a server.
+    Without `slow`, those that read a whole database are left out. A check that cannot run gives a
+    warning. Checks of a database file are skipped for a server.
     """
     findings: list[Finding] = []
     on_server = is_server(installation.config.database)
     for check, is_about_file in CHECKS.items():
-        if on_server and is_about_file:
+        if (on_server and is_about_file) or (check in SLOW and not slow):
             continue
         name = check.__name__.removeprefix("check_")
         try:
