@@ -86,8 +86,7 @@ class Episode:
     """The first instant of the day, week or month that it is the summary of."""
     tier: Tier = Tier.EPISODIC
     details: tuple[Detail, ...] = ()
-    """The exact values of its originals, oldest original first; of a day, week or month, those of
-    its first 500 episodes."""
+    """The exact values of its originals, oldest original first."""
 
 
 class LearningKind(StrEnum):

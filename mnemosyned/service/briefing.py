@@ -26,7 +26,6 @@ from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import CosinesTo
 from mnemosyned.memory.injections import BriefingEdit, BriefingEdits
-from mnemosyned.memory.listing import LearningFilter
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Learning, LearningScope, MemoryRecord
 from mnemosyned.service.intake import clean_learning_text
@@ -110,8 +109,8 @@ class BriefingService:
         try:
             self._store.memories.get(id)
         except NotFound:
-            chosen = LearningFilter(ids=[id])
-            if not self._store.learnings.read_page(chosen, limit=1)[0]:
+            learnings = self._store.learnings.find(superseded=True, limit=1_000)
+            if all(learning.id != id for learning in learnings):
                 raise
 
     def compose(self, project: str, *, session: str = "") -> InjectedText:

@@ -29,6 +29,7 @@ NAVIGATION = (
     ("Timeline", "/timeline", "t"),
     ("Sleep", "/sleep", "l"),
     ("Told", "/told", "i"),
+    ("Health", "/state", "h"),
 )
 """Pages named at the top of each page: name, path, and the key that leads there after `g`."""
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|\s+|.")

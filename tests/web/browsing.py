@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from web.crowd import fill
-from web.visitor import end_events, events_of
+from web.visitor import (
+    EmbeddedDaemon,
+    database_of,
+    end_events,
+    events_of,
+    make_home,
+    settings_file,
+)
 
 from mnemosyned import Memory
 from mnemosyned.web.access import WebAccess
@@ -19,8 +26,12 @@ WAIT_MS = 8_000
 
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
-    with Memory(tmp_path_factory.mktemp("web") / "m.db") as opened:
-        yield opened
+    home = tmp_path_factory.mktemp("web")
+    with pytest.MonkeyPatch.context() as patch:
+        make_home(home, patch)
+        settings_file(home).write_text("sleep:\n  ttl_hours: 12  # a short day\n")
+        with Memory(database_of(home)) as opened:
+            yield opened
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +42,8 @@ def pages(memory: Memory) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def server(memory: Memory) -> Iterator[WebAccess]:
-    with serve_pages(memory, events=lambda: events_of(memory)) as running:
+    daemon = EmbeddedDaemon(memory)
+    with serve_pages(daemon, events=lambda: events_of(memory)) as running:
         yield running
     end_events(memory)
 

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from time import monotonic
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -140,6 +139,7 @@ def test_the_keyboard_leads_to_every_page_and_row(visitor: Watched) -> None:
         "t": "Timeline",
         "l": "Sleep",
         "i": "Told to agents",
+        "h": "Health",
         "n": "Now",
     }.items():
         page.keyboard.press("g")
@@ -155,40 +155,6 @@ def test_new_memories_appear_by_themselves(visitor: Watched, memory: Memory) -> 
     expect(visitor.page.locator("main")).to_contain_text(
         "It appeared by itself.", timeout=12_000
     )
-
-
-def test_many_changes_are_few_refreshes_and_the_last_is_shown(
-    visitor: Watched, memory: Memory
-) -> None:
-    visitor.open("/")
-    asked: list[float] = []
-    visitor.page.on(
-        "request",
-        lambda request: (
-            asked.append(monotonic())
-            if request.headers.get("x-fragment") == "live"
-            else None
-        ),
-    )
-    for number in range(20):
-        memory.remember(f"Line {number} of a busy agent.", session="busy")
-        visitor.page.wait_for_timeout(100)
-
-    expect(visitor.page.locator("main")).to_contain_text("Line 19 of a busy agent.")
-    assert 1 <= len(asked) <= 2 + asked[-1] - asked[0]
-
-
-def test_a_page_without_a_stream_is_refreshed_all_the_same(
-    browser: Browser, memory: Memory
-) -> None:
-    with serve_pages(memory) as silent:
-        watched = enter(browser, silent)
-        memory.remember("It appeared without a stream.", session="live")
-        expect(watched.page.locator("main")).to_contain_text(
-            "It appeared without a stream.", timeout=20_000
-        )
-        assert watched.faults == []
-        watched.page.context.close()
 
 
 def test_a_page_says_when_it_is_refreshed_no_more(
@@ -257,6 +223,49 @@ def test_a_memory_is_superseded_and_taken_back_by_clicks(
     expect(page.locator("blockquote")).to_have_text("The API listens on port 8080.")
     expect(page.locator("main")).not_to_contain_text("Superseded")
     assert watched.faults == []
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_setting_is_changed_and_put_back_by_clicks(
+    browser: Browser, server: WebAccess, *, scripts: bool
+) -> None:
+    watched = enter(browser, server, java_script_enabled=scripts)
+    page = watched.page
+
+    watched.open("/state")
+    page.get_by_role("link", name="Settings").click()
+    page.get_by_role("link", name="Change sleep.ttl_hours").click()
+    page.get_by_label("Value").fill("36")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_contain_text("sleep.ttl_hours is 36")
+    page.get_by_role("link", name="Change sleep.ttl_hours").click()
+    page.get_by_role("button", name="Back to the default").click()
+
+    expect(page.get_by_role("status")).to_contain_text("sleep.ttl_hours is 24")
+    assert watched.faults == []
+
+
+def test_the_checks_of_the_machine_come_after_the_page(visitor: Watched) -> None:
+    visitor.open("/state")
+
+    checks = visitor.page.locator("#checks")
+    expect(checks).to_contain_text("mnemosyned.yaml: valid")
+    expect(checks).to_contain_text("A page runs no command")
+
+
+def test_an_export_is_downloaded_by_clicks(visitor: Watched, memory: Memory) -> None:
+    memory.remember("To be taken along.", session="export")
+    visitor.open("/search?session=export")
+    visitor.page.get_by_role("link", name="Export these").click()
+    expect(visitor.page.locator("main")).to_contain_text("1 memory")
+
+    with visitor.page.expect_download() as markdown:
+        visitor.page.get_by_role("link", name="Markdown").click()
+    assert "To be taken along." in markdown.value.path().read_text()
+    with visitor.page.expect_download() as lines:
+        visitor.page.get_by_role("link", name="JSON lines").click()
+    assert lines.value.suggested_filename.endswith(".jsonl")
+    assert '"record":"footer"' in lines.value.path().read_text().splitlines()[-1]
 
 
 def test_what_was_told_is_rated_by_a_click(

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
+import pytest
+
 from mnemosyned import Memory
+from mnemosyned.cli.maintenance import config
+from mnemosyned.client.connection import Connection
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.service.events import Subscription
+from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.facade import Caller
+from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.upkeep import Event, EventKind
 from mnemosyned.web.access import WebAccess
 from mnemosyned.web.application import FORM, WebApplication
 from mnemosyned.web.server import ROUTES
 
+R = TypeVar("R")
 PORT = 7470
 TAKE_S = 0.05
 INLINE = frozenset("a bdi code del ins kbd mark q span time".split())
@@ -112,6 +123,48 @@ def events_of(memory: Memory) -> Iterator[Event]:
 def end_events(memory: Memory) -> None:
     """End the events of a memory, as a daemon does that stops."""
     memory._caller.events.publish(EventKind.STOPPING)  # type: ignore[attr-defined]  # noqa: SLF001 as above
+
+
+def make_home(home: Path, patch: pytest.MonkeyPatch) -> None:
+    """Make an empty folder the home of this user, whose settings name `database_of` it."""
+    patch.setenv("HOME", str(home))
+    for kind in ("STATE", "CONFIG", "DATA"):
+        patch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
+    patch.setenv("XDG_RUNTIME_DIR", str(home))
+    # The kernel keeps the environment that this process began with.
+    patch.setattr(config, "daemon_environment", lambda _: os.environ)
+    for file in (database_of(home), settings_file(home)):
+        file.parent.mkdir(parents=True, mode=0o700)
+
+
+def database_of(home: Path) -> Path:
+    return home / "state/mnemosyned/memory.db"
+
+
+def settings_file(home: Path) -> Path:
+    return home / "config/mnemosyned/mnemosyned.yaml"
+
+
+class EmbeddedDaemon(Connection):
+    """A memory in this process that is reached as a daemon is: by a socket, or by a URL."""
+
+    identity = ""
+
+    def __init__(self, memory: Memory, *, url: str = "") -> None:
+        self.memory = memory
+        self.identity = url
+
+    def call(self, request: Request[R]) -> R:
+        return self.memory.call(request)
+
+    def transfers(self) -> Any:  # noqa: ANN401 as much of them as pages use
+        return self
+
+    @contextmanager
+    def export(self, request: Export) -> Iterator[Iterator[bytes]]:
+        service: Any = self.memory._caller  # noqa: SLF001 as a daemon does
+        with closing(service.export(request)) as chunks:
+            yield (line for chunk in chunks for line in chunk.splitlines(keepends=True))
 
 
 @dataclass

@@ -58,6 +58,9 @@ async function refresh(address, selector, purpose, signal) {
   former.replaceChildren(...fresh.childNodes);
 }
 
+const late = document.querySelector("[data-load]");
+if (late) refresh(late.dataset.load, "#" + late.id, "late").catch(() => {});
+
 const form = document.querySelector("form[data-type-ahead]");
 if (form) {
   let timer = 0;

@@ -1,0 +1,230 @@
+"""Pages on the daemon and its machine: health, checks, settings, and exports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from functools import cache
+from http import HTTPStatus
+from itertools import chain, groupby, islice
+from typing import Literal, get_args, get_origin
+
+import msgspec
+
+from mnemosyned.cli.commands.export import DaysOfExport
+from mnemosyned.cli.maintenance.config import (
+    SettingInForce,
+    SettingSources,
+    config_file_path,
+    present_sources,
+    setting_text,
+    settings_in_force,
+    tell_daemon,
+    write_changes,
+)
+from mnemosyned.cli.maintenance.doctor import examine, present_installation
+from mnemosyned.cli.settings_file import VALUE
+from mnemosyned.client.connection import Connection
+from mnemosyned.config import KEYS, Config, value_from_text, value_of
+from mnemosyned.errors import ConfigInvalid, InvalidRequest, MnemosynedError
+from mnemosyned.http_messages import Response
+from mnemosyned.paths import shipped
+from mnemosyned.verbs.exchange import CUT_OFF, CutOff, Export, Header, parse_line_kind
+from mnemosyned.verbs.request import decoder_of, parse_text
+from mnemosyned.verbs.times import local_now
+from mnemosyned.verbs.upkeep import Status
+from mnemosyned.web.application import Visit, redirect_to
+
+CHANGEABLE = frozenset(
+    """
+    auto_sleep wm_max secrets sleep.ttl_hours sleep.interval_minutes sleep.cron
+    sleep.group_entries_max sleep.group_chars_max sleep.group_pause_hours sleep.summary_ratio
+    sleep.on_age sleep.age_slack_minutes sleep.on_count sleep.on_bytes sleep.on_idle_minutes
+    sleep.on_session_tokens sleep.idle_min_entries sleep.min_age_minutes sleep.model_policy
+    sleep.quiet_hours sleep.load_max sleep.cycle_minutes sleep.cycle_tokens
+    sleep.rollup_delay_hours sleep.rollup_min_items sleep.on_shutdown sleep.shutdown_deadline_s
+    forget.grace_hours backup.schedule llm.nice llm.time_limit_s llm.cycle_budget_s llm.idle_s
+    llm.max_tokens context.total context.system_reserve context.tools_reserve
+    context.memory_fraction context.learnings_fraction context.fresh_tail context.model_limit_s
+    learnings.recognize hooks.capture hooks.tell embedding.encoder embedding.similarity_min
+    embedding.wait_ms log.level
+    """.split()
+)
+"""Settings that a page may change. None names a file, program, address or secret, opens a port, or
+deletes anything that is kept."""
+FIXED = ("environment", "command line")
+"""Beginnings of origins that come before the configuration file."""
+EXPORTED = ("session", "source", "tag", "since", "until")
+LINES = 500
+"""Lines of an export in one chunk of a response."""
+
+
+def show_health(visit: Visit) -> Response:
+    """Show what the daemon says of itself."""
+    stats, is_local = visit.call(Status()), is_on_socket(visit)
+    return visit.show("health.html", stats=stats, is_local=is_local)
+
+
+def is_on_socket(visit: Visit) -> bool:
+    """Return whether the pages reach their daemon through a socket of this machine."""
+    return isinstance(visit.caller, Connection) and not visit.caller.identity
+
+
+def find_sources(visit: Visit) -> SettingSources | None:
+    """Return where the daemon of the pages has its settings from.
+
+    None if it runs elsewhere, or is another than this user's settings name.
+    """
+    sources = present_sources() if is_on_socket(visit) else None
+    process = sources.process if sources else None
+    return sources if process and process.pid == visit.call(Status()).pid else None
+
+
+def show_checks(visit: Visit) -> Response:
+    """Show what the doctor finds on this machine, without the checks that take long."""
+    is_own = find_sources(visit) is not None
+    findings = examine(present_installation(), slow=False) if is_own else ()
+    return visit.show("checks.html", findings=findings, is_own=is_own)
+
+
+# ---------------------------------------------------------------- settings
+
+_SETTING = re.compile(rf"( *)(\w+): *{VALUE} *(?:# (?:\(restart\) )?(.*))?")
+_FURTHER = re.compile(r" {10,}# *(.*)")
+
+
+@cache
+def read_comments() -> dict[str, str]:
+    """Return the comment on each setting and section in the shipped configuration file."""
+    comments: dict[str, str] = {}
+    section = key = remark = ""
+    for line in (shipped("config") / "mnemosyned.yaml").read_text("utf-8").splitlines():
+        if match := _SETTING.fullmatch(line):
+            indent, name, comment = match.groups()
+            key = f"{section}.{name}" if indent else name
+            section = section if key in KEYS else key
+            comments[key], remark = f"{remark} {comment or ''}".strip(), ""
+        elif match := _FURTHER.fullmatch(line):
+            comments[key] += f" {match[1]}"
+        else:
+            remark = f"{remark} {line.strip(' #')}" if line else ""
+    return comments
+
+
+def is_changeable(setting: SettingInForce) -> bool:
+    """Return whether a page may change a setting, and the configuration file decides it."""
+    return setting.key in CHANGEABLE and not setting.origin.startswith(FIXED)
+
+
+def show_settings(visit: Visit) -> Response:
+    """Show every setting in force with its origin, as the configuration file groups them."""
+    sources = find_sources(visit)
+    settings = settings_in_force(sources) if sources else []
+    sections = groupby(settings, key=lambda each: each.key.rpartition(".")[0])
+    return visit.show(
+        "settings.html",
+        settings=settings,
+        sections=[(name, list(group)) for name, group in sections],
+        defaults={key: value_of(Config(), key) for key in KEYS},
+        comments=read_comments(),
+        is_changeable=is_changeable,
+        text=setting_text,
+        file=sources and (sources.file or config_file_path()),
+    )
+
+
+def change_setting(visit: Visit) -> Response:
+    """Show the form to change a setting, or change it in the file and tell the daemon.
+
+    Raises `ConfigInvalid` for a value that does not fit, and `InvalidRequest` for a setting that is
+    not changed here.
+    """
+    key, sources = visit.field("key"), find_sources(visit)
+    settings = settings_in_force(sources) if sources else ()
+    setting = next((each for each in settings if each.key == key), None)
+    if not (sources and sources.process and setting and is_changeable(setting)):
+        raise InvalidRequest(
+            "a page does not change this; on the daemon's machine `mnem config set` does"
+        )
+    if visit.request.method != "POST":
+        choices = get_args(KEYS[key]) if get_origin(KEYS[key]) is Literal else ()
+        return visit.show(
+            "setting.html",
+            each=setting,
+            value=setting_text(setting.value),
+            default=setting_text(value_of(Config(), key)),
+            comment=read_comments()[key],
+            choices=("true", "false") if KEYS[key] is bool else choices,
+        )
+    text, file = visit.fields.get("value", ""), sources.file or config_file_path()
+    value = msgspec.UNSET
+    if "default" not in visit.fields:
+        value = value_from_text(key, text, where="this page")
+    try:
+        write_changes({key: value}, file)
+    except OSError as error:
+        raise ConfigInvalid(f"{file} cannot be written: {error.strerror}") from error
+    tell_daemon(sources.process)
+    return redirect_to("/settings", changed=key)
+
+
+# ------------------------------------------------------------------ export
+
+
+def _read_export(visit: Visit) -> Generator[bytes]:
+    """Yield the lines of the export that the fields select. Raises the daemon's errors."""
+    if not isinstance(visit.caller, Connection):
+        raise InvalidRequest("there is no daemon to export from; use mnem export")
+    request = parse_text(Export, visit.pick(EXPORTED))
+    with visit.caller.transfers().export(request) as lines:
+        for line in lines:
+            if (
+                CUT_OFF.encode() in line[:40]
+                and parse_line_kind(line).record == CUT_OFF
+            ):
+                raise MnemosynedError(decoder_of(CutOff).decode(line).reason)
+            yield line
+
+
+def show_export(visit: Visit) -> Response:
+    """Show how much an export has, and its formats."""
+    with closing(_read_export(visit)) as lines:
+        expected = decoder_of(Header).decode(next(lines)).expected
+    chosen, tiers = visit.pick(EXPORTED), visit.call(Status()).tiers.values()
+    return visit.show("export.html", chosen=chosen, expected=expected, tiers=tiers)
+
+
+def download(visit: Visit) -> Response:
+    """Send an export as a file while it is read: JSON lines as they are, or Markdown by days."""
+    is_markdown = visit.field("format") == "markdown"
+    kind, suffix = (
+        ("text/markdown", "md") if is_markdown else ("application/jsonl", "jsonl")
+    )
+    lines = _read_export(visit)
+    header = next(lines)  # an error is a page, before anything is sent
+
+    def send() -> Iterator[bytes]:
+        """Yield many lines at once, or, after all are read, the text of each day."""
+        with closing(lines), DaysOfExport(reveal=False) as days:
+            parts = chain([header], lines)
+            while batch := list(islice(parts, LINES)):
+                if is_markdown:
+                    days.collect(batch)
+                yield b"" if is_markdown else b"".join(batch)
+            yield from (text.encode() for text in days.day_texts())
+
+    name = f"memory-{local_now():%Y-%m-%d}.{suffix}"
+    headers = (("Content-Disposition", f'attachment; filename="{name}"'),)
+    return Response(HTTPStatus.OK, content_type=kind, headers=headers, stream=send())
+
+
+MACHINE_ROUTES = {
+    "GET /state": show_health,
+    "GET /checks": show_checks,
+    "GET /settings": show_settings,
+    "GET /setting": change_setting,
+    "POST /setting": change_setting,
+    "GET /export": show_export,
+    "GET /download": download,
+}
