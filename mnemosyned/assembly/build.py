@@ -46,6 +46,7 @@ from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.context import make_counter, token_budget
 from mnemosyned.service.endings import EndingFinder
 from mnemosyned.service.events import EventBus
+from mnemosyned.service.figures import DailyFigures
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService, ServiceParts, SystemClock
 from mnemosyned.sleep.cycle import SleepCycle
@@ -173,12 +174,24 @@ def assemble_service(
     if vectors:
         retention.on_removal = vectors.note_deletions
     keeper = _make_backup_keeper(store, lease, shared, file)
+    figures = DailyFigures(
+        store=store.lists,
+        clock=shared.clock,
+        # Of a database that others share, the size is not this owner's to know.
+        bytes_on_disk=(lambda: 0) if host else store.maintenance.bytes_on_disk,
+    )
+    chores = (
+        keeper.run_scheduled,
+        endings.find_in_background,
+        prepare_rater,
+        figures.save_if_due,
+    )
     sleeper = Sleeper(
         store=store,
         cycle=cycle,
         zone=get_localzone(),
         after_cycle=retention.after_cycle,
-        chores=(keeper.run_scheduled, endings.find_in_background, prepare_rater),
+        chores=chores,
         in_background=in_background and host is None,
         host=host,
     )
@@ -192,6 +205,7 @@ def assemble_service(
         is_shared=host is not None,
         keeper=keeper,
         endings=endings,
+        figures=figures,
         vectors=vectors,
         rater=shared.rater,
     )
@@ -532,6 +546,7 @@ def open_memory(
             vectors=vectors,
         )
         if not store.read_only:
+            stack.callback(service.figures.save)
             stack.enter_context(retention)
         if vectors:
             stack.enter_context(vectors)

@@ -437,3 +437,6 @@ def serve_owners(memory: OpenMemory) -> Iterator[OwnerMemories]:
         finally:
             memories.stop_writes()
             memories.rounds.stop()
+            if not stores.read_only:
+                for each in memories.open_memories():
+                    each.service.figures.save()

@@ -197,6 +197,7 @@ def ids_with_prefix(prefix: str, verb: str, client: Connection) -> list[Named]:
 
 
 _KINDS = {
+    "learnings": "learning",
     "edit_learning": "learning",
     "remove_learning": "learning",
     "edit_briefing": "learning",

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.fields import MemoryFilter
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+from mnemosyned.memory.values import Episode, LearningKind, MemoryRecord, Tier
 
 _WRITTEN = re.compile(r"(-?[0-9]{1,18})~([ms])([0-9]{1,19})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -87,6 +87,22 @@ def parse_cursor(cursor: str) -> Place:
         f"{cursor!r} is not a cursor; pass `next` of the page before as `after`",
         field="after",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearningFilter:
+    """Which learnings a page of a list shows; empty fields select all."""
+
+    sources: Sequence[str | None] = ()
+    """Only of these sources; None is no source."""
+    kind: LearningKind | None = None
+    ids: Sequence[str] = ()
+    """Only those with these ids and those that they superseded, also if they are not in force."""
+    words: Sequence[str] = ()
+    """Only those whose text contains all of these, in upper or lower case."""
+    superseded: bool = False
+    """Also those that a newer learning superseded, or whose sentence a newer memory ended."""
+    after: Place | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,7 +86,8 @@ class Episode:
     """The first instant of the day, week or month that it is the summary of."""
     tier: Tier = Tier.EPISODIC
     details: tuple[Detail, ...] = ()
-    """The exact values of its originals, oldest original first."""
+    """The exact values of its originals, oldest original first; of a day, week or month, those of
+    its first 500 episodes."""
 
 
 class LearningKind(StrEnum):

@@ -26,6 +26,7 @@ from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import CosinesTo
 from mnemosyned.memory.injections import BriefingEdit, BriefingEdits
+from mnemosyned.memory.listing import LearningFilter
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Learning, LearningScope, MemoryRecord
 from mnemosyned.service.intake import clean_learning_text
@@ -109,8 +110,8 @@ class BriefingService:
         try:
             self._store.memories.get(id)
         except NotFound:
-            learnings = self._store.learnings.find(superseded=True, limit=1_000)
-            if all(learning.id != id for learning in learnings):
+            chosen = LearningFilter(ids=[id])
+            if not self._store.learnings.read_page(chosen, limit=1)[0]:
                 raise
 
     def compose(self, project: str, *, session: str = "") -> InjectedText:

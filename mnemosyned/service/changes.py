@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.archived import WHOLE
@@ -25,6 +25,7 @@ from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit
 from mnemosyned.memory.engine_ports import MemoryVectors
 from mnemosyned.memory.fields import EDITABLE
+from mnemosyned.memory.listing import LearningFilter, parse_cursor
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Episode, Learning, MemoryRecord, tag_names
 from mnemosyned.service.endings import EndingFinder
@@ -62,9 +63,6 @@ from mnemosyned.verbs.memories import (
     Untag,
 )
 from mnemosyned.verbs.request import instant, names
-
-if TYPE_CHECKING:
-    from mnemosyned.storage.common.learnings import LearningStore
 
 T = TypeVar("T")
 
@@ -420,7 +418,7 @@ class LearningService:
     def __init__(
         self,
         *,
-        store: LearningStore,
+        store: MemoryStore,
         clock: Clock,
         settings: SettingsInForce,
         purger: Purger,
@@ -434,7 +432,7 @@ class LearningService:
     def learn(self, request: Learn) -> Learned:
         """Store a new learning; return the learning and the ids of learnings it supersedes."""
         now = self._clock.now()
-        learning, superseded = self._store.add(
+        learning, superseded = self._store.learnings.add(
             Learning(
                 id=new_id(now),
                 kind=request.kind,
@@ -450,25 +448,40 @@ class LearningService:
 
     def learnings(self, request: Learnings) -> LearningList:
         """Return the learnings that a request's filters select, newest first."""
-        found = self._store.find(
+        chosen = LearningFilter(
             sources=names(request.source),
             kind=request.kind,
+            ids=names(request.id),
+            words=(request.query or "").casefold().split(),
             superseded=request.superseded,
-            limit=request.limit,
+            after=parse_cursor(request.after) if request.after else None,
         )
-        return LearningList(found, {each.id: find_scope(each) for each in found})
+        found, place = self._store.learnings.read_page(chosen, limit=request.limit)
+        project_of = self._store.agents.projects_of([each.session for each in found])
+        edits = self._store.injections.edits([each.id for each in found])
+        return LearningList(
+            found,
+            scopes={each.id: find_scope(each) for each in found},
+            projects={
+                each.id: project_of[each.session]
+                for each in found
+                if each.session in project_of
+            },
+            edits=list(edits.by_id.values()),
+            next=place.encode() if place else None,
+        )
 
     def edit(self, request: EditLearning) -> EditedLearning:
         """Replace the text of a learning, and purge the old text."""
         text = clean_learning_text(
             request.text, self._settings.config.secrets, field="text"
         )
-        self._store.edit(request.id, text)
+        self._store.learnings.edit(request.id, text)
         _, note = self._purger.attempt()
         return EditedLearning(request.id, text, note)
 
     def remove(self, request: RemoveLearning) -> RemovedLearning:
         """Delete a learning, and purge its text."""
-        self._store.remove(request.id)
+        self._store.learnings.remove(request.id)
         _, note = self._purger.attempt()
         return RemovedLearning(request.id, note)

@@ -9,10 +9,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mnemosyned.conversation.learnings.recognize import LateLearning
-from mnemosyned.errors import EmbedderFailed, ModelUnavailable, NotFound
+from mnemosyned.errors import (
+    EmbedderFailed,
+    ModelUnavailable,
+    NotFound,
+)
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.endings import EndingRecord
+from mnemosyned.memory.listing import Place, RecordKind, parse_cursor
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import (
     EmbedderState,
@@ -485,25 +490,39 @@ class EndingService:
 
         The rest of them is read in the background, or by the next call or sleep.
         """
+        after = parse_cursor(request.after) if request.after else None
         self._finder.find(seconds=LIST_S)
-        records = self._store.find(limit=request.limit)
-        shown = []
-        for record in records:
-            sentence, successor = self._store.sentences_of(record)
-            if not request.reveal:
-                sentence, successor = mask_secrets(sentence), mask_secrets(successor)
-            shown.append(
-                EndedLine(
-                    id=record.older,
-                    by=record.newer,
-                    reason=record.reason,
-                    sentence=sentence,
-                    successor=successor,
-                    found_at=record.found_at,
-                    undone=record.undone,
-                )
+        records = self._store.find(
+            limit=request.limit + 1,
+            id=request.id,
+            undone=request.undone,
+            after=after,
+        )
+        page = records[: request.limit]
+        quoted = self._store.quote(page)
+        if not request.reveal:
+            quoted = {record: mask_ended(each) for record, each in quoted.items()}
+        lines = [
+            EndedLine(
+                id=record.older,
+                by=record.newer,
+                reason=record.reason,
+                sentence=statement.sentence,
+                successor=statement.successor,
+                at=statement.at,
+                found_at=record.found_at,
+                undone=record.undone,
             )
-        return EndingList(shown)
+            for record, statement in quoted.items()
+        ]
+        cursor = None
+        if len(records) > len(page):
+            moment = page[-1].found_at
+            seen = sum(record.found_at == moment for record in page)
+            if after and after.moment == moment:
+                seen += after.seq
+            cursor = Place(moment=moment, kind=RecordKind.MEMORY, seq=seen).encode()
+        return EndingList(lines, cursor)
 
     def undo(self, request: UndoEnding) -> UndoneEnding:
         """Mark the endings of a memory as undone, or as in force again. Raises `NotFound`."""

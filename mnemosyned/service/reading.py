@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 from tzlocal import get_localzone
 
 from mnemosyned.errors import InvalidRequest
-from mnemosyned.instants import in_zone, shift
+from mnemosyned.instants import in_zone, shift, shift_months
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.fields import FILTER_FIELDS
 from mnemosyned.memory.listing import ListFilter, parse_cursor
@@ -187,32 +188,57 @@ class ListService:
         """Count the memories of today in this machine's time zone."""
         zone = get_localzone()
         midnight = datetime.combine(in_zone(self._clock.now(), zone), time(), zone)
-        return self._store.count_between(midnight, shift(midnight, timedelta(days=1)))
+        bounds = [midnight, shift(midnight, timedelta(days=1))]
+        return self._store.count_periods(bounds)[0][0]
 
     def days(self, request: Days) -> DayList:
-        """Return the counts of each day of a period, the oldest first, in this machine's zone.
+        """Return the counts of each day, hour or month of a time, the oldest first.
 
-        Raises `InvalidRequest` for more than `DAYS_MAX` days, and for a period that ends before it
-        begins.
+        Raises `InvalidRequest` for more than `DAYS_MAX` of them, for a time that ends before it
+        begins, and for an unknown zone.
         """
-        zone = get_localzone()
+        try:
+            zone = ZoneInfo(request.zone) if request.zone else get_localzone()
+        except (LookupError, ValueError, OSError) as error:
+            raise InvalidRequest(
+                f"zone: {request.zone!r} is no time zone here; give one such as Europe/Berlin",
+                field="zone",
+            ) from error
         until = to_utc(request.until, field="until")
         end = shift(until, -_INSTANT) if until else self._clock.now()
         since = to_utc(request.since, field="since") or shift(end, -DAYS_SHOWN)
-        first, last = in_zone(since, zone).date(), in_zone(end, zone).date()
-        if first > last:
+        first, last = in_zone(since, zone), in_zone(end, zone)
+        start = datetime.combine(first.date(), time(), zone)
+        count = (last.date() - first.date()).days + 1
+        if request.by == "month":
+            start = start.replace(day=1)
+            count = (last.year - first.year) * 12 + last.month - first.month + 1
+        elif request.by == "hour":
+            start = start.replace(hour=first.hour)
+            count = 24 * (count - 1) + last.hour - first.hour + 1
+        if count < 1:
             problem = "after until; exchange them" if until else "in the future"
             raise InvalidRequest(f"since is {problem}", field="since")
-        if (last - first).days >= DAYS_MAX:
+        if count > DAYS_MAX:
             raise InvalidRequest(
-                f"since and until are 1 to {DAYS_MAX} days apart; ask for fewer",
+                f"since and until are 1 to {DAYS_MAX} {request.by}s apart; ask for fewer",
                 field="since",
             )
-        midnight = datetime.combine(first, time(), zone)
-        numbers = range((last - first).days + 2)
-        midnights = [shift(midnight, timedelta(days=number)) for number in numbers]
-        counts = zip(midnights, self._store.count_periods(midnights), strict=False)
-        return DayList([DayTotals(start.date(), *count) for start, count in counts])
+        bounds = [
+            shift_months(start, number)
+            if request.by == "month"
+            else shift(start, timedelta(**{f"{request.by}s": number}))
+            for number in range(count + 1)
+        ]
+        counts = zip(bounds, self._store.count_periods(bounds), strict=False)
+        hours = request.by == "hour"
+        return DayList(
+            [
+                DayTotals(begins.date(), *totals, begins.hour if hours else None)
+                for begins, totals in counts
+            ],
+            request.by,
+        )
 
     def _list_filter(self, request: ListMemories) -> ListFilter:
         """Return the filter for a list request. Raises `InvalidRequest` and `InvalidTime`."""

@@ -45,6 +45,7 @@ from mnemosyned.service.endings import (
 )
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.exchange import ExchangeService
+from mnemosyned.service.figures import DailyFigures
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.injections import LedgerService
 from mnemosyned.service.intake import DraftMaker
@@ -156,6 +157,7 @@ class ServiceParts:
     settings: SettingsInForce
     keeper: BackupKeeper
     endings: EndingFinder
+    figures: DailyFigures
     database: str
     """Where the memory is, as it may be shown."""
     schema_version: int
@@ -205,6 +207,7 @@ class MemoryService:
         self.events = events or EventBus(clock=self._clock)
         self._stopping = False
         self._started = time.monotonic()
+        self.figures = parts.figures
         self._lists = ListService(store=self._store.lists, clock=self._clock)
         self._compact = CompactService(
             store=self._store,
@@ -243,7 +246,7 @@ class MemoryService:
             rate=self.rate_texts,
         )
         learnings = LearningService(
-            store=self._store.learnings,
+            store=self._store,
             clock=self._clock,
             settings=self._settings,
             purger=self._retention.purger,
@@ -283,7 +286,7 @@ class MemoryService:
             "list": self._lists.list_memories,
             "sessions": self._lists.sessions,
             "sources": self._lists.sources,
-            "days": self._lists.days,
+            "days": lambda request: self.figures.complete(self._lists.days(request)),
             "sleep": self.sleep,
             "backup": self._keeper.back_up,
             "status": self.status,
@@ -409,6 +412,7 @@ class MemoryService:
 
     def recall(self, request: Recall) -> Recalled:
         """Return the hits for a question, best first, with secrets masked unless revealed."""
+        begin = time.perf_counter()
         self._endings.find_soon()
         query = make_query(request, now=self._clock.now())
         asked = query.topic or request.query
@@ -435,6 +439,7 @@ class MemoryService:
             missing = missing_time_note(query, has_hits=bool(answer))
             note = f"{note}; {missing}" if note else missing
         hits, nearest = split_by_confidence(query, answer)
+        self.figures.count_recall(time.perf_counter() - begin)
         return Recalled(
             hits,
             note,

@@ -8,18 +8,21 @@ import msgspec
 from msgspec import Meta
 
 from mnemosyned.conversation.budget import Breakdown, MemoryPlace
+from mnemosyned.memory.injections import BriefingEdit
 from mnemosyned.memory.values import (
     DEFAULT_SESSION,
     Learning,
     LearningKind,
     LearningScope,
 )
+from mnemosyned.verbs.listing import After
 from mnemosyned.verbs.request import (
     NOT_EMPTY,
     ById,
     Name,
     Names,
     PageSize,
+    Question,
     Request,
     RowList,
     doc,
@@ -213,20 +216,35 @@ class LearningList(RowList[Learning], frozen=True):
     learnings: list[Learning]
     scopes: dict[str, LearningScope] = msgspec.field(default_factory=dict)
     """Where each of them applies, by its id: in the project it was said in, or everywhere."""
+    projects: dict[str, str] = msgspec.field(default_factory=dict)
+    """The project in which each of them was said, by its id; those of no project are left out."""
+    edits: list[BriefingEdit] = msgspec.field(default_factory=list)
+    """Those of them that a person pinned, dropped or reworded in briefings."""
+    next: str | None = None
+    """The cursor of the next page, for `after`; null on the last one."""
 
 
 class Learnings(Request[LearningList], frozen=True, kw_only=True):
     """List what was learned, newest first.
 
-    Raises `InvalidText`.
+    With `query`, a page may have fewer learnings than `limit` although another one follows.
+
+    Raises `InvalidText`, and `InvalidRequest` if `after` is no cursor.
     """
 
+    query: Annotated[
+        Question | None, doc("only with all of these words, or parts of words")
+    ] = None
+    id: Annotated[Names, doc("only this, and those that it replaced; repeatable")] = (
+        None
+    )
     source: Annotated[Names, doc("only of this source; repeatable")] = None
     kind: Annotated[LearningKind | None, doc("only of this kind")] = None
     superseded: Annotated[bool, doc("include learnings that newer ones replaced")] = (
         False
     )
     limit: Annotated[PageSize, doc("maximum number of learnings")] = 100
+    after: After = None
 
 
 class EditedLearning(msgspec.Struct, frozen=True):

@@ -7,7 +7,16 @@ from typing import Annotated
 
 import msgspec
 
-from mnemosyned.verbs.request import ById, PageSize, Request, Reveal, RowList, doc
+from mnemosyned.verbs.listing import After
+from mnemosyned.verbs.request import (
+    ById,
+    Name,
+    PageSize,
+    Request,
+    Reveal,
+    RowList,
+    doc,
+)
 
 
 class EndedLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +31,8 @@ class EndedLine(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
     successor: str
     """The newer sentence."""
+    at: datetime
+    """Until when it applied: the time of the newer memory."""
     found_at: datetime
     undone: bool = False
     """Whether a person said that it still applies."""
@@ -31,6 +42,8 @@ class EndingList(RowList[EndedLine], frozen=True):
     """Ended statements, the last found first."""
 
     endings: list[EndedLine]
+    next: str | None = None
+    """The cursor of the next page, for `after`; null on the last one."""
 
 
 class Endings(Request[EndingList], frozen=True, kw_only=True):
@@ -39,10 +52,17 @@ class Endings(Request[EndingList], frozen=True, kw_only=True):
     Ended statements are found among new memories in the background; this first reads what is left,
     for a few seconds at most. They are kept, and recall shows what applies since.
 
-    Raises `StorageFailed`.
+    Raises `StorageFailed`, and `InvalidRequest` if `after` is no cursor.
     """
 
+    id: Annotated[
+        Name | None, doc("only those of this memory, and those that it ended")
+    ] = None
+    undone: Annotated[
+        bool | None, doc("only those that were undone; false: only those that were not")
+    ] = None
     limit: Annotated[PageSize, doc("maximum number of statements")] = 100
+    after: After = None
     reveal: Reveal = False
 
 

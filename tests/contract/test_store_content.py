@@ -14,6 +14,7 @@ from mnemosyned.conversation.learnings.recognize import (
 from mnemosyned.errors import BatchChanged, IdTaken, InvalidRequest, NotFound
 from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.forgetting import ForgetFilter
+from mnemosyned.memory.listing import LearningFilter, Place
 from mnemosyned.memory.ports import (
     ArchivedMessage,
     CompactionRecord,
@@ -29,6 +30,7 @@ from mnemosyned.memory.values import (
     LearningKind,
     MemoryRecord,
 )
+from mnemosyned.storage.common import learnings
 from mnemosyned.text.details import Detail, DetailKind
 
 
@@ -131,6 +133,68 @@ def test_each_source_has_its_own(store: MemoryStore) -> None:
         "1",
     ]
     assert [one.id for one in store.learnings.find(limit=2)] == ["3", "2"]
+
+
+def test_pages_of_learnings_neither_repeat_nor_hide_one(store: MemoryStore) -> None:
+    for number in range(5):  # two of them at one time
+        store.learnings.add(
+            lesson(str(number), f"Lesson {number}, ok.", hours_ago=number // 2)
+        )
+    chosen, pages = LearningFilter(), []
+
+    for _ in range(3):
+        page, place = store.learnings.read_page(chosen, limit=2)
+        pages.append([each.id for each in page])
+        chosen = LearningFilter(after=place)
+        store.learnings.add(lesson(f"new {pages}", f"New after {pages}."))
+
+    assert pages == [["1", "0"], ["3", "2"], ["4"]]
+    assert place is None
+
+
+def test_learnings_are_found_by_parts_of_their_words(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.learnings.add(lesson("1", "Über Öl spricht man nie.", hours_ago=2))
+    store.learnings.add(lesson("2", "移行は火曜日です。", hours_ago=1))
+    store.learnings.add(lesson("3", "100%_ is a pattern."))
+
+    def find(*words: str, after: Place | None = None) -> list[str]:
+        chosen = LearningFilter(words=words, after=after)
+        page, _ = store.learnings.read_page(chosen, limit=9)
+        return [each.id for each in page]
+
+    assert find("sprich", "öl") == ["1"]
+    assert find("火曜日") == ["2"]
+    assert find("%_") == ["3"]
+    assert find("oil") == []
+
+    monkeypatch.setattr(learnings, "READ_MAX", 2)
+    page, place = store.learnings.read_page(LearningFilter(words=["über"]), limit=9)
+    assert page == []
+    assert find("über", after=place) == ["1"]
+
+
+def test_a_learning_is_found_by_its_id_with_those_that_it_superseded(
+    store: MemoryStore,
+) -> None:
+    tell(store, said("1", "Call me Robert.", hours_ago=3))
+    tell(store, said("2", "Call me Bob.", hours_ago=2))
+    tell(store, said("3", "Never use emojis.", hours_ago=1))
+    (bob,) = [one for one in store.learnings.find(limit=9) if one.memory == "2"]
+
+    def find(id: str) -> list[str | None]:
+        page, _ = store.learnings.read_page(LearningFilter(ids=[id]), limit=9)
+        return [each.memory for each in page]
+
+    robert = next(
+        one
+        for one in store.learnings.find(superseded=True, limit=9)
+        if one.memory == "1"
+    )
+    assert find(bob.id) == ["2", "1"]
+    assert find(robert.id) == ["1"]
+    assert find("unknown") == []
 
 
 def test_rules_that_are_read_later_are_stored_once_and_of_stored_memories_alone(

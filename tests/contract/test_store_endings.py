@@ -9,7 +9,7 @@ import pytest
 from support.fakes import NOON as MORNING, FakeClock
 
 from mnemosyned.conversation.learnings.recognize import LateLearning
-from mnemosyned.errors import ModelUnavailable
+from mnemosyned.errors import InvalidRequest, ModelUnavailable
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.forgetting import Grace
@@ -112,6 +112,45 @@ def test_an_undone_ending_is_not_in_force_until_it_is_redone(
 
     assert ended.endings.undo("old", undone=False) == 1
     assert ended.endings.of(["old"])
+
+
+def test_endings_are_listed_by_page_memory_and_whether_they_were_undone(
+    ended: MemoryStore,
+) -> None:
+    others = [
+        replace(NEW, id=f'by"{number}', content=f"It now listens on port {number}.")
+        for number in range(4)
+    ]
+    ended.memories.remember([Draft(each) for each in others])
+    ended.endings.add(
+        [replace(ENDING, older="new", newer=each.id, older_place=0) for each in others]
+    )
+    ended.endings.undo("old")
+    ended.endings.add([], read_up_to=max(ended.endings.unread(limit=10)))
+    service = EndingService(store=ended.endings, finder=make_finder(ended))
+
+    def list_newer(**given: Any) -> list[str]:  # noqa: ANN401 fields of the request
+        found, after = list[str](), None
+        while page := service.endings(Endings(limit=2, after=after, **given)):
+            found += [each.by for each in page]
+            after = page.next
+            if not after:
+                break
+        return found
+
+    found = list_newer(id="new")
+    assert sorted(found) == sorted([*(each.id for each in others), "new"])
+    assert list_newer() == found
+    assert list_newer(id="old") == ["new"]
+    assert list_newer(undone=True) == ["new"]
+    assert list_newer(undone=False, id='by"2') == ['by"2']
+
+
+def test_what_is_no_cursor_is_refused(store: MemoryStore) -> None:
+    service = EndingService(store=store.endings, finder=make_finder(store))
+
+    with pytest.raises(InvalidRequest, match="not a cursor"):
+        service.endings(Endings(after="x"))
 
 
 @pytest.mark.parametrize("id", ["old", "new"])

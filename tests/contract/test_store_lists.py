@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -33,6 +34,7 @@ from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.service import move
 from mnemosyned.service.injections import make_injection
 from mnemosyned.service.move import Moving, count_stored
+from mnemosyned.storage.common import listing
 from mnemosyned.storage.sqlite.store import SqliteStore
 
 SLEPT, ALL = 84, 120
@@ -264,7 +266,26 @@ def test_memories_are_counted_by_period_over_all_tiers(
         for since, until in pairwise(bounds)
     ]
     assert [told for _, told in counts] == [0, 1, 0]
-    assert store.lists.count_between(*bounds[:2]) == counts[0][0]
+
+
+def test_figures_of_a_day_are_added_and_the_newest_days_are_kept(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "FIGURE_DAYS_MAX", 2)
+    assert store.lists.figures() == {}
+
+    store.lists.add_figures("2026-03-09", Counter({3: 2}), 1_000)
+    store.lists.add_figures("2026-03-10", Counter({-8: 1, 3: 1}), 3_000_000_000)
+    store.lists.add_figures("2026-03-10", Counter({3: 4}), 2_000)
+    both = {
+        "2026-03-09": (Counter({3: 2}), 1_000),
+        "2026-03-10": (Counter({-8: 1, 3: 5}), 2_000),
+    }
+    assert store.lists.figures() == both
+    assert list(store.lists.figures()) == list(both)
+
+    store.lists.add_figures("2026-03-12", Counter(), 2_500)
+    assert list(store.lists.figures()) == ["2026-03-10", "2026-03-12"]
 
 
 # What every `ExchangeStore` promises of a move: all that it keeps, in order, once.

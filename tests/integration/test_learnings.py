@@ -11,12 +11,13 @@ from support.settings import change
 from mnemosyned.cli.output.show import render
 from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.learnings.relevance import select_relevant
-from mnemosyned.errors import EmptyContent, NotFound, SecretRefused
+from mnemosyned.errors import EmptyContent, InvalidRequest, NotFound, SecretRefused
 from mnemosyned.memory.values import LearningKind, LearningScope
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.verbs.conversation import EditLearning, Learn, Learnings, RemoveLearning
+from mnemosyned.verbs.injections import EditBriefing
 from mnemosyned.verbs.memories import Remember, RememberMany
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import Sleep
@@ -71,6 +72,31 @@ def test_the_list_says_where_each_learning_applies(service: MemoryService) -> No
         "Answer me in German from now on.": LearningScope.EVERYWHERE,
     }
     assert "instruction  project  default" in render(listed)
+
+
+def test_the_list_is_searched_paged_and_says_what_people_changed(
+    service: MemoryService,
+) -> None:
+    ids = [
+        service.call(
+            Learn(f"Always taste the {dish} first.", source="cook")
+        ).learning.id
+        for dish in ("soup", "sauce", "roast")
+    ]
+    service.call(EditBriefing(ids[0], drop=True))
+
+    first = service.call(Learnings(limit=2))
+    last = service.call(Learnings(limit=2, after=first.next))
+
+    assert [each.id for each in first] + [each.id for each in last] == ids[::-1]
+    assert (bool(first.next), last.next) == (True, None)
+    assert [(each.id, each.dropped) for each in last.edits] == [(ids[0], True)]
+    assert first.edits == []
+    assert "   dropped" in render(last)
+    assert texts(service, query="SAUCE taste") == ["Always taste the sauce first."]
+    assert texts(service, id=[ids[0]]) == ["Always taste the soup first."]
+    with pytest.raises(InvalidRequest, match="not a cursor"):
+        service.call(Learnings(after="x"))
 
 
 @pytest.mark.parametrize("role", ["assistant", "tool", "", "system"])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import cycle
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from support.engines import POSTGRES, new_database
@@ -261,6 +263,74 @@ def test_days_are_counted_one_by_one_and_a_few_at_once(listed_memory: Memory) ->
     ):
         with pytest.raises(InvalidRequest, match=problem):
             listed_memory.days(since=since, until=until)
+
+
+def test_hours_days_and_months_are_counted_alike_before_and_after_sleeps(
+    listed_memory: Memory,
+) -> None:
+    chance, first = random.Random(3), datetime(2026, 2, 1, 22, tzinfo=UTC)
+    times = [
+        first + timedelta(minutes=chance.randrange(60 * 24 * 60)) for _ in range(400)
+    ]
+    berlin = ZoneInfo("Europe/Berlin")
+
+    def check(memory: Memory, kept: list[datetime]) -> None:
+        forms = {"hour": "%Y-%m-%d %H", "day": "%Y-%m-%d", "month": "%Y-%m-01"}
+        for by, form in forms.items():
+            day, days = (25, 10) if by == "hour" else (1, 100)
+            since = datetime(2026, 3 if by == "hour" else 1, day, tzinfo=berlin)
+            until = since + timedelta(days=days)
+            counted = memory.days(
+                since=since,
+                until=until,
+                by=by,  # type: ignore[arg-type]
+                zone="Europe/Berlin",
+            )
+            seen = {
+                f"{one.day}" + (f" {one.hour:02}" if by == "hour" else ""): one.memories
+                for one in counted.days
+                if one.memories
+            }
+            local = [moment.astimezone(berlin) for moment in kept]
+            assert seen == Counter(
+                f"{moment:{form}}" for moment in local if since <= moment < until
+            )
+
+    listed_memory.remember_many(
+        [
+            Remember(
+                f"Line {number} of it.",
+                id=f"m{number}",
+                session=f"s{moment:%d}" if number % 3 else "long",
+                created_at=moment,
+            )
+            for number, moment in enumerate(times)
+        ]
+    )
+    check(listed_memory, times)
+    listed_memory.sleep(force=True)
+    assert listed_memory.list(level="month").episodes
+    check(listed_memory, times)
+    listed_memory.remember("late", session="late", created_at=times[7])
+    check(listed_memory, [*times, times[7]])
+    listed_memory.forget([f"m{number}" for number in range(20)])
+    listed_memory.sleep(force=True)
+    check(listed_memory, [*times[20:], times[7]])
+
+
+def test_days_are_those_of_a_zone(listed_memory: Memory) -> None:
+    listed_memory.remember("new year", created_at="2025-12-31T16:00:00Z")
+
+    (tokyo,) = listed_memory.days(
+        since="2026-01-01T00:00+09:00",
+        until="2026-01-01T12:00+09:00",
+        zone="Asia/Tokyo",
+    )
+
+    assert (str(tokyo.day), tokyo.memories) == ("2026-01-01", 1)
+    for unknown in ("Nowhere/Here", "../UTC", "Europe"):
+        with pytest.raises(InvalidRequest, match="is no time zone"):
+            listed_memory.days(zone=unknown)
 
 
 class SteppingClock:

@@ -13,6 +13,7 @@ OWN_OF_A_FILE = frozenset(
         "_sqlite_migrations",  # what the program does by itself
         "agent_activity",  # what hooks did on this machine
         "clock_seen",
+        "daily_figures",  # of this machine
         "detail",  # compared by the view detail_of, without the numbers of kinds
         "detail_kind",
         "embedding",
@@ -32,6 +33,7 @@ OWN_OF_A_FILE = frozenset(
 NUMBERED = frozenset(
     {
         "_sqlite_migrations",
+        "daily_figures",
         "detail",
         "detail_kind",
         "ending_progress",

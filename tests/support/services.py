@@ -7,6 +7,7 @@ from mnemosyned.config import SettingsInForce
 from mnemosyned.search.vectors.indexer import VectorIndexer
 from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.endings import EndingFinder
+from mnemosyned.service.figures import DailyFigures
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService, ServiceParts
 from mnemosyned.sleep.cycle import SleepCycle
@@ -57,6 +58,11 @@ def make_service(
         keeper=make_keeper(store, cycle, settings),
         endings=EndingFinder(
             store=store, clock=cycle.clock, gate=cycle.gate, in_background=False
+        ),
+        figures=DailyFigures(
+            store=store.lists,
+            clock=cycle.clock,
+            bytes_on_disk=store.maintenance.bytes_on_disk,
         ),
         vectors=vectors,
     )

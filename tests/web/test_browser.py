@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -155,6 +156,40 @@ def test_new_memories_appear_by_themselves(visitor: Watched, memory: Memory) -> 
     expect(visitor.page.locator("main")).to_contain_text(
         "It appeared by itself.", timeout=12_000
     )
+
+
+def test_many_changes_are_few_refreshes_and_the_last_is_shown(
+    visitor: Watched, memory: Memory
+) -> None:
+    visitor.open("/")
+    asked: list[float] = []
+    visitor.page.on(
+        "request",
+        lambda request: (
+            asked.append(monotonic())
+            if request.headers.get("x-fragment") == "live"
+            else None
+        ),
+    )
+    for number in range(20):
+        memory.remember(f"Line {number} of a busy agent.", session="busy")
+        visitor.page.wait_for_timeout(100)
+
+    expect(visitor.page.locator("main")).to_contain_text("Line 19 of a busy agent.")
+    assert 1 <= len(asked) <= 2 + asked[-1] - asked[0]
+
+
+def test_a_page_without_a_stream_is_refreshed_all_the_same(
+    browser: Browser, memory: Memory
+) -> None:
+    with serve_pages(memory) as silent:
+        watched = enter(browser, silent)
+        memory.remember("It appeared without a stream.", session="live")
+        expect(watched.page.locator("main")).to_contain_text(
+            "It appeared without a stream.", timeout=20_000
+        )
+        assert watched.faults == []
+        watched.page.context.close()
 
 
 def test_a_page_says_when_it_is_refreshed_no_more(

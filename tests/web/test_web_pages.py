@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -363,9 +364,27 @@ def test_the_first_page_says_how_it_is(visitor: Visitor, memory: Memory) -> None
 
     assert "Working 1 of 10,000" in page.text
     assert "We deploy on Tuesdays." in page.text
-    assert "Remembered 1 in 30 days" in page.text
+    assert "Remembered 1, at most 1 a day" in page.text
+    assert "Time of recalls: none yet" in page.text
     assert "Summaries by" in page.text
     assert [link for link in page.links if link.startswith("/memory?id=")]
+
+
+def test_the_first_page_draws_recalls_their_time_and_the_size(
+    visitor: Visitor, memory: Memory
+) -> None:
+    add = memory._caller._store.lists.add_figures  # type: ignore[attr-defined]  # noqa: SLF001 a daemon does so
+    yesterday = memory.days().days[-2].day
+    add(f"{yesterday}", Counter({4: 9, 16: 3}), 3_000_000_000)
+
+    page = visitor.get("/")
+
+    assert "Recalled 12, at most 12 a day" in page.text
+    assert "Half of recalls within 2 ms; 95 % within 16 ms" in page.text
+    assert f"on {yesterday}" in page.text
+    assert f"{yesterday}: 3.0 GB" in page.text
+    labels = PageReader(page.source).with_attribute("aria-label")
+    assert any(f"{yesterday} 16.0" in label for label in labels)
 
 
 def test_a_fragment_is_the_main_part_alone(visitor: Visitor) -> None:

@@ -35,7 +35,6 @@ NEAREST_MAX = 3
 PROJECT_SHARE = 3
 """Hits of this project for each of another, so that it does not hide the rest."""
 PREVIEW_MAX = 12
-RULES_MAX = 1_000
 LINES_BYTES_MAX = forms.RESULT_BYTES_MAX - forms.OVERHEAD_BYTES
 
 
@@ -268,7 +267,7 @@ def forget(context: ToolContext, tool: forms.ForgetTool) -> forms.ForgetReceipt:
     try:
         return _make_receipt(context, context.caller.call(request))
     except NotFound:
-        listed = context.caller.call(Learnings(superseded=True, limit=RULES_MAX))
+        listed = context.caller.call(Learnings(id=tool.id))
         rule = next((rule for rule in listed if rule.id == tool.id), None)
         if rule is None:
             raise

@@ -29,7 +29,8 @@ from mnemosyned.verbs.conversation import (
 
 
 def _learnings_text(result: LearningList) -> str:
-    """Return each learning with its time, kind, scope, session, source and id."""
+    """Return each learning with its time, kind, scope, session, source, edits and id."""
+    edits = {edit.id: edit for edit in result.edits}
     lines = []
     for learning in result.learnings:
         scope = result.scopes.get(learning.id, "")
@@ -40,9 +41,12 @@ def _learnings_text(result: LearningList) -> str:
         lines.append(wrap_paragraph(learning.text))
         if learning.memory:
             lines.append(click.style(f"   said in {learning.memory}", dim=True))
-        if learning.superseded_by:
-            note = f"   superseded by {learning.superseded_by}"
-            lines.append(click.style(note, dim=True))
+        notes = [learning.superseded_by and f"superseded by {learning.superseded_by}"]
+        if edit := edits.get(learning.id):
+            notes.append(
+                "pinned" if edit.pinned else "dropped" if edit.dropped else "reworded"
+            )
+        lines += [click.style(f"   {note}", dim=True) for note in notes if note]
     return "\n".join(lines)
 
 

@@ -34,4 +34,4 @@ RENDERERS[EndingList] = Renderer(
 RENDERERS[UndoneEnding] = Renderer(
     lambda result: f"{result.id}: {count_of(result.changed, 'ending')} changed"
 )
-CELLS[EndedLine] = "id by reason sentence successor found_at undone".split()
+CELLS[EndedLine] = "id by reason sentence successor at found_at undone".split()

@@ -169,12 +169,24 @@ def _sources_table(result: SourceList) -> str:
 
 
 def _days_table(result: DayList) -> str:
-    """Return a table of days: numbers of memories and of texts for agents."""
+    """Return a table of days, hours or months: memories, texts for agents, recalls and figures."""
+    unit = "month" if result.by == "month" else "day"
     rows = [
-        [day_title(total.day), f"{total.memories:,}", f"{total.told:,}"]
+        [
+            period_name(unit, total.day)
+            + (f" {total.hour:02}:00" if total.hour is not None else ""),
+            *(f"{total.memories:,}", f"{total.told:,}"),
+            f"{total.recalls:,}",
+            *(
+                f"{each:,g}" if each else ""
+                for each in (total.recall_p50_ms, total.recall_p95_ms)
+            ),
+            f"{total.bytes_on_disk / 1e6:,.1f} MB" if total.bytes_on_disk else "",
+        ]
         for total in result.days
     ]
-    return table(["day", "memories", "told"], rows)
+    headers = [result.by, "memories", "told", "recalls", "p50 ms", "p95 ms", "on disk"]
+    return table(headers, rows, without_empty=True)
 
 
 def _totals_remark(shown: int, total: int, noun: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mnemosyned.memory.endings import EndingRecord
+from mnemosyned.memory.listing import Place
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
 from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.common.rows import (
@@ -62,22 +63,33 @@ def read_ended(
         ids=list(ids),
         most=ENDINGS_OF_MAX,
     )
+    quoted = _quote_endings(session, endings).items()
+    ended: dict[str, dict[int, EndedStatement]] = {}
+    for ending, statement in sorted(quoted, key=lambda each: each[1].at, reverse=True):
+        ended.setdefault(ending.older, {})[ending.older_place] = statement
+    return {id: tuple(by_place.values()) for id, by_place in ended.items()}
+
+
+def _quote_endings(
+    session: CommonSession, endings: Sequence[EndingRecord]
+) -> dict[EndingRecord, EndedStatement]:
+    """Return the statement of each ending in words, empty where they were pruned.
+
+    Endings of memories that are not stored are left out.
+    """
     involved = {id for each in endings for id in (each.older, each.newer)}
     memories = session.memories(list(involved)) if involved else {}
-    endings = [each for each in endings if {each.older, each.newer} <= memories.keys()]
-    ended: dict[str, dict[int, EndedStatement]] = {}
-    for ending in sorted(
-        endings, key=lambda each: memories[each.newer].created_at, reverse=True
-    ):
-        older, newer = memories[ending.older], memories[ending.newer]
-        ended.setdefault(older.id, {})[ending.older_place] = EndedStatement(
-            at=newer.created_at,
-            by=newer.id,
+    return {
+        ending: EndedStatement(
+            at=memories[ending.newer].created_at,
+            by=ending.newer,
             reason=ending.reason,
-            sentence=sentence_at(older.content, ending.older_place),
-            successor=sentence_at(newer.content, ending.newer_place),
+            sentence=sentence_at(memories[ending.older].content, ending.older_place),
+            successor=sentence_at(memories[ending.newer].content, ending.newer_place),
         )
-    return {id: tuple(by_place.values()) for id, by_place in ended.items()}
+        for ending in endings
+        if {ending.older, ending.newer} <= memories.keys()
+    }
 
 
 def read_memories_after(
@@ -183,24 +195,43 @@ class EndingStore(Transactional):
         return read_ended(session, ids)
 
     @reads
-    def sentences_of(
-        self, session: CommonSession, ending: EndingRecord
-    ) -> tuple[str, str]:
-        """Return the ended sentence and its successor; empty where words were pruned."""
-        memories = session.memories([ending.older, ending.newer])
-        older, newer = (memories.get(id) for id in (ending.older, ending.newer))
-        return (
-            sentence_at(older.content, ending.older_place) if older else "",
-            sentence_at(newer.content, ending.newer_place) if newer else "",
-        )
+    def quote(
+        self, session: CommonSession, endings: Sequence[EndingRecord]
+    ) -> dict[EndingRecord, EndedStatement]:
+        """Return the statement of each ending in words, without those that were forgotten."""
+        return _quote_endings(session, endings)
 
     @reads
-    def find(self, session: CommonSession, *, limit: int) -> list[EndingRecord]:
-        """Return up to `limit` endings, the newest first, with those that were undone."""
+    def find(
+        self,
+        session: CommonSession,
+        *,
+        limit: int,
+        id: str | None = None,
+        undone: bool | None = None,
+        after: Place | None = None,
+    ) -> list[EndingRecord]:
+        """Return up to `limit` endings, the newest first.
+
+        `id` limits them to those with this memory as the older or the newer one, `undone` to those
+        that were undone, or that were not. `after` is the time of the last one seen, with the
+        number seen of that time.
+        """
+        conditions = [
+            (id, "AND (older_id = %(id)s OR newer_id = %(id)s) "),
+            (undone, "AND undone = %(undone)s "),
+            (after, "AND found_at <= %(moment)s "),
+        ]
+        condition = "".join(text for value, text in conditions if value is not None)
         return _read_endings(
             session,
-            "ORDER BY found_at DESC, newer_id DESC, older_id DESC LIMIT %(most)s",
+            f"{condition}ORDER BY found_at DESC, newer_id DESC, older_id DESC, older_place DESC "
+            "LIMIT %(most)s OFFSET %(seen)s",
+            id=id,
+            undone=undone,
+            moment=after and after.moment,
             most=limit,
+            seen=after.seq if after else 0,
         )
 
     @writes

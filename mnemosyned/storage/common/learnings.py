@@ -12,6 +12,7 @@ from mnemosyned.conversation.learnings.comparison import (
 from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.edit import MemoryEdit
+from mnemosyned.memory.listing import LearningFilter, Place, RecordKind
 from mnemosyned.memory.values import Learning, LearningKind, MemoryRecord
 from mnemosyned.storage.common.endings import read_ended, read_memories_after
 from mnemosyned.storage.common.injections import (
@@ -33,6 +34,9 @@ from mnemosyned.storage.common.session import (
 )
 from mnemosyned.storage.common.state import request_purge
 from mnemosyned.text.terms import parse_terms
+
+READ_MAX = 5_000
+"""Learnings among which words are looked for at once."""
 
 
 class LearningRows(LearningKeeper):
@@ -213,40 +217,66 @@ class LearningStore(Transactional):
 
         return self._write(add_new, durable=False)
 
-    @reads
     def find(
         self,
-        session: CommonSession,
         *,
         sources: Sequence[str | None] = (),
         kind: LearningKind | None = None,
         superseded: bool = False,
         limit: int,
     ) -> list[Learning]:
-        """Return up to `limit` learnings, the newest first; superseded ones only with `superseded`.
+        """Return the learnings of the first page of `read_page`."""
+        chosen = LearningFilter(sources=sources, kind=kind, superseded=superseded)
+        return self.read_page(chosen, limit=limit)[0]
 
-        Learnings of a sentence that a newer memory ended count as superseded.
+    @reads
+    def read_page(
+        self, session: CommonSession, chosen: LearningFilter, *, limit: int
+    ) -> tuple[list[Learning], Place | None]:
+        """Return up to `limit` learnings that pass a filter, the newest first.
 
-        `sources` limits them to these sources, None being no source, and `kind` to one kind; by
-        default all sources and kinds count.
+        Also return the place after which the next page begins, None if there is none. A page may
+        have fewer learnings than `limit` before the last one: for words, `READ_MAX` are read at
+        most, and those of a sentence that a newer memory ended count as superseded.
         """
-        conditions = ["(%(kind)s::text IS NULL OR kind = %(kind)s::text)"]
-        values: dict[str, object] = {"kind": kind and str(kind)}
-        if sources:
-            named = source_condition(sources, "source")
-            conditions.append(named.text)
-            values |= named.values
-        if not superseded:
-            conditions.append("superseded_by IS NULL")
-        rows = session.execute(
-            f"SELECT {LEARNING_COLUMNS} FROM learning WHERE owner = %(owner)s "
-            f"AND {' AND '.join(conditions)} "
-            "ORDER BY created_at DESC, seq DESC LIMIT %(limit)s",
-            **values,
-            limit=limit,
+        named = source_condition(chosen.sources, "source")
+        place = chosen.after
+        conditions = {
+            "id = ANY(%(ids)s::text[]) OR superseded_by = ANY(%(ids)s::text[])": chosen.ids,
+            "superseded_by IS NULL": not (chosen.ids or chosen.superseded),
+            "kind = %(kind)s": chosen.kind,
+            named.text: chosen.sources,
+            "(created_at, seq) < (%(moment)s, %(seq)s)": place,
+        }
+        condition = "".join(
+            f" AND ({text})" for text, given in conditions.items() if given
         )
-        learnings = list(map(learning_from, rows))
-        return learnings if superseded else _drop_ended(session, learnings)
+        most = READ_MAX if chosen.words else limit + 1
+        rows = session.execute(
+            f"SELECT seq, {LEARNING_COLUMNS} FROM learning WHERE owner = %(owner)s{condition} "
+            "ORDER BY created_at DESC, seq DESC LIMIT %(most)s",
+            **named.values,
+            ids=list(chosen.ids),
+            kind=chosen.kind and str(chosen.kind),
+            moment=place and place.moment,
+            seq=place and place.seq,
+            most=most,
+        ).fetchall()
+        found: list[Learning] = []
+        last: Place | None = None
+        for seq, *row in rows:
+            if len(found) == limit:
+                break
+            learning = learning_from(row)
+            last = Place(moment=learning.created_at, kind=RecordKind.MEMORY, seq=seq)
+            text = learning.text.casefold()
+            if all(word in text for word in chosen.words):
+                found.append(learning)
+        else:
+            last = last if len(rows) == most else None
+        if not (chosen.superseded or chosen.ids):
+            found = _drop_ended(session, found)
+        return found, last
 
     @writes
     def edit(self, session: CommonSession, id: str, text: str) -> None:

@@ -9,15 +9,16 @@ and list.
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
+from mnemosyned.instants import in_zone
 from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.injections import InjectionOutcome
 from mnemosyned.memory.listing import (
@@ -36,13 +37,14 @@ from mnemosyned.memory.listing import (
 )
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.query import Query
-from mnemosyned.storage.common.episodes import episode_at
+from mnemosyned.storage.common.episodes import ancestors, episode_at
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
     CommonSession,
     EngineSession,
     Transactional,
     reads,
+    writes_lazily,
 )
 from mnemosyned.storage.common.surroundings import projects_of
 
@@ -263,13 +265,19 @@ def _numbers_if_few(
     return None if len(rows) > LIST_LIMITS.few else [seq for (seq,) in rows]
 
 
+FIGURE_DAYS_MAX = 400
+
+
+def _decode_times(text: str) -> Counter[int]:
+    """Return numbers by step of time from their JSON."""
+    return Counter({int(step): count for step, count in json.loads(text).items()})
+
+
 class ListStore(Transactional):
-    """Lists what is kept, without a question."""
+    """Lists and counts what is kept, without a question, and keeps figures of each day."""
 
     _groups: str
     """Session, source, count, first and last time of memories, by tier, session and source."""
-    _count_between: str
-    """The count of memories from `since` to before `until`."""
     _working: MemoryTable
     _archive: MemoryTable
     _of_episode: str
@@ -354,13 +362,6 @@ class ListStore(Transactional):
         ]
 
     @reads
-    def count_between(
-        self, session: CommonSession, since: datetime, until: datetime
-    ) -> int:
-        """Count the memories from `since` to before `until`."""
-        return int(session.scalar(self._count_between, since=since, until=until))
-
-    @reads
     def count_periods(
         self, session: CommonSession, bounds: Sequence[datetime]
     ) -> list[tuple[int, int]]:
@@ -368,19 +369,67 @@ class ListStore(Transactional):
 
         The bounds are in ascending order.
         """
-        told = Counter(
-            bisect_right(bounds, instant(moment))
-            for (moment,) in session.execute(
-                "SELECT created_at FROM injection WHERE owner = %(owner)s "
-                "AND outcome != %(missed)s AND created_at >= %(since)s",
-                missed=str(InjectionOutcome.SAID_AGAIN),
-                since=bounds[0],
-            )
+        bounds = [in_zone(bound, UTC) for bound in bounds]  # compared ten times sooner
+        span = {"since": bounds[0], "until": bounds[-1]}
+        within = "created_at >= %(since)s AND created_at < %(until)s"
+        told = session.execute(
+            f"SELECT created_at FROM injection WHERE owner = %(owner)s AND {within} "
+            "AND outcome != %(missed)s",
+            missed=str(InjectionOutcome.SAID_AGAIN),
+            **span,
+        ).fetchall()
+        rows = session.execute(
+            f"SELECT created_at FROM fresh WHERE owner = %(owner)s AND {within}", **span
+        ).fetchall()
+        originals, cut = _count_originals(session, bounds)
+        held = _number_condition(self._of_episode, "episodes", cut)
+        rows += session.execute(
+            f"SELECT m.created_at FROM {self._archive.tables} "
+            f"WHERE m.owner = %(owner)s AND {held.text}",
+            **held.values,
         )
-        return [
-            (session.scalar(self._count_between, since=since, until=until), told[end])
-            for end, (since, until) in enumerate(pairwise(bounds), 1)
-        ]
+        given, said = (
+            Counter(bisect_right(bounds, instant(moment)) for (moment,) in moments)
+            for moments in (told, rows)
+        )
+        originals.update(said)
+        return [(originals[end], given[end]) for end in range(1, len(bounds))]
+
+    @reads
+    def figures(self, session: CommonSession) -> dict[str, tuple[Counter[int], int]]:
+        """Return the recalls by their step of time, and the bytes on disk, by day, as 2026-03-09."""
+        rows = session.execute(
+            "SELECT day, recall_times, bytes_on_disk FROM daily_figures "
+            "WHERE owner = %(owner)s ORDER BY day"
+        )
+        return {day: (_decode_times(times), size) for day, times, size in rows}
+
+    @writes_lazily
+    def add_figures(
+        self, session: CommonSession, day: str, times: Counter[int], size: int
+    ) -> None:
+        """Add recalls by their step of time to those of a day, and save the bytes on disk.
+
+        The oldest days are deleted if there are more than `FIGURE_DAYS_MAX`.
+        """
+        session.lock()
+        saved = session.scalar(
+            "SELECT recall_times FROM daily_figures WHERE owner = %(owner)s AND day = %(day)s",
+            day=day,
+        )
+        session.execute(
+            "INSERT INTO daily_figures (owner, day, recall_times, bytes_on_disk) "
+            "VALUES (%(owner)s, %(day)s, %(times)s, %(size)s) ON CONFLICT (owner, day) DO "
+            "UPDATE SET recall_times = excluded.recall_times, bytes_on_disk = excluded.bytes_on_disk",
+            day=day,
+            times=json.dumps(times + _decode_times(saved or "{}")),
+            size=size,
+        )
+        session.execute(
+            "DELETE FROM daily_figures WHERE owner = %(owner)s AND day <= (SELECT day "
+            "FROM daily_figures WHERE owner = %(owner)s ORDER BY day DESC LIMIT 1 OFFSET %(most)s)",
+            most=FIGURE_DAYS_MAX,
+        )
 
     # --------------------------------------------------------------- memories
 
@@ -588,3 +637,44 @@ def _keys_where(
         most=wanted.limit + 1,
     )
     return [ListKey(moment, RecordKind.MEMORY, seq) for moment, seq in rows]
+
+
+def _count_originals(
+    session: CommonSession, bounds: Sequence[datetime]
+) -> tuple[Counter[int], list[int]]:
+    """Count the originals by the number of the period that their summary lies within.
+
+    Period 1 begins with the first bound. A roll-up within one period counts for everything below,
+    unless it is to be rewritten. Also return the row numbers of episodes that go beyond a period.
+    """
+    outdated = {
+        seq
+        for (seq,) in session.execute(
+            "SELECT seq FROM episode WHERE owner = %(owner)s AND level > 0 AND stale "
+            "UNION SELECT episode_seq FROM emptied_episode WHERE owner = %(owner)s"
+        )
+    }
+    outdated.update(ancestors(session, outdated).values())
+    counts, cut = Counter[int](), list[int]()
+    step: Condition | None = Condition("parent_id IS NULL", {})
+    while step:  # ends, as each step goes down a level
+        beyond: list[str] = []
+        for id, seq, level, first, last, count in session.execute(
+            "SELECT id, seq, level, covers_from, covers_until, item_count FROM episode "
+            f"WHERE owner = %(owner)s AND {step.text} "
+            "AND covers_until >= %(since)s AND covers_from < %(until)s",
+            since=bounds[0],
+            until=bounds[-1],
+            **step.values,
+        ):
+            period, end = (
+                bisect_right(bounds, instant(each)) for each in (first, last)
+            )
+            if period == end and not (level and seq in outdated):
+                counts[period] += count
+            elif level:
+                beyond.append(id)
+            else:
+                cut.append(seq)
+        step = one_of_condition("parent_id", "above", beyond) if beyond else None
+    return counts, cut

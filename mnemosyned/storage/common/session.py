@@ -50,6 +50,14 @@ BELOW = """
 SQLite takes the summaries of a recursion to be many: its statements CROSS JOIN the originals to them,
 which keeps it from reading a whole table first.
 """
+DETAILED_MAX = 500
+"""Episodes below a roll-up whose exact values are read: a month of a million has 20,000 values."""
+FIRST_BELOW = (
+    "(SELECT e.seq FROM below CROSS JOIN episode AS e WHERE e.owner = %(owner)s "
+    "AND e.seq = below.seq AND e.level = 0 "
+    f"ORDER BY e.covers_from, e.seq LIMIT {DETAILED_MAX}) AS below"
+)
+"""The first episodes of `BELOW`."""
 
 
 class Result(Protocol):
@@ -207,7 +215,10 @@ class CommonSession(Protocol):
         return [id for (id,) in rows]
 
     def details_under(self, summary: str) -> Iterator[Detail]:
-        """Yield the exact values of all originals below a summary, by its id, the oldest first."""
+        """Yield the exact values of the originals below a summary, by its id, the oldest first.
+
+        Of a roll-up, those of its first `DETAILED_MAX` episodes.
+        """
         ...
 
     def totals(self) -> dict[Tier, tuple[int, int]]:

@@ -137,23 +137,12 @@ _GROUPS = (
     "WHERE e.owner = %(owner)s AND e.level = 0 GROUP BY e.session_id, e.source) AS g "
     "ORDER BY home, session_id, source NULLS FIRST"
 )
-_COUNT_BETWEEN = (
-    "SELECT (SELECT count(*) FROM fresh AS f WHERE f.owner = %(owner)s "
-    "AND f.created_at >= %(since)s AND f.created_at < %(until)s) + "
-    "(SELECT count(*) FROM episode AS e "
-    "JOIN placed AS p ON p.owner = e.owner AND p.episode_seq = e.seq "
-    "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
-    "WHERE e.owner = %(owner)s AND e.level = 0 AND e.covers_until >= %(since)s "
-    "AND e.covers_from < %(until)s "
-    "AND m.created_at >= %(since)s AND m.created_at < %(until)s)"
-)
 
 
 class PostgresLists(PostgresPart, ListStore):
     """A `ListStore` of one owner in PostgreSQL."""
 
     _groups = _GROUPS
-    _count_between = _COUNT_BETWEEN
     _working = MemoryTable(
         "fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq", "f"
     )

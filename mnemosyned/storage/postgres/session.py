@@ -30,6 +30,7 @@ from mnemosyned.storage.common.rows import (
 )
 from mnemosyned.storage.common.session import (
     BELOW,
+    FIRST_BELOW,
     CommonSession,
     EpisodeStatements,
     RecordNumbers,
@@ -467,10 +468,10 @@ class PostgresSession(CommonSession):
         return {row[0]: memory_from(row[1:]) for row in rows}
 
     def details_under(self, summary: str) -> Iterator[Detail]:
-        """Yield the exact values of all originals below a summary, by its id, the oldest first."""
+        """Yield the exact values of the originals in the first episodes below a summary, by its id."""
         rows = self.execute(
             f"{BELOW} SELECT p.details, p.secrets, m.id, s.superseded_at IS NOT NULL "
-            "FROM below "
+            f"FROM {FIRST_BELOW} "
             "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = below.seq "
             "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
             "LEFT JOIN memory_state AS s ON s.owner = p.owner AND s.memory_seq = p.seq "

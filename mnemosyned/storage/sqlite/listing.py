@@ -136,20 +136,10 @@ _GROUPS = (
 )
 
 
-_COUNT_BETWEEN = (
-    "SELECT (SELECT count(*) FROM working_memory "
-    "WHERE created_at >= :since AND created_at < :until) + "
-    "(SELECT count(*) FROM episodic_memory AS e CROSS JOIN archive AS a "
-    "ON a.episode_seq = e.seq WHERE e.level = 0 AND e.covers_until >= :since "
-    "AND e.covers_from < :until AND a.created_at >= :since AND a.created_at < :until)"
-)
-
-
 class SqliteLists(SqlitePart, ListStore):
     """A `ListStore` on one SQLite file."""
 
     _groups = _GROUPS
-    _count_between = _COUNT_BETWEEN
     _working = MemoryTable("working_memory AS m")
     _archive = MemoryTable("archive AS m")
     _of_episode = "m.episode_seq"

@@ -31,6 +31,7 @@ from mnemosyned.storage.common.rows import (
 )
 from mnemosyned.storage.common.session import (
     BELOW,
+    FIRST_BELOW,
     CommonSession,
     EpisodeStatements,
     RecordNumbers,
@@ -286,11 +287,11 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         }
 
     def details_under(self, summary: str) -> Iterator[Detail]:
-        """Yield the exact values of all originals below a summary, by its id, the oldest first."""
+        """Yield the exact values of the originals in the first episodes below a summary, by its id."""
         rows = self.execute(
             f"{BELOW} SELECT k.name, d.value, d.sensitive, a.id, EXISTS ("
             "SELECT 1 FROM memory_state AS s WHERE s.memory_seq = a.seq "
-            "AND s.superseded_at IS NOT NULL) FROM below "
+            f"AND s.superseded_at IS NOT NULL) FROM {FIRST_BELOW} "
             "CROSS JOIN archive AS a ON a.episode_seq = below.seq "
             "CROSS JOIN detail AS d ON d.memory_seq = a.seq "
             "JOIN detail_kind AS k ON k.number = d.kind "

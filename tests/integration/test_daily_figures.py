@@ -1,0 +1,174 @@
+"""Figures of each day: counted where nobody waits, saved once a minute, shown by `days`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from support.fakes import FakeClock
+
+from mnemosyned import Memory
+from mnemosyned.errors import StorageFailed
+from mnemosyned.service.figures import GROWTH_BYTES, SAVED_EVERY_S, DailyFigures
+from mnemosyned.service.service import MemoryService
+from mnemosyned.storage.sqlite.store import SqliteStore
+from mnemosyned.verbs.listing import Days, DayTotals
+from mnemosyned.verbs.memories import Recall, Remember
+
+
+class Disk:
+    """The size of a database, to be set."""
+
+    size = 5_000_000
+
+    def bytes_on_disk(self) -> int:
+        return self.size
+
+
+@pytest.fixture
+def disk() -> Disk:
+    return Disk()
+
+
+@pytest.fixture
+def figures(store: SqliteStore, clock: FakeClock, disk: Disk) -> DailyFigures:
+    return DailyFigures(
+        store=store.lists, clock=clock, bytes_on_disk=disk.bytes_on_disk
+    )
+
+
+def last_days(service: MemoryService, figures: DailyFigures) -> list[DayTotals]:
+    """The last three days, as `days` gives them, with these figures."""
+    return figures.complete(service.call(Days())).days[-3:]
+
+
+def test_a_recall_counts_on_its_day_with_the_time_it_took(
+    service: MemoryService,
+) -> None:
+    service.call(Remember("We deploy on Tuesdays.", session="work"))
+    assert service.call(Days()).days[-1].recalls == 0
+
+    for _ in range(3):
+        service.call(Recall("when do we deploy?"))
+
+    before, today = service.call(Days()).days[-2:]
+    assert (before.recalls, before.recall_p50_ms, before.bytes_on_disk) == (0, None, 0)
+    assert today.recalls == 3
+    assert today.recall_p50_ms
+    assert today.recall_p95_ms
+    assert 0 < today.recall_p50_ms <= today.recall_p95_ms
+    assert today.bytes_on_disk > 10_000
+
+
+def test_percentiles_are_right_to_within_nine_percent(
+    service: MemoryService, figures: DailyFigures
+) -> None:
+    for number in range(1, 101):
+        figures.count_recall(number / 1_000)
+    figures.count_recall(0.0)
+
+    today = last_days(service, figures)[-1]
+
+    assert today.recalls == 101
+    assert today.recall_p50_ms == pytest.approx(50, rel=0.095)
+    assert today.recall_p95_ms == pytest.approx(95, rel=0.095)
+
+
+def test_figures_outlive_a_restart_and_add_up(
+    service: MemoryService, store: SqliteStore, figures: DailyFigures, disk: Disk
+) -> None:
+    figures.count_recall(0.002)
+    figures.save()
+    figures.count_recall(0.002)
+    figures.count_recall(0.032)
+    figures.save()
+
+    disk.size = 6_000_000
+    again = DailyFigures(
+        store=store.lists,
+        clock=FakeClock(),
+        bytes_on_disk=disk.bytes_on_disk,
+    )
+    again.count_recall(0.032)
+
+    today = last_days(service, again)[-1]
+    assert (today.recalls, today.bytes_on_disk) == (4, 6_000_000)
+    assert (today.recall_p50_ms, today.recall_p95_ms) == (2.0, 32.0)
+
+
+def test_a_day_without_news_has_the_size_of_the_day_before(
+    service: MemoryService, figures: DailyFigures, clock: FakeClock, disk: Disk
+) -> None:
+    figures.count_recall(0.002)
+    figures.save()
+    clock.advance(days=2)
+    disk.size = 7_000_000
+
+    days = last_days(service, figures)
+
+    assert [day.bytes_on_disk for day in days] == [5_000_000, 5_000_000, 7_000_000]
+    assert [day.recalls for day in days] == [1, 0, 0]
+    later = clock.now() + timedelta(days=1)
+    (first, second) = figures.complete(
+        service.call(Days(since=clock.now(), until=later + timedelta(hours=1)))
+    ).days[:2]
+    assert (first.bytes_on_disk, second.bytes_on_disk) == (7_000_000, 0)
+
+
+def test_nothing_is_written_while_nothing_changes(
+    figures: DailyFigures, disk: Disk, store: SqliteStore
+) -> None:
+    figures.save()
+    disk.size += GROWTH_BYTES - 1
+    figures.save()
+    assert store.lists.figures() == {}
+
+    disk.size += 1
+    figures.save()
+    (saved,) = store.lists.figures().values()
+    assert saved == (Counter(), disk.size)
+
+
+def test_figures_are_saved_once_a_minute(
+    figures: DailyFigures, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: moments[0])
+    figures._next_save = SAVED_EVERY_S  # noqa: SLF001 as if it began at 0
+    figures.count_recall(0.002)
+    counts = []
+    for moments[0] in (59.0, 60.0, 119.0, 120.0):
+        figures.save_if_due()
+        counts.append(sum(each.total() for each, _ in store.lists.figures().values()))
+        figures.count_recall(0.002)
+
+    assert counts == [0, 2, 2, 4]
+
+
+def test_a_full_disk_fails_no_recall_and_loses_no_count(
+    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StorageFailed("the disk is full", reason="full")
+
+    with monkeypatch.context() as full:
+        full.setattr(store.lists, "add_figures", fail)
+        service.call(Recall("when do we deploy?"))
+        service.figures.save()
+        service.call(Recall("when do we deploy?"))
+    service.figures.save()
+
+    (saved,) = store.lists.figures().values()
+    assert saved[0].total() == 2
+
+
+def test_figures_are_saved_at_the_end_if_there_are_any(tmp_path: Path) -> None:
+    with Memory(tmp_path / "m.db") as memory:
+        memory.remember("We deploy on Tuesdays.")
+    with Memory(tmp_path / "m.db") as memory:
+        assert memory._caller._store.lists.figures() == {}  # type: ignore[attr-defined]  # noqa: SLF001
+        memory.recall("when do we deploy?")
+    with Memory(tmp_path / "m.db") as memory:
+        assert memory.days().days[-1].recalls == 1
