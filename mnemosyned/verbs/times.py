@@ -45,6 +45,16 @@ def local_zone() -> tzinfo | None:
         return None
 
 
+def zone_name() -> str | None:
+    """Return the name of this machine's time zone that other machines know; None if it has none."""
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 as above
+
+    try:
+        return ZoneInfo(str(local_zone())).key
+    except (LookupError, ValueError, OSError):
+        return None
+
+
 def local_now() -> datetime:
     """Return the present time in the time zone of this machine."""
     return datetime.now(UTC).astimezone(local_zone())

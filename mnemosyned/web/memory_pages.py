@@ -19,14 +19,14 @@ from mnemosyned.errors import (
 )
 from mnemosyned.http_messages import Response
 from mnemosyned.ids import new_id
-from mnemosyned.instants import in_zone
+from mnemosyned.instants import in_zone, shift_months
 from mnemosyned.memory.listing import ListOrder
 from mnemosyned.memory.values import Episode, Hit, Line, MemoryRecord, Tier
 from mnemosyned.summary.grounding.check import SHARED_MIN, find_content_stems
 from mnemosyned.text.sentences import split_sentences
 from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.endings import UndoEnding
-from mnemosyned.verbs.listing import Days, ListMemories
+from mnemosyned.verbs.listing import Days, DayTotals, ListMemories, PeriodUnit
 from mnemosyned.verbs.memories import (
     EditMemory,
     Expand,
@@ -37,7 +37,7 @@ from mnemosyned.verbs.memories import (
     Unpin,
 )
 from mnemosyned.verbs.retention import Forget, Restore
-from mnemosyned.verbs.times import local_now
+from mnemosyned.verbs.times import local_now, zone_name
 from mnemosyned.verbs.upkeep import Status
 from mnemosyned.web.application import Visit, make_change, redirect_to
 
@@ -57,7 +57,7 @@ SELECTING = ("id", "session", "source", "person", "query", "tag", "since", "unti
 def show_now(visit: Visit) -> Response:
     """Show the state: tiers, sleep, working memory, hooks, and thirty days in bars."""
     recent = visit.call(ListMemories(tier=Tier.WORKING, limit=RECENT_MAX)).memories
-    days = visit.call(Days()).days
+    days = visit.call(Days(zone=zone_name())).days
     return visit.show("now.html", stats=visit.call(Status()), recent=recent, days=days)
 
 
@@ -248,39 +248,66 @@ def forget(visit: Visit) -> Response:
 # ---------------------------------------------------------------- timeline
 
 
+def count_days(
+    visit: Visit, first: date, last: date, by: PeriodUnit = "day"
+) -> list[DayTotals]:
+    """Return the counts of days, hours or months in the zone of this machine, as times are shown."""
+    zone = {"zone": name} if (name := zone_name()) else {}
+    return visit.ask(Days, since=str(first), until=str(last), by=by, **zone).days
+
+
 def show_timeline(visit: Visit) -> Response:
-    """Show the months with their summaries, and the last weeks as a calendar."""
+    """Show the months as a line and with their summaries, and the last weeks as a calendar."""
     today = local_now().date()
     first = today - timedelta(days=today.weekday() + 7 * (RECENT_WEEKS - 1))
     months = visit.ask(ListMemories, ["after"], level="month", limit="12")
-    days = [] if "after" in visit.fields else visit.ask(Days, since=str(first)).days
-    return visit.show("timeline.html", months=months, days=days, today=today)
+    days, line = list[DayTotals](), list[DayTotals]()
+    if "after" not in visit.fields:
+        days = count_days(visit, first, today)
+        newest, oldest = (
+            visit.call(ListMemories(order=order, limit=1, history=True)).memories
+            for order in ListOrder
+        )
+        if newest:
+            end = in_zone(newest[0].created_at, None)
+            begin = max(in_zone(oldest[0].created_at, None), shift_months(end, -360))
+            line = count_days(visit, begin.date(), end.date(), "month")
+    return visit.show("timeline.html", months=months, days=days, line=line, today=today)
 
 
 def show_period(visit: Visit) -> Response:
-    """Show a month or week: its calendar, its summary, and its weeks and days."""
+    """Show a month or week: its days as a line and a calendar, its summary, its weeks and days."""
     reader = PeriodReader(visit.caller, ListMemories())
     day = _read_day(visit)
     view = reader.read_period(
         str(day), "week" if visit.request.path == "/week" else "month"
     )
-    days = visit.ask(Days, since=str(view.first), until=str(view.last)).days
+    days = count_days(visit, view.first, view.last)
     before, after = view.first - timedelta(days=1), view.last + timedelta(days=1)
     return visit.show("period.html", view=view, days=days, before=before, after=after)
 
 
 def show_day(visit: Visit) -> Response:
-    """Show a day: its summary, its episodes, and its memories in order."""
+    """Show a day: its hours as a line, its summary, its episodes, and its memories in order.
+
+    With an hour, only what happened within it.
+    """
     day = _read_day(visit)
     before, after = day - timedelta(days=1), day + timedelta(days=1)
-    since, until = (
-        in_zone(datetime.combine(each, time()), None) for each in (day, after)
-    )
+    hours = count_days(visit, day, day, "hour")
+    hour = visit.fields.get("hour", "")
+    if hour and hour not in [f"{each.hour:02}" for each in hours]:
+        raise InvalidRequest("hour is one such as 09 or 17; follow a link of the day")
+    begin = datetime.combine(day, time(int(hour or 0)))
+    end = begin + timedelta(hours=1 if hour else 24)
+    since, until = in_zone(begin, None), in_zone(end, None)
     within: dict[str, Any] = {"since": since, "until": until, "order": ListOrder.OLDEST}
     cursor = visit.fields.get("after")
     return visit.show(
         "day.html",
         day=day,
+        hour=hour,
+        hours=hours,
         summary=PeriodReader(visit.caller, ListMemories())
         .read_summaries("day", day, day)
         .get(day),

@@ -857,7 +857,7 @@ def test_the_timeline_leads_from_weeks_to_the_day_to_its_memories(
     steps = [
         link for link in page.links if link.startswith(("/day?", "/week?", "/month?"))
     ]
-    assert len(steps) == 4
+    assert len(steps) == 4 + 24
     for step in steps:
         assert visitor.follow(step).status == 200
 
