@@ -202,7 +202,6 @@ def assemble_service(
         settings=settings,
         database=database,
         schema_version=schema_version,
-        is_shared=host is not None,
         keeper=keeper,
         endings=endings,
         figures=figures,

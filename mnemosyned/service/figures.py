@@ -42,13 +42,11 @@ class DailyFigures:
     def __init__(
         self, *, store: ListStore, clock: Clock, bytes_on_disk: Callable[[], int]
     ) -> None:
-        """Save figures in `store`, for the day that `clock` shows.
-
-        `bytes_on_disk` returns the size of the database, 0 if it is unknown.
-        """
+        """Save figures in `store`, for the day that `clock` shows."""
         self._store = store
         self._clock = clock
-        self._bytes_on_disk = bytes_on_disk
+        self.bytes_on_disk = bytes_on_disk
+        """Returns the size of the database; 0 if it is unknown."""
         self._lock = threading.Lock()
         self._unsaved = Counter[int]()
         self._saved_bytes: int | None = None
@@ -74,7 +72,7 @@ class DailyFigures:
         with self._lock:
             unsaved, self._unsaved = self._unsaved, Counter()
         try:
-            size = self._bytes_on_disk()
+            size = self.bytes_on_disk()
             if self._saved_bytes is None:
                 self._saved_bytes = size
             if unsaved or abs(size - self._saved_bytes) >= GROWTH_BYTES:
@@ -99,7 +97,7 @@ class DailyFigures:
         for total in totals.days:
             times, size = saved.get(total.day.isoformat(), (Counter[int](), size))
             if total.day == today:
-                size = self._bytes_on_disk()
+                size = self.bytes_on_disk()
                 with self._lock:
                     times = times + self._unsaved
             day = msgspec.structs.replace(

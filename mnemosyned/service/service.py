@@ -161,8 +161,6 @@ class ServiceParts:
     database: str
     """Where the memory is, as it may be shown."""
     schema_version: int
-    is_shared: bool = False
-    """Whether the database holds memories of other owners, too."""
     vectors: MemoryVectors | None = None
     rater: BearingRater | None = None
     """Rates learnings and prompts by their meaning; None without a built-in encoder."""
@@ -530,8 +528,7 @@ class MemoryService:
             version=__version__,
             schema_version=parts.schema_version,
             database=parts.database,
-            # Of a database that others share, the size is not this owner's to know.
-            bytes_on_disk=0 if parts.is_shared else maintenance.bytes_on_disk(),
+            bytes_on_disk=self.figures.bytes_on_disk(),
             tiers=dict(maintenance.totals()),
             today=self._lists.count_today(),
             wm_max=parts.settings.config.wm_max,
