@@ -13,7 +13,6 @@ from mnemosyned.daemon.http.protocol import Access
 from mnemosyned.daemon.http.server import EventLoop
 from mnemosyned.daemon.metrics import ServerActivity
 from mnemosyned.errors import MnemosynedError
-from mnemosyned.logs import logger
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.upkeep import Event
 from mnemosyned.web.access import LOOPBACK, WebAccess, refused_tcp_user
@@ -31,9 +30,6 @@ PAUSE_S = 0.2
 ROUTES = {**MEMORY_ROUTES, **UPKEEP_ROUTES, **MACHINE_ROUTES}
 
 
-log = logger()
-
-
 class ChangeFeed:
     """Tells open pages that something changed, by one stream of the daemon's events for all.
 
@@ -44,9 +40,8 @@ class ChangeFeed:
         """Read what `events` returns: an iterator of the events from its call on."""
         self._events = events
         self._changed = threading.Condition()
-        self._changes = 0
-        self._kind = ""
-        """Kind of the last change."""
+        self._last = (0, "")
+        """Number and kind of the last change."""
         self._is_reading = False
         self._pages = 0
 
@@ -63,7 +58,7 @@ class ChangeFeed:
                     target=self._read, args=(events,), name="changes", daemon=True
                 ).start()
                 self._is_reading = True
-            return self._chunks(self._changes, is_allowed)
+            return self._chunks(self._last, is_allowed)
 
     def _read(self, events: Iterator[Event]) -> None:
         """Wake the pages at each event, until the events end or no page is open."""
@@ -72,38 +67,32 @@ class ChangeFeed:
                 with self._changed:
                     if not self._pages:
                         return
-                    self._kind = event.kind.value
-                    self._changes += 1
+                    self._last = (self._last[0] + 1, event.kind.value)
                     self._changed.notify_all()
-        except MnemosynedError as error:
-            log.info("events_ended", code=error.code)
+        except MnemosynedError:
+            pass  # a page that asks again is told why
         finally:
             with self._changed:
                 self._is_reading = False
                 self._changed.notify_all()
 
-    def _chunks(self, seen: int, is_allowed: Callable[[], bool]) -> Iterator[bytes]:
-        """Yield a comment, then the events of one page, and an empty chunk while there are none.
-
-        `seen` is the number of changes before the first event.
-        """
+    def _chunks(
+        self, seen: tuple[int, str], is_allowed: Callable[[], bool]
+    ) -> Iterator[bytes]:
+        """Yield a comment, then events for changes after `seen`, and empty chunks between them."""
         with self._changed:
             self._pages += 1
         try:
             yield b": \n\n"
             while is_allowed():
                 with self._changed:
-                    if self._changes == seen and self._is_reading:
+                    if self._last == seen and self._is_reading:
                         self._changed.wait(POLL_S)
-                    changes, kind = self._changes, self._kind
-                if changes != seen:
-                    yield b"data: %s\n\n" % kind.encode()
-                    time.sleep(PAUSE_S)
-                elif not self._is_reading:
+                    former, seen = seen, self._last
+                if former == seen and not self._is_reading:
                     return
-                else:
-                    yield b""
-                seen = changes
+                yield b"" if former == seen else b"data: %s\n\n" % seen[1].encode()
+                time.sleep(0 if former == seen else PAUSE_S)
         finally:
             with self._changed:
                 self._pages -= 1
