@@ -74,8 +74,9 @@ def fill(memory: Memory) -> dict[str, str]:
         memory.context(question, session="team", source="chat")
     figures = memory._caller._store.lists  # type: ignore[attr-defined]  # noqa: SLF001 a daemon's of earlier days
     for day in range(24, 0, -1):
-        times = Counter({chance.randint(4, 9): 60, chance.randint(10, 26): 6})
-        size = (30_000 - 400 * day) * 1_000
+        recalls = chance.randint(8, 60)
+        times = Counter({chance.randint(8, 12): recalls, chance.randint(13, 22): 4})
+        size = (14_000 - 400 * day) * 1_000
         if day % 7:
             figures.add_figures(f"{now - timedelta(days=day):%Y-%m-%d}", times, size)
     month = memory.list(level="month", limit=1).episodes[0]
