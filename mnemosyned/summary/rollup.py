@@ -23,7 +23,6 @@ from mnemosyned.summary.statements import (
     shorten_at_clause,
 )
 from mnemosyned.text.dates.formatting import format_period
-from mnemosyned.text.endings.recognize import find_ending, find_ending_statements
 from mnemosyned.text.languages.tables import MONTH_NAMES, WEEKDAY_ABBREVIATIONS
 from mnemosyned.text.tokens import tokenize
 
@@ -163,15 +162,6 @@ ROOM_MIN = 600
 READ_CHARS_MAX = 200_000
 """Characters read of all summaries, divided evenly."""
 READ_CHARS_MIN = 120
-ENDED_MAX = 50
-"""Older statements with common words that are compared with one that may end them."""
-ENDING_TRIES_MAX = 2_000
-ENDING_CHARS_MAX = 120
-"""Characters of the longest statement that ends or is ended; a longer one says several things."""
-SHARED_STEMS_SHARE = 0.5
-"""Share of the words of a statement that one which ends it has, too."""
-ENDING_EMPHASIS = 2.0
-"""Least emphasis of a statement that ends an older one, which is left out."""
 ROLE_FACTORS = {"user": 1.2, "assistant": 0.9}
 """Factors of statements by role: requests and reports of a person say more than an agent's remarks."""
 EMPHASIS_MIN = 0.9
@@ -233,37 +223,6 @@ def compose_rollup(
     )
 
 
-def _find_endings(
-    statements: Sequence[Statement], said: Sequence[tuple[int, MemoryRecord]]
-) -> dict[int, int]:
-    """Return {position of a statement: position of a newer one that ends it}.
-
-    Both are of the same project, which `said` has by the index of a speech.
-    """
-    endings: dict[int, int] = {}
-    seen: dict[str, list[int]] = {}
-    tries = ENDING_TRIES_MAX
-    for newer in statements:
-        if len(newer.text) > ENDING_CHARS_MAX:
-            continue
-        if tries > 0 and find_ending_statements(newer.text):
-            shared = Counter(chain(*(seen.get(stem, ()) for stem in newer.stems)))
-            for at, count in shared.most_common(ENDED_MAX):
-                tries -= 1
-                older = statements[at]
-                projects = {said[one.memory][1].session for one in (older, newer)}
-                is_near = count >= SHARED_STEMS_SHARE * len(older.stems)
-                if (
-                    is_near
-                    and len(projects) == 1
-                    and find_ending(older.text, newer.text)
-                ):
-                    endings[at] = newer.at
-        for stem in newer.stems:
-            seen.setdefault(stem, []).append(newer.at)
-    return endings
-
-
 class _RollupComposer:
     """Chooser of the statements of a roll-up within its room."""
 
@@ -285,13 +244,10 @@ class _RollupComposer:
         self._known = reader.known
         self._pools: list[list[Statement]] = [[] for _ in sources]
         """Readable statements of each summary."""
-        endings = _find_endings(reader.statements, self._said)
         for at, statement in enumerate(reader.statements):
             emphasis = statement.emphasis * ROLE_FACTORS.get(statement.role, 1.0)
-            if at in endings.values():
-                emphasis = max(emphasis, ENDING_EMPHASIS)
             reader.statements[at] = statement = statement._replace(emphasis=emphasis)  # noqa: PLW2901
-            if statement.readable and at not in endings:
+            if statement.readable:
                 self._pools[self._said[statement.memory][0]].append(statement)
         self._size = size = sum(len(source.text) for source in sources)
         is_small = size <= SMALL_CHARS
