@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from mnemosyned.conversation.briefing import ASSISTANT
 from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.errors import (
     EmbedderFailed,
@@ -33,7 +34,7 @@ from mnemosyned.text.endings.recognize import (
     find_ending_statements,
     rate_endings,
 )
-from mnemosyned.text.endings.statements import Statement
+from mnemosyned.text.endings.statements import Statement, read_statements
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.sentences import contains_statement
 from mnemosyned.text.terms import Terms
@@ -72,6 +73,19 @@ ENDED_MAX = 10
 """Memories that one statement may end: the likeliest."""
 
 log = logger()
+
+
+@dataclass(slots=True)
+class Judgment:
+    """What was found in the memories of one reading."""
+
+    endings: list[EndingRecord] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+    """The texts in which the endings were found, by memory id: an edit may have changed them since."""
+    judged: list[str] = field(default_factory=list)
+    """The ids of the memories that vectors judged."""
+    done: int = 0
+    """How many memories were read."""
 
 
 class EndingFinder:
@@ -190,11 +204,11 @@ class EndingFinder:
             return 0
         self._has_news_ahead = False
         memories = self._store.endings.unread(limit=limit, after=self._read_to)
-        endings, _, _ = self._judge(list(memories.values()), None)
+        judgment = self._judge(list(memories.values()), None)
         self._read_to = max(memories, default=self._read_to)
         if len(memories) == limit:
             self._has_news_ahead = True  # there may be more
-        return self._store.endings.add(endings) if endings else 0
+        return self._add(judgment)
 
     def _find(
         self, limit: int | None, seconds: float | None, *, is_yielding: bool
@@ -207,17 +221,14 @@ class EndingFinder:
             self._has_news = False
             portion = READ_AT_ONCE if limit is None else min(READ_AT_ONCE, limit - read)
             memories = self._store.endings.unread(limit=portion) if portion else {}
-            endings, judged, done = self._judge(
+            judgment = self._judge(
                 list(memories.values()),
                 self._find_meanings(),
                 ends=ends,
                 is_yielding=is_yielding,
             )
-            if done:
-                last = list(memories)[done - 1]
-                found += self._store.endings.add(
-                    endings, judged=judged, read_up_to=last
-                )
+            if done := judgment.done:
+                found += self._add(judgment, read_up_to=list(memories)[done - 1])
             read += done
             if not portion or done == portion or done < len(memories):
                 self._has_news = True  # there may be more
@@ -258,8 +269,9 @@ class EndingFinder:
     ) -> None:
         """Read edited or restored memories again, by row number, and store the endings found.
 
-        `former` has what the speakers of edited memories said before the edit, by id: rules that only
-        the new words state are learned. Restored memories have their learnings.
+        So are newer memories with words of an edited one, which may end its new statements.
+        `former` has what the speakers of edited memories said before the edit, by id: rules that
+        only the new words state are learned. Restored memories have their learnings.
         """
         memories = list(self._store.endings.memories_at(positions).values())
         if former is not None:
@@ -273,11 +285,41 @@ class EndingFinder:
             ]
             if late:
                 self._add_late(late)
+            memories += self._find_newer(memories)
         ends = time.monotonic() + EDIT_S
-        endings, _, done = self._judge(memories, self._find_meanings(), ends=ends)
-        endings += self._judge(memories[done:], None)[0]
-        if endings and self._store.endings.add(endings):
+        judgment = self._judge(memories, self._find_meanings(), ends=ends)
+        judgment.judged.clear()  # nothing is withdrawn
+        rest = self._judge(memories[judgment.done :], None)
+        if self._add(judgment) + self._add(rest):
             self.on_found()
+
+    def _find_newer(self, edited: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+        """Return the newer memories, up to `CANDIDATES_MAX` for each, with words of edited memories."""
+        found: dict[int, None] = {}
+        for memory in edited:
+            statements = read_statements(memory.content)
+            words = dict.fromkeys(
+                word.key for each in statements for word in each.words
+            )
+            found |= dict.fromkeys(
+                match.position
+                for match in self._find_matches(tuple(words))
+                if match.created_at > memory.created_at
+            )
+        known = {memory.id for memory in edited}
+        newer = self._store.endings.memories_at(list(found)).values()
+        return [memory for memory in newer if memory.id not in known]
+
+    def _add(self, judgment: Judgment, *, read_up_to: int | None = None) -> int:
+        """Store what was judged; return how many endings changed."""
+        if not judgment.endings and read_up_to is None:
+            return 0
+        return self._store.endings.add(
+            judgment.endings,
+            texts=judgment.texts,
+            judged=judgment.judged,
+            read_up_to=read_up_to,
+        )
 
     def _learn_of(self, memory: MemoryRecord) -> Sequence[LateLearning] | None:
         """Return what a memory in force states as a rule; None while the encoder is loading."""
@@ -325,51 +367,52 @@ class EndingFinder:
         *,
         ends: float = float("inf"),
         is_yielding: bool = False,
-    ) -> tuple[list[EndingRecord], list[str], int]:
-        """Return the endings that memories make, the ids judged by vectors, and how many were read.
+    ) -> Judgment:
+        """Return the endings that memories make.
 
         It stops after the memory in which the monotonic clock reaches `ends`. If the encoder fails,
         which is logged, words alone decide about that memory and the rest.
         """
-        endings: list[EndingRecord] = []
-        judged: list[str] = []
-        for done, memory in enumerate(memories, 1):
+        judgment = Judgment()
+        for memory in memories:
             if not memory.pruned_at and not memory.superseded_at:
                 try:
-                    found = list(
-                        self._find_of(memory, meanings, is_yielding=is_yielding)
-                    )
+                    found = self._compare(memory, meanings, is_yielding=is_yielding)
+                    compared = list(found)
                 except (EmbedderFailed, ModelUnavailable) as error:
                     log.warning("endings_without_vectors", reason=error.message)
                     meanings = None
-                    found = list(self._find_of(memory, None, is_yielding=is_yielding))
-                endings += found
-                judged += [memory.id] if meanings else []
+                    found = self._compare(memory, None, is_yielding=is_yielding)
+                    compared = list(found)
+                judgment.judged += [memory.id] if meanings else []
+                self._note_endings(memory, compared, judgment)
+            judgment.done += 1
             if time.monotonic() >= ends:
-                return endings, judged, done
-        return endings, judged, len(memories)
+                break
+        return judgment
 
-    def _find_of(
+    def _note_endings(
         self,
         memory: MemoryRecord,
-        meanings: SentenceMeanings | None,
-        *,
-        is_yielding: bool,
-    ) -> Iterator[EndingRecord]:
-        """Yield the endings that a memory makes. Raises `EmbedderFailed` and `ModelUnavailable`."""
-        compared = list(self._compare(memory, meanings, is_yielding=is_yielding))
-        older = self._store.endings.memories_at(
-            [match.position for match, _ in compared]
-        )
+        compared: Sequence[tuple[Match, Ending]],
+        judgment: Judgment,
+    ) -> None:
+        """Add the endings that a memory makes to a judgment, with the texts that were read."""
+        positions = [match.position for match, _ in compared]
+        older = self._store.endings.memories_at(positions) if positions else {}
         for match, ending in compared:
             if match.position in older:
-                yield EndingRecord(
-                    older=older[match.position].id,
-                    newer=memory.id,
-                    reason=ending.reason,
-                    older_place=ending.places[0],
-                    newer_place=ending.places[1],
-                    found_at=self._clock.now(),
+                id = older[match.position].id
+                judgment.texts |= {memory.id: memory.content, id: match.content}
+                judgment.endings.append(
+                    EndingRecord(
+                        older=id,
+                        newer=memory.id,
+                        reason=ending.reason,
+                        older_place=ending.places[0],
+                        newer_place=ending.places[1],
+                        found_at=self._clock.now(),
+                    )
                 )
 
     def _compare(
@@ -389,13 +432,9 @@ class EndingFinder:
         for statement in statements[:STATEMENTS_MAX]:
             if is_yielding:
                 self._gate.yield_to_requests()
-            words = tuple(word.key for word in statement.words)
-            query = Query(terms=Terms(words, ()), limit=MATCHES_MAX, only_words=True)
-            matches = self._store.search.candidates(query).memories
-            older = sorted(
-                (each for each in matches if each.created_at < memory.created_at),
-                key=lambda match: -match.score,
-            )[:CANDIDATES_MAX]
+            matches = self._find_matches(tuple(word.key for word in statement.words))
+            older = [each for each in matches if each.created_at < memory.created_at]
+            del older[CANDIDATES_MAX:]
             projects = self._store.agents.projects_of(
                 list({memory.session, *(match.session for match in older)})
             )
@@ -411,6 +450,12 @@ class EndingFinder:
                 if odds > 0 and (memory.role or ending.reason != "value"):
                     yield match, ending
 
+    def _find_matches(self, words: tuple[str, ...]) -> list[Match]:
+        """Return up to `MATCHES_MAX` memories with these words, the most like first."""
+        query = Query(terms=Terms(words, ()), limit=MATCHES_MAX, only_words=True)
+        matches = self._store.search.candidates(query).memories
+        return sorted(matches, key=lambda match: -match.score)
+
 
 def _is_in_scope(
     match: Match,
@@ -420,12 +465,15 @@ def _is_in_scope(
 ) -> bool:
     """Tell whether a memory's statement may end one of an older memory.
 
-    Statements in the first person end those of the same speaker, in any project; others those of
-    the same project, or without a project of the same session or source. `projects` are those of
-    sessions.
+    Statements in the first person end those of the same speaker, a person's in any project; others
+    those of the same project, or without a project of the same session or source. `projects` are
+    those of sessions.
     """
     if "i" in statement.signs:
-        return match.role == memory.role
+        if match.role != memory.role:
+            return False
+        if memory.role != ASSISTANT:
+            return True
     own, other = (projects.get(each.session, "") for each in (memory, match))
     is_near = match.session == memory.session or match.source == memory.source
     return own == other and (bool(own) or is_near)

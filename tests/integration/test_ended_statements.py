@@ -221,6 +221,54 @@ def test_an_edit_takes_an_ending_back_or_makes_one(
     assert [each.id for each in memory.endings().endings] == [old]
 
 
+def test_an_edited_statement_is_ended_by_newer_memories(
+    memory: Memory, clock: StoppedClock
+) -> None:
+    old, new = remember_port(memory, clock)
+    memory.edit(old, text="The kitchen is painted blue.")
+    assert memory.endings().endings == []
+
+    memory.edit(old, text=OLD)
+
+    assert [(each.id, each.by) for each in memory.endings().endings] == [(old, new)]
+
+
+def test_what_an_assistant_says_of_itself_ends_nothing_of_another_project(
+    memory: Memory,
+) -> None:
+    before, after = "I use Redis for the sessions.", "I no longer use Redis for the sessions."
+    memory.remember(before, session="a", source="mail", role="assistant")
+    said = memory.remember(before, session="a", source="mail", role="user")
+    memory.remember(after, session="b", source="codex", role="assistant")
+    assert memory.endings().endings == []
+
+    memory.remember(after, session="b", source="codex", role="user")
+
+    assert [each.id for each in memory.endings().endings] == [said.id]
+
+
+def test_a_week_tells_a_statement_again_whose_ending_was_undone(
+    memory: Memory, clock: StoppedClock
+) -> None:
+    clock.moment += timedelta(days=1)  # it is a Monday
+    for day in range(3):
+        for text in (
+            OLD if day == 0 else NEW if day == 1 else "The parcel arrived at noon.",
+            *(f"Report {day}{n} of the harbor is at desk {n}." for n in range(12)),
+        ):
+            memory.remember(text, session=f"s{day}", source="codex", role="user")
+        clock.moment += timedelta(days=1)
+    clock.moment += timedelta(days=40)
+    memory.sleep(force=True)
+    (week,) = memory.list(tier=Tier.EPISODIC, level="week").episodes
+    assert OLD not in week.content
+
+    memory.undo_ending(memory.endings().endings[0].id)
+
+    (week,) = memory.list(tier=Tier.EPISODIC, level="week").episodes
+    assert OLD in week.content
+
+
 def test_a_new_run_reads_what_an_earlier_one_left(
     tmp_path: Path, clock: StoppedClock
 ) -> None:

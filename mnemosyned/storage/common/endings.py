@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.listing import Place
@@ -140,12 +141,14 @@ class EndingStore(Transactional):
         self,
         endings: Sequence[EndingRecord],
         *,
+        texts: Mapping[str, str] = MappingProxyType({}),
         judged: Sequence[str] = (),
         read_up_to: int | None = None,
     ) -> int:
         """Add unknown endings, and withdraw refuted ones; return how many were added or withdrawn.
 
-        No ending is added between two memories of which one was undone. Those that the newer
+        No ending is added between two memories of which one was undone, or no longer begins with
+        the text in which it was found, of `texts` by id: an edited memory is read again. Those that the newer
         memories `judged` made are deleted if they are neither among `endings` nor undone. In the
         same transaction, all memories up to the row number `read_up_to` are marked as read, and
         summaries that these changes concern are emptied, to be rewritten. With `read_up_to`, nobody
@@ -168,10 +171,13 @@ class EndingStore(Transactional):
                     ids=list({each.newer for each in endings}),
                 )
             }
+            now = session.memories(list(texts)) if texts else {}
+            edited = {id for id in now if not now[id].content.startswith(texts[id])}
             added = [
                 each.older
                 for each in endings
                 if (each.older, each.newer) not in undone
+                and edited.isdisjoint((each.older, each.newer))
                 and restore_ending(session, each)
             ]
             _empty_summaries(session, [*withdrawn, *added])
