@@ -236,7 +236,10 @@ def test_an_edited_statement_is_ended_by_newer_memories(
 def test_what_an_assistant_says_of_itself_ends_nothing_of_another_project(
     memory: Memory,
 ) -> None:
-    before, after = "I use Redis for the sessions.", "I no longer use Redis for the sessions."
+    before, after = (
+        "I use Redis for the sessions.",
+        "I no longer use Redis for the sessions.",
+    )
     memory.remember(before, session="a", source="mail", role="assistant")
     said = memory.remember(before, session="a", source="mail", role="user")
     memory.remember(after, session="b", source="codex", role="assistant")
