@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 
 from mnemosyned.text.sentences import UNSPACED, WORD_END, WORD_START
 
@@ -195,27 +196,31 @@ def find_matching_words(
     up to a common ending.
     """
     if matching:
-        patterns = (_word_pattern(_plain_lower(word)) for word in matching)
-        for match in re.finditer("|".join(patterns), _plain_lower(text)):
+        pattern = _words_pattern(map(_plain_lower, matching))
+        for match in re.finditer(pattern, _plain_lower(text)):
             yield match.span()
 
 
-def _word_pattern(word: str) -> str:
-    """Return a regular expression that matches a word with common English endings.
+def _words_pattern(words: Iterable[str]) -> str:
+    """Return a regular expression that matches one of some words with common English endings.
 
     A short word of a script without spaces matches anywhere in a text; a word with digits or signs
-    has no endings.
+    has no endings. A class of letters takes milliseconds to compile, and so is not repeated for
+    each word.
     """
-    if len(word) <= GRAM_CHARS and re.search(f"[{UNSPACED}]", word):
-        return re.escape(word)
-    if not word.isalpha():
-        return f"{WORD_START}{re.escape(word)}{WORD_END}"
-    ending = (
-        r"(?:s|e[sd]?|ing|y|ies)?"
-        if len(word) <= SHORT_CHARS
-        else f"[^\\W{UNSPACED}]{{0,6}}"
-    )
-    return f"{WORD_START}{re.escape(word)}{ending}{WORD_END}"
+    anywhere, of_ending = list[str](), defaultdict[str, list[str]](list)
+    for word in words:
+        if len(word) <= GRAM_CHARS and re.search(f"[{UNSPACED}]", word):
+            anywhere.append(re.escape(word))
+        elif not word.isalpha():
+            of_ending[""].append(re.escape(word))
+        elif len(word) <= SHORT_CHARS:
+            of_ending[r"(?:s|e[sd]?|ing|y|ies)?"].append(re.escape(word))
+        else:
+            of_ending[f"[^\\W{UNSPACED}]{{0,6}}"].append(re.escape(word))
+    ended = "|".join(f"(?:{'|'.join(same)}){end}" for end, same in of_ending.items())
+    whole = [f"{WORD_START}(?:{ended}){WORD_END}"] if ended else []
+    return "|".join([*anywhere, *whole])
 
 
 def _plain_lower(text: str) -> str:
