@@ -15,11 +15,12 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from web.browsing import Watched, enter
 from web.hostile import HOSTILE
+from web.test_web_hostility import fill as attack
 from web.visitor import events_of
 
 from mnemosyned import Memory, Remember
 from mnemosyned.web.access import WebAccess
-from mnemosyned.web.server import serve_pages
+from mnemosyned.web.server import ROUTES, serve_pages
 
 pytestmark = pytest.mark.web
 
@@ -334,6 +335,7 @@ def test_no_hostile_text_runs(
             for number, text in enumerate(HOSTILE)
         ]
     )
+    attack(memory)
     watched = enter(browser, server)
     pages = {
         **{f"list{number}": f"/search?session=hostile-{number}" for number in range(7)},
@@ -360,14 +362,14 @@ def test_no_hostile_text_runs(
 ATTACK = """<!doctype html><title>nice page</title><pre id="got"></pre>
 <iframe id="frame" src="{page}/"></iframe>
 <img id="image" src="{page}/icon.svg">
-<form id="form" method="post" action="{page}/forget" target="sink">
-<input name="id" value="victim"><input name="mark" value="x"></form>
+{forms}
 <iframe name="sink"></iframe>
 <script>
 const got = [];
+const wait = (ms) => new Promise((wake) => setTimeout(wake, ms));
 async function steal() {{
   for (const mode of ["cors", "no-cors", "same-origin"]) {{
-    for (const path of ["/", "/search", "/page.js", "/memory?id=victim"]) {{
+    for (const path of ["/", "/page.js", "/memory?id=victim", "/events", "/download?format=jsonl"]) {{
       try {{
         const answer = await fetch("{page}" + path, {{ mode, credentials: "include" }});
         const text = await answer.text();
@@ -375,31 +377,55 @@ async function steal() {{
       }} catch (error) {{}}
     }}
   }}
-  try {{
-    await fetch("{page}/pin", {{ method: "POST", mode: "no-cors", credentials: "include",
-      headers: {{ "Content-Type": "application/x-www-form-urlencoded" }},
-      body: "id=victim" }});
-  }} catch (error) {{}}
-  document.getElementById("form").submit();
-  try {{ new WebSocket("{page}/".replace("http", "ws")).onopen = () => got.push("websocket"); }}
+  for (const path of {posts}) {{
+    try {{
+      await fetch("{page}" + path, {{ method: "POST", mode: "no-cors", credentials: "include",
+        headers: {{ "Content-Type": "application/x-www-form-urlencoded" }},
+        body: "id=victim&text=stolen&key=auto_sleep&value=false" }});
+    }} catch (error) {{}}
+  }}
+  for (const form of document.forms) {{ form.submit(); await wait(60); }}
+  const events = new EventSource("{page}/events", {{ withCredentials: true }});
+  events.onopen = events.onmessage = () => got.push("events");
+  try {{ new WebSocket("{page}/events".replace("http", "ws")).onopen = () => got.push("websocket"); }}
   catch (error) {{}}
-  await new Promise((wake) => setTimeout(wake, 700));
+  try {{ new Worker("{page}/page.js").onmessage = () => got.push("worker"); got.push("worker began"); }}
+  catch (error) {{}}
+  try {{ await navigator.serviceWorker.register("{page}/page.js"); got.push("service worker"); }}
+  catch (error) {{}}
+  const script = document.createElement("script");
+  script.onload = () => got.push("script");
+  script.src = "{page}/page.js";
+  const style = document.createElement("link");
+  style.rel = "stylesheet";
+  style.onload = () => got.push("style");
+  style.href = "{page}/page.css";
+  document.head.append(script, style);
+  const opened = window.open("{page}/");
+  await wait(900);
+  try {{ if (opened.document.body.innerHTML) got.push("window"); }} catch (error) {{}}
+  try {{ if (opened.length) got.push("frames of the window"); }} catch (error) {{}}
   try {{
     const shown = document.getElementById("frame").contentDocument.body.innerHTML;
     if (shown) got.push("frame: " + shown);
   }} catch (error) {{}}
-  const opened = document.getElementById("image").naturalWidth;
-  if (opened) got.push("image");
+  if (document.getElementById("image").naturalWidth) got.push("image");
   document.getElementById("got").textContent = JSON.stringify(got);
 }}
 steal();
 </script>"""
+POSTS = [name[5:] for name in ROUTES if name.startswith("POST")]
+FORM = """<form method="post" action="{page}{path}" target="sink">
+<input name="id" value="victim"><input name="mark" value="x"><input name="text" value="stolen">
+<input name="cycle" value="last"><input name="pin" value="true"></form>"""
 
 
 @pytest.fixture(scope="module")
 def attacker(server: WebAccess) -> Iterator[int]:
     """The port of an attacker's pages."""
-    body = ATTACK.format(page=server.new_address().partition("/enter")[0]).encode()
+    page = server.new_address().partition("/enter")[0]
+    forms = "".join(FORM.format(page=page, path=path) for path in POSTS)
+    body = ATTACK.format(page=page, forms=forms, posts=json.dumps(POSTS)).encode()
 
     class Pages(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -422,6 +448,7 @@ def test_an_attackers_page_in_the_same_browser_gets_nothing(
     browser: Browser, server: WebAccess, memory: Memory, attacker: int, host: str
 ) -> None:
     memory.remember("the victim's words", id="victim", session="victim")
+    tiers = memory.status().tiers
     watched = enter(browser, server)
     page = watched.page.context.new_page()
 
@@ -429,9 +456,10 @@ def test_an_attackers_page_in_the_same_browser_gets_nothing(
     expect(page.locator("#got")).not_to_be_empty()
 
     assert json.loads(page.locator("#got").inner_text()) == []
+    assert memory.status().tiers == tiers
     victim = memory.get("victim").memory
     assert victim
-    assert not victim.pinned
+    assert (victim.content, victim.pinned) == ("the victim's words", False)
     watched.open("/memory?id=victim")
     assert "the victim's words" in watched.page.locator("blockquote").inner_text()
     watched.page.context.close()

@@ -16,8 +16,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace as replace_struct
 from support.cases import each_case
-from web.hostile import HOSTILE
-from web.visitor import PORT, PageReader, Visitor
+from web.visitor import PORT, PageReader, Visitor, new_memory
 
 from mnemosyned import Memory
 from mnemosyned.http_messages import HttpRequest
@@ -31,7 +30,7 @@ from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forgotten
 from mnemosyned.verbs.upkeep import Logged, Stats
 from mnemosyned.web.access import WebAccess
-from mnemosyned.web.application import FORM, STATIC
+from mnemosyned.web.application import FORM
 from mnemosyned.web.memory_pages import HITS, trace_sentences
 from mnemosyned.web.rendering import mark_words
 from mnemosyned.web.server import ROUTES
@@ -42,18 +41,11 @@ EPISODES = (
     "The build broke.",
     "Commit 3f2a91c fixed it.",
 )
-ELEMENTS = set(
-    "html head meta title link script body a header nav ul ol li form label input main h1 h2 h3 p "
-    "div span dl dt dd section figure figcaption svg line rect path table caption thead tbody tr th td "
-    "time bdi mark details summary meter progress q blockquote code kbd pre footer dialog button "
-    "select option datalist textarea del ins".split()
-)
-ADDRESSES = ("href", "src", "action", "formaction")
 
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "m.db") as opened:
+    with new_memory(tmp_path) as opened:
         yield opened
 
 
@@ -98,6 +90,13 @@ def told(
 # ------------------------------------------------------------------ access
 
 
+class Silent:
+    """A memory that nobody may ask."""
+
+    def call(self, request: Request[Any]) -> Any:  # noqa: ANN401 as a caller's
+        raise AssertionError(request)
+
+
 def test_the_cookie_is_for_this_page_alone(memory: Memory) -> None:
     page = Visitor(memory).enter()
 
@@ -109,11 +108,7 @@ def test_the_cookie_is_for_this_page_alone(memory: Memory) -> None:
 
 @each_case("path", [name[4:] for name in ROUTES if name.startswith("GET")])
 def test_nobody_sees_a_page_without_being_let_in(path: str) -> None:
-    class Silent:
-        def call(self, request: object) -> object:
-            raise AssertionError(request)
-
-    page = Visitor(Silent()).get(path)  # type: ignore[arg-type]
+    page = Visitor(Silent()).get(path)
 
     assert page.status == 401
     assert "mnem web" in page.text
@@ -136,16 +131,32 @@ def test_who_was_let_in_may_open_the_address_again(visitor: Visitor) -> None:
 
 @each_case("path", [name[5:] for name in ROUTES if name.startswith("POST")])
 def test_a_change_needs_the_token_of_the_session(path: str) -> None:
-    with Memory(":memory:") as memory:
-        memory.remember("stays", id="stays")
-        visitor, other = Visitor(memory), Visitor(memory)
-        visitor.enter()
-        other.enter()
+    visitor, other = Visitor(Silent()), Visitor(Silent())
+    visitor.enter()
+    other.enter()
 
-        for token in ("", other.token(), visitor.token()[:-1], "ÿ"):
-            page = visitor.post(path, token=token, id="stays", mark="x", pinned="true")
-            assert (page.status, "another session" in page.text) == (403, True)
-        assert not memory.get("stays").memory.pinned  # type: ignore[union-attr]
+    for token in ("", other.token(), visitor.token()[:-1], "ÿ"):
+        page = visitor.post(path, token=token, id="stays", mark="x", pinned="true")
+        assert (page.status, "another session" in page.text) == (403, True)
+
+
+@each_case("path", [name[5:] for name in ROUTES if name.startswith("POST")])
+def test_no_other_page_makes_a_change(path: str) -> None:
+    visitor = Visitor(Silent())
+    visitor.enter()
+    body = urlencode({"token": visitor.token(), "id": "stays", "mark": "x"}).encode()
+
+    for told in (
+        {},
+        {"origin": "null"},
+        {"origin": "https://evil.example"},
+        {"origin": f"http://127.0.0.1:{PORT + 1}", "sec-fetch-site": "same-site"},
+        {"origin": visitor.access.address, "sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "none"},
+    ):
+        headers = {**visitor.headers, "content-type": FORM, **told}
+        page = visitor.send(HttpRequest("POST", path, "", body, headers, local=False))
+        assert (page.status, "another page" in page.text) == (403, True)
 
 
 @each_case(
@@ -159,13 +170,12 @@ def test_a_change_needs_the_token_of_the_session(path: str) -> None:
         ({"content-type": FORM}, b"a=1&" * 200),
     ],
 )
-def test_a_change_is_a_form(headers: dict[str, str], body: bytes) -> None:
-    with Memory(":memory:") as memory:
-        visitor = Visitor(memory)
-        visitor.enter()
-        every = {**visitor.headers, **headers, "origin": visitor.access.address}
+def test_a_change_is_a_form(
+    visitor: Visitor, headers: dict[str, str], body: bytes
+) -> None:
+    every = {**visitor.headers, **headers, "origin": visitor.access.address}
 
-        page = visitor.send(HttpRequest("POST", "/pin", "", body, every, local=False))
+    page = visitor.send(HttpRequest("POST", "/pin", "", body, every, local=False))
 
     assert page.status == 400
 
@@ -194,21 +204,18 @@ def test_a_change_is_a_form(headers: dict[str, str], body: bytes) -> None:
         ("GET", "/edit?id=unknown&mark=x&text=y", 404),
     ],
 )
-def test_mistakes_are_named_on_a_page(method: str, path: str, status: int) -> None:
-    with Memory(":memory:") as memory:
-        visitor = Visitor(memory)
-        visitor.enter()
-        headers = {
-            **visitor.headers,
-            "origin": visitor.access.address,
-            "content-type": FORM,
-        }
-        name, _, query = path.partition("?")
-        body = f"token={visitor.token()}".encode() if method == "POST" else b""
+def test_mistakes_are_named_on_a_page(
+    visitor: Visitor, method: str, path: str, status: int
+) -> None:
+    headers = {
+        **visitor.headers,
+        "origin": visitor.access.address,
+        "content-type": FORM,
+    }
+    name, _, query = path.partition("?")
+    body = f"token={visitor.token()}".encode() if method == "POST" else b""
 
-        page = visitor.send(
-            HttpRequest(method, name, query, body, headers, local=False)
-        )
+    page = visitor.send(HttpRequest(method, name, query, body, headers, local=False))
 
     assert page.status == status
     assert PageReader(page.source).with_attribute("role")
@@ -259,75 +266,7 @@ def test_the_pages_are_in_use_while_a_request_runs(visitor: Visitor) -> None:
     assert access.unused_s == 60.0
 
 
-# ---------------------------------------------------------------- hostility
-
-
-def name_of(text: str) -> str:
-    """The beginning of a text, as an id or the name of a session may be."""
-    return re.sub("[\\x00-\\x1f]", "", text)[:90]
-
-
-@pytest.mark.parametrize(
-    "part",
-    [0, *(pytest.param(part, marks=pytest.mark.thorough) for part in range(1, 4))],
-)
-def test_hostile_texts_become_no_part_of_any_page(tmp_path: Path, part: int) -> None:
-    texts = [text for text in HOSTILE[part::4] if text.strip()]
-    with Memory(tmp_path / "m.db") as memory:
-        visitor = Visitor(memory)
-        visitor.enter()
-        for number, text in enumerate(texts):
-            short = name_of(text)
-            memory.remember(
-                text,
-                id=f"{number}{short}",
-                session=short or "s",
-                source=short,
-                role=short,
-                tags=[f"t{number}"],
-                metadata={short: text},
-            )
-        last = f"{len(texts) - 1}{name_of(texts[-1])}"
-        injected = [
-            told(memory, last, prompt=text, session=text[:90], project=text[:90])
-            for text in texts
-        ]
-        pages = ["/", "/search", "/told", "/timeline", "/plan?force=true", "/briefing"]
-        shown = (link for page in pages for link in visitor.follow(page).links)
-        pages += [
-            link for link in shown if link.startswith(("/memory", "/summary", "/day"))
-        ]
-        memory.sleep(force=True)
-        cycle = memory.log().rows[0].cycle
-        pages += [f"/cycle?cycle={cycle}", f"/undo?cycle={cycle}", "/sleep", "/told"]
-        pages += visitor.get("/cycle", cycle=cycle).links
-        first = f"0{name_of(texts[0])}"
-        pages += [f"/edit?{urlencode({'id': first})}"]
-        pages += [f"/supersede?{urlencode({'id': first, 'from': last})}"]
-
-        seen = {}
-        for address in dict.fromkeys(pages):
-            if address.startswith("/"):
-                seen[address] = visitor.follow(address)
-        for text in texts:
-            fields = {"query": text, "session": text, "project": text}
-            seen[text] = visitor.get("/search", **fields)
-        for path in ("/forget", "/briefing", "/told"):
-            seen[path] = visitor.get(path, **fields)
-
-    assert len(injected) == len(texts)
-    assert len(seen) > 60
-    for address, page in seen.items():
-        if address.partition("?")[0] in STATIC:
-            continue
-        assert page.status in (200, 400, 404), address
-        for tag, attributes in PageReader(page.source).elements:
-            assert tag in ELEMENTS, (tag, address)
-            assert not [name for name in attributes if name.startswith("on")]
-            assert "style" not in attributes
-            for name in ADDRESSES:
-                assert (attributes.get(name) or "/")[0] in "/#", (attributes, address)
-                assert not (attributes.get(name) or "").startswith("//")
+# ----------------------------------------------------------------- hidden
 
 
 def test_hidden_characters_are_seen_but_return_from_the_form_as_they_were(
@@ -662,7 +601,8 @@ def test_lists_show_the_beginning_of_long_texts(
     visitor: Visitor, memory: Memory
 ) -> None:
     for number in range(20):
-        text = f"The ferry number {number} sails. " + f"word{number} " * 12_000
+        words = 12_000 if number == 7 else 2_000
+        text = f"The ferry number {number} sails. " + f"word{number} " * words
         memory.remember(text, id=f"m{number}", session=f"s{number}")
     lists = ["/", "/search", "/search?query=ferry"]
     sizes = {path: len(visitor.follow(path).source) for path in lists}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from web.visitor import Page, Visitor
+from web.visitor import Page, Visitor, new_memory
 
 from mnemosyned import Memory
 from mnemosyned.web.rendering import COMPARED_MAX, mark_changes
@@ -15,7 +15,7 @@ from mnemosyned.web.rendering import COMPARED_MAX, mark_changes
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "m.db") as opened:
+    with new_memory(tmp_path) as opened:
         yield opened
 
 

@@ -19,9 +19,9 @@ from mnemosyned.daemon.http.server import EventLoop, log
 from mnemosyned.errors import DaemonUnreachable, InvalidRequest, MnemosynedError
 from mnemosyned.web import command, server
 from mnemosyned.web.access import WebAccess
-from mnemosyned.web.application import HEADERS, STATIC
+from mnemosyned.web.application import EVENTS, HEADERS, STATIC
 from mnemosyned.web.command import HOW_TO_OPEN, SILENT_CHECKS_MAX, _wait
-from mnemosyned.web.server import LIMITS, serve_pages
+from mnemosyned.web.server import LIMITS, ROUTES, serve_pages
 
 WAIT_S = 10.0
 
@@ -100,6 +100,35 @@ def test_a_name_that_was_made_to_lead_here_gets_nothing(
         with answer(served[1], path, {"Host": host.format(served[1])}) as refused:
             assert refused.status == 403
             assert refused.headers["Content-Type"] == "application/json"
+
+
+def test_no_page_answers_a_name_that_was_made_to_lead_here(
+    served: tuple[WebAccess, int],
+) -> None:
+    server, port = served
+    with answer(port, server.new_address().removeprefix(server.address)) as entered:
+        cookie = entered.headers["Set-Cookie"].partition(";")[0]
+    headers = {"Host": f"evil.example:{port}", "Cookie": cookie}
+
+    for route in (*ROUTES, f"GET {EVENTS}", *(f"GET {path}" for path in STATIC)):
+        method, path = route.split()
+        with answer(port, path, headers, method) as refused:
+            assert refused.status == 403, route
+
+
+def test_a_session_ends_with_the_pages_on_its_port() -> None:
+    with Memory(":memory:") as memory:
+        with serve_pages(memory) as former:
+            port = port_of(former)
+            path = former.new_address().removeprefix(former.address)
+            with answer(port, path) as entered:
+                cookie = entered.headers["Set-Cookie"].partition(";")[0]
+            with answer(port, "/", {"Cookie": cookie}) as shown:
+                assert shown.status == 200
+        with serve_pages(memory, port=port):
+            for path in ("/", "/events", "/memory?id=x"):
+                with answer(port, path, {"Cookie": cookie}) as refused:
+                    assert refused.status == 401
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
@@ -31,6 +33,22 @@ PORT = 7470
 TAKE_S = 0.05
 INLINE = frozenset("a bdi code del ins kbd mark q span time".split())
 VOID = frozenset("meta link input br img".split())
+
+
+def new_memory(folder: Path) -> Memory:
+    """An empty memory in a folder, from a copy of its file: five times as fast as to make one."""
+    file = folder / "m.db"
+    file.write_bytes(_empty_file())
+    return Memory(file)
+
+
+@cache
+def _empty_file() -> bytes:
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "m.db"
+        with Memory(file):
+            pass
+        return file.read_bytes()
 
 
 class PageReader(HTMLParser):
