@@ -8,22 +8,11 @@ from contextlib import closing
 from functools import cache
 from http import HTTPStatus
 from itertools import chain, groupby, islice
-from typing import Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Literal, get_args, get_origin
 
 import msgspec
 
 from mnemosyned.cli.commands.export import DaysOfExport
-from mnemosyned.cli.maintenance.config import (
-    SettingInForce,
-    SettingSources,
-    config_file_path,
-    present_sources,
-    setting_text,
-    settings_in_force,
-    tell_daemon,
-    write_changes,
-)
-from mnemosyned.cli.maintenance.doctor import examine, present_installation
 from mnemosyned.cli.settings_file import VALUE
 from mnemosyned.client.connection import Connection
 from mnemosyned.config import KEYS, Config, value_from_text, value_of
@@ -35,6 +24,10 @@ from mnemosyned.verbs.request import decoder_of, parse_text
 from mnemosyned.verbs.times import local_now
 from mnemosyned.verbs.upkeep import Status
 from mnemosyned.web.application import Visit, redirect_to
+
+if TYPE_CHECKING:
+    from mnemosyned.cli.maintenance.checks import Finding
+    from mnemosyned.cli.maintenance.config import SettingInForce, SettingSources
 
 CHANGEABLE = frozenset(
     """
@@ -76,15 +69,21 @@ def find_sources(visit: Visit) -> SettingSources | None:
 
     None if it runs elsewhere, or is another than this user's settings name.
     """
-    sources = present_sources() if is_on_socket(visit) else None
+    from mnemosyned.cli.maintenance import config  # noqa: PLC0415 it takes the engine
+
+    sources = config.present_sources() if is_on_socket(visit) else None
     process = sources.process if sources else None
     return sources if process and process.pid == visit.call(Status()).pid else None
 
 
 def show_checks(visit: Visit) -> Response:
     """Show what the doctor finds on this machine, without the checks that take long."""
+    from mnemosyned.cli.maintenance import doctor  # noqa: PLC0415 it takes the engine
+
     is_own = find_sources(visit) is not None
-    findings = examine(present_installation(), slow=False) if is_own else ()
+    findings: list[Finding] = []
+    if is_own:
+        findings = doctor.examine(doctor.present_installation(), slow=False)
     return visit.show("checks.html", findings=findings, is_own=is_own)
 
 
@@ -119,8 +118,10 @@ def is_changeable(setting: SettingInForce) -> bool:
 
 def show_settings(visit: Visit) -> Response:
     """Show every setting in force with its origin, as the configuration file groups them."""
+    from mnemosyned.cli.maintenance import config  # noqa: PLC0415 it takes the engine
+
     sources = find_sources(visit)
-    settings = settings_in_force(sources) if sources else []
+    settings = config.settings_in_force(sources) if sources else []
     sections = groupby(settings, key=lambda each: each.key.rpartition(".")[0])
     return visit.show(
         "settings.html",
@@ -129,8 +130,8 @@ def show_settings(visit: Visit) -> Response:
         defaults={key: value_of(Config(), key) for key in KEYS},
         comments=read_comments(),
         is_changeable=is_changeable,
-        text=setting_text,
-        file=sources and (sources.file or config_file_path()),
+        text=config.setting_text,
+        file=sources and (sources.file or config.config_file_path()),
     )
 
 
@@ -140,8 +141,10 @@ def change_setting(visit: Visit) -> Response:
     Raises `ConfigInvalid` for a value that does not fit, and `InvalidRequest` for a setting that is
     not changed here.
     """
+    from mnemosyned.cli.maintenance import config  # noqa: PLC0415 it takes the engine
+
     key, sources = visit.field("key"), find_sources(visit)
-    settings = settings_in_force(sources) if sources else ()
+    settings = config.settings_in_force(sources) if sources else ()
     setting = next((each for each in settings if each.key == key), None)
     if not (sources and sources.process and setting and is_changeable(setting)):
         raise InvalidRequest(
@@ -152,20 +155,20 @@ def change_setting(visit: Visit) -> Response:
         return visit.show(
             "setting.html",
             each=setting,
-            value=setting_text(setting.value),
-            default=setting_text(value_of(Config(), key)),
+            value=config.setting_text(setting.value),
+            default=config.setting_text(value_of(Config(), key)),
             comment=read_comments()[key],
             choices=("true", "false") if KEYS[key] is bool else choices,
         )
-    text, file = visit.fields.get("value", ""), sources.file or config_file_path()
+    file = sources.file or config.config_file_path()
     value = msgspec.UNSET
     if "default" not in visit.fields:
-        value = value_from_text(key, text, where="this page")
+        value = value_from_text(key, visit.fields.get("value", ""), where="this page")
     try:
-        write_changes({key: value}, file)
+        config.write_changes({key: value}, file)
     except OSError as error:
         raise ConfigInvalid(f"{file} cannot be written: {error.strerror}") from error
-    tell_daemon(sources.process)
+    config.tell_daemon(sources.process)
     return redirect_to("/settings", changed=key)
 
 

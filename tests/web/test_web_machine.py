@@ -23,12 +23,11 @@ from web.visitor import (
 )
 
 from mnemosyned import Memory
-from mnemosyned.cli.maintenance import config as config_command
+from mnemosyned.cli.maintenance import config as config_command, doctor
 from mnemosyned.cli.maintenance.checks import Finding, problem, warning
 from mnemosyned.config import KEYS, PATHS, load_config
 from mnemosyned.verbs.exchange import CutOff, Export, Footer
 from mnemosyned.verbs.upkeep import BackupStatus, Stats
-from mnemosyned.web import machine_pages
 from mnemosyned.web.machine_pages import CHANGEABLE, read_comments
 
 SETTINGS = """\
@@ -143,7 +142,7 @@ def test_checks_show_what_the_doctor_finds_the_worst_first(
         )
         return [mended, problem("disk", "it is full", "df -h")]
 
-    monkeypatch.setattr(machine_pages, "examine", examine)
+    monkeypatch.setattr(doctor, "examine", examine)
 
     page = visitor.get("/checks")
 
@@ -269,7 +268,7 @@ def test_a_changed_setting_reaches_the_daemon(
 ) -> None:
     told = list[int]()
     monkeypatch.setattr(
-        machine_pages, "tell_daemon", lambda each: told.append(each.pid)
+        config_command, "tell_daemon", lambda each: told.append(each.pid)
     )
 
     visitor.post("/setting", key="wm_max", value="many")
