@@ -48,8 +48,8 @@ PREVIEWED_MAX = 100
 TRACED_MAX = 20_000
 """Characters of a source in which the words of a sentence are looked for."""
 RECENT_WEEKS = 12
-SUBJECT_CHARS, NEWER_MAX = 500, 10
-"""Characters of a memory that are searched for, and hits, where a newer one may supersede it."""
+NEWER_MAX = 10
+"""Hits from which one is taken that supersedes a memory."""
 SEARCHING = ("session", "source", "role", "tier", "since", "until")
 SELECTING = ("id", "session", "source", "person", "query", "tag", "since", "until")
 
@@ -188,7 +188,7 @@ def edit(visit: Visit) -> Response:
 def supersede(visit: Visit) -> Response:
     """Show the form to write what is true instead of a memory, then both, then store the new one.
 
-    The form comes with what was said since on the same subject, of which one can be taken over.
+    With a `query`, what was said of it since comes with the form, and can be taken over.
     """
     old = visit.call(Get(visit.field("id"))).memory
     if old is None or old.superseded_at or old.pruned_at:
@@ -212,8 +212,9 @@ def supersede(visit: Visit) -> Response:
     if taken := visit.fields.get("from"):
         newer = visit.call(Get(taken, reveal=True)).memory
         text = newer.content if newer else ""
-    query = visit.fields.get("query") or old.content[:SUBJECT_CHARS]
-    hits = visit.call(Recall(query, since=old.created_at, limit=NEWER_MAX)).hits
+    since = {"since": old.created_at.isoformat(), "limit": str(NEWER_MAX)}
+    query = visit.fields.get("query", "")
+    hits = visit.ask(Recall, ["query"], **since).hits if query else ()
     lines: Iterator[Hit | Line] = chain.from_iterable(
         hit.lines if hit.summary_of else (hit,) for hit in hits
     )
@@ -223,7 +224,7 @@ def supersede(visit: Visit) -> Response:
         text=text,
         is_preview=visit.request.method == "POST" and text != old.content,
         said=[line for line in lines if line.id != old.id],
-        query=visit.fields.get("query", ""),
+        query=query,
         new=new_id(datetime.now(UTC)),
     )
 

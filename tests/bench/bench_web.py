@@ -92,6 +92,10 @@ def addresses(daemon: Daemon) -> dict[str, str]:
         "cycle": f"/cycle?cycle={cycle}",
         "told": "/told",
         "briefing": "/briefing",
+        "health": "/state",
+        "checks": "/checks",
+        "settings": "/settings",
+        "export": "/export",
     }
 
 

@@ -105,7 +105,7 @@ def fill(memory: Memory) -> dict[str, str]:
         "ended": "/memory?id=ended",
         **{name: f"/memory?id={quote(name)}" for name in SCRIPTS},
         "edit": "/edit?id=arabic",
-        "supersede": "/supersede?id=ended",
+        "supersede": "/supersede?id=ended&query=port",
         "supersede by": "/supersede?id=arabic&from=hebrew",
         "forget": "/forget?session=team",
         "choose": "/forget",

@@ -242,11 +242,18 @@ def test_a_memory_is_superseded_and_taken_back_by_clicks(
 ) -> None:
     id = f"superseded-{scripts}"
     memory.remember("The API listens on port 8080.", id=id, session=id)
+    later = memory.remember("The API of the shop listens on port 9090.", session=id)
     watched = enter(browser, server, java_script_enabled=scripts)
     page = watched.page
 
     watched.open(f"/memory?id={id}")
     page.get_by_role("link", name="A newer one says otherwise").click()
+    if not scripts:
+        page.get_by_role("link", name="What was said since").click()
+    page.get_by_role("link", name="take these words").click()
+    expect(page.get_by_label("What is true now")).to_have_value(
+        "The API of the shop listens on port 9090."
+    )
     page.get_by_label("What is true now").fill("The API listens on port 9090.")
     page.get_by_role("button", name="Preview").click()
     expect(page.locator("del")).to_have_text("8080")
@@ -259,6 +266,7 @@ def test_a_memory_is_superseded_and_taken_back_by_clicks(
     expect(page.locator("blockquote")).to_have_text("The API listens on port 8080.")
     expect(page.locator("main")).not_to_contain_text("Superseded")
     assert watched.faults == []
+    memory.forget([later.id])
 
 
 @pytest.mark.parametrize("scripts", [True, False])

@@ -108,7 +108,12 @@ def test_a_memory_is_superseded_by_what_is_true_now_and_back(
     memory.remember("The API of the shop listens on port 9090.", id="later")
 
     form = visitor.get("/supersede", id="old")
-    assert "later" in " ".join(form.links)
+    (since,) = [link for link in form.links if "query=" in link]
+    assert "later" in " ".join(visitor.follow(since).links)
+    assert (
+        "Nothing that was said since"
+        in visitor.get("/supersede", id="old", query="volcanoes").text
+    )
     taken = visitor.get("/supersede", id="old", **{"from": "later"})
     assert "The API of the shop listens on port 9090.</textarea>" in taken.source
 
