@@ -16,9 +16,10 @@ from playwright.sync_api import Browser, Page, expect
 from web.browsing import Watched, enter
 from web.hostile import HOSTILE
 from web.test_web_hostility import fill as attack
-from web.visitor import events_of
+from web.visitor import end_events, events_of
 
 from mnemosyned import Memory, Remember
+from mnemosyned.verbs.upkeep import Event
 from mnemosyned.web.access import WebAccess
 from mnemosyned.web.server import ROUTES, serve_pages
 
@@ -157,6 +158,22 @@ def test_new_memories_appear_by_themselves(visitor: Watched, memory: Memory) -> 
     expect(visitor.page.locator("main")).to_contain_text(
         "It appeared by itself.", timeout=12_000
     )
+
+
+def test_what_changed_before_the_stream_was_open_appears(
+    browser: Browser, memory: Memory
+) -> None:
+    def events() -> Iterator[Event]:
+        memory.remember("It came before the stream.", session="early")
+        return events_of(memory)
+
+    with serve_pages(memory, events=events) as running:
+        watched = enter(browser, running)
+        expect(watched.page.locator("main")).to_contain_text(
+            "It came before the stream."
+        )
+        watched.page.context.close()
+    end_events(memory)
 
 
 def test_many_changes_are_few_refreshes_and_the_last_is_shown(

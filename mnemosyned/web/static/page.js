@@ -105,6 +105,7 @@ if (live) {
     if (document.hidden) { if (source) source.close(); source = null; return; }
     if (source && source.readyState !== EventSource.CLOSED) return;
     source = new EventSource("/events");
+    source.onopen = update;  // for what changed before
     source.onmessage = update;
     source.onerror = update;
   };
