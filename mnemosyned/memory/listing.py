@@ -13,6 +13,7 @@ from mnemosyned.errors import InvalidRequest
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.values import Episode, LearningKind, MemoryRecord, Tier
+from mnemosyned.text.terms import Terms
 
 _WRITTEN = re.compile(r"(-?[0-9]{1,18})~([ms])([0-9]{1,19})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -29,6 +30,8 @@ class ListLimits:
 
     few: int = 2_000
     """So many rows of a session or a prefix are sorted; more are met in the order of time."""
+    sessions: int = 1_000
+    """Sessions of a project, the last used ones."""
     episodes_first: int = 16
     """Episodes read at first; each further step reads twice as many."""
     episodes_max: int = 1_024
@@ -116,6 +119,10 @@ class ListFilter(MemoryFilter):
     level: int | None = None
     pinned: bool | None = None
     id_prefix: str = ""
+    terms: Terms | None = None
+    """Memories with all of these words."""
+    project: str = ""
+    """Only the last used sessions of this project of agents."""
     valid_at: datetime | None = None
     """Leaves out what was superseded, or had expired at this time; None shows both."""
 
@@ -128,9 +135,9 @@ class ListFilter(MemoryFilter):
     def selects_summaries(self) -> bool:
         """Whether the filter may select summaries: by a level, their tier, or an id prefix.
 
-        A filter by role, tag or pin excludes them, as summaries have none.
+        A filter by role, tag or pin excludes them, as summaries have none, and one by words.
         """
-        if self.excludes_summaries or self.pinned is not None:
+        if self.excludes_summaries or self.pinned is not None or self.terms:
             return False
         asked = self.level is not None or self.tier is Tier.EPISODIC
         return asked or (self.tier is None and bool(self.id_prefix))

@@ -247,8 +247,13 @@ class ListService:
                 f"level is for summaries, and {request.tier} has none; leave tier out",
                 field="level",
             )
+        terms = parse_terms(request.query) if request.query else None
+        if terms is not None and not terms:
+            raise InvalidRequest("query has no word to search for", field="query")
         return ListFilter(
             limit=request.limit,
+            terms=terms,
+            project=request.project or "",
             order=request.order,
             after=parse_cursor(request.after) if request.after else None,
             tier=request.tier,

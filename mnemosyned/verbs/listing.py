@@ -18,6 +18,7 @@ from mnemosyned.verbs.request import (
     OnlySource,
     OnlyTag,
     PageSize,
+    Question,
     Request,
     Reveal,
     RowList,
@@ -64,6 +65,10 @@ class ListMemories(Request[Listed], frozen=True, kw_only=True):
     verb = "list"
 
     limit: Annotated[PageSize, doc("maximum number of records")] = 50
+    query: Annotated[Question | None, doc("only with all of these words")] = None
+    project: Annotated[
+        Name | None, doc("only of this project's sessions of agents, by its key")
+    ] = None
     order: Annotated[ListOrder, doc("newest or oldest first")] = ListOrder.NEWEST
     after: After = None
     session: OnlySession = None

@@ -19,6 +19,7 @@ from support.whole_memory import embed, surround
 from mnemosyned.assembly.stores import open_store
 from mnemosyned.config import DatabaseLocation
 from mnemosyned.errors import InvalidRequest
+from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.exchange import AnyRecord, KeptVector, RecoverableRecord
 from mnemosyned.memory.forgetting import Grace
 from mnemosyned.memory.injections import InjectionKind, InjectionOutcome
@@ -36,9 +37,11 @@ from mnemosyned.service.injections import make_injection
 from mnemosyned.service.move import Moving, count_stored
 from mnemosyned.storage.common import listing
 from mnemosyned.storage.sqlite.store import SqliteStore
+from mnemosyned.text.terms import parse_terms
 
 SLEPT, ALL = 84, 120
 GROUP = 4
+SAID = ("Ada drinks tea.", "Two teas for Adá", "アダはお茶を飲む", "Coffee")
 Kept = dict[int, MemoryRecord]
 
 
@@ -60,6 +63,7 @@ def said(number: int, chance: random.Random) -> MemoryRecord:
     """A memory with something of its own for each filter; every third time is shared."""
     return memory(
         f"{'Note' if number % 2 else 'note'}-{number:03}",
+        SAID[number % len(SAID)],
         hours_ago=100 - number // 3 * 3,
         session="home" if number // GROUP % 2 else "work",
         source=[None, "cook", "mail"][number // GROUP % 3],
@@ -138,6 +142,30 @@ FILTERS: dict[str, tuple[dict[str, Any], Callable[[MemoryRecord], bool]]] = {
     "prefix": (
         {"id_prefix": "nOTE-0", "tier": Tier.WORKING},
         lambda one: one.tier is Tier.WORKING and one.id.lower().startswith("note-0"),
+    ),
+    "word": (
+        {"terms": parse_terms("ADA")},
+        lambda one: one.content in SAID[:2],
+    ),
+    "all words": (
+        {"terms": parse_terms("drinks, ada")},
+        lambda one: one.content == SAID[0],
+    ),
+    "character pairs": (
+        {"terms": parse_terms("お茶")},
+        lambda one: one.content == SAID[2],
+    ),
+    "words of a session in a tier": (
+        {
+            "terms": parse_terms("coffee"),
+            "sessions": ("home",),
+            "tier": Tier.WORKING,
+        },
+        lambda one: (
+            one.content == SAID[3]
+            and one.session == "home"
+            and one.tier is Tier.WORKING
+        ),
     ),
     "all at once": (
         {
@@ -224,6 +252,31 @@ def test_what_was_superseded_is_listed_on_request(store: MemoryStore) -> None:
 
     assert listed(ListFilter(limit=9, valid_at=NOON)) == ["new"]
     assert listed(ListFilter(limit=9)) == ["new", "old"]
+
+
+def test_a_project_has_the_memories_of_its_sessions(
+    store: MemoryStore, kept: Kept
+) -> None:
+    agent = AgentSession(
+        session="home",
+        client="codex",
+        conversation="1",
+        project="shop",
+        started_at=NOON,
+        seen_at=NOON,
+    )
+    store.agents.keep_session(agent)
+    store.agents.keep_session(replace(agent, session="elsewhere", project="other"))
+
+    found = list(pages(store, ListFilter(limit=7, project="shop")))
+
+    assert list(chain.from_iterable(found)) == ordered(
+        kept, ListOrder.NEWEST, lambda one: one.session == "home"
+    )
+    for fields in ({"project": "unknown"}, {"project": "shop", "sessions": ("work",)}):
+        assert store.lists.page(ListFilter(limit=7, **fields)).memories == []  # type: ignore[arg-type]
+    page = store.lists.page(ListFilter(limit=7, project="shop", level=0))
+    assert {one.session for one in page.summaries} == {"home"}
 
 
 def test_sessions_and_sources_are_counted_over_all_tiers(

@@ -14,6 +14,7 @@ from abc import abstractmethod
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -47,6 +48,7 @@ from mnemosyned.storage.common.session import (
     writes_lazily,
 )
 from mnemosyned.storage.common.surroundings import projects_of
+from mnemosyned.text.terms import Terms
 
 
 class Condition(NamedTuple):
@@ -309,10 +311,29 @@ class ListStore(Transactional):
         None if they are more than `LIST_LIMITS.few`.
         """
 
+    @abstractmethod
+    def _term_conditions(self, terms: Terms, seq: str) -> list[Condition]:
+        """Return the conditions for memories with each of the terms, by the full-text indexes.
+
+        `seq` is the column with the row number of a memory.
+        """
+
     @reads
     def page(self, session: CommonSession, wanted: ListFilter) -> ListPage:
         """Return one page of the memories and summaries that match a filter."""
         keys: list[ListKey] = []
+        if wanted.project:
+            rows = session.execute(
+                "SELECT session_id FROM agent_session WHERE owner = %(owner)s "
+                "AND project = %(project)s ORDER BY seen_at DESC LIMIT %(most)s",
+                project=wanted.project,
+                most=LIST_LIMITS.sessions,
+            )
+            names = {name for (name,) in rows}
+            names = names.intersection(wanted.sessions or names)
+            if not names:
+                return ListPage([], [], None)
+            wanted = replace(wanted, sessions=tuple(sorted(names)))
         prefixes: list[str] = []
         if wanted.id_prefix:
             prefixes = stored_spellings(
@@ -477,6 +498,8 @@ class ListStore(Transactional):
             conditions.append(_prefix_condition(prefixes, searched.format("m.id")))
         if wanted.valid_at:
             conditions += in_force_conditions(wanted.valid_at)
+        if wanted.terms:
+            conditions += self._term_conditions(wanted.terms, searched.format("m.seq"))
         seq = f"{table}.seq"
         return conditions + _cursor_conditions(wanted, RecordKind.MEMORY, moment, seq)
 
@@ -488,24 +511,41 @@ class ListStore(Transactional):
         None if the filter has no such part, or more than `LIST_LIMITS.few` rows pass it.
         """
         if prefixes:
-            condition = _prefix_condition(prefixes, "m.id")
-        elif wanted.tags:
+            return self._few_where(
+                session, wanted.tier, _prefix_condition(prefixes, "m.id")
+            )
+        if wanted.tags:
             return _numbers_if_few(
                 session,
                 "SELECT t.memory_seq FROM tag AS t WHERE t.owner = %(owner)s AND ",
                 one_of_condition("t.name", "tags", wanted.tags),
             )
-        elif wanted.pinned:
-            condition = Condition("m.pinned", {})
-        elif wanted.sessions:
+        rows = None
+        if wanted.terms:
+            parts = self._term_conditions(wanted.terms, "m.seq")
+            named = Condition(
+                " AND ".join(each.text for each in parts), join_conditions(parts).values
+            )
+            rows = self._few_where(session, wanted.tier, named)
+        if rows is not None:
+            return rows
+        if wanted.pinned:
+            return self._few_where(session, wanted.tier, Condition("m.pinned", {}))
+        if wanted.sessions:
             column = self._searched.format("m.session_id")
-            condition = one_of_condition(column, "sessions", wanted.sessions)
-        elif wanted.roles:
-            return self._rows_of_roles(session, wanted.roles)
-        else:
-            return None
+            named = one_of_condition(column, "sessions", wanted.sessions)
+            return self._few_where(session, wanted.tier, named)
+        return self._rows_of_roles(session, wanted.roles) if wanted.roles else None
+
+    def _few_where(
+        self, session: CommonSession, tier: Tier | None, condition: Condition
+    ) -> list[int] | None:
+        """Return the row numbers of the memories `m` of a tier that meet a condition.
+
+        None if they are more than `LIST_LIMITS.few`.
+        """
         numbers: list[int] = []
-        for table, _ in self._tables_by_number(wanted.tier):
+        for table, _ in self._tables_by_number(tier):
             statement = f"SELECT m.seq FROM {table} AS m WHERE m.owner = %(owner)s AND "
             found = _numbers_if_few(session, statement, condition)
             if found is None or len(numbers) + len(found) > LIST_LIMITS.few:

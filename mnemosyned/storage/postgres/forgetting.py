@@ -16,16 +16,18 @@ from mnemosyned.storage.common.forgetting import (
     GraceStore,
     chosen_conditions,
 )
-from mnemosyned.storage.common.listing import Condition, tag_conditions
+from mnemosyned.storage.common.listing import tag_conditions
 from mnemosyned.storage.common.session import BELOW, Row
 from mnemosyned.storage.postgres import purge
 from mnemosyned.storage.postgres.fulltext import (
-    gram_term_hashes,
     gram_words,
     index_words,
-    phrase_hashes,
 )
-from mnemosyned.storage.postgres.listing import postgres_filter
+from mnemosyned.storage.postgres.listing import (
+    all_terms_condition,
+    postgres_filter,
+    spellings_of,
+)
 from mnemosyned.storage.postgres.memories import (
     insert_again,
     insert_new,
@@ -34,7 +36,6 @@ from mnemosyned.storage.postgres.memories import (
 )
 from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.session import OF_IDS, PostgresSession, values_of
-from mnemosyned.text.stems import accent_variants
 from mnemosyned.text.terms import Terms, glued_words, gram_text
 
 _MEMORIES = (
@@ -67,7 +68,7 @@ def selected_memories(session: PostgresSession, choice: ForgetFilter) -> list[st
             ),
             *tag_conditions(choice.tags, row_by_row=False),
             *(
-                [_all_terms_condition(session.owner, choice.terms)]
+                [all_terms_condition(session.owner, choice.terms)]
                 if choice.terms
                 else []
             ),
@@ -118,54 +119,6 @@ def _all_texts(row: Row) -> list[str]:
     return texts
 
 
-def _all_terms_condition(owner: int, terms: Terms) -> Condition:
-    """Return the condition for memories whose index entries have the hashes of all terms.
-
-    The texts must be compared afterward, as different words may share a hash.
-    """
-    has = [
-        _term_condition(owner, term, number, only_grams=term in terms.grams)
-        for number, term in enumerate((*terms.words, *terms.grams))
-    ]
-    every, values = " AND ".join(each.text for each in has), dict[str, object]()
-    for each in has:
-        values |= each.values
-    text = (
-        "m.seq IN (SELECT i.seq FROM memory_index AS i "
-        f"WHERE i.owner = %(owner)s AND {every})"
-    )
-    return Condition(text, values)
-
-
-def _term_condition(
-    owner: int, term: str, number: int, *, only_grams: bool
-) -> Condition:
-    """Return the condition for index entries with any spelling of a term.
-
-    `number` makes the names of its bind values distinct. With `only_grams` the first index, of
-    stemmed words, is left out.
-    """
-    texts = _spellings(term)
-    phrases: dict[str, list[list[int]]] = {
-        "grams": [gram_term_hashes(owner, text) for text in texts]
-    }
-    if not only_grams:
-        phrases["words"] = [phrase_hashes(owner, text) for text in texts]
-    clauses: list[str] = []
-    values: dict[str, object] = {}
-    for column, hashes in phrases.items():
-        for place, phrase in enumerate(filter(None, hashes)):
-            name = f"{column}_{number}_{place}"
-            clauses.append(f"i.{column} @> %({name})s::integer[]")
-            values[name] = phrase
-    return Condition(f"({' OR '.join(clauses) or 'false'})", values)
-
-
-def _spellings(term: str) -> list[str]:
-    """Return a term, then its variants with accents."""
-    return [term, *accent_variants(term)]
-
-
 class _TermForms(NamedTuple):
     """The index terms of a search term in each of its spellings."""
 
@@ -178,7 +131,7 @@ class _TermForms(NamedTuple):
 
         With `only_grams` there are none for the first index, of stemmed words.
         """
-        texts = _spellings(term)
+        texts = spellings_of(term)
         words = () if only_grams else map(index_words, texts)
         return cls(
             list(filter(None, words)), list(filter(None, map(gram_words, texts)))

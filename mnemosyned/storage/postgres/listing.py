@@ -21,9 +21,11 @@ from mnemosyned.storage.common.listing import (
     summary_conditions,
     time_conditions,
 )
-from mnemosyned.storage.postgres.fulltext import phrase_hashes
+from mnemosyned.storage.postgres.fulltext import gram_term_hashes, phrase_hashes
 from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.session import PostgresSession
+from mnemosyned.text.stems import accent_variants
+from mnemosyned.text.terms import Terms
 
 FEW_MAX = 5_000
 """So many rows of the sessions asked for are named before the words are looked for."""
@@ -73,6 +75,55 @@ def memory_filter(query: Query) -> PostgresFilter:
 def episode_filter(query: Query) -> PostgresFilter:
     """Return the filter for summaries `e` that a question sets."""
     return postgres_filter(summary_conditions(query))
+
+
+def all_terms_condition(owner: int, terms: Terms, seq: str = "m.seq") -> Condition:
+    """Return the condition for memories whose index entries have the hashes of all terms.
+
+    `seq` is the column with the row number. Different words may share a hash of 32 bits: who must
+    not err compares the texts afterward.
+    """
+    has = [
+        _term_condition(owner, term, number, only_grams=term in terms.grams)
+        for number, term in enumerate((*terms.words, *terms.grams))
+    ]
+    every, values = " AND ".join(each.text for each in has), dict[str, object]()
+    for each in has:
+        values |= each.values
+    text = (
+        f"{seq} IN (SELECT i.seq FROM memory_index AS i "
+        f"WHERE i.owner = %(owner)s AND {every})"
+    )
+    return Condition(text, values)
+
+
+def _term_condition(
+    owner: int, term: str, number: int, *, only_grams: bool
+) -> Condition:
+    """Return the condition for index entries with any spelling of a term.
+
+    `number` makes the names of its bind values distinct. With `only_grams` the first index, of
+    stemmed words, is left out.
+    """
+    texts = spellings_of(term)
+    phrases: dict[str, list[list[int]]] = {
+        "grams": [gram_term_hashes(owner, text) for text in texts]
+    }
+    if not only_grams:
+        phrases["words"] = [phrase_hashes(owner, text) for text in texts]
+    clauses: list[str] = []
+    values: dict[str, object] = {}
+    for column, hashes in phrases.items():
+        for place, phrase in enumerate(filter(None, hashes)):
+            name = f"{column}_{number}_{place}"
+            clauses.append(f"i.{column} @> %({name})s::integer[]")
+            values[name] = phrase
+    return Condition(f"({' OR '.join(clauses) or 'false'})", values)
+
+
+def spellings_of(term: str) -> list[str]:
+    """Return a term, then its variants with accents."""
+    return [term, *accent_variants(term)]
 
 
 def query_filter(session: PostgresSession, query: Query) -> PostgresFilter:
@@ -168,6 +219,10 @@ class PostgresLists(PostgresPart, ListStore):
     ) -> Iterable[tuple[str, Sequence[Condition]]]:
         """Return the one table of memories, with the condition on `m` for a tier."""
         return [("memory", tier_condition(tier))]
+
+    def _term_conditions(self, terms: Terms, seq: str) -> list[Condition]:
+        """Return the condition for memories with all of the terms, by the full-text indexes."""
+        return [all_terms_condition(self._owner, terms, seq)]
 
     def _rows_of_roles(
         self, session: PostgresSession, roles: Sequence[str]

@@ -7,10 +7,11 @@ pages and the write-ahead log.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any, TypeVar
@@ -36,22 +37,19 @@ from mnemosyned.storage.sqlite.connections import Readers
 from mnemosyned.storage.sqlite.fulltext import (
     DEPTH_MAX,
     INDEXES,
-    any_of,
-    glued_terms,
     index_depth,
     index_memories,
     purge_steps,
     rebuild_index,
     unindex_memory,
 )
-from mnemosyned.storage.sqlite.listing import bind_by_place
+from mnemosyned.storage.sqlite.listing import bind_by_place, term_conditions
 from mnemosyned.storage.sqlite.memories import (
     insert_with_number,
     leave_secrets,
 )
 from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart, Writer
-from mnemosyned.text.stems import accent_variants
 from mnemosyned.text.terms import Terms
 
 T = TypeVar("T")
@@ -142,7 +140,6 @@ def _merge_step(session: SqliteSession, statement: str) -> bool:
     return session.total_changes - before >= 2
 
 
-CHUNK = 500
 _TABLES = {
     "working_memory": "content",
     "archive": "iif(content != '', content, ifnull("
@@ -168,9 +165,9 @@ def selected_memories(session: SqliteSession, choice: ForgetFilter) -> list[str]
         [
             *chosen_conditions(choice, choice.newest.memory if choice.newest else None),
             *tag_conditions(choice.tags, "seq"),
+            *(term_conditions(choice.terms, "seq") if choice.terms else ()),
         ]
     )
-    having = _positions_with_terms(session, choice.terms) if choice.terms else None
     named = name_matcher(choice.person) if choice.person else None
     ids: dict[str, None] = {}
     for table, text in _TABLES.items():
@@ -179,49 +176,13 @@ def selected_memories(session: SqliteSession, choice: ForgetFilter) -> list[str]
             if named
             else "id"
         )
-        for narrowed, further in _narrow_to_positions(where, values, having):
-            rows = session.execute(
-                f"SELECT {columns} FROM {table} WHERE 1{narrowed} ORDER BY seq", further
-            )
-            for id, *texts in rows:
-                if is_named_in(texts, named):
-                    ids[id] = None
+        rows = session.execute(
+            f"SELECT {columns} FROM {table} WHERE 1{where} ORDER BY seq", values
+        )
+        for id, *texts in rows:
+            if is_named_in(texts, named):
+                ids[id] = None
     return list(ids)
-
-
-def _narrow_to_positions(
-    where: str, values: Sequence[Any], having: set[int] | None
-) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Yield an SQL condition narrowed to each chunk of the row numbers `having`, and its values.
-
-    If `having` is None, yield the condition once as it is.
-    """
-    if having is None:
-        yield where, values
-        return
-    positions = sorted(having)
-    for start in range(0, len(positions), CHUNK):
-        chunk = positions[start : start + CHUNK]
-        yield f"{where} AND seq IN ({', '.join('?' * len(chunk))})", [*values, *chunk]
-
-
-def _positions_with_terms(session: SqliteSession, terms: Terms) -> set[int]:
-    """Return the row numbers of memories whose full-text index entries have all terms."""
-    found: set[int] | None = None
-    for term in (*terms.words, *terms.grams):
-        here: set[int] = set()
-        for table in _INDEXES[term in terms.grams :]:
-            forms = [term, *accent_variants(term)]
-            if table == "memory_gram_fts":
-                forms += [*map(glued_terms, forms)]
-            rows = session.execute(
-                f"SELECT rowid FROM {table} WHERE {table} MATCH ?", (any_of(forms),)
-            )
-            here.update(seq for (seq,) in rows)
-        found = here if found is None else found & here
-        if not found:
-            break
-    return found or set()
 
 
 def selected_learnings(session: SqliteSession, choice: ForgetFilter) -> list[str]:
@@ -257,7 +218,12 @@ def _texts_with_terms(
         ):
             beside.execute(definition)
         index_memories(beside, [(seq, text, "") for seq, _, text, *_ in rows])
-        return _positions_with_terms(beside, terms)
+        where, values = bind_by_place(term_conditions(terms, "value"))
+        found = beside.execute(
+            f"SELECT value FROM json_each(?) WHERE 1{where}",
+            (json.dumps([seq for seq, *_ in rows]), *values),
+        )
+        return {seq for (seq,) in found}
 
 
 KEYED_BY_MEMORY = ("memory_state", "tag", "revision")

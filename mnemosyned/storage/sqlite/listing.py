@@ -24,9 +24,11 @@ from mnemosyned.storage.common.listing import (
     summary_conditions,
     time_conditions,
 )
-from mnemosyned.storage.sqlite.fulltext import any_of
+from mnemosyned.storage.sqlite.fulltext import any_of, glued_terms
 from mnemosyned.storage.sqlite.session import SqliteSession, stored_form, translate
 from mnemosyned.storage.sqlite.writer import SqlitePart
+from mnemosyned.text.stems import accent_variants
+from mnemosyned.text.terms import Terms
 
 FEW_MAX = 5_000
 """So many rows of the sessions asked for are named before the words are looked for."""
@@ -65,6 +67,26 @@ def tables_of(tier: Tier | None) -> tuple[str, ...]:
     """Return the names of the tables with the memories of a tier; of both tiers for None."""
     tables = {None: ("working_memory", "archive"), Tier.WORKING: ("working_memory",)}
     return tables.get(tier, ("archive",))
+
+
+def term_conditions(terms: Terms, seq: str) -> list[Condition]:
+    """Return the conditions for rows whose full-text index entries have each of the terms.
+
+    `seq` is the column with the number of a row.
+    """
+    conditions: list[Condition] = []
+    for number, term in enumerate((*terms.words, *terms.grams)):
+        forms = [term, *accent_variants(term)]
+        found = {"memory_gram_fts": any_of([*forms, *map(glued_terms, forms)])}
+        if term not in terms.grams:
+            found["memory_fts"] = any_of(forms)
+        rows = " UNION ALL ".join(
+            f"SELECT rowid FROM {index} WHERE {index} MATCH %({index}_{number})s"
+            for index in found
+        )
+        values = {f"{index}_{number}": match for index, match in found.items()}
+        conditions.append(Condition(f"{seq} IN ({rows})", values))
+    return conditions
 
 
 def query_filter(session: SqliteSession, query: Query) -> SqliteFilter:
@@ -160,6 +182,10 @@ class SqliteLists(SqlitePart, ListStore):
     ) -> Iterable[tuple[str, Sequence[Condition]]]:
         """Return each table with memories of a tier, with no conditions; both tables for None."""
         return [(table, ()) for table in tables_of(tier)]
+
+    def _term_conditions(self, terms: Terms, seq: str) -> list[Condition]:
+        """Return the conditions for memories with each of the terms, by the full-text indexes."""
+        return term_conditions(terms, seq)
 
     def _rows_of_roles(
         self, session: SqliteSession, roles: Sequence[str]
