@@ -84,6 +84,7 @@ from mnemosyned.memory.injections import (
     Injection as Injection,
 )
 from mnemosyned.memory.listing import (
+    ProjectTotals as ProjectTotals,
     SessionTotals as SessionTotals,
     SourceTotals as SourceTotals,
 )
@@ -123,6 +124,7 @@ from mnemosyned.verbs.injections import (
 from mnemosyned.verbs.listing import (
     DayList as DayList,
     Listed as Listed,
+    ProjectList as ProjectList,
     SessionList as SessionList,
     SourceList as SourceList,
 )

@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.values import Episode, LearningKind, MemoryRecord, Tier
-from mnemosyned.text.terms import Terms
+
+if TYPE_CHECKING:
+    from mnemosyned.text.terms import Terms
 
 _WRITTEN = re.compile(r"(-?[0-9]{1,18})~([ms])([0-9]{1,19})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -176,6 +178,16 @@ class SourceTotals:
     count: int
     sessions: int
     first: datetime
+    last: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectTotals:
+    """One project of agents, by its key: how much its sessions hold, and when one was last seen."""
+
+    project: str
+    count: int
+    sessions: int
     last: datetime
 
 

@@ -60,6 +60,7 @@ from mnemosyned.verbs.conversation import (
 )
 from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.facade import VERBS
+from mnemosyned.verbs.listing import ProjectList
 from mnemosyned.verbs.memories import (
     Expand,
     Expanded,
@@ -284,6 +285,9 @@ class MemoryService:
             "list": self._lists.list_memories,
             "sessions": self._lists.sessions,
             "sources": self._lists.sources,
+            "projects": lambda request: ProjectList(
+                self._store.lists.projects(request.limit)
+            ),
             "days": lambda request: self.figures.complete(self._lists.days(request)),
             "sleep": self.sleep,
             "backup": self._keeper.back_up,

@@ -100,6 +100,7 @@ class VerbTable:
     list = Verb(listing.ListMemories)
     sessions = Verb(listing.Sessions)
     sources = Verb(listing.Sources)
+    projects = Verb(listing.Projects)
     days = Verb(listing.Days)
     sleep = Verb(upkeep.Sleep)
     undo = Verb(upkeep.Undo)

@@ -9,7 +9,12 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.memory.listing import ListOrder, SessionTotals, SourceTotals
+from mnemosyned.memory.listing import (
+    ListOrder,
+    ProjectTotals,
+    SessionTotals,
+    SourceTotals,
+)
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.verbs.request import (
     Name,
@@ -127,6 +132,21 @@ class Sources(Request[SourceList], frozen=True, kw_only=True):
 
     limit: Annotated[PageSize, doc("maximum number of sources")] = 50
     prefix: Annotated[Name | None, doc("only sources whose names begin so")] = None
+
+
+class ProjectList(RowList[ProjectTotals], frozen=True):
+    """Projects of agents, the last seen first."""
+
+    projects: list[ProjectTotals]
+
+
+class Projects(Request[ProjectList], frozen=True, kw_only=True):
+    """List the projects of agents with their counts, the last seen first.
+
+    Raises `StorageFailed`.
+    """
+
+    limit: Annotated[PageSize, doc("maximum number of projects")] = 50
 
 
 DAYS_MAX = 400

@@ -273,8 +273,14 @@ def test_a_project_has_the_memories_of_its_sessions(
     assert list(chain.from_iterable(found)) == ordered(
         kept, ListOrder.NEWEST, lambda one: one.session == "home"
     )
+    (other, shop) = sorted(store.lists.projects(5), key=lambda one: one.project)
+    assert (other.project, other.sessions, other.count) == ("other", 1, 0)
+    of_shop = [one for one in kept.values() if one.session == "home"]
+    assert (shop.project, shop.sessions, shop.count) == ("shop", 1, len(of_shop))
+    assert shop.last == NOON
+    assert len(store.lists.projects(1)) == 1
     for fields in ({"project": "unknown"}, {"project": "shop", "sessions": ("work",)}):
-        assert store.lists.page(ListFilter(limit=7, **fields)).memories == []  # type: ignore[arg-type]
+        assert store.lists.page(ListFilter(limit=7, **fields)).memories == []
     page = store.lists.page(ListFilter(limit=7, project="shop", level=0))
     assert {one.session for one in page.summaries} == {"home"}
 

@@ -78,6 +78,7 @@ def words_of(command: str, episode: str, lesson: str, file: Path) -> list[str]:
         "list": ["list"],
         "sessions": ["sessions"],
         "sources": ["sources"],
+        "projects": ["projects"],
         "days": ["days"],
         "backup": ["backup", str(file.with_name("copy.db"))],
         "log": ["log"],

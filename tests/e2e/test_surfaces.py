@@ -195,7 +195,10 @@ def look(call: Walker) -> None:
     call("list", level="episode")
     call("sessions", limit=1, prefix="k")
     call("sources", limit=5, prefix="co")
+    call("list", query="tea", project="none")
+    call("projects", limit=5)
     call("days", since=LONG_AGO, until="2026-04-01T00:00:00Z")
+    call("days", since="2026-03-01", until="2026-03-02", by="hour", zone="Asia/Tokyo")
     call("watch", paths=[], remove=False)
 
 

@@ -23,6 +23,7 @@ from mnemosyned.verbs.listing import (
     LEVELS,
     DayList,
     Listed,
+    ProjectList,
     SessionList,
     SourceList,
 )
@@ -168,6 +169,15 @@ def _sources_table(result: SourceList) -> str:
     return table(headers, rows, without_empty=True)
 
 
+def _projects_table(result: ProjectList) -> str:
+    """Return a table of projects: numbers of memories and sessions, and the time last seen."""
+    rows = [
+        [each.project, f"{each.count:,}", f"{each.sessions:,}", local_time(each.last)]
+        for each in result.projects
+    ]
+    return table(["project", "memories", "sessions", "last"], rows)
+
+
 def _days_table(result: DayList) -> str:
     """Return a table of days, hours or months: memories, texts for agents, recalls and figures."""
     unit = "month" if result.by == "month" else "day"
@@ -227,6 +237,7 @@ RENDERERS[SourceList] = Renderer(
     lambda result: _totals_remark(len(result), result.total, "source"),
     lambda result: result.sources,
 )
+RENDERERS[ProjectList] = Renderer(_projects_table)
 RENDERERS[DayList] = Renderer(_days_table)
 CELLS[MemoryRecord] = "id created_at tier session source role content".split()
 CELLS[Episode] = [

@@ -29,6 +29,7 @@ from mnemosyned.memory.listing import (
     ListPage,
     MemoryGroup,
     Place,
+    ProjectTotals,
     RecordKind,
     SessionTotals,
     SourceTotals,
@@ -374,6 +375,27 @@ class ListStore(Transactional):
     def sources(self, session: CommonSession) -> list[SourceTotals]:
         """Return the totals of each source, the source with the newest memory first."""
         return source_totals(self._memory_groups(session))
+
+    @reads
+    def projects(self, session: CommonSession, limit: int) -> list[ProjectTotals]:
+        """Return up to `limit` projects of agents' sessions, the last seen first."""
+        rows = session.execute(
+            "SELECT s.project, coalesce(sum(w.count), 0) + coalesce(sum((SELECT "
+            "sum(e.item_count) FROM episode AS e WHERE e.owner = s.owner "
+            "AND e.session_id = s.session_id AND e.level = 0)), 0), count(*), "
+            "max(s.seen_at) AS seen FROM agent_session AS s LEFT JOIN ("
+            f"SELECT m.session_id, count(*) AS count FROM {self._working.tables} "
+            "WHERE m.owner = %(owner)s GROUP BY m.session_id) AS w "
+            "ON w.session_id = s.session_id WHERE s.owner = %(owner)s AND s.project != '' "
+            "GROUP BY s.project ORDER BY seen DESC, s.project LIMIT %(limit)s",
+            limit=limit,
+        )
+        return [
+            ProjectTotals(
+                project=name, count=int(count), sessions=sessions, last=instant(seen)
+            )
+            for name, count, sessions, seen in rows
+        ]
 
     def _memory_groups(self, session: CommonSession) -> list[MemoryGroup]:
         """Return counts and first and last times of memories, by tier, session and source."""
