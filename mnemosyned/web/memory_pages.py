@@ -24,7 +24,6 @@ from mnemosyned.memory.listing import ListOrder
 from mnemosyned.memory.values import Episode, Hit, Line, MemoryRecord, Tier
 from mnemosyned.summary.grounding.check import SHARED_MIN, find_content_stems
 from mnemosyned.text.sentences import split_sentences
-from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.endings import UndoEnding
 from mnemosyned.verbs.listing import Days, DayTotals, ListMemories, PeriodUnit
 from mnemosyned.verbs.memories import (
@@ -40,6 +39,7 @@ from mnemosyned.verbs.retention import Forget, Restore
 from mnemosyned.verbs.times import local_now, zone_name
 from mnemosyned.verbs.upkeep import Status
 from mnemosyned.web.application import Visit, make_change, redirect_to
+from mnemosyned.web.learning_pages import show_learning
 
 RECENT_MAX = 12
 HITS, HITS_MAX = "20", 100
@@ -133,10 +133,7 @@ def show_memory(visit: Visit) -> Response:
     try:
         got = visit.call(Get(id, history=True))
     except NotFound:
-        for learning in visit.call(Learnings(limit=1_000, superseded=True)).learnings:
-            if learning.id == id:
-                return visit.show("learning.html", learning=learning)
-        raise
+        return show_learning(visit)
     if got.memory is None:
         return redirect_to("/summary", id=id)
     return visit.show("memory.html", memory=got.memory, got=got)

@@ -29,6 +29,8 @@ NAVIGATION = (
     ("Timeline", "/timeline", "t"),
     ("Sleep", "/sleep", "l"),
     ("Told", "/told", "i"),
+    ("Learnings", "/learnings", "e"),
+    ("Ended", "/ended", "f"),
     ("Health", "/state", "h"),
 )
 """Pages named at the top of each page: name, path, and the key that leads there after `g`."""

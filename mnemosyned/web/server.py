@@ -17,6 +17,7 @@ from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.upkeep import Event
 from mnemosyned.web.access import LOOPBACK, WebAccess, refused_tcp_user
 from mnemosyned.web.application import HEADERS, WebApplication
+from mnemosyned.web.learning_pages import LEARNING_ROUTES
 from mnemosyned.web.machine_pages import MACHINE_ROUTES
 from mnemosyned.web.memory_pages import MEMORY_ROUTES
 from mnemosyned.web.upkeep_pages import UPKEEP_ROUTES
@@ -27,7 +28,7 @@ POLL_S = 0.5
 """How soon a stream notices that its browser left, or that its session ended."""
 PAUSE_S = 0.2
 """Changes of so long a time are one event for a page."""
-ROUTES = {**MEMORY_ROUTES, **UPKEEP_ROUTES, **MACHINE_ROUTES}
+ROUTES = {**MEMORY_ROUTES, **LEARNING_ROUTES, **UPKEEP_ROUTES, **MACHINE_ROUTES}
 
 
 class ChangeFeed:

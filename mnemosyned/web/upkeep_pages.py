@@ -177,9 +177,9 @@ def show_briefing(visit: Visit) -> Response:
     told = visit.call(Injections(limit=PROJECTS_OF)).injections
     briefed = visit.ask(Briefing, ["project"])
     # A line is cut to fit: rewording starts from all words, or from none.
-    words = {
-        each.id: each.text for each in visit.call(Learnings(limit=1_000)).learnings
-    }
+    ids = [line.id for line in briefed.lines]
+    learnings = visit.call(Learnings(id=ids, limit=1_000)) if ids else ()
+    words = {each.id: each.text for each in learnings}
     words |= {each.id: each.text for each in briefed.edits if each.text}
     return visit.show(
         "briefing.html",

@@ -92,6 +92,8 @@ def addresses(daemon: Daemon) -> dict[str, str]:
         "cycle": f"/cycle?cycle={cycle}",
         "told": "/told",
         "briefing": "/briefing",
+        "learnings": "/learnings",
+        "ended": "/ended",
         "health": "/state",
         "checks": "/checks",
         "settings": "/settings",

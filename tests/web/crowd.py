@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise, product
 from urllib.parse import quote
 
 from mnemosyned import Memory
+from mnemosyned.memory.endings import EndingRecord
 
 SUBJECTS = (
     "checkout,billing job,search index,login page,CI pipeline,release notes".split(",")
@@ -32,6 +34,35 @@ SCRIPTS = {
         f"10:{n:02d}:00 INFO worker-{n} finished job {n * 37}" for n in range(60)
     ),
 }
+
+
+def add_learnings(memory: Memory) -> None:
+    """Learn in many scripts and sources, more than one page has; pin, drop and reword some."""
+    for subject, who in product(SUBJECTS, PEOPLE):
+        for name in ("codex", "claude-code", None):
+            memory.learn(f"Ask {who} before you touch the {subject}.", source=name)
+    ids = [memory.learn(text[:2_000]).learning.id for text in SCRIPTS.values()]
+    memory.edit_briefing(ids[0], pin=True)
+    memory.edit_briefing(ids[1], drop=True)
+    memory.edit_briefing(ids[2], text=SCRIPTS["hebrew"])
+
+
+def add_endings(memory: Memory, *ids: str) -> None:
+    """Have the first sentence of each memory end that of the one before."""
+    store = memory._caller._store  # type: ignore[attr-defined]  # noqa: SLF001 as the background does
+    store.endings.add(
+        [
+            EndingRecord(
+                older=older,
+                newer=newer,
+                reason="value",
+                older_place=0,
+                newer_place=0,
+                found_at=datetime.now(UTC),
+            )
+            for older, newer in pairwise(ids)
+        ]
+    )
 
 
 def fill(memory: Memory) -> dict[str, str]:
@@ -69,7 +100,13 @@ def fill(memory: Memory) -> dict[str, str]:
     memory.remember("The API now listens on port 9090.", **whole)  # type: ignore[arg-type]
     memory.edit(["hebrew"], role="assistant", source="phone")
     lesson = memory.learn("Always answer in British English.").learning.id
+    add_learnings(memory)
+    memory.remember("I prefer tabs over spaces.", **whole)  # type: ignore[arg-type]
+    memory.remember("I prefer spaces over tabs.", **whole)  # type: ignore[arg-type]
+    preference = memory.learnings(query="prefers spaces").learnings[0].id
     memory.endings()
+    add_endings(memory, "japanese", "arabic", "hebrew", "endless", "german", "lines")
+    memory.undo_ending("endless")
     for question in ("When do we deploy?", "Which port has the API?"):
         memory.context(question, session="team", source="chat")
     figures = memory._caller._store.lists  # type: ignore[attr-defined]  # noqa: SLF001 a daemon's of earlier days
@@ -101,7 +138,14 @@ def fill(memory: Memory) -> dict[str, str]:
         "undo": f"/undo?cycle={cycle}",
         "episode": f"/summary?id={episode.id}",
         "rollup": f"/summary?id={month.id}",
-        "learning": f"/memory?id={lesson}",
+        "learning": f"/memory?id={preference}",
+        "learnings": "/learnings?superseded=true",
+        "no learnings": "/learnings?query=nothing+like+it",
+        "unlearn": f"/unlearn?id={preference}",
+        "dropped": f"/memory?id={lesson}",
+        "ended facts": "/ended?undone=all",
+        "ended of one": "/ended?id=hebrew",
+        "none ended": "/ended?id=nobody",
         "ended": "/memory?id=ended",
         **{name: f"/memory?id={quote(name)}" for name in SCRIPTS},
         "edit": "/edit?id=arabic",

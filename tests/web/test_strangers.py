@@ -244,3 +244,73 @@ def test_what_happened_last_tuesday(stranger: Stranger, memory: Memory) -> None:
 
     stranger.sees("The search index was rebuilt.")
     expect(stranger.main).not_to_contain_text("The day after, it was quiet.")
+
+
+def test_remove_a_wrong_preference(stranger: Stranger, memory: Memory) -> None:
+    said = {"session": "team", "source": "chat", "role": "user"}
+    memory.remember("I prefer tabs over spaces.", **said)  # type: ignore[arg-type]
+    memory.remember("Always answer in British English.", **said)  # type: ignore[arg-type]
+
+    stranger.click("Learnings")
+    line = stranger.main.locator("ol.rows > li").filter(has_text="tabs")
+    line.evaluate("element => { element.id = 'wrong'; }")
+    stranger.click(re.compile("Remove"), within="#wrong")
+    stranger.sees("This would be deleted", "Prefers tabs over spaces")
+    stranger.click("Remove this learning")
+
+    stranger.sees("Always answer in British English.")
+    expect(stranger.main).not_to_contain_text("tabs")
+    assert [each.text for each in memory.learnings()] == [
+        "Always answer in British English."
+    ]
+
+
+def test_say_that_a_fact_still_applies(stranger: Stranger, memory: Memory) -> None:
+    memory.remember(
+        "Ada decided: the API now listens on port 9090.",
+        session="team",
+        source="chat",
+        role="ada",
+    )
+    assert len(memory.endings()) == 1
+
+    stranger.click("Ended")
+    stranger.sees("the API listens on port 8080.", "now listens on port 9090.")
+    stranger.click("It still applies")
+
+    stranger.sees("you said that it still applies")
+    assert memory.get("port").ended == []
+
+
+def test_where_was_this_rule_said(stranger: Stranger, memory: Memory) -> None:
+    memory.remember(
+        "Nice. By the way, never deploy on Fridays.",
+        id="rule",
+        session="planning",
+        role="user",
+    )
+
+    stranger.click("Learnings")
+    stranger.sees("never deploy on Fridays.")
+    stranger.click("Where it was said")
+
+    stranger.sees("Nice. By the way, never deploy on Fridays.", within="blockquote")
+    stranger.sees("planning", "user")
+
+
+def test_which_decision_replaced_an_older_one(
+    stranger: Stranger, memory: Memory
+) -> None:
+    memory.remember(
+        "Ada decided: the API now listens on port 9090.",
+        session="team",
+        source="chat",
+        role="ada",
+    )
+    memory.endings()
+
+    stranger.click("Ended")
+    stranger.sees("the API listens on port 8080.", "now listens on port 9090.")
+    stranger.click("Since then")
+
+    stranger.sees("Ada decided: the API now listens on port 9090.", within="blockquote")

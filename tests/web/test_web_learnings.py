@@ -1,0 +1,320 @@
+"""The pages on what was learned and on facts that ended: what they show, change and refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from web.crowd import add_endings, add_learnings
+from web.hostile import HOSTILE
+from web.test_web_pages import ELEMENTS, told
+from web.visitor import Page, PageReader, Visitor
+
+from mnemosyned import Memory
+from mnemosyned.memory.values import LearningKind
+
+SAID = {"session": "team", "source": "chat", "role": "user"}
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory(tmp_path / "m.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def visitor(memory: Memory) -> Visitor:
+    made = Visitor(memory)
+    made.enter()
+    return made
+
+
+def say(memory: Memory, *texts: str) -> list[str]:
+    """Remember what a user says; return the ids of the memories."""
+    return [memory.remember(text, **SAID).id for text in texts]  # type: ignore[arg-type]
+
+
+def older(page: Page) -> str:
+    """The address of the next page."""
+    found = [
+        attributes["href"]
+        for tag, attributes in PageReader(page.source).elements
+        if tag == "a" and attributes.get("rel") == "next"
+    ]
+    return found[0] or "" if found else ""
+
+
+def are_in_order(text: str, *parts: str) -> bool:
+    places = [text.index(part) for part in parts]
+    return places == sorted(places)
+
+
+# ------------------------------------------------------------------ learnings
+
+
+def test_an_empty_memory_says_how_it_learns(visitor: Visitor) -> None:
+    assert "Nothing was learned yet" in visitor.get("/learnings").text
+    assert "No newer statement ended" in visitor.get("/ended").text
+
+
+def test_the_list_says_of_each_learning_where_it_applies_and_leads_to_its_words(
+    visitor: Visitor, memory: Memory
+) -> None:
+    (said,) = say(memory, "In this repo we use pnpm, never npm.")
+    stated = memory.learn("Always taste the soup first.", source="cook").learning.id
+    memory.edit_briefing(stated, pin=True)
+
+    page = visitor.get("/learnings")
+
+    assert "In this repo we use pnpm, never npm." in page.text
+    assert "instruction in every project · team · chat" in page.text
+    assert "lesson in every project · default · cook pinned" in page.text
+    assert f"/memory?id={said}" in page.links
+    assert f"/unlearn?id={stated}" in page.links
+
+
+def test_learnings_are_filtered_by_words_source_kind_and_force(
+    visitor: Visitor, memory: Memory
+) -> None:
+    say(memory, "I prefer tabs over spaces.", "I prefer spaces over tabs.")
+    memory.learn("Always taste the soup first.", source="cook")
+
+    def shown(**fields: str) -> list[bool]:
+        text = visitor.get("/learnings", **fields).text
+        return [each in text for each in ("tabs over", "spaces over", "the soup")]
+
+    assert shown() == [False, True, True]
+    assert shown(superseded="true") == [True, True, True]
+    assert shown(query="SOUP taste") == [False, False, True]
+    assert shown(source="cook") == [False, False, True]
+    assert shown(kind="preference") == [False, True, False]
+    assert "Nothing matches" in visitor.get("/learnings", query="nobody").text
+    assert visitor.get("/learnings", kind="nonsense").status == 400
+    assert visitor.get("/learnings", after="nonsense").status == 400
+
+
+def test_every_learning_is_on_just_one_page(visitor: Visitor, memory: Memory) -> None:
+    add_learnings(memory)
+    seen, address = list[str](), "/learnings"
+
+    for _ in range(9):
+        page = visitor.follow(address)
+        seen += [link for link in page.links if link.startswith("/unlearn")]
+        address = older(page)
+        if not address:
+            break
+
+    ids = {each.id for each in memory.learnings(limit=1_000)}
+    assert sorted(seen) == sorted(f"/unlearn?id={id}" for id in ids)
+    assert len(ids) > 60
+
+
+def test_a_learning_shows_the_memory_that_has_it_and_what_it_replaced(
+    visitor: Visitor, memory: Memory
+) -> None:
+    say(memory, "I prefer tabs over spaces.", "I prefer spaces over tabs.")
+    new, old = memory.learnings(superseded=True)
+
+    page = visitor.get("/memory", id=new.id)
+    former = visitor.get("/memory", id=old.id)
+
+    assert "I prefer spaces over tabs." in page.text
+    assert "team · chat · user" in page.text
+    assert "What it replaced" in page.text
+    assert f"/memory?id={old.id}" in page.links
+    assert "A newer learning replaced it" in former.text
+    assert f"/memory?id={new.id}" in former.links
+
+
+def test_a_learning_is_added_and_shown_with_what_it_replaced(
+    visitor: Visitor, memory: Memory
+) -> None:
+    memory.learn("Always use tabs.", kind=LearningKind.INSTRUCTION)
+
+    page = visitor.post(
+        "/learn", content="Always use spaces.", kind="instruction", source=""
+    )
+
+    (learning,) = memory.learnings()
+    assert (page.status, page.headers["Location"]) == (303, f"/memory?id={learning.id}")
+    assert (learning.text, learning.kind) == ("Always use spaces.", "instruction")
+    assert learning.source is None
+    assert "Always use tabs." in visitor.follow(page.headers["Location"]).text
+    assert visitor.post("/learn", content="  ", kind="lesson").status == 400
+    assert visitor.post("/learn", content="x", kind="nonsense").status == 400
+
+
+def test_a_learning_is_reworded_as_its_page_showed_it(
+    visitor: Visitor, memory: Memory
+) -> None:
+    text = "Taste\u202e the soup:\nalways first."
+    id = memory.learn(text).learning.id
+    mark = visitor.get("/memory", id=id).field("mark")
+
+    done = visitor.post("/reword", id=id, mark=mark, text="Taste it\r\nfirst.")
+    late = visitor.post("/reword", id=id, mark=mark, text="Taste it last.")
+
+    assert (done.status, done.headers["Location"]) == (303, f"/memory?id={id}")
+    assert late.status == 409
+    assert [each.text for each in memory.learnings()] == ["Taste it\nfirst."]
+
+
+def test_removing_shows_what_goes_and_removes_just_that(
+    visitor: Visitor, memory: Memory
+) -> None:
+    say(memory, "I prefer tabs over spaces.", "I prefer spaces over tabs.")
+    memory.learn("Always taste the soup first.")
+    (wrong,) = memory.learnings(query="spaces over")
+    told(memory, wrong.id, prompt="tabs?")
+    memory.edit_briefing(wrong.id, pin=True)
+
+    page = visitor.get("/unlearn", id=wrong.id)
+    gone, _, back = page.text.partition("This would be in force again")
+
+    assert "Prefers spaces over tabs" in gone
+    assert "you changed of it in briefings" in gone
+    assert "Prefers tabs over spaces" in back
+    assert len(memory.learnings()) == 2
+
+    done = visitor.post("/unlearn", id=wrong.id, mark=page.field("mark"))
+
+    assert (done.status, done.headers["Location"]) == (303, "/learnings")
+    assert {each.text for each in memory.learnings()} == {
+        "Prefers tabs over spaces",
+        "Always taste the soup first.",
+    }
+    assert memory.injections().injections[0].lines == ()
+    assert visitor.get("/unlearn", id=wrong.id).status == 404
+    assert visitor.post("/unlearn", id=wrong.id, mark=page.field("mark")).status == 404
+
+
+def test_a_learning_that_changed_since_the_preview_is_not_removed(
+    visitor: Visitor, memory: Memory
+) -> None:
+    say(memory, "I prefer tabs over spaces.", "I prefer spaces over tabs.")
+    new, old = memory.learnings(superseded=True)
+    mark = visitor.get("/unlearn", id=new.id).field("mark")
+
+    memory.edit_learning(old.id, text="Prefers tabs over all.")
+    page = visitor.post("/unlearn", id=new.id, mark=mark)
+
+    assert page.status == 409
+    assert "changed meanwhile" in page.text
+    assert len(memory.learnings(superseded=True)) == 2
+
+
+def test_an_old_learning_is_rewordable_in_the_briefing(
+    visitor: Visitor, memory: Memory
+) -> None:
+    text = "Always taste the soup first, " + "and then the sauce, " * 40 + "I said."
+    memory.learn(text)
+
+    page = visitor.get("/briefing")
+
+    assert text in page.source.replace("\n", "")
+
+
+# ---------------------------------------------------------------------- ended
+
+
+@pytest.fixture
+def ended(memory: Memory) -> list[str]:
+    """The ids of two memories, of which the newer one ended what the older one says."""
+    ids = say(
+        memory, "The API listens on port 8080.", "The API now listens on port 9090."
+    )
+    memory.endings()
+    return ids
+
+
+def test_what_ended_is_shown_with_both_sentences_and_leads_to_both_memories(
+    visitor: Visitor, ended: list[str]
+) -> None:
+    page = visitor.get("/ended")
+
+    assert are_in_order(page.text, "The API listens on port 8080.", "now listens")
+    assert "another from then on" in page.text
+    assert {f"/memory?id={id}" for id in ended} <= set(page.links)
+
+
+def test_what_still_applies_is_said_by_a_button_and_taken_back(
+    visitor: Visitor, memory: Memory, ended: list[str]
+) -> None:
+    old, _ = ended
+
+    done = visitor.post("/ended", id=old)
+
+    assert (done.status, done.headers["Location"]) == (303, f"/ended?id={old}")
+    assert "you said that it still applies" in visitor.follow(f"/ended?id={old}").text
+    assert memory.get(old).ended == []
+    assert "No newer statement ended an older one." in visitor.get("/ended").text
+    for undone in ("true", "all"):
+        page = visitor.get("/ended", undone=undone)
+        assert "It no longer applies" in page.text
+
+    visitor.post("/ended", id=old, redo="true")
+
+    assert len(memory.get(old).ended) == 1
+    assert "still applies of nothing" not in visitor.get("/ended").text
+    assert (
+        "You said of nothing that it still" in visitor.get("/ended", undone="true").text
+    )
+    assert visitor.post("/ended", id=old, redo="true").status == 404
+    assert visitor.post("/ended", id="unknown").status == 404
+    assert visitor.get("/ended", undone="nonsense").status == 400
+
+
+def test_every_fact_that_ended_is_on_just_one_page(
+    visitor: Visitor, memory: Memory
+) -> None:
+    ids = [f"memory{number:03}" for number in range(80)]
+    for id in ids:
+        memory.remember(f"It is {id} now.", id=id)
+    memory.endings()
+    add_endings(memory, *ids)
+    seen, address = list[str](), "/ended"
+
+    for _ in range(9):
+        page = visitor.follow(address)
+        seen += [
+            attributes["value"] or ""
+            for _, attributes in PageReader(page.source).elements
+            if attributes.get("name") == "id"
+        ]
+        address = older(page)
+        if not address:
+            break
+
+    assert sorted(set(seen)) == ids[:-1]
+    assert len(seen) == len(memory.endings(limit=1_000))
+
+
+def test_hostile_learnings_and_endings_become_no_part_of_a_page(
+    visitor: Visitor, memory: Memory
+) -> None:
+    texts = [text for text in HOSTILE[::3] if text.strip()]
+    ids = []
+    for number, text in enumerate(texts):
+        ids.append(f"{number}{text[:60]}".replace("\0", ""))
+        name = text[:90].replace("\0", "").strip() or None
+        memory.remember(text.replace("\0", ""), id=ids[-1])
+        memory.learn(text.replace("\0", ""), source=name)
+    add_endings(memory, *ids)
+    learned = memory.learnings(limit=1_000).learnings
+    pages = ["/learnings", "/ended", *(f"/ended?id={quote(id)}" for id in ids[::5])]
+    for learning in learned[::5]:
+        memory.edit_briefing(learning.id, text=learning.text)
+        pages += [f"/memory?id={learning.id}", f"/unlearn?id={learning.id}"]
+    pages += [f"/learnings?query={quote(text)}" for text in texts[::5]]
+
+    seen = [visitor.follow(address) for address in pages]
+
+    assert len(seen) > 40
+    for page in seen:
+        assert page.status in (200, 400)
+        for tag, attributes in PageReader(page.source).elements:
+            assert tag in ELEMENTS
+            assert not [name for name in attributes if name.startswith("on")]
+            assert (attributes.get("href") or "/")[0] in "/#"
