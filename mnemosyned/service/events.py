@@ -14,6 +14,7 @@ from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.consolidation import CycleReport, Trigger
 from mnemosyned.memory.values import Acknowledged
 from mnemosyned.text.secrets.masking import mask_secrets
+from mnemosyned.verbs.conversation import Context
 from mnemosyned.verbs.memories import (
     Recall,
     Remember,
@@ -210,16 +211,18 @@ def _describe_event(
 ) -> tuple[EventKind, Fields] | None:
     """Return the kind and the fields of the event for a request that succeeded.
 
-    Return None for a cycle, which publishes its own events, and for reads other than a recall.
+    Return None for a cycle, which publishes its own events, and for other reads than those that
+    recall.
     """
     if isinstance(request, Remember):
         return EventKind.REMEMBERED, _describe_new_memories([request], [result], limits)
     if isinstance(request, RememberMany):
         fields = _describe_new_memories(request.memories, result.memories, limits)
         return EventKind.REMEMBERED, fields
-    if isinstance(request, Recall):
+    if isinstance(request, Recall | Context):
         # Neither the words of the question nor its hits.
-        fields = {"count": len(result.hits)}
+        found = result.hits if isinstance(request, Recall) else result.recalled
+        fields = {"count": len(found)}
         for name in ("session", "source"):
             if isinstance(value := getattr(request, name), str):
                 fields[name] = value
