@@ -49,6 +49,7 @@ deletes anything that is kept."""
 FIXED = ("environment", "command line")
 """Beginnings of origins that come before the configuration file."""
 EXPORTED = ("session", "source", "tag", "since", "until")
+TEXT = "text/plain; charset=utf-8"
 LINES = 500
 """Lines of an export in one chunk of a response."""
 
@@ -182,10 +183,7 @@ def _read_export(visit: Visit) -> Generator[bytes]:
     request = parse_text(Export, visit.pick(EXPORTED))
     with visit.caller.transfers().export(request) as lines:
         for line in lines:
-            if (
-                CUT_OFF.encode() in line[:40]
-                and parse_line_kind(line).record == CUT_OFF
-            ):
+            if parse_line_kind(line).record == CUT_OFF:
                 raise MnemosynedError(decoder_of(CutOff).decode(line).reason)
             yield line
 
@@ -201,9 +199,6 @@ def show_export(visit: Visit) -> Response:
 def download(visit: Visit) -> Response:
     """Send an export as a file while it is read: JSON lines as they are, or Markdown by days."""
     is_markdown = visit.field("format") == "markdown"
-    kind, suffix = (
-        ("text/markdown", "md") if is_markdown else ("application/jsonl", "jsonl")
-    )
     lines = _read_export(visit)
     header = next(lines)  # an error is a page, before anything is sent
 
@@ -217,9 +212,9 @@ def download(visit: Visit) -> Response:
                 yield b"" if is_markdown else b"".join(batch)
             yield from (text.encode() for text in days.day_texts())
 
-    name = f"memory-{local_now():%Y-%m-%d}.{suffix}"
+    name = f"memory-{local_now():%Y-%m-%d}.{'md' if is_markdown else 'jsonl'}"
     headers = (("Content-Disposition", f'attachment; filename="{name}"'),)
-    return Response(HTTPStatus.OK, content_type=kind, headers=headers, stream=send())
+    return Response(HTTPStatus.OK, content_type=TEXT, headers=headers, stream=send())
 
 
 MACHINE_ROUTES = {

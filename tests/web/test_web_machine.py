@@ -363,6 +363,15 @@ def test_an_export_says_its_size_and_is_sent_whole(
     assert SECRET.encode() in body
 
 
+def test_only_what_an_export_selects_alike_leads_to_it(
+    visitor: Visitor, memory: Memory
+) -> None:
+    memory.remember("Note.", session="work", role="ada")
+
+    assert "/export?session=work" in visitor.get("/search", session="work").links
+    assert "/export?" not in visitor.get("/search", session="work", role="ada").source
+
+
 def test_markdown_has_the_days_with_secrets_masked(
     visitor: Visitor, memory: Memory
 ) -> None:
