@@ -1,0 +1,2 @@
+-- The newest learnings, page by page and for each context, without sorting all of them.
+CREATE INDEX learning_time ON learning (created_at);
