@@ -8,6 +8,7 @@ from contextlib import closing
 from functools import cache
 from http import HTTPStatus
 from itertools import chain, groupby, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args, get_origin
 
 import msgspec
@@ -147,7 +148,10 @@ def change_setting(visit: Visit) -> Response:
     key, sources = visit.field("key"), find_sources(visit)
     settings = config.settings_in_force(sources) if sources else ()
     setting = next((each for each in settings if each.key == key), None)
-    if not (sources and sources.process and setting and is_changeable(setting)):
+    file = sources.file or config.config_file_path() if sources else Path()
+    # A relative path begins in the working directory of the daemon.
+    is_ours = file.is_absolute() and setting is not None and is_changeable(setting)
+    if not (sources and sources.process and setting and is_ours):
         raise InvalidRequest(
             "a page does not change this; on the daemon's machine `mnem config set` does"
         )
@@ -161,7 +165,6 @@ def change_setting(visit: Visit) -> Response:
             comment=read_comments()[key],
             choices=("true", "false") if KEYS[key] is bool else choices,
         )
-    file = sources.file or config.config_file_path()
     value = msgspec.UNSET
     if "default" not in visit.fields:
         value = value_from_text(key, visit.fields.get("value", ""), where="this page")

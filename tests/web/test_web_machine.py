@@ -305,6 +305,20 @@ def test_a_value_that_does_not_fit_and_a_setting_of_others_are_refused(
     assert settings_file(home).read_text() == SETTINGS
 
 
+def test_a_file_whose_folder_only_the_daemon_knows_is_not_written(
+    visitor: Visitor, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home)
+    (home / "here.yaml").write_text(SETTINGS)
+    environment = {**os.environ, "MNEMOSYNE_CONFIG": "here.yaml"}
+    monkeypatch.setattr(config_command, "daemon_environment", lambda _: environment)
+
+    page = visitor.post("/setting", key="wm_max", value="100")
+
+    assert page.status == 400
+    assert (home / "here.yaml").read_text() == SETTINGS
+
+
 def test_a_file_that_cannot_be_written_is_named(
     visitor: Visitor, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
