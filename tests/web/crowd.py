@@ -100,6 +100,7 @@ def fill(memory: Memory) -> dict[str, str]:
     memory.remember("The API now listens on port 9090.", **whole)  # type: ignore[arg-type]
     memory.edit(["hebrew"], role="assistant", source="phone")
     lesson = memory.learn("Always answer in British English.").learning.id
+    memory.edit_briefing(lesson, drop=True, text=SCRIPTS["hebrew"])
     add_learnings(memory)
     memory.remember("I prefer tabs over spaces.", **whole)  # type: ignore[arg-type]
     memory.remember("I prefer spaces over tabs.", **whole)  # type: ignore[arg-type]
