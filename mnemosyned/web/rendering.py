@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 
 from mnemosyned.cli.output.listing import day_title, local_day, period_name
 from mnemosyned.cli.output.terminal import count_of, duration_text, local_time
+from mnemosyned.summary.rollup import SPEAKERS
 from mnemosyned.text.display import escape_invisible, find_matching_words
 from mnemosyned.text.sentences import UNSPACED
 from mnemosyned.verbs.listing import LEVELS
@@ -27,6 +28,7 @@ NAVIGATION = (
     ("Now", "/", "n"),
     ("Search", "/search", "s"),
     ("Timeline", "/timeline", "t"),
+    ("Subjects", "/subjects", "p"),
     ("Sleep", "/sleep", "l"),
     ("Told", "/told", "i"),
     ("Learnings", "/learnings", "e"),
@@ -67,7 +69,12 @@ def _environment() -> Environment:
         "period": period_name,
         "when": _time_element,
     }
-    environment.globals |= {"LEVELS": LEVELS, "NAVIGATION": NAVIGATION, "link": link}
+    environment.globals |= {
+        "LEVELS": LEVELS,
+        "NAVIGATION": NAVIGATION,
+        "SPEAKERS": SPEAKERS,
+        "link": link,
+    }
     return environment
 
 

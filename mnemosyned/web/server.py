@@ -20,6 +20,7 @@ from mnemosyned.web.application import HEADERS, WebApplication
 from mnemosyned.web.learning_pages import LEARNING_ROUTES
 from mnemosyned.web.machine_pages import MACHINE_ROUTES
 from mnemosyned.web.memory_pages import MEMORY_ROUTES
+from mnemosyned.web.subject_pages import SUBJECT_ROUTES
 from mnemosyned.web.upkeep_pages import UPKEEP_ROUTES
 
 LIMITS = LimitsConfig(body_bytes_max=4 << 20, threads=16, connections_max=48)
@@ -28,7 +29,13 @@ POLL_S = 0.5
 """How soon a stream notices that its browser left, or that its session ended."""
 PAUSE_S = 0.2
 """Changes of so long a time are one event for a page."""
-ROUTES = {**MEMORY_ROUTES, **LEARNING_ROUTES, **UPKEEP_ROUTES, **MACHINE_ROUTES}
+ROUTES = {
+    **MEMORY_ROUTES,
+    **LEARNING_ROUTES,
+    **UPKEEP_ROUTES,
+    **MACHINE_ROUTES,
+    **SUBJECT_ROUTES,
+}
 
 
 class ChangeFeed:

@@ -9,6 +9,7 @@ from itertools import pairwise, product
 from urllib.parse import quote
 
 from mnemosyned import Memory
+from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.endings import EndingRecord
 
 SUBJECTS = (
@@ -21,6 +22,7 @@ ACTS = (
     "needs a review by {who} before 2026-12-{k:02d}",
     "should never be deployed on Fridays, said {who}",
 )
+PROJECT = "git:example.org/shop"
 PEOPLE = ("Ada", "Bob", "Jörg", "Keiko", "Noor")
 SCRIPTS = {
     "german": "Die Donaudampfschifffahrtsgesellschaftskapitänsmützenfabrik liefert ab März nur "
@@ -90,6 +92,18 @@ def fill(memory: Memory) -> dict[str, str]:
                     }
                 )
     memory.remember_many(batch)  # type: ignore[arg-type]
+    agents = memory._caller._store.agents  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
+    for day in range(20):
+        agents.keep_session(
+            AgentSession(
+                session=f"shop-{day}-0",
+                client="codex",
+                conversation=f"{day}",
+                started_at=now - timedelta(days=day),
+                seen_at=now - timedelta(days=day),
+                project=PROJECT,
+            )
+        )
     cycle = memory.sleep().cycle
     for name, text in SCRIPTS.items():
         memory.remember(
@@ -160,5 +174,13 @@ def fill(memory: Memory) -> dict[str, str]:
         "setting": "/setting?key=sleep.model_policy",
         "export": "/export",
         "export of a session": "/export?session=team",
+        "subjects": "/subjects",
+        "subject": "/subject?name=Ada",
+        "subject japanese": f"/subject?name={quote('田中')}",
+        "subject arabic": f"/subject?name={quote('نحن')}",
+        "project": f"/subject?project={quote(PROJECT)}",
+        "source": "/subject?source=codex",
+        "nobody": "/subject?name=Zzyzx",
+        "hour": f"/day?day={recent}&hour=09",
         "missing": "/memory?id=missing",
     }

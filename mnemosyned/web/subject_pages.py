@@ -1,0 +1,173 @@
+"""Pages on subjects: all that is known of a name, a project or a source, and which there are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
+from typing import Any, NamedTuple
+
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.http_messages import Response
+from mnemosyned.instants import day_at, in_zone
+from mnemosyned.memory.forgetting import name_matcher
+from mnemosyned.memory.injections import Injection
+from mnemosyned.summary.grounding.names import find_unknown_names
+from mnemosyned.summary.rollup import SPEAKERS
+from mnemosyned.text.display import find_matching_words
+from mnemosyned.text.languages.tables import WEEKDAYS
+from mnemosyned.verbs.conversation import Learnings
+from mnemosyned.verbs.injections import Injections
+from mnemosyned.verbs.listing import DayTotals, ListMemories, Projects
+from mnemosyned.verbs.memories import Recall
+from mnemosyned.web.application import Visit
+
+NEWEST, MONTHS, DAYS = 200, 12, 30
+"""Memories and summaries whose names are listed, the newest ones."""
+READ_CHARS_MAX = 4_000
+NAMES_MAX = 60
+MENTIONS, BARS_MAX = "500", 360
+"""Memories that are drawn on the line of a subject, the newest ones; bars of the line."""
+LEDGER_ROWS, TOLD_MAX, KNOWN_MAX = 200, 10, "10"
+KINDS = {"name": "query", "project": "project", "source": "source"}
+"""Filter of lists by the kind of a subject."""
+
+
+_NO_NAMES = frozenset(f"{day}s" for day in WEEKDAYS)
+
+
+class MentionedName(NamedTuple):
+    """A name, with the number of texts that have it and the time of the newest."""
+
+    name: str
+    texts: int
+    last: datetime
+
+
+def count_names(texts: Iterable[tuple[datetime, str, str]]) -> list[MentionedName]:
+    """Return the names in texts, those in most texts first, at most `NAMES_MAX`.
+
+    Each text comes with its time and its speaker, who is named, too.
+    """
+    counts, last = Counter[str](), dict[str, datetime]()
+    for moment, speaker, text in texts:
+        names = set(find_unknown_names(text[:READ_CHARS_MAX], _NO_NAMES, ""))
+        if speaker and speaker.casefold() not in SPEAKERS:
+            names.add(speaker)
+        for name in names:
+            counts[name] += 1
+            last[name] = max(moment, last.get(name, moment))
+    found = [MentionedName(name, count, last[name]) for name, count in counts.items()]
+    return sorted(found, key=lambda each: (-each.texts, each.name))[:NAMES_MAX]
+
+
+def count_by_period(days: Iterable[date]) -> tuple[str, list[DayTotals]]:
+    """Return "day", "week" or "month", and how many of the days are in each such period.
+
+    The periods are as short as 60 bars allow, the oldest first, `BARS_MAX` at most.
+    """
+    ordered = sorted(days)
+    span = (ordered[-1] - ordered[0]).days
+    unit, length = next(
+        (each for each in (("day", 1), ("week", 7)) if span <= 60 * each[1]),
+        ("month", 31),
+    )
+
+    def begin_of(day: date) -> date:
+        """Return the first day of the period of a day."""
+        if unit == "month":
+            return day.replace(day=1)
+        return day - timedelta(days=day.weekday()) if unit == "week" else day
+
+    counts = Counter(map(begin_of, ordered))
+    periods, begin = list[DayTotals](), begin_of(ordered[0])
+    while begin <= ordered[-1]:
+        periods.append(DayTotals(begin, counts[begin], 0))
+        following = day_at(begin, length)
+        if following is None:
+            break
+        begin = begin_of(following)
+    return unit, periods[-BARS_MAX:]
+
+
+def show_subjects(visit: Visit) -> Response:
+    """Show projects, and the names and sources in the newest memories and summaries."""
+    newest = visit.call(ListMemories(limit=NEWEST)).memories
+    months = visit.call(ListMemories(level="month", limit=MONTHS)).episodes
+    days = visit.call(ListMemories(level="day", limit=DAYS)).episodes
+    texts = [(each.created_at, each.role, each.content) for each in newest]
+    texts += [(each.covers_until, "", each.content) for each in (*days, *months)]
+    return visit.show(
+        "subjects.html",
+        projects=visit.call(Projects()).projects,
+        names=count_names(texts),
+        sources=sorted({each.source for each in newest if each.source}),
+    )
+
+
+def show_subject(visit: Visit) -> Response:
+    """Show a name, a project or a source: what is in force, when it came up, and all memories.
+
+    Further pages have the memories alone.
+    """
+    subject = visit.pick(KINDS)
+    if len(subject) != 1:
+        raise InvalidRequest(
+            "give one name, project or source; the page Subjects has them"
+        )
+    ((kind, name),) = subject.items()
+    within = {KINDS[kind]: name}
+    page = visit.ask(ListMemories, within | visit.pick(["after"]), limit="50")
+    values: dict[str, Any] = {"kind": kind, "name": name, "page": page, "hits": []}
+    if "after" not in visit.fields:
+        drawn = visit.ask(ListMemories, within, limit=MENTIONS).memories
+        days = [in_zone(each.created_at, None).date() for each in drawn]
+        values |= {
+            "line": count_by_period(days) if days else None,
+            "drawn": len(days),
+            "told": _read_told(visit, kind, name),
+            "episodes": visit.ask(
+                ListMemories, within, level="episode", limit=KNOWN_MAX
+            ).episodes,
+        }
+        if kind == "name":
+            found = visit.ask(Recall, within, limit=KNOWN_MAX)
+            texts = {
+                hit.id: "\n".join([hit.snippet, *(line.content for line in hit.lines)])
+                for hit in found.hits
+            }
+            values["matching"] = found.matching
+            values["hits"] = [  # what is only near in meaning is left to the search
+                hit
+                for hit in sorted(found.hits, key=lambda hit: hit.created_at)[::-1]
+                if any(find_matching_words(texts[hit.id], found.matching))
+            ]
+        # No filter of learnings is by a project.
+        learned = visit.ask(
+            Learnings, {} if kind == "project" else within, limit="1000"
+        )
+        values["learnings"] = [
+            each
+            for each in learned.learnings
+            if kind != "project" or learned.projects.get(each.id) == name
+        ][: int(KNOWN_MAX)]
+    return visit.show("subject.html", **values)
+
+
+def _read_told(visit: Visit, kind: str, name: str) -> list[Injection]:
+    """Return the newest texts that agents were given about a subject, of the last `LEDGER_ROWS`."""
+    if kind == "project":
+        return visit.call(Injections(project=name, limit=TOLD_MAX)).injections
+    is_named = name_matcher(name)
+    return [
+        told
+        for told in visit.call(Injections(limit=LEDGER_ROWS)).injections
+        if told.client == name
+        or (kind == "name" and is_named(" ".join(line.text for line in told.lines)))
+    ][:TOLD_MAX]
+
+
+SUBJECT_ROUTES = {
+    "GET /subjects": show_subjects,
+    "GET /subject": show_subject,
+}

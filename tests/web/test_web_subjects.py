@@ -1,0 +1,180 @@
+"""Everything about a name, a project or a source, and the list of these."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from web.test_web_zoom import bars
+from web.visitor import Visitor
+
+from mnemosyned import Memory
+from mnemosyned.memory.capture import AgentSession
+from mnemosyned.memory.injections import InjectedLine, InjectionKind
+from mnemosyned.service.injections import make_injection
+from mnemosyned.web.subject_pages import BARS_MAX, count_by_period, count_names
+
+NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
+PROJECT = "git:example.org/shop"
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory(tmp_path / "m.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def visitor(memory: Memory) -> Visitor:
+    made = Visitor(memory)
+    made.enter()
+    return made
+
+
+def tell(memory: Memory, *, line: str, text: str) -> None:
+    injection = make_injection(
+        NOON,
+        InjectionKind.PROMPT,
+        client="codex",
+        session="shop",
+        project=PROJECT,
+        prompt="who does releases?",
+        text=text,
+        lines=[InjectedLine(id=line, text=text, reason="words")],
+    )
+    memory._caller._store.injections.add(injection)  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
+
+
+def test_all_about_a_name_stands_on_one_page(visitor: Visitor, memory: Memory) -> None:
+    said = {"session": "team", "source": "chat", "role": "user"}
+    memory.remember(
+        "The API of Ada listens on port 8080.",
+        id="old",
+        created_at=NOON,
+        **said,  # type: ignore[arg-type]
+    )
+    memory.remember(
+        "The API of Ada now listens on port 9090.",
+        id="new",
+        created_at=NOON + timedelta(days=9),
+        **said,  # type: ignore[arg-type]
+    )
+    memory.remember("Bob likes tea.", id="other", **said)  # type: ignore[arg-type]
+    lesson = memory.learn("Ask Ada before a release.").learning.id
+    memory.endings()
+    tell(memory, line="old", text="The API of Ada listens on port 8080.")
+
+    page = visitor.get("/subject", name="Ada")
+
+    state = page.text[page.text.index("What bears on it") :]
+    assert state.index("port 9090") < state.index("port 8080")
+    assert "No longer applies: The API of Ada listens on port 8080." in state
+    assert {f"/memory?id={id}" for id in ("old", "new", lesson)} <= set(page.links)
+    assert "/memory?id=other" not in page.links
+    assert len(bars(page)) == 10
+    assert "who does releases?" in page.text
+    assert {"/search?query=Ada", "/forget?person=Ada"} <= set(page.links)
+    older = page.text[page.text.index("All memories") :]
+    assert older.index("port 9090") < older.index("port 8080")
+
+
+def test_a_project_and_a_source_have_their_own_pages(
+    visitor: Visitor, memory: Memory
+) -> None:
+    memory._caller._store.agents.keep_session(  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
+        AgentSession(
+            session="shop",
+            client="codex",
+            conversation="1",
+            started_at=NOON,
+            seen_at=NOON,
+            project=PROJECT,
+        )
+    )
+    shop = {"session": "shop", "source": "codex", "role": "user"}
+    memory.remember("Always use tabs in this shop.", id="rule", **shop)  # type: ignore[arg-type]
+    memory.remember("We moved to Postgres.", id="moved", **shop)  # type: ignore[arg-type]
+    memory.remember("Never call me Bob.", id="home", session="home", source="chat")
+    tell(memory, line="rule", text="Always use tabs in this shop.")
+
+    project = visitor.get("/subject", project=PROJECT)
+    source = visitor.get("/subject", source="codex")
+
+    for page in (project, source):
+        assert "/memory?id=moved" in page.links
+        assert "/memory?id=home" not in page.links
+        assert "Never call me Bob" not in page.text
+        assert "who does releases?" in page.text
+        assert "Learnings in force" in page.text
+    assert any(link.startswith("/briefing?project=") for link in project.links)
+    subjects = visitor.get("/subjects")
+    for link in ("project=git%3Aexample.org%2Fshop", "source=codex", "name=Postgres"):
+        assert f"/subject?{link}" in subjects.links
+    page = visitor.get("/memory", id="moved")
+    assert "/subject?source=codex" in page.links
+
+
+def test_all_memories_of_a_name_are_paged(visitor: Visitor, memory: Memory) -> None:
+    for number in range(120):
+        memory.remember(
+            f"Ada wrote line {number}.",
+            id=f"n{number}",
+            created_at=NOON + timedelta(hours=number),
+        )
+
+    shown, link = list[str](), "/subject?name=Ada"
+    while link:
+        page = visitor.follow(link)
+        rows = page.source[page.source.rindex("<h2>") :]
+        shown += re.findall(r'href="/memory\?id=(n\d+)"', rows)
+        found = re.search(r'<a href="([^"]*)" rel="next"', rows)
+        link = found[1].replace("&amp;", "&") if found else ""
+
+    assert shown == [f"n{number}" for number in reversed(range(120))]
+
+
+def test_an_unknown_subject_is_empty_and_none_is_refused(visitor: Visitor) -> None:
+    assert "Nothing is kept of it." in visitor.get("/subject", name="Zzyzx").text
+    assert "Nothing is kept of it." in visitor.get("/subject", project="none").text
+    assert "Nothing is remembered yet." in visitor.get("/subjects").text
+    for fields in ({}, {"name": "a", "source": "b"}, {"name": "!?"}):
+        assert visitor.get("/subject", **fields).status == 400
+
+
+def test_names_are_counted_by_texts_and_speakers() -> None:
+    texts = [
+        (NOON, "user", "We met Keiko and Keiko in the office on Fridays."),
+        (NOON + timedelta(days=1), "Noor", "I told Keiko about it."),
+        (NOON, "assistant", "昨日、田中さんと話した。"),
+    ]
+
+    found = {each.name: (each.texts, each.last) for each in count_names(texts)}
+
+    assert found == {
+        "Keiko": (2, NOON + timedelta(days=1)),
+        "Noor": (1, NOON + timedelta(days=1)),
+        "田中": (1, NOON),
+    }
+
+
+@pytest.mark.parametrize(
+    ("days", "unit", "bars"),
+    [
+        (["2026-03-09"], "day", 1),
+        (["2026-03-01", "2026-03-05", "2026-03-05"], "day", 5),
+        (["2026-01-01", "2026-06-30"], "week", 27),
+        (["2020-01-31", "2026-03-09"], "month", 75),
+        (["0001-01-01", "9999-12-31"], "month", BARS_MAX),
+    ],
+)
+def test_periods_are_as_short_as_the_line_has_room(
+    days: list[str], unit: str, bars: int
+) -> None:
+    found, periods = count_by_period(map(date.fromisoformat, days))
+
+    assert (found, len(periods)) == (unit, bars)
+    if bars < BARS_MAX:
+        assert sum(each.memories for each in periods) == len(days)
