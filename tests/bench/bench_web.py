@@ -88,6 +88,8 @@ def addresses(daemon: Daemon) -> dict[str, str]:
         "month": f"/month?day={day}",
         "week": f"/week?day={day}",
         "day": f"/day?day={day}",
+        "subjects": "/subjects",
+        "subject": "/subject?name=" + quote(max(memory.content.split(), key=len)),
         "sleep": "/sleep",
         "cycle": f"/cycle?cycle={cycle}",
         "told": "/told",

@@ -5,7 +5,11 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 HAS_BROWSER = find_spec("playwright") is not None
-collect_ignore_glob = [] if HAS_BROWSER else ["test_browser*.py", "test_strangers.py"]
+collect_ignore_glob = (
+    []
+    if HAS_BROWSER
+    else ["test_browser*.py", "test_strangers.py", "test_browser_zoom.py"]
+)
 
 if HAS_BROWSER:
     from web.browsing import browser, memory, pages, server, visitor

@@ -140,6 +140,7 @@ def test_the_keyboard_leads_to_every_page_and_row(visitor: Watched) -> None:
     expect(page.locator("dialog")).to_be_hidden()
     for key, title in {
         "t": "Timeline",
+        "p": "Subjects",
         "l": "Sleep",
         "i": "Told to agents",
         "h": "Health",
