@@ -534,12 +534,16 @@ class EndingService:
         self._finder = finder
 
     def endings(self, request: Endings) -> EndingList:
-        """Return ended statements, the last found first, once new memories were read for `LIST_S` seconds.
+        """Return ended statements, the last found first.
 
-        The rest of them is read in the background, or by the next call or sleep.
+        New memories are read first, for `LIST_S` seconds, or a few with `at_once`. The rest of
+        them is read in the background, or by the next call or sleep.
         """
         after = parse_cursor(request.after) if request.after else None
-        self._finder.find(seconds=LIST_S)
+        if request.at_once:
+            self._finder.find_soon()
+        else:
+            self._finder.find(seconds=LIST_S)
         records = self._store.find(
             limit=request.limit + 1,
             id=request.id,

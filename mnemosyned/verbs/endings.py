@@ -50,7 +50,8 @@ class Endings(Request[EndingList], frozen=True, kw_only=True):
     """List statements that newer ones ended, newest first.
 
     Ended statements are found among new memories in the background; this first reads what is left,
-    for a few seconds at most. They are kept, and recall shows what applies since.
+    for a few seconds at most, or with `at_once` some of it. They are kept, and recall shows what
+    applies since.
 
     Raises `StorageFailed`, and `InvalidRequest` if `after` is no cursor.
     """
@@ -61,6 +62,7 @@ class Endings(Request[EndingList], frozen=True, kw_only=True):
     undone: Annotated[
         bool | None, doc("only those that were undone; false: only those that were not")
     ] = None
+    at_once: Annotated[bool, doc("do not wait until new memories were read")] = False
     limit: Annotated[PageSize, doc("maximum number of statements")] = 100
     after: After = None
     reveal: Reveal = False

@@ -87,7 +87,8 @@ def show_ended(visit: Visit) -> Response:
     asked = {"undone": "all" if "id" in chosen else "false", **chosen}
     if asked["undone"] == "all":
         del asked["undone"]
-    page = visit.ask(Endings, asked | visit.pick(["after"]), limit=ROWS)
+    asked |= visit.pick(["after"])
+    page = visit.ask(Endings, asked, limit=ROWS, at_once="true")
     return visit.show("ended.html", chosen=chosen, page=page)
 
 

@@ -146,6 +146,17 @@ def test_endings_are_listed_by_page_memory_and_whether_they_were_undone(
     assert list_newer(undone=False, id='by"2') == ['by"2']
 
 
+def test_a_list_that_is_asked_for_at_once_leaves_new_memories_to_the_background(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endings, "SOON_MAX", 1)
+    store.memories.remember([Draft(OLD), Draft(NEW)])
+    service = EndingService(store=store.endings, finder=make_finder(store))
+
+    assert service.endings(Endings(at_once=True)).endings == []
+    assert [each.by for each in service.endings(Endings())] == ["new"]
+
+
 def test_what_is_no_cursor_is_refused(store: MemoryStore) -> None:
     service = EndingService(store=store.endings, finder=make_finder(store))
 
