@@ -180,3 +180,19 @@ def test_the_pages_of_a_memory_show_hostile_texts_as_texts(
             (f"{path} {id}", visitor.get(path, id=id))
             for path in ("/memory", "/edit", "/supersede", "/forget")
         )
+
+
+@in_parts
+def test_the_pages_of_subjects_show_hostile_texts_as_texts(
+    attacked: tuple[Visitor, list[str]], part: int
+) -> None:
+    visitor, _ = attacked
+    names = [name_of(text) for text in HOSTILE][part::16]
+    pages = [
+        (f"{kind} {name}", visitor.get("/subject", **{kind: name}))
+        for name in names
+        for kind in ("name", "project", "source")
+    ]
+
+    check(pages)
+    assert sum(page.status == 200 for _, page in pages) > 2 * len(names)
