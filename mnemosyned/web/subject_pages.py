@@ -25,7 +25,7 @@ from mnemosyned.web.application import Visit
 NEWEST, MONTHS, DAYS = 200, 12, 30
 """Memories and summaries whose names are listed, the newest ones."""
 READ_CHARS_MAX = 4_000
-NAMES_MAX = 60
+NAMES_MAX, FEW_NAMES = 60, 20
 MENTIONS, BARS_MAX = "500", 360
 """Memories that are drawn on the line of a subject, the newest ones; bars of the line."""
 LEDGER_ROWS, TOLD_MAX, KNOWN_MAX = 200, 10, "10"
@@ -47,18 +47,26 @@ class MentionedName(NamedTuple):
 def count_names(texts: Iterable[tuple[datetime, str, str]]) -> list[MentionedName]:
     """Return the names in texts, those in most texts first, at most `NAMES_MAX`.
 
-    Each text comes with its time and its speaker, who is named, too.
+    Each text comes with its time and its speaker, who is named, too. Of more than `FEW_NAMES`,
+    those in one text are left out.
     """
     counts, last = Counter[str](), dict[str, datetime]()
     for moment, speaker, text in texts:
-        names = set(find_unknown_names(text[:READ_CHARS_MAX], _NO_NAMES, ""))
+        found = find_unknown_names(text[:READ_CHARS_MAX], _NO_NAMES, "")
+        names = {name.removesuffix("'s") for name in found}
         if speaker and speaker.casefold() not in SPEAKERS:
             names.add(speaker)
         for name in names:
             counts[name] += 1
             last[name] = max(moment, last.get(name, moment))
-    found = [MentionedName(name, count, last[name]) for name, count in counts.items()]
-    return sorted(found, key=lambda each: (-each.texts, each.name))[:NAMES_MAX]
+    # One text alone often has a word that only looks like a name.
+    least = 1 if len(counts) <= FEW_NAMES else 2
+    listed = [
+        MentionedName(name, count, last[name])
+        for name, count in counts.items()
+        if count >= least and (len(name) > 1 or not name.isascii())
+    ]
+    return sorted(listed, key=lambda each: (-each.texts, each.name))[:NAMES_MAX]
 
 
 def count_by_period(days: Iterable[date]) -> tuple[str, list[DayTotals]]:

@@ -160,6 +160,14 @@ def test_names_are_counted_by_texts_and_speakers() -> None:
     }
 
 
+def test_of_many_names_those_in_one_text_are_left_out() -> None:
+    texts = [
+        (NOON, "", f"It was Ada's idea, and Name{at:c} knew.") for at in range(65, 90)
+    ]
+
+    assert [each.name for each in count_names(texts)] == ["Ada"]
+
+
 @pytest.mark.parametrize(
     ("days", "unit", "bars"),
     [
