@@ -38,7 +38,7 @@ from mnemosyned.verbs.upkeep import Sleep
 
 VARIANTS = 10 * int(os.environ.get("EXAMPLES", "2"))
 """CI asks for a hundred examples, and so tries a thousand."""
-VARIANTS_EACH = 5
+VARIANTS_EACH = 10
 """Variants in one stored text."""
 TAGS = """
     mnemosyne-memory mnemosyne memory memories summary system system-reminder system_prompt
