@@ -105,14 +105,15 @@ demo: $(COMPILED) ## a week of memory, a sleep, and recall before and after it
 demo-server: $(COMPILED) build/postgres/.ready ## two daemons and three owners on a PostgreSQL server, which it installs in build
 	@$(POSTGRES) $(BIN)/python tests/demo/demo_server.py
 
-test: $(COMPILED) ## the tests that take less than a minute
-	$(PYTEST) -n 3 --dist worksteal -m "not ($(SLOW) or thorough)"
+test: $(COMPILED) ## the tests that take less than a minute; WITHOUT=e2e for those that start no process
+	$(PYTEST) -n 3 --dist worksteal -m "not ($(SLOW) or thorough$(if $(WITHOUT), or $(WITHOUT)))"
 
 tables: $(COMPILED) ## write tests/data/tables again: answers at 60, 80 and 200 columns
 	TABLES=write $(PYTEST) -q tests/integration/test_tables.py
 
-test-e2e: $(COMPILED) ## all end-to-end tests, every process started anew and not forked (slow)
-	E2E_ANEW=1 $(PYTEST) -n 2 --dist worksteal -m "(e2e or thorough) and not ($(SLOW))"
+# A command that a test gives again is forked the second time: it costs a third of a start.
+test-e2e: $(COMPILED) ## all end-to-end tests, each command of a test started anew and not forked; E2E_ANEW=1: each time (slow)
+	E2E_ANEW=$(or $(E2E_ANEW),once) $(PYTEST) -n 2 --dist worksteal -m "(e2e or thorough) and not ($(SLOW))"
 
 test-fault: $(COMPILED) ## kill, crowd and starve the daemon; FIRST_LIVES=2000 for more starts (slow)
 	E2E_ANEW=1 $(PYTEST) -n 2 --dist worksteal -m "fault and not alone" $(call NAMING,fault)

@@ -1,6 +1,7 @@
 """Starts `mnem` and `mnemosyned`: forked from a template that has loaded them, or anew.
 
-Both are processes of their own. E2E_ANEW=1 starts all anew, as `make test-e2e` does.
+Both are processes of their own. E2E_ANEW=1 starts all anew. E2E_ANEW=once starts each command anew once
+in each test function and worker, and forks it from then on, as `make test-e2e` does.
 """
 
 from __future__ import annotations
@@ -20,9 +21,13 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
+from mnemosyned.cli.registry import COMMANDS
+
 BIN = Path(sys.executable).parent
 START_S = 20.0
-ANEW = os.environ.get("E2E_ANEW") == "1"
+ANEW = os.environ.get("E2E_ANEW", "")
+_STARTED: set[tuple[str, ...]] = set()
+"""Test functions with the commands that they have started anew."""
 
 
 class Forked:
@@ -91,7 +96,7 @@ def start(
     directory: Path | None = None,
 ) -> Process:
     """Start the program that the first of the words names by its path."""
-    if anew or ANEW or Path(os.fsdecode(words[0])).parent != BIN:
+    if anew or _is_new(words) or Path(os.fsdecode(words[0])).parent != BIN:
         return subprocess.Popen(
             words, env=env, stdin=stdin, stdout=stdout, stderr=stderr, cwd=directory
         )
@@ -117,6 +122,18 @@ def start(
         finally:
             os.close(theirs)
     return Forked(ours)
+
+
+def _is_new(words: Sequence[str | bytes]) -> bool:
+    """Whether E2E_ANEW has this command started anew."""
+    if ANEW != "once":
+        return ANEW == "1"
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").partition("[")[0].split(" ")[0]
+    program, *rest = map(os.fsdecode, words)
+    command = (test, program, next((word for word in rest if word in COMMANDS), ""))
+    is_new = command not in _STARTED
+    _STARTED.add(command)
+    return is_new
 
 
 @cache
