@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -71,7 +71,13 @@ class Twins:
             for engine, service in self.services.items()
         }
 
-    def differing(self, requests: Iterable[Recall]) -> list[str]:
+    def differing_around_sleep(self, requests: Sequence[Recall]) -> list[str]:
+        """Ask both every other request, let them sleep, and ask the rest; what they answer otherwise."""
+        before = self.differing(requests[::2])
+        self.sleep()
+        return before + self.differing(requests[1::2])
+
+    def differing(self, requests: Sequence[Recall]) -> list[str]:
         """Ask both; the questions that they answer otherwise. Most must have an answer."""
         answers = [(request.query, self.ask(request)) for request in requests]
         silent = sum(not given[SQLITE] for _, given in answers)
