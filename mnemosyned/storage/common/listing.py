@@ -619,7 +619,8 @@ class ListStore(Transactional):
             )
             conditions.append(Condition(text, {"after": wanted.after.moment}))
         read: list[Condition] = []
-        size = LIST_LIMITS.episodes_first
+        # Each step looks the words up again.
+        size = LIST_LIMITS.episodes_first * (16 if wanted.terms else 1)
         while True:
             narrow = join_conditions([*conditions, *read])
             rows = session.execute(
