@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.http_messages import Response
 from mnemosyned.instants import day_at, in_zone
 from mnemosyned.memory.forgetting import name_matcher
-from mnemosyned.memory.injections import Injection
 from mnemosyned.summary.grounding.names import find_unknown_names
 from mnemosyned.summary.rollup import SPEAKERS
-from mnemosyned.text.display import find_matching_words
 from mnemosyned.text.languages.tables import WEEKDAYS
 from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.injections import Injections
@@ -28,7 +26,7 @@ READ_CHARS_MAX = 4_000
 NAMES_MAX, FEW_NAMES = 60, 20
 MENTIONS, BARS_MAX = "500", 360
 """Memories that are drawn on the line of a subject, the newest ones; bars of the line."""
-LEDGER_ROWS, TOLD_MAX, KNOWN_MAX = 200, 10, "10"
+LEDGER_ROWS = "200"
 KINDS = {"name": "query", "project": "project", "source": "source"}
 """Filter of lists by the kind of a subject."""
 
@@ -36,37 +34,31 @@ KINDS = {"name": "query", "project": "project", "source": "source"}
 _NO_NAMES = frozenset(f"{day}s" for day in WEEKDAYS)
 
 
-class MentionedName(NamedTuple):
-    """A name, with the number of texts that have it and the time of the newest."""
-
-    name: str
-    texts: int
-    last: datetime
-
-
-def count_names(texts: Iterable[tuple[datetime, str, str]]) -> list[MentionedName]:
-    """Return the names in texts, those in most texts first, at most `NAMES_MAX`.
+def count_names(
+    texts: Iterable[tuple[datetime, str, str]],
+) -> list[tuple[str, int, datetime]]:
+    """Return each name in texts with their number and the time of the newest, the most named first.
 
     Each text comes with its time and its speaker, who is named, too. Of more than `FEW_NAMES`,
-    those in one text are left out.
+    those in one text are left out; `NAMES_MAX` are returned at most.
     """
-    counts, last = Counter[str](), dict[str, datetime]()
+    moments: dict[str, list[datetime]] = {}
     for moment, speaker, text in texts:
         found = find_unknown_names(text[:READ_CHARS_MAX], _NO_NAMES, "")
         names = {name.removesuffix("'s") for name in found}
-        if speaker and speaker.casefold() not in SPEAKERS:
+        if speaker.casefold() not in SPEAKERS:
             names.add(speaker)
         for name in names:
-            counts[name] += 1
-            last[name] = max(moment, last.get(name, moment))
+            if len(name) > 1 or not name.isascii():
+                moments.setdefault(name, []).append(moment)
     # One text alone often has a word that only looks like a name.
-    least = 1 if len(counts) <= FEW_NAMES else 2
+    least = 1 if len(moments) <= FEW_NAMES else 2
     listed = [
-        MentionedName(name, count, last[name])
-        for name, count in counts.items()
-        if count >= least and (len(name) > 1 or not name.isascii())
+        (name, len(said), max(said))
+        for name, said in moments.items()
+        if len(said) >= least
     ]
-    return sorted(listed, key=lambda each: (-each.texts, each.name))[:NAMES_MAX]
+    return sorted(listed, key=lambda each: (-each[1], each[0]))[:NAMES_MAX]
 
 
 def count_by_period(days: Iterable[date]) -> tuple[str, list[DayTotals]]:
@@ -126,53 +118,32 @@ def show_subject(visit: Visit) -> Response:
     ((kind, name),) = subject.items()
     within = {KINDS[kind]: name}
     page = visit.ask(ListMemories, within | visit.pick(["after"]), limit="50")
-    values: dict[str, Any] = {"kind": kind, "name": name, "page": page, "hits": []}
+    values: dict[str, Any] = {"kind": kind, "name": name, "page": page, "episodes": []}
     if "after" not in visit.fields:
         drawn = visit.ask(ListMemories, within, limit=MENTIONS).memories
         days = [in_zone(each.created_at, None).date() for each in drawn]
-        values |= {
-            "line": count_by_period(days) if days else None,
-            "drawn": len(days),
-            "told": _read_told(visit, kind, name),
-            "episodes": visit.ask(
-                ListMemories, within, level="episode", limit=KNOWN_MAX
-            ).episodes,
-        }
-        if kind == "name":
-            found = visit.ask(Recall, within, limit=KNOWN_MAX)
-            texts = {
-                hit.id: "\n".join([hit.snippet, *(line.content for line in hit.lines)])
-                for hit in found.hits
-            }
-            values["matching"] = found.matching
-            values["hits"] = [  # what is only near in meaning is left to the search
-                hit
-                for hit in sorted(found.hits, key=lambda hit: hit.created_at)[::-1]
-                if any(find_matching_words(texts[hit.id], found.matching))
-            ]
-        # No filter of learnings is by a project.
-        learned = visit.ask(
-            Learnings, {} if kind == "project" else within, limit="1000"
-        )
+        values["line"] = count_by_period(days) if days else None
+        values["drawn"] = len(days)
+        asked = {} if kind == "project" else within  # learnings have no such filter
+        learned = visit.ask(Learnings, asked, limit="1000")
         values["learnings"] = [
             each
             for each in learned.learnings
             if kind != "project" or learned.projects.get(each.id) == name
-        ][: int(KNOWN_MAX)]
+        ]
+        values["found"] = visit.ask(Recall, within) if kind == "name" else None
+        if kind != "name":
+            listed = visit.ask(ListMemories, within, level="episode", limit="10")
+            values["episodes"] = listed.episodes
+        asked = within if kind == "project" else {}
+        is_named = name_matcher(name)
+        values["told"] = [
+            told
+            for told in visit.ask(Injections, asked, limit=LEDGER_ROWS).injections
+            if asked
+            or is_named(" ".join([told.client, *(one.text for one in told.lines)]))
+        ]
     return visit.show("subject.html", **values)
-
-
-def _read_told(visit: Visit, kind: str, name: str) -> list[Injection]:
-    """Return the newest texts that agents were given about a subject, of the last `LEDGER_ROWS`."""
-    if kind == "project":
-        return visit.call(Injections(project=name, limit=TOLD_MAX)).injections
-    is_named = name_matcher(name)
-    return [
-        told
-        for told in visit.call(Injections(limit=LEDGER_ROWS)).injections
-        if told.client == name
-        or (kind == "name" and is_named(" ".join(line.text for line in told.lines)))
-    ][:TOLD_MAX]
 
 
 SUBJECT_ROUTES = {

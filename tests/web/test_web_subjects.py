@@ -151,7 +151,7 @@ def test_names_are_counted_by_texts_and_speakers() -> None:
         (NOON, "assistant", "昨日、田中さんと話した。"),
     ]
 
-    found = {each.name: (each.texts, each.last) for each in count_names(texts)}
+    found = {name: (count, last) for name, count, last in count_names(texts)}
 
     assert found == {
         "Keiko": (2, NOON + timedelta(days=1)),
@@ -165,7 +165,7 @@ def test_of_many_names_those_in_one_text_are_left_out() -> None:
         (NOON, "", f"It was Ada's idea, and Name{at:c} knew.") for at in range(65, 90)
     ]
 
-    assert [each.name for each in count_names(texts)] == ["Ada"]
+    assert [name for name, *_ in count_names(texts)] == ["Ada"]
 
 
 @pytest.mark.parametrize(
