@@ -141,7 +141,7 @@ class ProjectList(RowList[ProjectTotals], frozen=True):
 
 
 class Projects(Request[ProjectList], frozen=True, kw_only=True):
-    """List the projects of agents with their counts, the last seen first.
+    """List the projects of agents, the last seen first.
 
     Raises `StorageFailed`.
     """
@@ -180,10 +180,11 @@ class DayList(RowList[DayTotals], frozen=True):
 
 
 class Days(Request[DayList], frozen=True, kw_only=True):
-    """Count the memories of each day, hour or month, and what agents were told.
+    """Count memories by day, hour or month.
 
-    Without a time, the last 30 days. A memory counts when it happened, in whatever tier it is. Of
-    days also recalls, the time that they took, and the size of the database, by the daemon's zone.
+    Also what agents were told. Without a time, the last 30 days. A memory counts when it happened,
+    in whatever tier it is. Of days also recalls, the time that they took, and the size of the
+    database, by the daemon's zone.
 
     Raises `InvalidTime`, and `InvalidRequest` for more than 400 days, hours or months, and for an
     unknown zone.
