@@ -23,6 +23,7 @@ from mnemosyned.memory.listing import ListOrder
 from mnemosyned.service.reading import ListService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.storage.common.session import DETAILED_MAX
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import Pin, Recall, Tag, Untag
@@ -316,6 +317,31 @@ def test_hours_days_and_months_are_counted_alike_before_and_after_sleeps(
     listed_memory.forget([f"m{number}" for number in range(20)])
     listed_memory.sleep(force=True)
     check(listed_memory, [*times[20:], times[7]])
+
+
+@pytest.mark.thorough
+def test_a_day_of_very_many_episodes_has_the_values_of_the_first(
+    listed_memory: Memory,
+) -> None:
+    count = DETAILED_MAX + 3
+    listed_memory.remember_many(
+        [
+            Remember(
+                f"The ticket is number {10_000 + number}.",
+                session=f"s{number}",
+                created_at=START + timedelta(seconds=number),
+            )
+            for number in range(count)
+        ]
+    )
+    listed_memory.sleep(force=True)
+    (day,) = listed_memory.list(level="day").episodes
+
+    shown = listed_memory.expand(day.id, depth=1)
+
+    assert len(shown.summaries) == count
+    values = [detail.value for detail in shown.episode.details]
+    assert values == [f"{10_000 + number}" for number in range(DETAILED_MAX)]
 
 
 def test_days_are_those_of_a_zone(listed_memory: Memory) -> None:
