@@ -112,7 +112,7 @@ def test_its_days_and_weeks_are_composed_again(
             "SELECT content FROM episodic_memory WHERE level = 2 ORDER BY period_from"
         ).fetchall()
     lines = [line for (content,) in weeks for line in content.split("\n")]
-    assert lines[0].startswith("Sun 8 March: ")
+    assert lines[0].startswith("Mon 2 March: ")
     assert not any(line.startswith("ticket ") for line in lines)
 
 
