@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 from web.browsing import Watched, enter
+from web.visitor import EmbeddedDaemon, database_of, make_home
 
 from mnemosyned import Memory
+from mnemosyned.cli.maintenance import doctor
+from mnemosyned.cli.maintenance.checks import problem
 from mnemosyned.memory.injections import InjectedLine, InjectionKind
 from mnemosyned.memory.values import Tier
 from mnemosyned.service.injections import make_injection
@@ -314,3 +317,32 @@ def test_which_decision_replaced_an_older_one(
     stranger.click("Since then")
 
     stranger.sees("Ada decided: the API now listens on port 9090.", within="blockquote")
+
+
+def test_everything_about_ada(stranger: Stranger) -> None:
+    stranger.click("Subjects")
+    stranger.type(name="Ada")
+
+    stranger.sees("We ship the checkout on Tuesdays, said Ada Lovelace.")
+    stranger.sees("Ada decided: the API listens on port 8080.")
+    expect(stranger.main).not_to_contain_text("vault-3")
+
+
+def test_is_everything_well_and_what_do_i_run_if_not(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_home(tmp_path, monkeypatch)
+    finding = problem("disk", "the disk is full", "df -h")
+    monkeypatch.setattr(doctor, "examine", lambda *_, **__: [finding])
+    with (
+        Memory(database_of(tmp_path)) as memory,
+        serve_pages(EmbeddedDaemon(memory)) as server,
+    ):
+        stranger = Stranger(enter(browser, server))
+
+        stranger.click("Health")
+
+        stranger.sees("The daemon knows of nothing wrong.", "the disk is full")
+        stranger.sees("df -h", within="#checks")
+        assert stranger.watched.faults == []
+        stranger.watched.page.context.close()
