@@ -4,9 +4,9 @@
 
 The examples are the pairs of all authors in `sets/endings`, what ends what in the projects of the telling
 set, and many later messages of the same projects, of LoCoMo's talks and of SpecStory's transcripts, which
-end nothing. A logistic regression rates the vector of the newer sentence (the probe), and boosted trees
-decide by its rating and the features of the pair: once for words alone, once with vectors. Printed is what
-they say of an author, a project or a talk that they were not fitted on.
+end nothing. Logistic regressions (the probes) rate the vector of the newer sentence, and the vectors of both;
+boosted trees decide by the rating of both and the features of the pair: once for words alone, once with
+vectors. Printed is what they say of an author, a project or a talk that they were not fitted on.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from bench.telling import load_half
 
 from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors import packing
+from mnemosyned.search.vectors.bearing import join_vectors
 from mnemosyned.text.endings import recognize
 from mnemosyned.text.endings.statements import Statement, read_statements
 from mnemosyned.text.stems import stem
@@ -42,9 +43,11 @@ Tree = Any
 ENCODER = SentenceEncoder()
 FILE = Path(recognize.__file__).with_name("model.toml")
 CASES = Path(__file__).parents[1] / "domain" / "endings.toml"
-PLAIN = ("tune", "tune_f", "tune_g", "tune_h", "tune_i")
+PLAIN = ("tune", "tune_f", "tune_g", "tune_h", "tune_i", "tune_p")
 """Authors of plain pairs, by whom the limit is set; the pairs of the others are meant to mislead."""
-FOLDS = len(PLAIN)
+GRID = "tune_o"
+"""The author of several attributes of each subject, of whom a language is left out at a time."""
+FOLDS = 5
 """Parts that are left out in turn: an author of plain pairs, one of others, projects and talks each."""
 BY_WORDS, BY_VECTORS = 8, 4
 """Older messages that a message is held against, by their words and by their vectors."""
@@ -52,11 +55,11 @@ PAIRS_OF_TEXTS = 6
 """Pairs of sentences that are looked at for a pair of texts."""
 SENTENCES, CHARS = 8, 2_000
 TREES, DEPTH, RATE, LEAF, BINS, LEAF_PENALTY = 240, 3, 0.08, 3.0, 24, 5.0
-FEATURE_PENALTY, VECTOR_PENALTY = 3.0, 1.0
+PENALTY, NEWTON_STEPS, CONJUGATE_STEPS = 1.5, 5, 12
 WEIGHTS = {
-    "cases": 2.5,
+    "cases": 5.0,
     "pair": 2.5,
-    "author": 0.15,
+    "author": 1.0,
     "stranger": 0.3,
     "talk": 0.45,
     "transcript": 0.3,
@@ -68,9 +71,9 @@ END_WEIGHT = 8.0
 HARD, EASY = 5_000, 3_000
 """Other examples from projects and talks: those that look most like ends, and a sample of the rest."""
 TRANSCRIPT_SHARE = 0.4
-PRECISION_MIN, WORDS_PRECISION_MIN = 0.97, 0.95
-"""Precision from which a pair is taken for an end with vectors and by words alone, on plain pairs that
-were not fitted. What words find is judged again once there are vectors."""
+PRECISION_MIN = 0.97
+"""Precision from which a pair is taken for an end, on plain pairs that were not fitted. What words find
+is judged again once there are vectors."""
 SPARED = 0.01
 """Share of the ends that may be missed as their words, or the newer sentence alone, rule them out."""
 LINE_CHARS = 1_000
@@ -189,8 +192,9 @@ def load_examples(data: str, transcripts: str) -> list[Example]:
     for pair in pairs:
         kind = pair.author if pair.author == "cases" else "author"
         kind = "pair" if pair.author in PLAIN else kind
+        group = f"{GRID} {pair.language}" if pair.author == GRID else pair.author
         examples.append(
-            Example(pair.author, pair.language, kind, pair.ends, pair.older, pair.newer)
+            Example(group, pair.language, kind, pair.ends, pair.older, pair.newer)
         )
     vectors = embed([text for pair in pairs for text in (pair.older, pair.newer)])
     olders: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
@@ -316,20 +320,33 @@ class Boosted:
         ]
 
 
-def fit_probe(
-    rows: Matrix, ends: Matrix, weights: Matrix, start: Matrix | None = None
-) -> Matrix:
-    """Return the weights of a logistic regression on features, the last 512 a vector, and a constant."""
+def fit_probe(rows: Matrix, ends: Matrix, weights: Matrix) -> Matrix:
+    """Return the weights of a logistic regression on features, and a constant.
+
+    Each of Newton's steps is solved by conjugate gradients, which need no matrix of all features.
+    """
     rows = np.c_[rows, np.ones(len(rows), np.float32)]
-    penalty = np.full(rows.shape[1], FEATURE_PENALTY, np.float32)
-    penalty[-513:-1], penalty[-1] = VECTOR_PENALTY, 0.001
-    fitted = np.zeros(rows.shape[1], np.float32) if start is None else start.copy()
-    for _ in range(8 if start is None else 4):
+    penalty = np.full(rows.shape[1], PENALTY, np.float32)
+    penalty[-1] = 0.001
+    fitted = np.zeros(rows.shape[1], np.float32)
+    for _ in range(NEWTON_STEPS):
         chance = 1 / (1 + np.exp(-np.clip(rows @ fitted, -30, 30)))
-        slope = rows.T @ (weights * (ends - chance)) - penalty * fitted
-        curve = (rows * (weights * chance * (1 - chance))[:, None]).T @ rows
-        fitted += np.linalg.solve(curve + np.diag(penalty), slope)
+        left = rows.T @ (weights * (ends - chance)) - penalty * fitted
+        curve = weights * chance * (1 - chance)
+        way, step, size = left.copy(), np.zeros_like(fitted), float(left @ left)
+        for _ in range(CONJUGATE_STEPS):
+            bent = rows.T @ (curve * (rows @ way)) + penalty * way
+            share = size / float(way @ bent)
+            step += share * way
+            left = left - share * bent
+            size, before = float(left @ left), size
+            way = left + size / before * way
+        fitted += step
     return fitted
+
+
+Model = tuple[Matrix, Matrix, Boosted, Boosted]
+"""The probes of newer sentences and of pairs, the trees for words, and those with vectors."""
 
 
 class Fit:
@@ -368,17 +385,10 @@ class Fit:
             words,
             np.c_[words, cosines, cosines * has_cue].astype(np.float32),
         )
-        changes = np.array([vectors[row.newer.text] for row in rows], np.float32)
-        self.mean, self.scale = (
-            changes.mean(0),
-            np.sqrt(((changes - changes.mean(0)) ** 2).sum(1).mean()),
+        self.newers, self.olders = (
+            np.array([vectors[each.text] for each in some], np.float16)
+            for some in ([row.newer for row in rows], [row.older for row in rows])
         )
-        spread = self.both.std(0) + 1e-6
-        self.standard = np.c_[
-            (self.both - self.both.mean(0)) / spread, (changes - self.mean) / self.scale
-        ]
-        self.standard = self.standard.astype(np.float32)
-        self.olders = np.array([vectors[row.older.text] for row in rows], np.float16)
         self.ends = np.array([each.ends for each in examples], np.float32)
         self.kinds = np.array([each.kind for each in examples])
         self.first = cosines + 0.3 * has_cue + 0.3 * words[:, FEATURE_SHARE]
@@ -426,50 +436,57 @@ class Fit:
         first = order[np.r_[True, np.diff(self.of[order]) > 0]]
         return first[part[self.of[first]]]
 
-    def model(self, part: Matrix) -> tuple[Matrix, Boosted, Boosted]:
-        """Return the probe, the trees for words, and those with vectors, fitted on a part."""
+    def model(self, part: Matrix) -> Model:
+        """Return what is fitted on a part."""
         part = part & self.used
 
-        def fitted(rows: Matrix, start: Matrix | None = None) -> Matrix:
+        def fitted(rows: Matrix) -> Matrix:
+            joined = join_vectors(*self.vectors(rows))
             of = self.of[rows]
-            return fit_probe(
-                self.standard[rows], self.ends[of], self.weights[of], start
-            )
+            return fit_probe(joined, self.ends[of], self.weights[of])
 
         rows = self.likest(self.first, part)
-        whole = fitted(rows)
-        rows = self.likest(self.standard @ whole[:-1], part)
-        whole = fitted(rows, whole)
-        rating: Matrix = np.zeros((len(self.rows), 2), np.float32)
-        thirds = self.folds[self.of] % 3
-        for third in range(3):
-            without = fitted(rows[thirds[rows] != third], whole)
-            rating[thirds == third] = self.rate_changes(without[-513:-1])[
-                thirds == third
-            ]
+        rows = self.likest(self.rate_pairs(fitted(rows)), part)
+        ending = fitted(rows)
+        folds = self.folds[self.of[rows]] % 3
+        likely: Matrix = np.zeros(len(rows), np.float32)
+        for fold in range(3):
+            left_out = rows[folds == fold]
+            likely[folds == fold] = self.rate_pairs(
+                fitted(rows[folds != fold]), left_out
+            )
         ends, weights = self.ends[self.of[rows]], self.weights[self.of[rows]]
-        both = np.c_[self.both, rating][rows]
         return (
-            whole[-513:-1],
+            fit_probe(self.vectors(rows)[0], ends, weights),
+            ending,
             Boosted(self.words[rows], ends, weights),
-            Boosted(both, ends, weights),
+            Boosted(np.c_[self.both[rows], likely], ends, weights),
         )
 
-    def rate_changes(self, probe: Matrix) -> Matrix:
-        """Return the odds by the probe of the newer and of the older sentence of each row."""
-        olders = (self.olders @ probe - self.mean @ probe) / self.scale
-        return np.c_[self.standard[:, -512:] @ probe, olders].astype(np.float32)
+    def vectors(self, rows: Matrix) -> tuple[Matrix, Matrix]:
+        """Return the vectors of the newer and of the older sentences of rows."""
+        return self.newers[rows].astype(np.float32), self.olders[rows].astype(
+            np.float32
+        )
 
-    def rate(
-        self, model: tuple[Matrix, Boosted, Boosted]
-    ) -> tuple[Matrix, Matrix, Matrix]:
-        """Return the odds of each row by the probe, by words, and with vectors."""
-        probe, by_words, by_vectors = model
-        rating = self.rate_changes(probe)
+    def rate_pairs(self, probe: Matrix, rows: Matrix | None = None) -> Matrix:
+        """Return the odds by the probe of pairs, of all rows or some of them."""
+        rows = np.arange(len(self.rows)) if rows is None else rows
+        parts = [rows[at : at + 10_000] for at in range(0, len(rows), 10_000)]
+        return np.concatenate(
+            [
+                join_vectors(*self.vectors(part)) @ probe[:-1] + probe[-1]
+                for part in parts
+            ]
+        ).astype(np.float32)
+
+    def rate(self, model: Model) -> tuple[Matrix, Matrix, Matrix]:
+        """Return the odds of each row by the probe of newer sentences, by words, and with vectors."""
+        change, ending, by_words, by_vectors = model
         return (
-            rating[:, 0],
+            self.newers.astype(np.float32) @ change[:-1] + change[-1],
             by_words.rate(self.words),
-            by_vectors.rate(np.c_[self.both, rating]),
+            by_vectors.rate(np.c_[self.both, self.rate_pairs(ending)]),
         )
 
     def check(self) -> list[Matrix]:
@@ -520,7 +537,10 @@ class Fit:
                 names[each.group].append(number)
         for name, numbers in names.items():
             part, right = taken[numbers], ends[numbers]
-            found, precision = (part & right).sum(), right[part].mean()
+            found, precision = (
+                (part & right).sum(),
+                right[part].sum() / max(1, part.sum()),
+            )
             print(
                 f"    {name:>12}: {found} of {right.sum()}, {found / right.sum():.2f} / {precision:.3f}"
             )
@@ -553,7 +573,7 @@ def main() -> None:
     print(f"{len(fit.examples)} examples, {len(fit.rows)} pairs of sentences")
     probe_odds, by_words, by_vectors = fit.check()
     least_words, least_vectors = (
-        fit.report("words", by_words, WORDS_PRECISION_MIN),
+        fit.report("words", by_words, PRECISION_MIN),
         fit.report("vectors", by_vectors, PRECISION_MIN),
     )
     fit.by_group(by_words, least_words)
@@ -567,8 +587,7 @@ def main() -> None:
     ):
         print(f"{name}: {(odds > least).mean():.2f} of all rows are above {least:.2f}")
     if options.write:
-        probe, trees, more = fit.model(np.ones(len(fit.examples), bool))
-        weights = probe / fit.scale
+        change, ending, trees, more = fit.model(np.ones(len(fit.examples), bool))
         FILE.write_text(
             "# Written by `make fit-endings`. `trees` add up to the logarithm of the odds that a sentence\n"
             "# ends another, by words alone and with vectors; from `least` on it is taken to. `excluded` and\n"
@@ -577,7 +596,7 @@ def main() -> None:
             f"[vectors]\n{written(more, least_vectors, change_min=change_min)}",
             encoding="utf-8",
         )
-        write_probes({"change": np.r_[weights, -float(fit.mean @ weights)]})
+        write_probes({"change": change, "ending": ending})
 
 
 if __name__ == "__main__":

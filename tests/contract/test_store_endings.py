@@ -67,6 +67,17 @@ def test_a_known_ending_is_not_added_again(ended: MemoryStore) -> None:
     assert ended.endings.find(limit=10) == [ENDING]
 
 
+@pytest.mark.parametrize("edited", ["old", "new"])
+def test_an_ending_found_in_a_text_that_was_edited_since_is_not_added(
+    store: MemoryStore, edited: str
+) -> None:
+    store.memories.remember([Draft(OLD), Draft(NEW)])
+    texts = {"old": OLD.content, "new": NEW.content}
+
+    assert store.endings.add([ENDING], texts=texts | {edited: "Good morning."}) == 0
+    assert store.endings.add([ENDING], texts=texts) == 1
+
+
 def test_an_ending_of_an_unknown_memory_is_not_added(ended: MemoryStore) -> None:
     unknown = EndingRecord(
         older="old",
@@ -338,9 +349,9 @@ class LikeMeanings:
     def rate_changes(self, sentences: Sequence[str]) -> list[float]:
         return [5.0 for _ in sentences]
 
-    def compare(self, sentence: str, others: Sequence[str]) -> list[float]:
-        del sentence
-        return [0.8 for _ in others]
+    def compare(self, newer: str, olders: Sequence[str]) -> list[tuple[float, float]]:
+        del newer
+        return [(0.8, 3.0) for _ in olders]
 
 
 def test_an_encoder_that_stays_unavailable_is_not_waited_for(
@@ -363,8 +374,8 @@ def test_an_encoder_that_stays_unavailable_is_not_waited_for(
 class FailingMeanings(LikeMeanings):
     """Meanings of an encoder that is gone."""
 
-    def compare(self, sentence: str, others: Sequence[str]) -> list[float]:
-        del sentence, others
+    def compare(self, newer: str, olders: Sequence[str]) -> list[tuple[float, float]]:
+        del newer, olders
         raise ModelUnavailable("the encoder is gone")
 
 

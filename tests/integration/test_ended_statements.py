@@ -203,7 +203,7 @@ def test_what_one_speaker_says_of_himself_ends_nothing_of_another(
     home = "I live in a flat in Berlin."
     memory.remember(home, session="a", role="Anna")
     moved = memory.remember(home, session="a", role="Ben")
-    memory.remember("I no longer live in the flat in Berlin.", session="b", role="Ben")
+    memory.remember("I no longer live in a flat in Berlin.", session="b", role="Ben")
 
     assert [each.id for each in memory.endings().endings] == [moved.id]
 

@@ -1,9 +1,10 @@
 """How much texts bear on a request, by their vectors: topics they share, likeness, and probes.
 
 The likeness of vectors alone finds few rules: "add a price" is not like "money is integer cents". Both
-are like examples of one topic. Four probes, logistic regressions over a vector, tell the rest: `rule`
+are like examples of one topic. Five probes, logistic regressions over a vector, tell the rest: `rule`
 whether a sentence is a rule, `request` whether a request needs one, `asking` whether a prompt asks for
-what was said before, `change` whether a sentence says that something changed.
+what was said before, `change` whether a sentence says that something changed, and `ending`, over the
+vectors of two sentences, whether one ends the other.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ cosine, and a constant. `make fit-probes` fits the first two, and prints how man
 rule with the third, in projects of the tune half by other authors than the probe."""
 PROFILES_MAX = 1_000
 """Texts and sentences whose vectors are kept in memory, at 1.2 KB each."""
+PRODUCT_SCALE, DIFFERENCE_SCALE = 15.0, 3.0
+"""Factors that bring products and differences of two vectors to the size of their numbers."""
 NEW_TEXTS_MAX = 24
 """Texts that are embedded during one call, at about a millisecond each; the next call goes on."""
 
@@ -107,10 +110,17 @@ class BearingRater:
         """
         return _apply_probe("change", self._embed_sentences(sentences))
 
-    def compare(self, sentence: str, others: Sequence[str]) -> Sequence[float]:
-        """Return the cosines of a sentence to others. Raises `EmbedderFailed` and `ModelUnavailable`."""
-        first, *rest = self._embed_sentences([sentence, *others])
-        return [float(first @ each) for each in rest]
+    def compare(
+        self, newer: str, olders: Sequence[str]
+    ) -> Sequence[tuple[float, float]]:
+        """Return the cosine of a sentence to each older one, and the log odds that it ends that one.
+
+        Raises `EmbedderFailed` and `ModelUnavailable`.
+        """
+        vectors = self._embed_sentences([newer, *olders])
+        new, old = vectors[:1], vectors[1:]
+        odds = _apply_probe("ending", join_vectors(new, old))
+        return list(zip((old @ new[0]).tolist(), odds, strict=True))
 
     def _embed_sentences(self, sentences: Sequence[str]) -> Any:  # noqa: ANN401 numpy is loaded late
         """Return a row for each sentence, taken from the cache of the last sentences where possible."""
@@ -180,6 +190,13 @@ class BearingRater:
         above = topics - topics.mean(axis=1, keepdims=True)
         standing = above / above.std(axis=1, keepdims=True)
         return np.concatenate([standing, vectors], axis=1).astype(np.float16)
+
+
+def join_vectors(new: Any, old: Any) -> Any:  # noqa: ANN401 numpy is loaded late
+    """Return the rows that the probe `ending` rates: two vectors, their products and differences."""
+    np = load_numpy()
+    products, differences = new * old * PRODUCT_SCALE, abs(new - old) * DIFFERENCE_SCALE
+    return np.hstack([np.broadcast_to(new, old.shape), old, products, differences])
 
 
 def _apply_probe(name: str, vectors: Any) -> list[float]:  # noqa: ANN401 as above

@@ -45,8 +45,10 @@ class SentenceMeanings(Protocol):
         """Return, for one or more sentences, the log odds that each reports a change."""
         ...
 
-    def compare(self, sentence: str, others: Sequence[str]) -> Sequence[float]:
-        """Return the cosines of a sentence to others."""
+    def compare(
+        self, newer: str, olders: Sequence[str]
+    ) -> Sequence[tuple[float, float]]:
+        """Return the cosine of a sentence to each older one, and the log odds that it ends that one."""
         ...
 
 
@@ -128,12 +130,10 @@ def rate_endings(
         if is_possible and old.text != new.text:
             pairs.append((odds - model["words"]["least"], old, features))
     if meanings and pairs:
-        olds = [old.text for _, old, _ in pairs]
-        change, *changes = meanings.rate_changes([new.text, *olds])
-        cosines = meanings.compare(new.text, olds)
-        for place, cosine in enumerate(cosines):
+        compared = meanings.compare(new.text, [old.text for _, old, _ in pairs])
+        for place, (cosine, likely) in enumerate(compared):
             _, old, features = pairs[place]
-            features += [cosine, cosine * bool(new.cues), change, changes[place]]
+            features += [cosine, cosine * bool(new.cues), likely]
             odds = _add_trees("vectors", features) - model["vectors"]["least"]
             pairs[place] = odds, old, features
     if not pairs:
@@ -175,23 +175,33 @@ def _are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> b
 def _replaces_value(old: Statement, new: Statement) -> bool:
     """Tell whether `new` repeats all words of `old` but one value, with a cue that `old` has not.
 
-    The former value may follow: "on Friday instead of Thursday".
+    The former value may follow: "on Friday instead of Thursday". A number needs no cue if the same
+    words come before it, and at most its unit and more after it: "the limit is 30", "the limit is 50".
     """
     size = len(old.frame)
     if (
         old.cues
-        or not new.cues
         or new.signs & {*DOUBTS, "negation"}
+        or old.signs & {*DOUBTS, "negation"}
         or size > len(new.frame)
     ):
         return False
     pairs = zip(old.frame, new.frame[:size], strict=True)
     others = [(was, word) for was, word in pairs if was.key != word.key]
-    former = {was.key for was, _ in others}
     kinds = [{was.kind, word.kind} for was, word in others]
-    return former.issuperset(word.key for word in new.frame[size:]) and kinds in [
-        [{kind}] for kind in VALUE_KINDS
-    ]
+    if new.cues:
+        former = {was.key for was, _ in others}
+        return former.issuperset(word.key for word in new.frame[size:]) and kinds in [
+            [{kind}] for kind in VALUE_KINDS
+        ]
+    if size != len(new.frame) or kinds != [{"number"}]:
+        return False
+    was, word = others[0]
+    return (
+        was.unit == word.unit
+        and any(each.kind == "word" for each in new.words if each.start < word.start)
+        and (bool(word.unit) or new.words[-1] == word)
+    )
 
 
 def list_features(old: Statement, new: Statement) -> list[float]:
