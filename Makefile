@@ -384,7 +384,7 @@ bench-telling: $(COMPILED) ## what agents are told at prompts and starts, in pro
 	$(BIN)/python tests/bench/bench_telling.py $(if $(HALF),--half "$(HALF)") \
 		$(if $(PROJECT),--project "$(PROJECT)") $(if $(SHOW),--show) $(if $(filter 0,$(ENCODER)),--no-encoder)
 
-bench-endings: $(COMPILED) ## which newer sentences end older ones, in ten languages; HALF=tune, HALF=held [WORDS=1]
+bench-endings: $(COMPILED) ## which newer sentences end older ones, in ten languages; HALF=tune, HALF=held, HALF=subjects [WORDS=1]
 	$(BIN)/python tests/bench/bench_endings.py $(if $(HALF),--half "$(HALF)") $(if $(WORDS),--words)
 
 bench-meaning: $(COMPILED) ## questions in other languages and words, about nothing said, and broad ones; HALF=tune, HALF=held [ENCODER=0]
