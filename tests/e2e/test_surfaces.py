@@ -87,7 +87,9 @@ class Walker:
         if isinstance(value, str):
             if MOMENT.fullmatch(value) and self._recent(value):
                 return "now"
-            return self._number_ids(value)
+            # A cursor begins with a moment in microseconds.
+            text = re.sub(r"^\d{16}~", "~", value) if key == "next" else value
+            return self._number_ids(text)
         return value
 
     def _number_ids(self, text: str) -> str:
@@ -122,6 +124,9 @@ def converse(call: Walker) -> None:
     call("learnings", source="cook", kind="instruction", superseded=False, limit=5)
     call("learnings", source=["cook", "waiter"], superseded=True)
     made = lesson["learning"]["id"]
+    call("learnings", query="taste", id=[made])
+    first = call("learnings", superseded=True, limit=1)
+    call("learnings", superseded=True, after=first["next"])
     call("edit_learning", id=made, text="Taste twice before you salt.")
     call("remove_learning", id=made)
     said = [
@@ -170,6 +175,7 @@ def review(call: Walker) -> None:
         session="kitchen",
         project="no-project",
         since=LONG_AGO,
+        until="2100-01-01T00:00:00Z",
         outcome="unknown",
         after=given[0]["id"],
     )
@@ -182,6 +188,9 @@ def review(call: Walker) -> None:
     call("remember", content="The oven now listens on port 9090.", **whole)
     (ended,) = call("endings", limit=5, reveal=False)["endings"]
     assert ended["id"] == "port"
+    call("remember", content="The oven now listens on port 7070.", **whole)
+    page = call("endings", id="port", undone=False, at_once=False, limit=1)
+    call("endings", after=page["next"])
     call("undo_ending", id="port", redo=False)
     call("undo_ending", id="port", redo=True)
 

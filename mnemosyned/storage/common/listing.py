@@ -381,7 +381,7 @@ class ListStore(Transactional):
         """Return up to `limit` projects of agents' sessions, the last seen first."""
         rows = session.execute(
             "SELECT s.project, coalesce(sum(w.count), 0) + coalesce(sum((SELECT "
-            "sum(e.item_count) FROM episode AS e WHERE e.owner = s.owner "
+            "sum(e.item_count) FROM episode AS e WHERE e.owner = %(owner)s "
             "AND e.session_id = s.session_id AND e.level = 0)), 0), count(*), "
             "max(s.seen_at) AS seen FROM agent_session AS s LEFT JOIN ("
             f"SELECT m.session_id, count(*) AS count FROM {self._working.tables} "
