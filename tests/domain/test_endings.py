@@ -72,6 +72,7 @@ class EagerMeanings:
         ("The limit is 30.", "The limit is 50.", True),
         ("The rent is 1150 euros a month.", "The rent is 1240 euros a month.", True),
         ("Das Limit beträgt 5 MB.", "Das Limit beträgt 8 MB.", True),
+        ("The deadline is June 1.", "The deadline is June 15.", True),
         ("The limit is 30.", "The limit for guests is 50.", False),
         ("The limit is 30.", "The limit is 50 percent.", False),
         ("The limit is 30.", "Perhaps the limit is 50.", False),
@@ -79,6 +80,14 @@ class EagerMeanings:
         ("Room 5 is free.", "Room 6 is free.", False),
         ("Bus 5 runs every 10 minutes.", "Bus 6 runs every 10 minutes.", False),
         ("Five options:", "Two options:", False),
+        ("Ada closed ticket 41.", "Ada closed ticket 42.", False),
+        ("Deployed release 7", "Deployed release 8", False),
+        ("I paid 30 euros for lunch.", "I paid 45 euros for lunch.", False),
+        ("I ran 5 km.", "I ran 7 km.", False),
+        ("The build took 12 minutes.", "The build took 14 minutes.", False),
+        ("Worker 3 finished job 37", "Worker 3 finished job 74", False),
+        ("Removed server 3", "Removed server 4", False),
+        ("Cancelled order 118.", "Cancelled order 119.", False),
     ],
 )
 def test_another_number_in_the_same_words_needs_no_cue(

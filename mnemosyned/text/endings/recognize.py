@@ -19,6 +19,7 @@ from mnemosyned.text.endings.statements import (
     CUES,
     DOUBTS,
     READ_CHARS_MAX,
+    STANDING,
     Statement,
     find_languages,
     read_statements,
@@ -148,9 +149,18 @@ def _are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> b
     """Tell whether two statements are surely on different subjects.
 
     So they are where a number alone differs, before a value that both have: "release 7 moves to
-    Thursday", "release 8 moves to Thursday". With `by_words`, where no vector is asked, they also are
+    Thursday", "release 8 moves to Thursday"; or where both begin with a word and another number:
+    "removed server 3", "removed server 4". With `by_words`, where no vector is asked, they also are
     if they share only names and values; a capital at the beginning may be that of a name.
     """
+    (first, *after), (new_first, *new_after) = old.frame[:2], new.frame[:2]
+    if first.key == new_first.key and any(
+        word.kind == other.kind == "number"
+        and not (word.unit or other.unit)
+        and word.key != other.key
+        for word, other in zip(after, new_after, strict=False)
+    ):
+        return True
     fresh = [word for word in new.words if not _is_among(word.key, old)]
     gone = [word for word in old.words if not _is_among(word.key, new)]
     shared = [word for word in new.words if word not in fresh]
@@ -175,8 +185,10 @@ def _are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> b
 def _replaces_value(old: Statement, new: Statement) -> bool:
     """Tell whether `new` repeats all words of `old` but one value, with a cue that `old` has not.
 
-    The former value may follow: "on Friday instead of Thursday". A number needs no cue if the same
-    words come before it, and at most its unit and more after it: "the limit is 30", "the limit is 50".
+    The former value may follow: "on Friday instead of Thursday". A number needs no cue at the end or
+    before its unit, behind a word without content, a month or a verb such as "costs": "the limit is
+    30", "the limit is 50". Behind another word it is a thing's name or an event's amount: "closed
+    ticket 41", "ran 5 km".
     """
     size = len(old.frame)
     if (
@@ -197,9 +209,11 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
     if size != len(new.frame) or kinds != [{"number"}]:
         return False
     was, word = others[0]
+    before = new.frame[: new.frame.index(word)]
     return (
         was.unit == word.unit
-        and any(each.kind == "word" for each in new.words if each.start < word.start)
+        and any(each.kind == "word" for each in before)
+        and (before[-1].kind in ("", "when") or before[-1].key in STANDING)
         and (bool(word.unit) or new.words[-1] == word)
     )
 

@@ -99,6 +99,8 @@ _MONTHS = frozenset(map(fold_case, MONTHS))
 _COUNTS = frozenset(fold_case(_SHARED["numbers"]).split()) | frozenset(
     fold_case(word) for word, number in COUNTS.items() if number > 1
 )
+STANDING = frozenset(map(fold_case, _SHARED["standing"].split()))
+"""Verbs of an amount that holds until another is said: "costs", "lasts"."""
 _UNITS: Mapping[str, re.Pattern[str]] = {
     name: re.compile(fold_case(units)) for name, units in _SHARED["units"].items()
 }
