@@ -22,9 +22,11 @@ SecretRule = Literal["keep", "mask", "refuse"]
 """The treatment of secrets in a memory to be stored."""
 
 
-def mask_memory(memory: MemoryRecord, known: Iterable[Detail] = ()) -> MemoryRecord:
+def mask_memory(
+    memory: MemoryRecord, known: KnownSecrets | None = None
+) -> MemoryRecord:
     """Return the memory with secrets in content and metadata masked; `known` are further secrets."""
-    content = mask_secrets(memory.content, known)
+    content = known.mask(memory.content) if known else mask_secrets(memory.content)
     metadata = mask_metadata(memory.metadata) if memory.metadata else memory.metadata
     if content == memory.content and metadata == memory.metadata:
         return memory

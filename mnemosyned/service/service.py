@@ -53,6 +53,7 @@ from mnemosyned.service.reading import ListService, make_query, missing_time_not
 from mnemosyned.service.undo import CycleUndo
 from mnemosyned.sleep.context import CycleRequest, CycleStopper
 from mnemosyned.sleep.sleeper import Sleeper
+from mnemosyned.text.secrets.masking import KnownSecrets
 from mnemosyned.text.terms import match_beginnings
 from mnemosyned.verbs.conversation import (
     Compact,
@@ -499,7 +500,11 @@ class MemoryService:
         below = episode.level > 0 and request.depth == 1
         originals = [] if below else self._store.memories.originals(episode.id)
         if not request.reveal:
-            originals = [mask_memory(memory, episode.details) for memory in originals]
+            # The details of a roll-up are those of its first episodes alone.
+            known = KnownSecrets(
+                self._store.memories.secrets(episode.id) if originals else ()
+            )
+            originals = [mask_memory(memory, known) for memory in originals]
             episode = mask_episode(episode)
         summaries = self._store.memories.summaries(episode.summary_of) if below else []
         return Expanded(without_superseded(episode), originals, summaries)

@@ -507,6 +507,11 @@ def test_the_same_value_in_two_memories_keeps_both_sources(store: MemoryStore) -
     assert details_of(store, "e") == same
 
 
+def test_the_secrets_below_an_episode_come_alone(filled: MemoryStore) -> None:
+    assert filled.memories.secrets("e") == [DETAILS[3]]
+    assert filled.memories.secrets("unknown") == []
+
+
 def test_each_episode_has_its_own_details(store: MemoryStore) -> None:
     remember_batch(store, ONE, TWO)
 

@@ -23,7 +23,8 @@ from mnemosyned.memory.listing import ListOrder
 from mnemosyned.service.reading import ListService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.common.session import DETAILED_MAX
+from mnemosyned.storage.common.session import DETAILED_MAX, FIRST_BELOW
+from mnemosyned.storage.sqlite import session as sqlite_session
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import Pin, Recall, Tag, Untag
@@ -342,6 +343,36 @@ def test_a_day_of_very_many_episodes_has_the_values_of_the_first(
     assert len(shown.summaries) == count
     values = [detail.value for detail in shown.episode.details]
     assert values == [f"{10_000 + number}" for number in range(DETAILED_MAX)]
+
+
+def test_a_secret_of_any_episode_is_masked_in_all_originals_of_a_month(
+    listed_memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = FIRST_BELOW.replace(str(DETAILED_MAX), "1")
+    monkeypatch.setattr(sqlite_session, "FIRST_BELOW", first)
+    texts = [
+        "The ticket is number 10007.",
+        "The password is hunter2xyz, from today on.",
+        "Ana typed hunter2xyz once more.",
+    ]
+    listed_memory.remember_many(
+        [
+            Remember(text, session=f"s{hour}", created_at=START + timedelta(hours=hour))
+            for hour, text in enumerate(texts)
+        ]
+    )
+    listed_memory.sleep(force=True)
+    (month,) = listed_memory.list(level="month").episodes
+
+    shown = listed_memory.expand(month.id)
+    revealed = listed_memory.expand(month.id, reveal=True)
+
+    assert [original.content for original in shown.originals] == [
+        "The ticket is number 10007.",
+        "The password is [secret:password], from today on.",
+        "Ana typed [secret:password] once more.",
+    ]
+    assert [original.content for original in revealed.originals] == texts
 
 
 def test_days_are_those_of_a_zone(listed_memory: Memory) -> None:

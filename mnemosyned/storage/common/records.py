@@ -37,6 +37,7 @@ from mnemosyned.storage.common.session import (
     reads,
 )
 from mnemosyned.storage.common.state import supersede, was_said
+from mnemosyned.text.details import Detail
 
 
 class IntakeTransaction(ABC):
@@ -204,6 +205,11 @@ class RecordStore(Transactional):
         seqs = [seq for (seq,) in rows]
         memories = session.memories_at(seqs)
         return [memories[seq] for seq in seqs]
+
+    @reads
+    def secrets(self, session: CommonSession, episode: str) -> list[Detail]:
+        """Return the secrets in all original memories below a summary of any level."""
+        return list(session.details_under(episode, secrets=True))
 
     @reads
     def summaries(self, session: CommonSession, ids: Sequence[str]) -> list[Episode]:

@@ -214,10 +214,11 @@ class CommonSession(Protocol):
         )
         return [id for (id,) in rows]
 
-    def details_under(self, summary: str) -> Iterator[Detail]:
+    def details_under(self, summary: str, *, secrets: bool = False) -> Iterator[Detail]:
         """Yield the exact values of the originals below a summary, by its id, the oldest first.
 
-        Of a roll-up, those of its first `DETAILED_MAX` episodes.
+        Of a roll-up, those of its first `DETAILED_MAX` episodes. With `secrets`, the sensitive
+        values of all its episodes.
         """
         ...
 

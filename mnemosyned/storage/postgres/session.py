@@ -467,19 +467,20 @@ class PostgresSession(CommonSession):
         rows = self.execute(MEMORIES_AT, seqs=list(seqs)) if seqs else ()
         return {row[0]: memory_from(row[1:]) for row in rows}
 
-    def details_under(self, summary: str) -> Iterator[Detail]:
-        """Yield the exact values of the originals in the first episodes below a summary, by its id."""
+    def details_under(self, summary: str, *, secrets: bool = False) -> Iterator[Detail]:
+        """Yield the exact values in the first episodes below a summary, or the secrets of all."""
+        plain = "NULL" if secrets else "p.details"
         rows = self.execute(
-            f"{BELOW} SELECT p.details, p.secrets, m.id, s.superseded_at IS NOT NULL "
-            f"FROM {FIRST_BELOW} "
+            f"{BELOW} SELECT {plain}, p.secrets, m.id, s.superseded_at IS NOT NULL "
+            f"FROM {'below' if secrets else FIRST_BELOW} "
             "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = below.seq "
             "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
             "LEFT JOIN memory_state AS s ON s.owner = p.owner AND s.memory_seq = p.seq "
-            "WHERE coalesce(p.details, p.secrets) IS NOT NULL ORDER BY m.created_at, m.seq",
+            f"WHERE coalesce({plain}, p.secrets) IS NOT NULL ORDER BY m.created_at, m.seq",
             summary=summary,
         )
-        for plain, secret, id, superseded in rows:
-            for pair, is_secret in values_of(plain, secret).items():
+        for values, secret, id, superseded in rows:
+            for pair, is_secret in values_of(values, secret).items():
                 yield detail_from((*pair, is_secret, id, superseded))
 
     def ensure_owner(self) -> None:

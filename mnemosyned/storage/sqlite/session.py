@@ -286,15 +286,16 @@ class SqliteSession(sqlite3.Connection, CommonSession):
             for seq, episode, *row in rows
         }
 
-    def details_under(self, summary: str) -> Iterator[Detail]:
-        """Yield the exact values of the originals in the first episodes below a summary, by its id."""
+    def details_under(self, summary: str, *, secrets: bool = False) -> Iterator[Detail]:
+        """Yield the exact values in the first episodes below a summary, or the secrets of all."""
         rows = self.execute(
             f"{BELOW} SELECT k.name, d.value, d.sensitive, a.id, EXISTS ("
             "SELECT 1 FROM memory_state AS s WHERE s.memory_seq = a.seq "
-            f"AND s.superseded_at IS NOT NULL) FROM {FIRST_BELOW} "
+            f"AND s.superseded_at IS NOT NULL) FROM {'below' if secrets else FIRST_BELOW} "
             "CROSS JOIN archive AS a ON a.episode_seq = below.seq "
             "CROSS JOIN detail AS d ON d.memory_seq = a.seq "
             "JOIN detail_kind AS k ON k.number = d.kind "
+            f"{'WHERE d.sensitive ' if secrets else ''}"
             "ORDER BY a.created_at, a.seq, k.name, d.value",
             summary=summary,
         )
