@@ -194,5 +194,8 @@ class Days(Request[DayList], frozen=True, kw_only=True):
     until: Until = None
     by: Annotated[PeriodUnit, doc("how long each is")] = "day"
     zone: Annotated[
-        Name | None, doc("whose days they are: Asia/Tokyo; default: the daemon's zone")
+        Name | None,
+        doc(
+            "whose days they are, and those named: Asia/Tokyo; default: the daemon's zone"
+        ),
     ] = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Annotated, Any, Literal, TypeVar, cast
 
@@ -170,12 +171,20 @@ def _read_time_values(
 ) -> dict[str, object]:
     """Return {field: new value} for fields that hold times in words, or requests with such times.
 
-    `place` is the prefix of the fields in errors. Raises `InvalidTime`.
+    Times are in the request's own `zone`, if it has one, or in that of `now`. `place` is the prefix of
+    the fields in errors. Raises `InvalidTime`.
     """
     changes: dict[str, Any] = {}
     asked_at = values.get(ASKED_AT)
     if ASKED_AT in time_fields(kind) and isinstance(asked_at, GivenTime):
         now = read_given(asked_at, field=place + ASKED_AT, now=now)
+    if isinstance(zone := values.get("zone"), str):
+        from zoneinfo import ZoneInfo  # noqa: PLC0415 as above
+
+        with suppress(
+            LookupError, ValueError, OSError
+        ):  # refused by whoever knows zones
+            now = now.astimezone(ZoneInfo(zone))
     for name in sorted(time_fields(kind), key=ENDS.__contains__):  # `since` first
         value = values.get(name)
         if isinstance(value, GivenTime):

@@ -385,9 +385,13 @@ def test_days_are_those_of_a_zone(listed_memory: Memory) -> None:
     )
 
     assert (str(tokyo.day), tokyo.memories) == ("2026-01-01", 1)
+    (named,) = listed_memory.days(
+        since="2026-01-01", until="2026-01-01", zone="Asia/Tokyo"
+    )
+    assert named == tokyo
     for unknown in ("Nowhere/Here", "../UTC", "Europe"):
         with pytest.raises(InvalidRequest, match="is no time zone"):
-            listed_memory.days(zone=unknown)
+            listed_memory.days(zone=unknown, since="2026-01-01")
 
 
 class SteppingClock:
