@@ -51,8 +51,9 @@ if TYPE_CHECKING:
     from mnemosyned.storage.common.listing import ListStore
 
 _INSTANT = timedelta(microseconds=1)
-DAYS_SHOWN = timedelta(days=29)
-"""Time before today whose days are counted where a request names none."""
+_SHOWN_BEFORE = {"hour": timedelta(hours=23), "day": timedelta(days=29)}
+"""Time before the last hour or day that is counted where a request has no `since`."""
+_MONTHS_SHOWN_BEFORE = 11
 SUBJECT_WORDS_MAX = 5
 """A question with more words of its own names a time and a source in passing."""
 
@@ -206,8 +207,13 @@ class ListService:
             ) from error
         until = to_utc(request.until, field="until")
         end = shift(until, -_INSTANT) if until else self._clock.now()
-        since = to_utc(request.since, field="since") or shift(end, -DAYS_SHOWN)
-        first, last = in_zone(since, zone), in_zone(end, zone)
+        first = last = in_zone(end, zone)
+        if since := to_utc(request.since, field="since"):
+            first = in_zone(since, zone)
+        elif request.by == "month":
+            first = shift_months(last, -_MONTHS_SHOWN_BEFORE)
+        else:
+            first = shift(last, -_SHOWN_BEFORE[request.by])
         start = datetime.combine(first.date(), time(), zone)
         count = (last.date() - first.date()).days + 1
         if request.by == "month":

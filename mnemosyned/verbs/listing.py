@@ -182,9 +182,9 @@ class DayList(RowList[DayTotals], frozen=True):
 class Days(Request[DayList], frozen=True, kw_only=True):
     """Count memories by day, hour or month.
 
-    Also what agents were told. Without a time, the last 30 days. A memory counts when it happened,
-    in whatever tier it is. Of days also recalls, the time that they took, and the size of the
-    database, by the daemon's zone.
+    Also what agents were told. Without `since`, the last 30 days, 24 hours or 12 months. A memory
+    counts when it happened, in whatever tier it is. Of days also recalls, the time that they took,
+    and the size of the database, by the daemon's zone.
 
     Raises `InvalidTime`, and `InvalidRequest` for more than 400 days, hours or months, and for an
     unknown zone.

@@ -256,6 +256,10 @@ def test_days_are_counted_one_by_one_and_a_few_at_once(listed_memory: Memory) ->
         ("2026-03-11", 1, 0),
     ]
     assert len(listed_memory.days()) == 30
+    leapt = "2026-03-31T23:30+02:00"  # two days after the clock leapt
+    for by, count in (("hour", 24), ("day", 30), ("month", 12)):
+        named = listed_memory.days(by=by, until=leapt, zone="Europe/Berlin")  # type: ignore[arg-type]
+        assert len(named) == count
     for end in ("0001-01-20", "9999-12-31"):
         assert len(listed_memory.days(until=end)) >= 20
     for since, until, problem in (
