@@ -10,6 +10,7 @@ import pytest
 from support.fakes import FakeClock
 
 from mnemosyned import Memory
+from mnemosyned.cli.output.show import render
 from mnemosyned.errors import StorageFailed
 from mnemosyned.service.figures import GROWTH_BYTES, SAVED_EVERY_S, DailyFigures
 from mnemosyned.service.service import MemoryService
@@ -110,11 +111,23 @@ def test_a_day_without_news_has_the_size_of_the_day_before(
 
     assert [day.bytes_on_disk for day in days] == [5_000_000, 5_000_000, 7_000_000]
     assert [day.recalls for day in days] == [1, 0, 0]
-    later = clock.now() + timedelta(days=1)
-    (first, second) = figures.complete(
-        service.call(Days(since=clock.now(), until=later + timedelta(hours=1)))
-    ).days[:2]
-    assert (first.bytes_on_disk, second.bytes_on_disk) == (7_000_000, 0)
+    later = clock.now() + timedelta(days=2, hours=1)
+    coming = figures.complete(service.call(Days(since=clock.now(), until=later))).days
+    # It is tomorrow already in a zone ahead of this one.
+    assert [day.bytes_on_disk for day in coming] == [7_000_000, 7_000_000, 0]
+    assert [day.recalls for day in coming] == [0, 0, 0]
+
+
+def test_recalls_of_hours_and_months_are_unknown_and_not_none(
+    service: MemoryService,
+) -> None:
+    service.call(Recall("when do we deploy?"))
+
+    for by in ("hour", "month"):
+        counted = service.call(Days(by=by))
+        assert {each.recalls for each in counted.days} == {None}
+        assert "recalls" not in render(counted)
+    assert "recalls" in render(service.call(Days()))
 
 
 def test_nothing_is_written_while_nothing_changes(
