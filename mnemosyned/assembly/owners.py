@@ -341,11 +341,14 @@ class OwnerMemories:
         memory = self._make_memory(owner)
         with self._lock:
             self._open[owner] = memory
-            self._drop_unused()
+            dropped = self._drop_unused()
+        if not self._stores.read_only:
+            for each in dropped:
+                each.service.figures.save()
         return memory
 
-    def _drop_unused(self) -> None:
-        """Drop the least recently used memories beyond `owners.open_max`.
+    def _drop_unused(self) -> list[OwnerMemory]:
+        """Drop the least recently used memories beyond `owners.open_max`, and return them.
 
         A memory whose events a client is reading is kept.
         """
@@ -353,8 +356,10 @@ class OwnerMemories:
         unused = [
             each for each in self._open.values() if not each.service.events.listening
         ]
-        for memory in unused[: max(0, excess)]:
+        dropped = unused[: max(0, excess)]
+        for memory in dropped:
             del self._open[memory.owner]
+        return dropped
 
     def _make_memory(self, owner: int) -> OwnerMemory:
         """Build the memory of an owner with all its services, and start what forgets and prunes."""

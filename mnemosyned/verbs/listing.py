@@ -163,8 +163,8 @@ class DayTotals(msgspec.Struct, frozen=True):
     """Texts that agents were given, of those that are kept."""
     hour: int | None = None
     """The hour of the day, from 0; null unless hours are counted."""
-    recalls: int = 0
-    """Of a day, as are the following."""
+    recalls: int | None = None
+    """Of a day, as are the following; null of an hour or month, where they are not known."""
     recall_p50_ms: float | None = None
     """The time in ms that half of the recalls needed at most, to within 9 %; null without any."""
     recall_p95_ms: float | None = None

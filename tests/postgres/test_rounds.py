@@ -17,7 +17,8 @@ from mnemosyned.config import DatabaseLocation
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.sleep.lease import ForegroundGate
 from mnemosyned.storage.postgres import purge
-from mnemosyned.verbs.memories import Remember
+from mnemosyned.verbs.listing import Days
+from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.retention import Forget
 
 pytestmark = pytest.mark.postgres
@@ -72,6 +73,18 @@ def rounds(dsn: str) -> Iterator[Rounds]:
         memories.rounds.start()
         yield Rounds(memories, shared)
         memories.rounds.stop()
+
+
+def test_a_memory_that_gives_way_keeps_its_count_of_recalls(rounds: Rounds) -> None:
+    anna, ben = rounds.add("anna"), rounds.add("ben")
+    change(rounds.settings, {"owners.open_max": 1})
+    rounds.memories.get(anna).service.call(Recall("when did the bell ring?"))
+
+    rounds.memories.get(ben)
+
+    assert [each.owner for each in rounds.memories.open_memories()] == [ben]
+    again = rounds.memories.get(anna).service.call(Days())
+    assert again.days[-1].recalls == 1
 
 
 def test_an_owner_is_visited_when_a_memory_or_a_period_is_due(rounds: Rounds) -> None:

@@ -186,7 +186,7 @@ def _days_table(result: DayList) -> str:
             period_name(unit, total.day)
             + (f" {total.hour:02}:00" if total.hour is not None else ""),
             *(f"{total.memories:,}", f"{total.told:,}"),
-            f"{total.recalls:,}",
+            "" if total.recalls is None else f"{total.recalls:,}",
             *(
                 f"{each:,g}" if each else ""
                 for each in (total.recall_p50_ms, total.recall_p95_ms)
