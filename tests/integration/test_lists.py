@@ -398,6 +398,37 @@ def test_days_are_those_of_a_zone(listed_memory: Memory) -> None:
             listed_memory.days(zone=unknown, since="2026-01-01")
 
 
+@pytest.mark.parametrize(
+    ("zone", "first", "last", "hours"),
+    [
+        (
+            "Antarctica/Troll",  # from 01:00 to 03:00
+            *("2026-03-29", "2026-03-29"),
+            {"29T00:30Z": (29, 0), "29T01:30Z": (29, 3), "29T02:30Z": (29, 4)},
+        ),
+        (
+            "Pacific/Apia",  # from the end of the 29th to the 31st
+            *("2011-12-29", "2011-12-31"),
+            {"30T09:30Z": (29, 23), "30T10:30Z": (31, 0), "30T11:30Z": (31, 1)},
+        ),
+    ],
+)
+def test_hours_that_a_clock_leaps_over_hold_nothing(
+    listed_memory: Memory,
+    zone: str,
+    first: str,
+    last: str,
+    hours: dict[str, tuple[int, int]],
+) -> None:
+    for moment in hours:
+        listed_memory.remember(moment, created_at=f"{first[:8]}{moment}")
+
+    counted = listed_memory.days(since=first, until=last, by="hour", zone=zone).days
+
+    seen = [(one.day.day, one.hour) for one in counted for _ in range(one.memories)]
+    assert seen == list(hours.values())
+
+
 class SteppingClock:
     """A clock that shows two times in turn, a day apart."""
 

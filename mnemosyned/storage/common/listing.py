@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from mnemosyned.instants import in_zone
@@ -410,9 +411,11 @@ class ListStore(Transactional):
     ) -> list[tuple[int, int]]:
         """Count the memories, and the texts given to agents, from each bound to before the next.
 
-        The bounds are in ascending order.
+        The bounds are in ascending order by a clock. The times that it leaps over hold nothing.
         """
-        bounds = [in_zone(bound, UTC) for bound in bounds]  # compared ten times sooner
+        # In UTC, compared ten times sooner; those leapt over lie after the end of the leap.
+        latest_first = (in_zone(bound, UTC) for bound in reversed(bounds))
+        bounds = list(accumulate(latest_first, min))[::-1]
         span = {"since": bounds[0], "until": bounds[-1]}
         within = "created_at >= %(since)s AND created_at < %(until)s"
         told = session.execute(
