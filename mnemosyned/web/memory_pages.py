@@ -188,12 +188,18 @@ def supersede(visit: Visit) -> Response:
     With a `query`, what was said of it since comes with the form, and can be taken over.
     """
     old = visit.call(Get(visit.field("id"))).memory
+    is_sent = visit.request.path == "/supersede" and visit.request.method == "POST"
+    if is_sent and old and old.superseded_by == visit.field("new"):
+        return redirect_to("/memory", id=old.id)  # the form was sent twice
     if old is None or old.superseded_at or old.pruned_at:
         raise InvalidRequest(
             "only a memory that has its words, and that no newer one supersedes, is superseded"
         )
     text = visit.fields.get("text", "")
-    if visit.request.path == "/supersede" and visit.request.method == "POST":
+    mark = sha256(old.content.encode()).hexdigest()
+    if is_sent:
+        if mark != visit.field("mark"):
+            raise BatchChanged("it was changed meanwhile: go back, and preview again")
         visit.call(
             Remember(
                 text,
@@ -218,6 +224,7 @@ def supersede(visit: Visit) -> Response:
     return visit.show(
         "supersede.html",
         old=old,
+        mark=mark,
         text=text,
         is_preview=visit.request.method == "POST" and text != old.content,
         said=[line for line in lines if line.id != old.id],

@@ -122,11 +122,12 @@ def test_a_memory_is_superseded_by_what_is_true_now_and_back(
     assert (words_in(shown, "del"), words_in(shown, "ins")) == (["8080"], ["9090"])
     assert memory.get("old").memory.superseded_at is None  # type: ignore[union-attr]
 
-    fields = {name: shown.field(name) for name in ("id", "new", "text")}
+    fields = {name: shown.field(name) for name in ("id", "mark", "new", "text")}
     for _ in range(2):  # a button that is pressed twice stores one memory
         done = visitor.post("/supersede", **fields)
-        if done.status != 303:
-            assert "no newer one supersedes" in done.text
+        assert done.headers["Location"] == "/memory?id=old"
+    again = visitor.post("/supersede", **{**fields, "new": "another"})
+    assert "no newer one supersedes" in again.text
     newer = memory.get(fields["new"]).memory
     assert newer
     assert (newer.content, newer.session, newer.source) == (text, "team", "chat")
@@ -154,8 +155,21 @@ def test_only_words_that_hold_are_superseded(visitor: Visitor, memory: Memory) -
     for id in ("a", episode.id):
         assert visitor.get("/supersede", id=id).status == 400
     assert visitor.get("/supersede", id="missing").status == 404
-    empty = visitor.post("/supersede", id="b", new="n", text=" ")
+    mark = visitor.post("/supersede/preview", id="b", text="third").field("mark")
+    empty = visitor.post("/supersede", id="b", mark=mark, new="n", text=" ")
     assert (empty.status, len(memory.list().memories)) == (400, 1)
+
+
+def test_nothing_is_superseded_that_changed_after_the_preview(
+    visitor: Visitor, memory: Memory
+) -> None:
+    memory.remember("The API listens on port 8080.", id="old", session="s")
+    preview = visitor.post("/supersede/preview", id="old", text="On port 9090.")
+    memory.edit(["old"], text="The API and the shop listen on port 8080.")
+
+    fields = {name: preview.field(name) for name in ("id", "mark", "new", "text")}
+    assert visitor.post("/supersede", **fields).status == 409
+    assert memory.get("old").memory.superseded_at is None  # type: ignore[union-attr]
 
 
 def test_secrets_are_masked_where_a_memory_is_superseded(
