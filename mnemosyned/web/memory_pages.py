@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from mnemosyned.cli.commands.look import PeriodReader
+from mnemosyned.conversation.archived import REST, WHOLE
 from mnemosyned.errors import (
     BatchChanged,
     InvalidRequest,
@@ -185,7 +186,8 @@ def edit(visit: Visit) -> Response:
 def supersede(visit: Visit) -> Response:
     """Show the form to write what is true instead of a memory, then both, then store the new one.
 
-    With a `query`, what was said of it since comes with the form, and can be taken over.
+    With a `query`, what was said of it since comes with the form, and can be taken over. The new
+    memory has all that the older one has but its words, time and speaker.
     """
     old = visit.call(Get(visit.field("id"))).memory
     is_sent = visit.request.path == "/supersede" and visit.request.method == "POST"
@@ -200,6 +202,9 @@ def supersede(visit: Visit) -> Response:
     if is_sent:
         if mark != visit.field("mark"):
             raise BatchChanged("it was changed meanwhile: go back, and preview again")
+        # As it is stored: what is masked would be lost. A message of a conversation is its own.
+        whole = visit.call(Get(old.id, reveal=True)).memory or old
+        kept = {key: whole.metadata[key] for key in {*whole.metadata} - {WHOLE, REST}}
         visit.call(
             Remember(
                 text,
@@ -207,6 +212,9 @@ def supersede(visit: Visit) -> Response:
                 session=old.session,
                 source=old.source,
                 role="user",
+                importance=old.importance,
+                pinned=old.pinned,
+                metadata=kept,
                 tags=list(old.tags),
                 supersedes=old.id,
             )

@@ -10,6 +10,7 @@ import pytest
 from web.visitor import Page, Visitor, new_memory
 
 from mnemosyned import Memory
+from mnemosyned.conversation.archived import WHOLE
 from mnemosyned.web.rendering import COMPARED_MAX, mark_changes
 
 
@@ -103,6 +104,9 @@ def test_a_memory_is_superseded_by_what_is_true_now_and_back(
         id="old",
         session="team",
         source="chat",
+        importance=0.9,
+        pinned=True,
+        metadata={"ticket": 7, WHOLE: {"content": "The API listens on port 8080."}},
         tags=["api"],
     )
     memory.remember("The API of the shop listens on port 9090.", id="later")
@@ -132,6 +136,7 @@ def test_a_memory_is_superseded_by_what_is_true_now_and_back(
     assert newer
     assert (newer.content, newer.session, newer.source) == (text, "team", "chat")
     assert (newer.role, newer.tags) == ("user", ("api",))
+    assert (newer.importance, newer.pinned, newer.metadata) == (0.9, True, {"ticket": 7})
     assert len(memory.list().memories) == 2  # the older one is listed no more
 
     after = visitor.get("/memory", id="old")
