@@ -58,8 +58,9 @@ SELECTING = ("id", "session", "source", "person", "query", "tag", "since", "unti
 def show_now(visit: Visit) -> Response:
     """Show the state: tiers, sleep, working memory, hooks, and thirty days in bars."""
     recent = visit.call(ListMemories(tier=Tier.WORKING, limit=RECENT_MAX)).memories
-    days = visit.call(Days(zone=zone_name())).days
-    return visit.show("now.html", stats=visit.call(Status()), recent=recent, days=days)
+    return visit.show(
+        "now.html", stats=visit.call(Status()), recent=recent, days=count_days(visit)
+    )
 
 
 def search(visit: Visit) -> Response:
@@ -262,11 +263,23 @@ def forget(visit: Visit) -> Response:
 
 
 def count_days(
-    visit: Visit, first: date, last: date, by: PeriodUnit = "day"
+    visit: Visit,
+    first: date | None = None,
+    last: date | None = None,
+    by: PeriodUnit = "day",
 ) -> list[DayTotals]:
-    """Return the counts of days, hours or months in the zone of this machine, as times are shown."""
-    zone = {"zone": name} if (name := zone_name()) else {}
-    return visit.ask(Days, since=str(first), until=str(last), by=by, **zone).days
+    """Return the counts of days, hours or months in the zone of this machine, as times are shown.
+
+    A daemon that does not know the zone counts those of its own. Without dates, the last 30 days.
+    """
+    within = {"since": str(first), "until": str(last)} if first else {}
+    try:
+        zone = {"zone": name} if (name := zone_name()) else {}
+        return visit.ask(Days, within | zone, by=by).days
+    except InvalidRequest as error:
+        if error.field != "zone":
+            raise
+    return visit.ask(Days, within, by=by).days
 
 
 def show_timeline(visit: Visit) -> Response:

@@ -13,6 +13,7 @@ import tzlocal
 from web.visitor import Page, Visitor
 
 from mnemosyned import Memory
+from mnemosyned.web import memory_pages
 
 
 @pytest.fixture
@@ -94,6 +95,17 @@ def tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.undo()
     time.tzset()
     tzlocal.reload_localzone()
+
+
+def test_a_daemon_that_does_not_know_the_zone_counts_in_its_own(
+    visitor: Visitor, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_pages, "zone_name", lambda: "Moon/Base")
+    memory.remember("tea", created_at="2026-03-08T20:00:00Z")
+
+    assert visitor.get("/").status == 200
+    assert "March 2026: 1 memory" in bars(visitor.get("/timeline"))
+    assert visitor.get("/day", day="2026-03-09").status == 200
 
 
 @pytest.mark.usefixtures("tokyo")
