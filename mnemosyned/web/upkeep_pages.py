@@ -40,7 +40,7 @@ class Ribbon(NamedTuple):
     outline: str
     """Path of SVG, 100 wide; as high as the characters before on the left, after on the right."""
     kind: str
-    """`written`, `verbatim`, `refused`, `failed`, `undone` or `planned`."""
+    """`written`, `verbatim`, `fallback`, `failed`, `undone` or `planned`."""
     groups: Sequence[LogEntry | GroupReport]
     place: int | None
     """Place of the group in the cycle, from 0; None for all small ones together."""
@@ -82,7 +82,7 @@ def _flow_kind(group: LogEntry | GroupReport) -> str:
     if isinstance(group, LogEntry) and group.undone_at:
         return "undone"
     if group.fallback_reason:
-        return "refused"
+        return "fallback"
     named = (GroupStatus.VERBATIM, GroupStatus.FAILED, GroupStatus.PLANNED)
     return group.status.value if group.status in named else "written"
 

@@ -415,7 +415,7 @@ def test_the_first_page_shows_what_is_the_matter(
         assert text in page.text
 
 
-def test_a_cycle_shows_what_the_check_refused_and_why(
+def test_a_cycle_shows_why_a_model_has_no_part_in_it(
     visitor: Visitor, memory: Memory
 ) -> None:
     _, cycle = slept(memory)
@@ -437,9 +437,7 @@ def test_a_cycle_shows_what_the_check_refused_and_why(
 
     page = visited.get("/cycle", cycle=cycle)
 
-    assert (
-        "The model's answer was not kept: the number 4711 is in no source" in page.text
-    )
+    assert "No model's summary: the number 4711 is in no source" in page.text
     assert "25 % by a model" in page.text
     assert "the disk <was> full" in page.text
     assert "1 by fallback" in visited.get("/sleep").text
@@ -856,12 +854,12 @@ def test_a_picture_shows_what_became_of_each_group() -> None:
         summary_preview="", duration_s=0.1, chars_before=100, chars_after=20,
     )  # fmt: skip
     failed = replace(entry, status=GroupStatus.FAILED, chars_after=0)
-    refused = replace(entry, fallback_reason="the number 7 is in no source")
+    fallback = replace(entry, fallback_reason="the number 7 is in no source")
     small = [
         replace(entry, status=GroupStatus.VERBATIM, chars_before=1, chars_after=1)
     ] * 30
 
-    ribbons = draw_flow([entry, *small[:5], failed, refused, *small])
+    ribbons = draw_flow([entry, *small[:5], failed, fallback, *small])
 
     assert len(ribbons) == 25
     first, rest = ribbons[0], ribbons[-1]
@@ -869,7 +867,7 @@ def test_a_picture_shows_what_became_of_each_group() -> None:
     assert first.outline.startswith("M0 0.0C50 0.0 50 0.0 100 0.0V13.1C50 13.1")
     assert first.outline.endswith("0 65.7Z")
     assert [each.kind for each in ribbons if each.kind != "verbatim"] == [
-        "written", "failed", "refused",
+        "written", "failed", "fallback",
     ]  # fmt: skip
     assert (rest.place, len(rest.groups)) == (None, 14)
     (nothing,) = [each for each in ribbons if each.kind == "failed"]
