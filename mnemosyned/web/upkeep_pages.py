@@ -39,6 +39,8 @@ class Ribbon(NamedTuple):
 
     outline: str
     """Path of SVG, 100 wide; as high as the characters before on the left, after on the right."""
+    end: float
+    """Height of the picture down to the end of this ribbon."""
     kind: str
     """`written`, `verbatim`, `fallback`, `failed`, `undone` or `planned`."""
     groups: Sequence[LogEntry | GroupReport]
@@ -72,7 +74,7 @@ def draw_flow(groups: Sequence[LogEntry | GroupReport]) -> list[Ribbon]:
             f"M0 {left:.1f}C50 {left:.1f} 50 {right:.1f} 100 {right:.1f}V{right_end:.1f}"
             f"C50 {right_end:.1f} 50 {left_end:.1f} 0 {left_end:.1f}Z"
         )
-        ribbons.append(Ribbon(outline, kind, members, place))
+        ribbons.append(Ribbon(outline, max(left_end, right_end), kind, members, place))
         left, right = left_end + FLOW_GAP, right_end + FLOW_GAP
     return ribbons
 

@@ -875,6 +875,18 @@ def test_a_picture_shows_what_became_of_each_group() -> None:
     assert top == bottom
 
 
+def test_a_picture_is_as_high_as_its_groups(visitor: Visitor, memory: Memory) -> None:
+    for number in range(24):
+        memory.remember("a" * (90_000 if number == 0 else 60), session=f"s{number}")
+    page = visitor.get("/plan", force="true")
+
+    (height,) = re.findall(r'viewBox="0 0 100 ([\d.]+)"', page.source)
+    ends = re.findall(r"V([\d.]+)C50 [\d.]+ 50 [\d.]+ 0 ([\d.]+)Z", page.source)
+    assert len(ends) == 24
+    assert float(height) == max(float(end) for pair in ends for end in pair)
+    assert float(height) > 280
+
+
 def test_a_picture_leads_to_each_group(visitor: Visitor, memory: Memory) -> None:
     for number in range(8):
         memory.remember(f"note {number}", session=f"s{number}")
