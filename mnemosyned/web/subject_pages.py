@@ -24,8 +24,9 @@ NEWEST, MONTHS, DAYS = 200, 12, 30
 """Memories and summaries whose names are listed, the newest ones."""
 READ_CHARS_MAX = 4_000
 NAMES_MAX, FEW_NAMES = 60, 20
-MENTIONS, BARS_MAX = "500", 360
-"""Memories that are drawn on the line of a subject, the newest ones; bars of the line."""
+ROWS, FURTHER = "50", "150"
+"""Memories of a page, and those after them whose days are drawn on the first."""
+BARS_MAX = 360
 LEDGER_ROWS = "200"
 KINDS = {"name": "query", "project": "project", "source": "source"}
 """Filter of lists by the kind of a subject."""
@@ -117,13 +118,16 @@ def show_subject(visit: Visit) -> Response:
         )
     ((kind, name),) = subject.items()
     within = {KINDS[kind]: name}
-    page = visit.ask(ListMemories, within | visit.pick(["after"]), limit="50")
+    page = visit.ask(ListMemories, within | visit.pick(["after"]), limit=ROWS)
     values: dict[str, Any] = {"kind": kind, "name": name, "page": page, "episodes": []}
     if "after" not in visit.fields:
-        drawn = visit.ask(ListMemories, within, limit=MENTIONS).memories
+        drawn, next = list(page.memories), page.next
+        if next:
+            further = visit.ask(ListMemories, within, after=next, limit=FURTHER)
+            drawn, next = [*drawn, *further.memories], further.next
         days = [in_zone(each.created_at, None).date() for each in drawn]
         values["line"] = count_by_period(days) if days else None
-        values["drawn"] = len(days)
+        values |= {"drawn": len(days), "is_cut": bool(next)}
         asked = {} if kind == "project" else within  # learnings have no such filter
         learned = visit.ask(Learnings, asked, limit="1000")
         values["learnings"] = [

@@ -136,6 +136,22 @@ def test_all_memories_of_a_name_are_paged(visitor: Visitor, memory: Memory) -> N
     assert shown == [f"n{number}" for number in reversed(range(120))]
 
 
+def test_the_line_of_a_name_says_if_it_is_cut(visitor: Visitor, memory: Memory) -> None:
+    for number in range(202):
+        memory.remember(
+            f"Ada wrote line {number}.",
+            id=f"n{number}",
+            created_at=NOON - timedelta(days=number // 8),
+        )
+
+    first = visitor.get("/subject", name="Ada")
+    memory.forget(["n0", "n1"])
+    second = visitor.get("/subject", name="Ada")
+
+    assert "The newest 200 memories; each bar" in first.text
+    assert "When 200 memories; each bar" in second.text
+
+
 def test_an_unknown_subject_is_empty_and_none_is_refused(visitor: Visitor) -> None:
     assert "Nothing is kept of it." in visitor.get("/subject", name="Zzyzx").text
     assert "Nothing is kept of it." in visitor.get("/subject", project="none").text
