@@ -19,6 +19,9 @@ from mnemosyned.web.subject_pages import BARS_MAX, count_by_period, count_names
 
 NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
 PROJECT = "git:example.org/shop"
+TOPICS = (
+    "tabs invoices disks keyboards bread tests lights maps trains songs rivers chairs"
+).split()
 
 
 @pytest.fixture
@@ -46,6 +49,20 @@ def tell(memory: Memory, *, line: str, text: str) -> None:
         lines=[InjectedLine(id=line, text=text, reason="words")],
     )
     memory._caller._store.injections.add(injection)  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
+
+
+def keep_session(memory: Memory) -> None:
+    """Let the session `shop` be one of the project."""
+    memory._caller._store.agents.keep_session(  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
+        AgentSession(
+            session="shop",
+            client="codex",
+            conversation="1",
+            started_at=NOON,
+            seen_at=NOON,
+            project=PROJECT,
+        )
+    )
 
 
 def test_all_about_a_name_stands_on_one_page(visitor: Visitor, memory: Memory) -> None:
@@ -84,16 +101,7 @@ def test_all_about_a_name_stands_on_one_page(visitor: Visitor, memory: Memory) -
 def test_a_project_and_a_source_have_their_own_pages(
     visitor: Visitor, memory: Memory
 ) -> None:
-    memory._caller._store.agents.keep_session(  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
-        AgentSession(
-            session="shop",
-            client="codex",
-            conversation="1",
-            started_at=NOON,
-            seen_at=NOON,
-            project=PROJECT,
-        )
-    )
+    keep_session(memory)
     shop = {"session": "shop", "source": "codex", "role": "user"}
     memory.remember("Always use tabs in this shop.", id="rule", **shop)  # type: ignore[arg-type]
     memory.remember("We moved to Postgres.", id="moved", **shop)  # type: ignore[arg-type]
@@ -115,6 +123,45 @@ def test_a_project_and_a_source_have_their_own_pages(
         assert f"/subject?{link}" in subjects.links
     page = visitor.get("/memory", id="moved")
     assert "/subject?source=codex" in page.links
+
+
+def test_lists_of_a_subject_say_what_they_leave_out(
+    visitor: Visitor, memory: Memory
+) -> None:
+    for word in TOPICS[:8]:
+        memory.learn(f"{word} concern Ada.", source="chat")
+    memory.remember("Ada likes tea.", id="old")
+    for _ in range(13):
+        tell(memory, line="old", text="Ada likes tea.")
+
+    name = visitor.get("/subject", name="Ada")
+    project = visitor.get("/subject", project=PROJECT)
+    source = visitor.get("/subject", source="chat")
+
+    for page, link in ((name, "query=Ada"), (source, "source=chat")):
+        assert "and 3 more, among all learnings" in page.text
+        assert f"/learnings?{link}" in page.links
+    for page, address in (
+        (name, "/told"),
+        (project, "/told?project=git%3Aexample.org%2Fshop"),
+    ):
+        assert "and 3 more, among all that was told" in page.text
+        assert address in page.links
+
+
+def test_all_learnings_of_a_project_are_shown(
+    visitor: Visitor, memory: Memory
+) -> None:
+    keep_session(memory)
+    for word in TOPICS:
+        memory.remember(
+            f"Always use {word} in this shop.", session="shop", role="user"
+        )
+
+    page = visitor.get("/subject", project=PROJECT)
+
+    for word in TOPICS:
+        assert f"use {word}" in page.text[: page.text.index("All memories")]
 
 
 def test_all_memories_of_a_name_are_paged(visitor: Visitor, memory: Memory) -> None:
