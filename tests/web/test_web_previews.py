@@ -37,6 +37,8 @@ def words_in(page: Page, element: str) -> list[str]:
         ("We deploy on Tuesday.", "We deploy on Monday.", ["Tuesday"], ["Monday"]),
         ("来週の火曜日です", "来週の水曜日です", ["火"], ["水"]),
         ("one two three", "one three", ["two "], []),
+        ("one two", "four five", ["one two"], ["four five"]),
+        ("a  b", "a b", ["  "], [" "]),
         ("", "a < b", [], ["a &lt; b"]),
         ("same", "same", [], []),
         ("left \u202eright", "left", [" \\u202eright"], []),
