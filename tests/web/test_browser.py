@@ -223,6 +223,19 @@ def test_a_page_says_when_it_is_refreshed_no_more(
     watched.page.context.close()
 
 
+def test_a_page_says_when_its_browser_is_let_in_no_more(
+    browser: Browser, server: WebAccess, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = enter(browser, server)
+    monkeypatch.setattr(server, "sessions", [])
+    memory.remember("It is not shown.", session="live")
+
+    expect(watched.page.locator("#ended")).to_be_visible(timeout=20_000)
+    watched.page.wait_for_timeout(2_000)
+    expect(watched.page.locator("#ended")).to_be_visible()
+    watched.page.context.close()
+
+
 @pytest.mark.parametrize("scripts", [True, False])
 def test_a_memory_is_edited_pinned_and_forgotten_by_clicks(
     browser: Browser, server: WebAccess, memory: Memory, *, scripts: bool

@@ -46,10 +46,10 @@ function isRead(part) {
   return part.contains(document.activeElement) || String(getSelection()) !== "";
 }
 
-// The part of the page with this id or attribute, fetched anew. Nothing happens if that fails.
+// The part of the page with this id or attribute, fetched anew. Throws if no page answers.
 async function refresh(address, selector, purpose, signal) {
   const answer = await fetch(address, { headers: { "X-Fragment": purpose }, signal });
-  if (!answer.ok) return;
+  if (!answer.ok) throw new Error(answer.status);
   const holder = document.createElement("template");
   holder.innerHTML = await answer.text();
   const fresh = holder.content.querySelector(selector);
