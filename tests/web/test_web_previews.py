@@ -138,7 +138,11 @@ def test_a_memory_is_superseded_by_what_is_true_now_and_back(
     assert newer
     assert (newer.content, newer.session, newer.source) == (text, "team", "chat")
     assert (newer.role, newer.tags) == ("user", ("api",))
-    assert (newer.importance, newer.pinned, newer.metadata) == (0.9, True, {"ticket": 7})
+    assert (newer.importance, newer.pinned, newer.metadata) == (
+        0.9,
+        True,
+        {"ticket": 7},
+    )
     assert len(memory.list().memories) == 2  # the older one is listed no more
 
     after = visitor.get("/memory", id="old")

@@ -149,14 +149,10 @@ def test_lists_of_a_subject_say_what_they_leave_out(
         assert address in page.links
 
 
-def test_all_learnings_of_a_project_are_shown(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_all_learnings_of_a_project_are_shown(visitor: Visitor, memory: Memory) -> None:
     keep_session(memory)
     for word in TOPICS:
-        memory.remember(
-            f"Always use {word} in this shop.", session="shop", role="user"
-        )
+        memory.remember(f"Always use {word} in this shop.", session="shop", role="user")
 
     page = visitor.get("/subject", project=PROJECT)
 
