@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import socket
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from urllib.parse import urlencode
 
 import msgspec
@@ -16,9 +17,19 @@ from mnemosyned.client.connection import (
     refusal_of,
     unreachable,
 )
-from mnemosyned.errors import UnknownVerb
+from mnemosyned.errors import MnemosynedError, UnknownVerb
 from mnemosyned.memory.exchange import RestoreReport
-from mnemosyned.verbs.exchange import EXPORT_PATH, RESTORE_PATH, Export
+from mnemosyned.verbs.exchange import (
+    CUT_OFF,
+    EXPORT_PATH,
+    FOOTER,
+    RESTORE_PATH,
+    CutOff,
+    Export,
+    Footer,
+    parse_line_kind,
+)
+from mnemosyned.verbs.request import decoder_of
 from mnemosyned.verbs.upkeep import Event, EventKind, decode_event
 
 SILENCE_S = 60.0
@@ -103,12 +114,13 @@ class Transfers:
     def export(self, request: Export) -> Iterator[Iterator[bytes]]:
         """Start an export of memories, and yield an iterator of its lines, to be read in the block.
 
-        After the block the connection is closed. Raises the daemon's error.
+        After the block the connection is closed. Raises the daemon's error; the iterator raises
+        `MnemosynedError` at its end if the export is not whole.
         """
         query = urlencode(msgspec.to_builtins(request), doseq=True)
         with closing(self):
             _, parts = self._send_request("GET", f"{EXPORT_PATH}?{query}")
-            yield _export_lines(parts)
+            yield read_export(parts)
 
     def restore(self, lines: bytes) -> RestoreReport:
         """Send lines of an export to the daemon, to be stored, and return the daemon's report.
@@ -164,26 +176,35 @@ class Transfers:
         raise error
 
 
-def _export_lines(parts: Iterator[bytes]) -> Iterator[bytes]:
+def read_export(parts: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the lines of an export, with their line breaks, from the parts of a response body.
 
-    If the connection breaks, or a line is too long, the iterator ends early without an error: the
-    caller notices that the export's footer is missing.
+    After the last line that came, raises `MnemosynedError` if the export is not whole: the daemon
+    ended it early, the connection broke, a line is too long, or the lines are not as they were
+    sent.
     """
-    pending = bytearray()
-    searched = 0
-    try:
+    pending, searched = bytearray(), 0
+    last, digest = b"", hashlib.sha256()
+    with suppress(OSError):  # its footer is missing then
         for part in parts:
             pending += part
             begin = 0
             while (end := pending.find(b"\n", max(begin, searched))) >= 0:
-                yield bytes(pending[begin : end + 1])
+                digest.update(last)
+                last = bytes(pending[begin : end + 1])
+                yield last
                 begin = end + 1
             del pending[:begin]
             searched = len(pending)
             if searched > EXPORT_LINE_BYTES_MAX:
                 break
-    except OSError:
-        return
-    if pending:
-        yield bytes(pending)
+    kind = parse_line_kind(last).record if last and not pending else ""
+    if kind == CUT_OFF:
+        reason = decoder_of(CutOff).decode(last).reason
+        raise MnemosynedError(f"the daemon ended the export early: {reason}; try again")
+    if kind != FOOTER:
+        raise MnemosynedError(
+            "the export ended before its last line; see the daemon's log, then try again"
+        )
+    if decoder_of(Footer).decode(last).sha256 != digest.hexdigest():
+        raise MnemosynedError("the export did not arrive as it was sent; try again")

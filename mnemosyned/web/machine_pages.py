@@ -17,10 +17,10 @@ from mnemosyned.cli.commands.export import DaysOfExport
 from mnemosyned.cli.settings_file import VALUE
 from mnemosyned.client.connection import Connection
 from mnemosyned.config import KEYS, Config, value_from_text, value_of
-from mnemosyned.errors import ConfigInvalid, InvalidRequest, MnemosynedError
+from mnemosyned.errors import ConfigInvalid, InvalidRequest
 from mnemosyned.http_messages import Response
 from mnemosyned.paths import shipped
-from mnemosyned.verbs.exchange import CUT_OFF, CutOff, Export, Header, parse_line_kind
+from mnemosyned.verbs.exchange import Export, Header
 from mnemosyned.verbs.request import decoder_of, parse_text
 from mnemosyned.verbs.times import local_now
 from mnemosyned.verbs.upkeep import Status
@@ -180,15 +180,16 @@ def change_setting(visit: Visit) -> Response:
 
 
 def _read_export(visit: Visit) -> Generator[bytes]:
-    """Yield the lines of the export that the fields select. Raises the daemon's errors."""
+    """Yield the lines of the export that the fields select.
+
+    Raises the daemon's errors, and `MnemosynedError` at the end if the export is not whole: the
+    browser then shows that its download failed.
+    """
     if not isinstance(visit.caller, Connection):
         raise InvalidRequest("there is no daemon to export from; use mnem export")
     request = parse_text(Export, visit.pick(EXPORTED))
     with visit.caller.transfers().export(request) as lines:
-        for line in lines:
-            if parse_line_kind(line).record == CUT_OFF:
-                raise MnemosynedError(decoder_of(CutOff).decode(line).reason)
-            yield line
+        yield from lines
 
 
 def show_export(visit: Visit) -> Response:

@@ -26,6 +26,7 @@ from mnemosyned import Memory
 from mnemosyned.cli.maintenance import config as config_command, doctor
 from mnemosyned.cli.maintenance.checks import Finding, problem, warning
 from mnemosyned.config import KEYS, PATHS, load_config
+from mnemosyned.errors import MnemosynedError
 from mnemosyned.verbs.exchange import CutOff, Export, Footer
 from mnemosyned.verbs.upkeep import BackupStatus, Stats
 from mnemosyned.web.machine_pages import CHANGEABLE, read_comments
@@ -417,21 +418,45 @@ def test_a_download_that_is_left_closes_the_export(
         assert next(chunks)  # refused while another runs
 
 
-def test_an_export_that_the_daemon_ends_early_is_not_taken_for_a_whole_one(
-    visitor: Visitor, monkeypatch: pytest.MonkeyPatch, memory: Memory
+@pytest.mark.parametrize("format_name", ["jsonl", "markdown"])
+@pytest.mark.parametrize(
+    ("end", "error"),
+    [
+        (msgspec.json.encode(CutOff(reason="the daemon stops")), "the daemon stops"),
+        (b'{"record":"memory"', "before its last line"),
+        (b"", "before its last line"),
+        (msgspec.json.encode(Footer(counts={}, sha256="0")), "as it was sent"),
+    ],
+)
+def test_an_export_that_is_not_whole_is_not_taken_for_a_whole_one(
+    memory: Memory,
+    monkeypatch: pytest.MonkeyPatch,
+    format_name: str,
+    end: bytes,
+    error: str,
 ) -> None:
+    memory.remember("Half of it.")
     service: Any = memory._caller  # noqa: SLF001 as a daemon does
-    end = msgspec.json.encode(CutOff(reason="the daemon stops")) + b"\n"
-    monkeypatch.setattr(service, "export", lambda _: iter_closing([b"{}\n" + end]))
+    *lines, _ = b"".join(service.export(Export())).splitlines(keepends=True)
+    end += b"\n" if end.endswith(b"}") else b""
 
-    page = visitor.get("/download", format="jsonl")
+    def export(_: Export) -> Iterator[bytes]:
+        yield b"".join(lines)
+        yield end
+        if not end:
+            raise ConnectionResetError
 
-    with pytest.raises(Exception, match="the daemon stops"):
-        download(page)
+    monkeypatch.setattr(service, "export", export)
+    visitor = Visitor(EmbeddedDaemon(memory))
+    visitor.enter()
+    sent: list[bytes] = []
 
+    page = visitor.get("/download", format=format_name)
 
-def iter_closing(chunks: list[bytes]) -> Iterator[bytes]:
-    yield from chunks
+    assert page.response.stream
+    with pytest.raises(MnemosynedError, match=error):
+        sent.extend(page.response.stream)
+    assert not any(sent)
 
 
 def test_mistakes_in_an_export_are_pages(visitor: Visitor, memory: Memory) -> None:

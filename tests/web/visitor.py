@@ -18,6 +18,7 @@ import pytest
 from mnemosyned import Memory
 from mnemosyned.cli.maintenance import config
 from mnemosyned.client.connection import Connection
+from mnemosyned.client.streams import read_export
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.service.events import Subscription
 from mnemosyned.verbs.exchange import Export
@@ -182,7 +183,7 @@ class EmbeddedDaemon(Connection):
     def export(self, request: Export) -> Iterator[Iterator[bytes]]:
         service: Any = self.memory._caller  # noqa: SLF001 as a daemon does
         with closing(service.export(request)) as chunks:
-            yield (line for chunk in chunks for line in chunk.splitlines(keepends=True))
+            yield read_export(chunks)
 
 
 @dataclass
