@@ -187,7 +187,15 @@ class WebApplication:
         if request.headers.get(FRAGMENT) == LIVE:
             return handler(visit)
         with self._access.note_use():
-            return handler(visit)
+            response = handler(visit)
+        if response.stream is None:
+            return response
+        return dataclasses.replace(response, stream=self._note_use_of(response.stream))
+
+    def _note_use_of(self, stream: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield what a stream yields, as a request of a person that runs until its end."""
+        with self._access.note_use():
+            yield from stream
 
     def _let_in(self, request: HttpRequest, session: WebSession | None) -> Response:
         """Return the response that gives a browser with a one-time key a session.

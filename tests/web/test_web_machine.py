@@ -7,12 +7,14 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from web.visitor import (
+    PORT,
     EmbeddedDaemon,
     Page,
     PageReader,
@@ -29,6 +31,7 @@ from mnemosyned.config import KEYS, PATHS, load_config
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.verbs.exchange import CutOff, Export, Footer
 from mnemosyned.verbs.upkeep import BackupStatus, Stats
+from mnemosyned.web.access import WebAccess
 from mnemosyned.web.machine_pages import CHANGEABLE, read_comments
 
 SETTINGS = """\
@@ -457,6 +460,21 @@ def test_an_export_that_is_not_whole_is_not_taken_for_a_whole_one(
     with pytest.raises(MnemosynedError, match=error):
         sent.extend(page.response.stream)
     assert not any(sent)
+
+
+def test_a_download_that_runs_keeps_the_pages_open(memory: Memory) -> None:
+    seconds = count()
+    access = WebAccess(PORT, now=lambda: float(next(seconds)))
+    visitor = Visitor(EmbeddedDaemon(memory), access=access)
+    visitor.enter()
+
+    page = visitor.get("/download", format="jsonl")
+    assert page.response.stream
+    next(page.response.stream)
+
+    assert access.unused_s == 0
+    list(page.response.stream)
+    assert access.unused_s == 1
 
 
 def test_mistakes_in_an_export_are_pages(visitor: Visitor, memory: Memory) -> None:
