@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from mnemosyned.conversation.briefing import ASSISTANT
@@ -220,6 +221,7 @@ class EndingFinder:
         while is_due:
             self._has_news = False
             portion = READ_AT_ONCE if limit is None else min(READ_AT_ONCE, limit - read)
+            read_at = self._clock.now()
             memories = self._store.endings.unread(limit=portion) if portion else {}
             judgment = self._judge(
                 list(memories.values()),
@@ -228,7 +230,9 @@ class EndingFinder:
                 is_yielding=is_yielding,
             )
             if done := judgment.done:
-                found += self._add(judgment, read_up_to=list(memories)[done - 1])
+                found += self._add(
+                    judgment, read_at=read_at, read_up_to=list(memories)[done - 1]
+                )
             read += done
             if not portion or done == portion or done < len(memories):
                 self._has_news = True  # there may be more
@@ -310,7 +314,13 @@ class EndingFinder:
         newer = self._store.endings.memories_at(list(found)).values()
         return [memory for memory in newer if memory.id not in known]
 
-    def _add(self, judgment: Judgment, *, read_up_to: int | None = None) -> int:
+    def _add(
+        self,
+        judgment: Judgment,
+        *,
+        read_at: datetime | None = None,
+        read_up_to: int | None = None,
+    ) -> int:
         """Store what was judged; return how many endings changed."""
         if not judgment.endings and read_up_to is None:
             return 0
@@ -318,6 +328,7 @@ class EndingFinder:
             judgment.endings,
             texts=judgment.texts,
             judged=judgment.judged,
+            read_at=read_at,
             read_up_to=read_up_to,
         )
 

@@ -528,6 +528,30 @@ def test_the_background_withdraws_an_ending_of_words_that_vectors_refute(
     assert rewritten == ["summaries"]
 
 
+def test_the_background_keeps_an_ending_that_an_edit_makes_while_it_reads(
+    store: MemoryStore,
+) -> None:
+    clock = FakeClock()
+    store.memories.remember([Draft(OLD), Draft(NEW)])
+
+    class EditingMeanings(RefutingMeanings):
+        def rate_changes(self, sentences: Sequence[str]) -> list[float]:
+            clock.advance(seconds=1)
+            store.endings.add([replace(ENDING, found_at=clock.now())])
+            return super().rate_changes(sentences)
+
+    finder = make_finder(
+        store,
+        clock=clock,
+        meanings=EditingMeanings(),
+        encoder_state=lambda: EmbedderState.READY,
+    )
+
+    finder.find_in_background()
+
+    assert [each.newer for each in store.endings.find(limit=10)] == ["new"]
+
+
 def test_an_encoder_that_fails_leaves_endings_to_the_words(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

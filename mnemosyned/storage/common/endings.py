@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from types import MappingProxyType
 
 from mnemosyned.memory.endings import EndingRecord
@@ -143,13 +144,15 @@ class EndingStore(Transactional):
         *,
         texts: Mapping[str, str] = MappingProxyType({}),
         judged: Sequence[str] = (),
+        read_at: datetime | None = None,
         read_up_to: int | None = None,
     ) -> int:
         """Add unknown endings, and withdraw refuted ones; return how many were added or withdrawn.
 
         No ending is added between two memories of which one was undone, or no longer begins with
         the text in which it was found, of `texts` by id: an edited memory is read again. Those that the newer
-        memories `judged` made are deleted if they are neither among `endings` nor undone. In the
+        memories `judged` made are deleted if they are neither among `endings` nor undone, nor found
+        after the time `read_at` at which the memories were read, as by an edit meanwhile. In the
         same transaction, all memories up to the row number `read_up_to` are marked as read, and
         summaries that these changes concern are emptied, to be rewritten. With `read_up_to`, nobody
         waits for the disk: after a crash, these memories are read again.
@@ -162,7 +165,7 @@ class EndingStore(Transactional):
                     "INSERT INTO ending_progress (owner, position) VALUES (%(owner)s, %(position)s)",
                     position=read_up_to,
                 )
-            withdrawn = _withdraw_endings(session, judged, endings)
+            withdrawn = _withdraw_endings(session, judged, endings, read_at)
             undone = {
                 (each.older, each.newer)
                 for each in _read_endings(
@@ -253,11 +256,15 @@ class EndingStore(Transactional):
 
 
 def _withdraw_endings(
-    session: CommonSession, judged: Sequence[str], endings: Sequence[EndingRecord]
+    session: CommonSession,
+    judged: Sequence[str],
+    endings: Sequence[EndingRecord],
+    read_at: datetime | None,
 ) -> list[str]:
     """Delete the endings by the memories `judged` that are not among `endings`; return the older ids.
 
-    Those that were undone stay, and those of memories whose words are not searched.
+    Those that were undone stay, those found after the time `read_at`, and those of memories whose
+    words are not searched.
     """
     true = {(each.older, each.newer, each.older_place) for each in endings}
     refuted = [
@@ -268,6 +275,7 @@ def _withdraw_endings(
             ids=list(judged),
         )
         if (each.older, each.newer, each.older_place) not in true
+        and (read_at is None or each.found_at <= read_at)
     ]
     memories = session.memories([each.older for each in refuted])
     withdrawn = []
