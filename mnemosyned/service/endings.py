@@ -273,9 +273,9 @@ class EndingFinder:
     ) -> None:
         """Read edited or restored memories again, by row number, and store the endings found.
 
-        So are newer memories with words of an edited one, which may end its new statements.
-        `former` has what the speakers of edited memories said before the edit, by id: rules that
-        only the new words state are learned. Restored memories have their learnings.
+        So are newer memories with words of these, which may end their statements. `former` has what
+        the speakers of edited memories said before the edit, by id: rules that only the new words
+        state are learned. Restored memories have their learnings.
         """
         memories = list(self._store.endings.memories_at(positions).values())
         if former is not None:
@@ -289,7 +289,7 @@ class EndingFinder:
             ]
             if late:
                 self._add_late(late)
-            memories += self._find_newer(memories)
+        memories += self._find_newer(memories)
         ends = time.monotonic() + EDIT_S
         judgment = self._judge(memories, self._find_meanings(), ends=ends)
         judgment.judged.clear()  # nothing is withdrawn
@@ -297,22 +297,23 @@ class EndingFinder:
         if self._add(judgment) + self._add(rest):
             self.on_found()
 
-    def _find_newer(self, edited: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-        """Return the newer memories, up to `CANDIDATES_MAX` for each, with words of edited memories."""
+    def _find_newer(self, memories: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+        """Return newer memories with words of these, up to `CANDIDATES_MAX` for each: the most like."""
         found: dict[int, None] = {}
-        for memory in edited:
+        for memory in memories:
             statements = read_statements(memory.content)
             words = dict.fromkeys(
                 word.key for each in statements for word in each.words
             )
-            found |= dict.fromkeys(
+            newer = [
                 match.position
                 for match in self._find_matches(tuple(words))
                 if match.created_at > memory.created_at
-            )
-        known = {memory.id for memory in edited}
-        newer = self._store.endings.memories_at(list(found)).values()
-        return [memory for memory in newer if memory.id not in known]
+            ]
+            found |= dict.fromkeys(newer[:CANDIDATES_MAX])
+        known = {memory.id for memory in memories}
+        read = self._store.endings.memories_at(list(found)).values()
+        return [memory for memory in read if memory.id not in known]
 
     def _add(
         self,

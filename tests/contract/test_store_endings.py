@@ -552,6 +552,19 @@ def test_the_background_keeps_an_ending_that_an_edit_makes_while_it_reads(
     assert [each.newer for each in store.endings.find(limit=10)] == ["new"]
 
 
+def test_an_edited_memory_is_compared_with_few_newer_ones(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endings, "CANDIDATES_MAX", 2)
+    newer = [replace(NEW, id=f"new{number}") for number in range(4)]
+    store.memories.remember([Draft(OLD), *map(Draft, newer)])
+    old, *_ = store.endings.unread(limit=10)
+
+    make_finder(store).find_again([old], former={})
+
+    assert len(store.endings.find(limit=10)) == 2
+
+
 def test_an_encoder_that_fails_leaves_endings_to_the_words(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,7 +59,7 @@ def read_ended(
 
     Each statement comes once, with the memory that ended it first; undone endings do not count.
     """
-    endings = _read_endings(
+    endings = select_endings(
         session,
         "AND older_id = ANY(%(ids)s::text[]) AND NOT undone LIMIT %(most)s",
         ids=list(ids),
@@ -168,7 +168,7 @@ class EndingStore(Transactional):
             withdrawn = _withdraw_endings(session, judged, endings, read_at)
             undone = {
                 (each.older, each.newer)
-                for each in _read_endings(
+                for each in select_endings(
                     session,
                     "AND newer_id = ANY(%(ids)s::text[]) AND undone",
                     ids=list({each.newer for each in endings}),
@@ -232,7 +232,7 @@ class EndingStore(Transactional):
             (after, "AND found_at <= %(moment)s "),
         ]
         condition = "".join(text for value, text in conditions if value is not None)
-        return _read_endings(
+        return select_endings(
             session,
             f"{condition}ORDER BY found_at DESC, newer_id DESC, older_id DESC, older_place DESC "
             "LIMIT %(most)s OFFSET %(seen)s",
@@ -269,7 +269,7 @@ def _withdraw_endings(
     true = {(each.older, each.newer, each.older_place) for each in endings}
     refuted = [
         each
-        for each in _read_endings(
+        for each in select_endings(
             session,
             "AND newer_id = ANY(%(ids)s::text[]) AND NOT undone",
             ids=list(judged),
@@ -306,7 +306,7 @@ def _empty_summaries(session: CommonSession, ids: Sequence[str]) -> None:
     )
 
 
-def _read_endings(
+def select_endings(
     session: CommonSession, condition: str, **values: object
 ) -> list[EndingRecord]:
     """Return the endings that an SQL clause selects, orders and limits."""

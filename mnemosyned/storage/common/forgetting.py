@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mnemosyned.memory.edit import in_force_again
+from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.exchange import (
     ExportedMemory,
     RecoverableRecord,
@@ -26,7 +27,11 @@ from mnemosyned.memory.intake import (
     keys_of_forgotten,
 )
 from mnemosyned.memory.values import Learning, MemoryRecord, Recoverable
-from mnemosyned.storage.common.endings import forget_endings
+from mnemosyned.storage.common.endings import (
+    forget_endings,
+    restore_ending,
+    select_endings,
+)
 from mnemosyned.storage.common.episodes import invalidate, unpruned_episodes
 from mnemosyned.storage.common.injections import forget_injected_words
 from mnemosyned.storage.common.learnings import (
@@ -87,6 +92,8 @@ class ForgottenCopy(msgspec.Struct, omit_defaults=True):
     """The memories that it had replaced, by their `seq`."""
     revisions: list[ForgottenRevision] = msgspec.field(default_factory=list)
     learnings: list[Learning] = msgspec.field(default_factory=list)
+    undone: list[EndingRecord] = msgspec.field(default_factory=list)
+    """Its endings that a person undid; others are found again."""
 
 
 _decode = msgspec.json.Decoder(ForgottenCopy).decode
@@ -139,6 +146,13 @@ def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> 
     by_id = {memory.id: copies[seq] for seq, memory in memories.items()}
     for learning in learnings_where(session, "memory_id", list(by_id)):
         by_id[learning.memory or ""].learnings.append(learning)
+    for ending in select_endings(
+        session,
+        "AND undone AND (older_id = ANY(%(ids)s::text[]) OR newer_id = ANY(%(ids)s::text[]))",
+        ids=list(by_id),
+    ):
+        for id in by_id.keys() & {ending.older, ending.newer}:
+            by_id[id].undone.append(ending)
     _save_copies(session, grace, by_id)
 
 
@@ -260,6 +274,7 @@ class GraceStore(Transactional):
         """
         keeper = LearningRows(session)
         returned: dict[int, MemoryRecord] = {}
+        undone: list[EndingRecord] = []
         for key in keys:
             data = session.scalar(
                 "SELECT data FROM forgotten WHERE owner = %(owner)s AND id = %(key)s",
@@ -276,6 +291,7 @@ class GraceStore(Transactional):
                 _insert_history(session, seq, memory, copy)
             for learning in copy.learnings:
                 keeper.keep(learning)
+            undone += copy.undone
             session.execute(
                 "DELETE FROM forgotten WHERE owner = %(owner)s AND id = %(key)s",
                 key=key,
@@ -288,6 +304,8 @@ class GraceStore(Transactional):
                     "WHERE owner = %(owner)s AND memory_seq = %(seq)s",
                     seq=seq,
                 )
+        for ending in undone:
+            restore_ending(session, ending)
         self._index(session, returned)
         mark_learned(session, returned)
         return [(memory.id, seq) for seq, memory in returned.items()]
