@@ -45,8 +45,10 @@ from mnemosyned.memory.consolidation import (
     Trigger,
 )
 from mnemosyned.memory.values import Acknowledged, Hit, Tier
-from mnemosyned.verbs.conversation import Shortened
+from mnemosyned.verbs.conversation import LearningList, Shortened
+from mnemosyned.verbs.endings import EndingList
 from mnemosyned.verbs.facade import VERBS
+from mnemosyned.verbs.listing import Listed
 from mnemosyned.verbs.memories import Recalled
 from mnemosyned.verbs.request import result_type
 from mnemosyned.verbs.upkeep import Logged
@@ -111,6 +113,23 @@ def test_ids_are_printed_alone(
     capsys: pytest.CaptureFixture[str], result: object, ids: list[str]
 ) -> None:
     assert printed(capsys, "ids", result) == ids
+
+
+@pytest.mark.parametrize(
+    ("page", "nothing"),
+    [
+        (Listed([]), "nothing matches"),
+        (LearningList([]), "no learning matches"),
+        (EndingList([]), "no statement was ended"),
+    ],
+)
+def test_a_page_says_how_to_see_what_follows_even_an_empty_one(
+    page: Listed | LearningList | EndingList, nothing: str
+) -> None:
+    remark = renderer_of(type(page)).remark
+
+    assert remark(page) == nothing
+    assert remark(msgspec.structs.replace(page, next="c7")).endswith("--after c7")
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 import msgspec
 
-from mnemosyned.cli.output.show import CELLS, RENDERERS, Renderer
+from mnemosyned.cli.output.show import CELLS, RENDERERS, Renderer, page_remark
 from mnemosyned.cli.output.terminal import (
     LINE_CHARS,
     count_of,
@@ -116,7 +116,7 @@ RENDERERS[Learned] = Renderer(
 )
 RENDERERS[LearningList] = Renderer(
     _learnings_text,
-    lambda result: "" if result.learnings else "no learning matches",
+    lambda result: page_remark(len(result), result.next, "no learning matches"),
     lambda result: result.learnings,
 )
 RENDERERS[EditedLearning] = Renderer(

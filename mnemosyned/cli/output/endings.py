@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mnemosyned.cli.output.show import CELLS, RENDERERS, Renderer
+from mnemosyned.cli.output.show import CELLS, RENDERERS, Renderer, page_remark
 from mnemosyned.cli.output.terminal import (
     LINE_CHARS,
     count_of,
@@ -28,7 +28,7 @@ def _ended_text(ended: EndedLine) -> str:
 
 RENDERERS[EndingList] = Renderer(
     lambda result: "\n".join(map(_ended_text, result.endings)),
-    lambda result: "" if result.endings else "no statement was ended",
+    lambda result: page_remark(len(result), result.next, "no statement was ended"),
     lambda result: result.endings,
 )
 RENDERERS[UndoneEnding] = Renderer(

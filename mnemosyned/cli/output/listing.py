@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import click
 
-from mnemosyned.cli.output.show import CELLS, RENDERERS, Renderer
+from mnemosyned.cli.output.show import CELLS, RENDERERS, Renderer, page_remark
 from mnemosyned.cli.output.terminal import (
     count_of,
     cut_text,
@@ -130,18 +130,6 @@ def _covered_period(episode: Episode) -> str:
     return f"{start} to {end[11:] if start[:10] == end[:10] else end}"
 
 
-def _list_remark(result: Listed) -> str:
-    """Return "nothing matches" for an empty list, or the options that show more of the list.
-
-    Empty if all is shown.
-    """
-    if not len(result):
-        return "nothing matches"
-    if not result.next:
-        return ""
-    return f"more follow: add --all, a larger -n, or --after {result.next}"
-
-
 def _sessions_table(result: SessionList) -> str:
     """Return a table of sessions: sources, number of memories, first and last times, project."""
     headers = ["session", "source", "memories", "first", "last", "project"]
@@ -223,7 +211,12 @@ def _first_and_last_cells(first: datetime, last: datetime) -> tuple[str, str]:
 
 RENDERERS[Listed] = Renderer(
     _list_text,
-    _list_remark,
+    lambda result: page_remark(
+        len(result),
+        result.next,
+        "nothing matches",
+        options="add --all, a larger -n, or --after",
+    ),
     lambda result: [*result.memories, *result.episodes],
     is_numbered=True,
 )

@@ -88,6 +88,18 @@ The first is its id. A cell is left out if its function returns None.
 """
 
 
+def page_remark(
+    count: int, cursor: str | None, nothing: str, *, options: str = "--after"
+) -> str:
+    """Return the options that show what follows a page of `count` records; empty if none do.
+
+    Without a cursor of a next page, a page without records has the remark `nothing`.
+    """
+    if cursor:
+        return f"more follow: {options} {cursor}"
+    return "" if count else nothing
+
+
 def renderer_of(kind: type) -> Renderer:
     """Return the renderer for results of a type, imported when it is first needed.
 
