@@ -286,10 +286,8 @@ def _quotable_lines(
 ) -> Iterator[tuple[str, str, Quoted]]:
     """Yield each recalled text once, best first, after the id and the words of its memory.
 
-    The words come without notes on ends, whose words are forgotten with another memory.
-
-    Texts in `seen` are left out, and each yielded text is added there; so are memories with an id
-    in `known`.
+    The words come without notes on ends, whose words are forgotten with another memory. Texts in
+    `seen` are left out, and each yielded text is added there; so are memories with an id in `known`.
     """
     asked = parse_terms(question)
     for hit in hits:
