@@ -887,6 +887,23 @@ def test_a_picture_is_as_high_as_its_groups(visitor: Visitor, memory: Memory) ->
     assert float(height) > 280
 
 
+def test_a_cycle_of_roll_ups_alone_has_no_picture(
+    visitor: Visitor, memory: Memory
+) -> None:
+    _, cycle = slept(memory)
+    visited = seen_by(
+        visitor,
+        Logged,
+        lambda logged: {"rows": [replace(row, level=1) for row in logged.rows]},
+    )
+
+    page = visited.get("/cycle", cycle=cycle)
+
+    assert page.status == 200
+    assert "Days, weeks and months" in page.text
+    assert 'class="flow"' not in page.source
+
+
 def test_a_picture_leads_to_each_group(visitor: Visitor, memory: Memory) -> None:
     for number in range(8):
         memory.remember(f"note {number}", session=f"s{number}")

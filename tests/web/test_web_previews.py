@@ -183,10 +183,18 @@ def test_nothing_is_superseded_that_changed_after_the_preview(
     assert memory.get("old").memory.superseded_at is None  # type: ignore[union-attr]
 
 
-def test_secrets_are_masked_where_a_memory_is_superseded(
+def test_secrets_are_masked_where_a_memory_is_superseded_and_kept(
     visitor: Visitor, memory: Memory
 ) -> None:
     secret = "sk-proj-abcdefghijklmnopqrstuvwxyz123456"  # noqa: S105 made up
-    memory.remember(f"The API key is {secret}", id="m", session="s")
+    metadata = {"note": f"It was {secret}"}
+    memory.remember(f"The API key is {secret}", id="m", metadata=metadata)
 
     assert secret not in visitor.get("/supersede", id="m").source
+    preview = visitor.post("/supersede/preview", id="m", text="It has no key.")
+    assert secret not in preview.source
+    fields = {name: preview.field(name) for name in ("id", "mark", "new", "text")}
+    assert visitor.post("/supersede", **fields).status == 303
+    newer = memory.get(fields["new"], reveal=True).memory
+    assert newer
+    assert newer.metadata == metadata
