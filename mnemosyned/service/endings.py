@@ -65,7 +65,7 @@ AWAIT_S = 900.0
 LIST_S = 3.0
 """Time to read what is left before endings are listed."""
 EDIT_S = 0.3
-"""Time for vectors, after which words alone judge the rest of a group of edited memories."""
+"""Time for vectors, after which words alone judge the rest of a group of edited memories, and no newer ones."""
 STATEMENTS_MAX = 5
 """Statements of one memory that are compared with older memories."""
 CANDIDATES_MAX, MATCHES_MAX = 20, 60
@@ -273,9 +273,9 @@ class EndingFinder:
     ) -> None:
         """Read edited or restored memories again, by row number, and store the endings found.
 
-        So are newer memories with words of these, which may end their statements. `former` has what
-        the speakers of edited memories said before the edit, by id: rules that only the new words
-        state are learned. Restored memories have their learnings.
+        So are newer memories with words of these, which may end their statements, as long as time is
+        left, since the edit waits. `former` has what the speakers of edited memories said before, by
+        id: rules that only the new words state are learned. Restored memories have their learnings.
         """
         memories = list(self._store.endings.memories_at(positions).values())
         if former is not None:
@@ -289,9 +289,9 @@ class EndingFinder:
             ]
             if late:
                 self._add_late(late)
-        memories += self._find_newer(memories)
         ends = time.monotonic() + EDIT_S
-        judgment = self._judge(memories, self._find_meanings(), ends=ends)
+        all_memories = [*memories, *self._find_newer(memories)]
+        judgment = self._judge(all_memories, self._find_meanings(), ends=ends)
         judgment.judged.clear()  # nothing is withdrawn
         rest = self._judge(memories[judgment.done :], None)
         if self._add(judgment) + self._add(rest):

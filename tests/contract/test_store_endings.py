@@ -478,6 +478,21 @@ def test_requests_wait_for_vectors_no_longer_than_their_limits(
     assert left == ["new", "again"]
 
 
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_an_edit_reads_newer_memories_while_time_is_left(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    monkeypatch.setattr(endings, "EDIT_S", seconds)
+    store.memories.remember([Draft(OLD), Draft(NEW)])
+    rows = {memory.id: row for row, memory in store.endings.unread(limit=10).items()}
+    finder = make_finder(store)
+
+    finder.find_again([rows["old"]], former={})
+
+    found = [each.newer for each in store.endings.find(limit=10)]
+    assert found == (["new"] if seconds else [])
+
+
 def test_the_background_yields_to_requests_before_each_statement(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
