@@ -58,6 +58,11 @@ def config_dir() -> Path:
     return Path(standard_directory("CONFIGURATION_DIRECTORY", "XDG_CONFIG_HOME", usual))
 
 
+def default_config_file() -> Path:
+    """Return the path of the configuration file where none is named; it may not exist."""
+    return config_dir() / "mnemosyned.yaml"
+
+
 def default_socket() -> Path:
     """Return the path of the daemon's Unix socket if the settings name none."""
     return Path(usual_socket_path())

@@ -18,7 +18,7 @@ from mnemosyned.cli.output.terminal import say
 from mnemosyned.client.address import remote_address
 from mnemosyned.client.connection import TIMEOUT_S, Connection
 from mnemosyned.errors import ConfigInvalid, InvalidRequest, MnemosynedError
-from mnemosyned.paths import config_dir
+from mnemosyned.paths import default_config_file
 from mnemosyned.socket_path import SOCKET_VARIABLE, socket_path
 from mnemosyned.verbs.request import Request
 
@@ -42,7 +42,7 @@ def configured_socket() -> str | None:
     if SOCKET_VARIABLE in os.environ:
         return None
     named_file = os.environ.get("MNEMOSYNE_CONFIG")
-    file = Path(named_file) if named_file else config_dir() / "mnemosyned.yaml"
+    file = Path(named_file) if named_file else default_config_file()
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:

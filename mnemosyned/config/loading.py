@@ -25,7 +25,12 @@ from mnemosyned.config.settings import (
     variable,
 )
 from mnemosyned.errors import ConfigInvalid
-from mnemosyned.paths import config_dir, models_dir, path_form_fault, shown_path
+from mnemosyned.paths import (
+    default_config_file,
+    models_dir,
+    path_form_fault,
+    shown_path,
+)
 from mnemosyned.socket_path import CLIENT_VARIABLES
 from mnemosyned.verbs.validation import rephrase
 
@@ -76,7 +81,7 @@ def config_file() -> Path | None:
     """
     if named := os.environ.get(CONFIG_VARIABLE):
         return Path(named)
-    usual = config_dir() / "mnemosyned.yaml"
+    usual = default_config_file()
     return usual if usual.exists() else None
 
 

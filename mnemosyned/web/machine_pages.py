@@ -19,7 +19,7 @@ from mnemosyned.client.connection import Connection
 from mnemosyned.config import KEYS, Config, value_from_text, value_of
 from mnemosyned.errors import ConfigInvalid, InvalidRequest
 from mnemosyned.http_messages import Response
-from mnemosyned.paths import shipped
+from mnemosyned.paths import default_config_file, shipped
 from mnemosyned.verbs.exchange import Export, Header
 from mnemosyned.verbs.request import decoder_of, parse_text
 from mnemosyned.verbs.times import local_now
@@ -133,7 +133,7 @@ def show_settings(visit: Visit) -> Response:
         comments=read_comments(),
         is_changeable=is_changeable,
         text=config.setting_text,
-        file=sources and (sources.file or config.config_file_path()),
+        file=sources and (sources.file or default_config_file()),
     )
 
 
@@ -148,7 +148,7 @@ def change_setting(visit: Visit) -> Response:
     key, sources = visit.field("key"), find_sources(visit)
     settings = config.settings_in_force(sources) if sources else ()
     setting = next((each for each in settings if each.key == key), None)
-    file = sources.file or config.config_file_path() if sources else Path()
+    file = sources.file or default_config_file() if sources else Path()
     # A relative path begins in the working directory of the daemon.
     is_ours = file.is_absolute() and setting is not None and is_changeable(setting)
     if not (sources and sources.process and setting and is_ours):

@@ -323,6 +323,25 @@ def test_a_file_whose_folder_only_the_daemon_knows_is_not_written(
     assert (home / "here.yaml").read_text() == SETTINGS
 
 
+def test_a_file_that_only_the_shell_of_the_pages_names_is_not_that_of_the_daemon(
+    visitor: Visitor, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = home / "other.yaml"
+    other.write_text("wm_max: 700\n")
+    monkeypatch.setenv("MNEMOSYNE_CONFIG", str(other))
+    monkeypatch.setattr(config_command, "daemon_environment", lambda _: {})
+
+    shown = visitor.get("/settings").text
+    visitor.post("/setting", key="wm_max", value="600")
+
+    assert str(settings_file(home)) in shown
+    assert "wm_max: 600   # small" in settings_file(home).read_text()
+    settings_file(home).unlink()
+    visitor.post("/setting", key="wm_max", value="800")
+    assert "wm_max: 800" in settings_file(home).read_text()
+    assert other.read_text() == "wm_max: 700\n"
+
+
 def test_a_file_that_cannot_be_written_is_named(
     visitor: Visitor, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

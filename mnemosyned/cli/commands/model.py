@@ -13,7 +13,7 @@ from mnemosyned.cli.settings_file import write_settings
 from mnemosyned.config import NO_MODEL, config_file, load_config
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.models.catalog import CATALOG, ModelStore, write_manual_instructions
-from mnemosyned.paths import config_dir, require_usable_path
+from mnemosyned.paths import default_config_file, require_usable_path
 
 RELOAD = "the daemon takes it up with `systemctl --user reload mnemosyned`, or SIGHUP"
 
@@ -120,7 +120,7 @@ def use(name: str) -> None:
         with Path(value).open("rb") as file:
             if file.read(4) != b"GGUF":
                 raise InvalidRequest(f"{value} is not a model in GGUF format")
-    file_used = config_file() or config_dir() / "mnemosyned.yaml"
+    file_used = config_file() or default_config_file()
     write_settings(file_used, {"llm.model_path": value})
     say(f"llm.model_path is {value} in {file_used}; {RELOAD}")
 

@@ -48,7 +48,7 @@ from mnemosyned.config import (
     without_password,
 )
 from mnemosyned.errors import ConfigInvalid, InvalidRequest, MnemosynedError
-from mnemosyned.paths import config_dir, shipped
+from mnemosyned.paths import default_config_file, shipped
 from mnemosyned.storage.sqlite.ownership import DatabaseProcess
 
 DEFAULT = "default"
@@ -79,7 +79,7 @@ class SettingSources:
 
 def config_file_path() -> Path:
     """Return the path of the configuration file, which may not exist yet."""
-    return config_file() or config_dir() / "mnemosyned.yaml"
+    return config_file() or default_config_file()
 
 
 def present_sources() -> SettingSources:
@@ -100,8 +100,10 @@ def present_sources() -> SettingSources:
     options = daemon_options(process.pid)
     environment = daemon_environment(process.pid)
     named = options.pop("--config", None) or environment.get(CONFIG_VARIABLE)
+    # Not the file that this shell names.
+    file = Path(named) if named else default_config_file()
     return SettingSources(
-        file=Path(named) if named else present.file,
+        file=file if named or file.exists() else None,
         environment=environment,
         options={name.removeprefix("--"): value for name, value in options.items()},
         process=process,

@@ -35,7 +35,7 @@ from mnemosyned.config import (
     load_config,
 )
 from mnemosyned.errors import ConfigInvalid, MnemosynedError
-from mnemosyned.paths import config_dir, default_socket, shipped, state_dir
+from mnemosyned.paths import default_config_file, default_socket, shipped, state_dir
 from mnemosyned.storage.sqlite.copies import copy_beside, flush, open_to_read
 from mnemosyned.storage.sqlite.ownership import lock_database
 from mnemosyned.storage.sqlite.repair import extract_again, repair_database
@@ -88,7 +88,7 @@ def present_installation(*, deep: bool = False) -> Installation:
 
     `deep` allows checks that take long.
     """
-    file = config_file() or config_dir() / "mnemosyned.yaml"
+    file = config_file() or default_config_file()
     config, config_problem = Config(), ""
     try:
         is_there = bool(os.environ.get(CONFIG_VARIABLE)) or file.exists()
