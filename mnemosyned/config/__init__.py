@@ -19,6 +19,7 @@ from mnemosyned.config.loading import (
 from mnemosyned.config.settings import (
     BACKUP_SCHEDULES as BACKUP_SCHEDULES,
     ENVIRONMENT_PREFIX as ENVIRONMENT_PREFIX,
+    HIDDEN as HIDDEN,
     IN_MEMORY as IN_MEMORY,
     KEYS as KEYS,
     MODEL_TOKENIZER as MODEL_TOKENIZER,

@@ -356,15 +356,30 @@ def test_a_file_that_cannot_be_written_is_named(
     assert f"{settings_file(home)} cannot be written: Permission denied" in page.text
 
 
-def test_no_password_is_shown(visitor: Visitor, home: Path) -> None:
+@pytest.mark.parametrize(
+    ("endpoint", "shown"),
+    [
+        ("http://ann:hunter2@127.0.0.1:8080/v1", "http://***@127.0.0.1:8080/v1"),
+        ("http://hunter2@127.0.0.1:8080/v1", "http://***@127.0.0.1:8080/v1"),
+        ("http://a:hunter2/x@127.0.0.1:8080/v1", "http://***@127.0.0.1:8080/v1"),
+        ("hunter2@127.0.0.1/v1", "***@127.0.0.1/v1"),
+        ("http://127.0.0.1/v1?api_key=hunter2", "http://127.0.0.1/v1?***"),
+        ("http://127.0.0.1/v1#hunter2", "http://127.0.0.1/v1?***"),
+        ("http://ann:hunter?2@127.0.0.1/v1", "***"),
+        ("http://127.0.0.1/v1?api_key=a@hunter2", "***"),
+    ],
+)
+def test_no_password_is_shown(
+    visitor: Visitor, home: Path, endpoint: str, shown: str
+) -> None:
     settings_file(home).write_text(
-        SETTINGS.replace("127.0.0.1:8080", "ann:hunter2@127.0.0.1:8080")
+        SETTINGS.replace("http://127.0.0.1:8080/v1", endpoint)
     )
 
     page = visitor.get("/settings")
 
-    assert "ann:***@127.0.0.1:8080" in page.text
-    assert "hunter2" not in page.source
+    assert f" {shown} " in page.text
+    assert "hunter" not in page.source
 
 
 def test_broken_settings_are_named(visitor: Visitor, home: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -34,6 +35,7 @@ from mnemosyned.cli.output.terminal import (
 from mnemosyned.cli.settings_file import Value, replace_settings, write_settings
 from mnemosyned.config import (
     CONFIG_VARIABLE,
+    HIDDEN,
     KEYS,
     Config,
     changed_keys,
@@ -52,6 +54,8 @@ from mnemosyned.paths import default_config_file, shipped
 from mnemosyned.storage.sqlite.ownership import DatabaseProcess
 
 DEFAULT = "default"
+_ENDPOINT = re.compile(r"(\w+://)?([^?#]*@)?([^?#@]*)([?#][^@]*)?", re.DOTALL)
+"""Scheme, user, address, and query or fragment; other places of @ leave open what is secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +134,16 @@ def settings_in_force(sources: SettingSources) -> list[SettingInForce]:
 
 
 def masked_value(key: str, value: object) -> object:
-    """Return a setting's value to be shown: a URL without its password."""
-    is_url = key in ("database", "llm.endpoint") and "://" in str(value)
+    """Return a setting's value to be shown.
+
+    A database is shown without its password, an endpoint without all but its address.
+    """
+    if key == "llm.endpoint" and value is not None:
+        if (match := _ENDPOINT.fullmatch(str(value))) is None:
+            return HIDDEN
+        scheme, user, address, query = match.groups(default="")
+        return f"{scheme}{user and f'{HIDDEN}@'}{address}{query and f'?{HIDDEN}'}"
+    is_url = key == "database" and "://" in str(value)
     return without_password(str(value)) if is_url else value
 
 
