@@ -39,6 +39,8 @@ HAND_IN_S = 0.25
 """Time from the start in which calls of the spool are handed in."""
 HAND_IN_MIN_S = 0.1
 """The least time for that, on a busy machine: the spool must become empty some day."""
+AGAIN_S = 0.1
+"""The time limit is raised again after this long: in a callback Python ignores what is raised."""
 PAYLOAD_BYTES_MAX = 8 << 20
 ENVIRONMENT = (
     "CLAUDE_PROJECT_DIR",
@@ -64,8 +66,12 @@ def main() -> None:
 
     Exactly one JSON object is printed, whatever happens.
     """
+    sys.unraisablehook = lambda _: None
     try:
-        _handle_event(time.monotonic())
+        try:
+            _handle_event(time.monotonic())
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
     except BaseException:  # noqa: BLE001 whatever happened, the tool goes on
         _print_once(NOTHING)
     os._exit(0)
@@ -90,10 +96,10 @@ def _handle_event(started: float) -> None:
         _print_once(answer)
         if not spool.is_empty():
             left = started + HAND_IN_S - time.monotonic()
-            signal.setitimer(signal.ITIMER_REAL, max(left, HAND_IN_MIN_S))
+            signal.setitimer(signal.ITIMER_REAL, max(left, HAND_IN_MIN_S), AGAIN_S)
             spool.hand_in(lambda envelope: post(path, envelope)[0])
         return
-    signal.setitimer(signal.ITIMER_REAL, FALLBACK_S)
+    signal.setitimer(signal.ITIMER_REAL, FALLBACK_S, AGAIN_S)
     if status in REFUSED:
         _print_once(NOTHING)
         return
@@ -124,7 +130,7 @@ def _post_in_time(path: str, envelope: bytes) -> tuple[int, bytes]:
     limit_s = min(wanted, LIMIT_MAX_S) if wanted > 0 else LIMIT_S
     try:
         try:
-            signal.setitimer(signal.ITIMER_REAL, limit_s)
+            signal.setitimer(signal.ITIMER_REAL, limit_s, AGAIN_S)
             return post(path, envelope)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
