@@ -637,3 +637,15 @@ def test_a_memory_that_is_put_back_is_not_learned_from_again(
     assert [each.id for each in ended.learnings.unlearned(limit=10).values()] == [
         "later"
     ]
+
+
+@pytest.mark.parametrize("forgotten", [["old"], ["new"], ["old", "new"]])
+def test_an_ending_that_was_undone_is_put_back_with_its_memories(
+    ended: MemoryStore, forgotten: Sequence[str]
+) -> None:
+    ended.endings.undo("old")
+    ended.deletion.forget(forgotten, grace=Grace("call", MORNING + timedelta(days=1)))
+
+    ended.grace.put_back(forgotten)
+
+    assert ended.endings.find(limit=10) == [replace(ENDING, undone=True)]
