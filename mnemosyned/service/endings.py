@@ -77,7 +77,7 @@ log = logger()
 
 
 @dataclass(slots=True)
-class Judgment:
+class JudgedEndings:
     """What was found in the memories of one reading."""
 
     endings: list[EndingRecord] = field(default_factory=list)
@@ -317,7 +317,7 @@ class EndingFinder:
 
     def _add(
         self,
-        judgment: Judgment,
+        judgment: JudgedEndings,
         *,
         read_at: datetime | None = None,
         read_up_to: int | None = None,
@@ -379,13 +379,13 @@ class EndingFinder:
         *,
         ends: float = float("inf"),
         is_yielding: bool = False,
-    ) -> Judgment:
+    ) -> JudgedEndings:
         """Return the endings that memories make.
 
         It stops after the memory in which the monotonic clock reaches `ends`. If the encoder fails,
         which is logged, words alone decide about that memory and the rest.
         """
-        judgment = Judgment()
+        judgment = JudgedEndings()
         for memory in memories:
             if not memory.pruned_at and not memory.superseded_at:
                 try:
@@ -407,7 +407,7 @@ class EndingFinder:
         self,
         memory: MemoryRecord,
         compared: Sequence[tuple[Match, Ending]],
-        judgment: Judgment,
+        judgment: JudgedEndings,
     ) -> None:
         """Add the endings that a memory makes to a judgment, with the texts that were read."""
         positions = [match.position for match, _ in compared]
