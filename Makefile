@@ -290,7 +290,7 @@ bench-forget: $(COMPILED) ## forgetting in peace and beside writers; what its re
 		$(if $(MEMORIES),--memories "$(MEMORIES)") $(if $(PEACE),--peace "$(PEACE)")
 
 bench-web: $(COMPILED) ## the pages of mnem web on a large memory, and a recall beside five open pages; MEMORIES=100000
-	$(BIN)/python tests/bench/bench_web.py $(if $(MEMORIES),--memories "$(MEMORIES)")
+	PYTHONPATH=build/web $(BIN)/python tests/bench/bench_web.py $(if $(MEMORIES),--memories "$(MEMORIES)")
 
 bench-server: $(COMPILED) ## our HTTP server next to uvicorn, which it installs in build
 	$(BIN)/python -m pip install -q --disable-pip-version-check --target build/uvicorn \

@@ -1,9 +1,13 @@
-"""The pages of `mnem web` on a large memory: how soon, how many bytes, and what others notice."""
+"""The pages of `mnem web` on a large memory: how soon, how many bytes, and what others notice.
+
+The first paint in Chromium is measured where `make test-web` has installed Playwright in `build/web`.
+"""
 
 from __future__ import annotations
 
 import argparse
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -12,6 +16,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
@@ -28,21 +34,25 @@ READERS, READ_EVERY_S = 5, 1.0
 QUESTIONS = 60
 FIRST_MS, BYTES = 300.0, 150_000
 CYCLES_MAX = 1_000
+FIRST_PAINT = """new Promise(done => new PerformanceObserver(seen =>
+    done(seen.getEntries()[0].startTime)).observe({type: "paint", buffered: true}))"""
+"""Milliseconds from the request of a page to what is first painted of it."""
 
 
 class Browser:
     """It opens the address, and then pages with the cookie that it got."""
 
     def __init__(self, address: str) -> None:
+        self.address = address.partition("/enter")[0]
         found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)(/.*)", address)
         assert found
-        self._port, self._cookie = int(found[1]), ""
-        self._cookie = self._ask(found[2]).partition(b";")[0].decode()
+        self._port, self.cookie = int(found[1]), ""
+        self.cookie = self._ask(found[2]).partition(b";")[0].decode()
 
     def _ask(self, path: str) -> bytes:
         connection = HTTPConnection("127.0.0.1", self._port, timeout=60)
         try:
-            connection.request("GET", path, headers={"Cookie": self._cookie})
+            connection.request("GET", path, headers={"Cookie": self.cookie})
             answer = connection.getresponse()
             body = answer.read()
             assert answer.status in (200, 303), (path, answer.status)
@@ -116,11 +126,37 @@ def measure_pages(browser: Browser, pages: dict[str, str], report: Report) -> No
     report.table("pages", ["page", "ms", "bytes"], rows)
 
 
-def measure_recall(daemon: Daemon, count: int) -> float:
-    """Milliseconds of a recall over the socket at the median."""
+def measure_first_paint(browser: Browser, report: Report) -> None:
+    """The first paint of the first page in Chromium, at the median; nothing without Playwright."""
+    if find_spec("playwright") is None:
+        say("no first paint: make test-web installs what it takes")
+        return
+    # It is installed for the tests of the pages alone.
+    playwright = import_module("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        page = chromium.new_page()
+        name, _, value = browser.cookie.partition("=")
+        page.context.add_cookies(
+            [{"name": name, "value": value, "url": browser.address}]
+        )
+        paints = []
+        for _ in range(VISITS):
+            page.goto(browser.address)
+            paints.append(page.evaluate(FIRST_PAINT))
+        chromium.close()
+    report.bar("first paint in Chromium, ms", statistics.median(paints), "<=", FIRST_MS)
+
+
+def measure_calls(daemon: Daemon, count: int) -> tuple[float, float]:
+    """Milliseconds of a recall and of a remember over the socket, each at the median."""
     questions = year(count).questions(QUESTIONS)["person+code"]
     with daemon.client() as client:
-        return latency(recall_each(asking(client), questions)).p50_ms
+        recalls = recall_each(asking(client), questions)
+        remembers = [timed(client.remember, each.text)[0] for each in questions]
+    return latency(recalls).p50_ms, latency(remembers).p50_ms
 
 
 @contextmanager
@@ -157,18 +193,22 @@ def main() -> int:
                 if not memory.sleep().remaining:
                     break
         with running(database) as daemon:
-            measure_recall(daemon, count)  # which reads the file into memory
+            measure_calls(daemon, count)  # which reads the file into memory
             before = resident_mb(daemon.pid)[0]
-            alone = measure_recall(daemon, count)
+            alone = measure_calls(daemon, count)
             with web(daemon) as (browser, pid):
                 measure_pages(browser, addresses(daemon), report)
                 with five_open_pages(browser):
-                    beside = measure_recall(daemon, count)
+                    beside = measure_calls(daemon, count)
+                measure_first_paint(browser, report)
                 report.figure("mnem web, MB", resident_mb(pid)[0])
             report.figure("daemon before, MB", before)
             report.figure("daemon with five pages open, MB", resident_mb(daemon.pid)[0])
-            report.figure("recall p50 alone, ms", alone)
-            report.figure("recall p50 with five pages open, ms", beside)
+            for verb, first, second in zip(
+                ("recall", "remember"), alone, beside, strict=True
+            ):
+                report.figure(f"{verb} p50 alone, ms", first)
+                report.figure(f"{verb} p50 with five pages open, ms", second)
     return report.finish()
 
 
