@@ -133,6 +133,7 @@ def test_the_keyboard_leads_to_every_page_and_row(visitor: Watched) -> None:
     expect(page.locator("a.row:focus")).to_have_count(1)
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_contain_text("Memory")
+    page.wait_for_load_state()  # the script listens from then
 
     page.keyboard.press("?")
     expect(page.locator("dialog")).to_be_visible()
