@@ -576,6 +576,8 @@ def main() -> None:
         fit.report("words", by_words, PRECISION_MIN),
         fit.report("vectors", by_vectors, PRECISION_MIN),
     )
+    # What words find is told before vectors judge it.
+    least_words = math.ceil(least_words * 10) / 10
     fit.by_group(by_words, least_words)
     fit.by_group(by_vectors, least_vectors)
     ends = (fit.ends[fit.of] == 1) & (by_vectors > least_vectors)
@@ -591,7 +593,8 @@ def main() -> None:
         FILE.write_text(
             "# Written by `make fit-endings`. `trees` add up to the logarithm of the odds that a sentence\n"
             "# ends another, by words alone and with vectors; from `least` on it is taken to. `excluded` and\n"
-            "# `change_min` spare further work.\n\n"
+            "# `change_min` spare further work.\n"
+            "# `least` of the words is that for their precision, rounded up to a tenth.\n\n"
             f"[words]\n{written(trees, least_words, excluded=excluded)}\n"
             f"[vectors]\n{written(more, least_vectors, change_min=change_min)}",
             encoding="utf-8",

@@ -1,17 +1,24 @@
-"""The tests in a browser are collected where Playwright is installed: by `make test-web`."""
+"""A memory, and a visitor of its pages without a browser."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from collections.abc import Iterator
+from pathlib import Path
 
-HAS_BROWSER = find_spec("playwright") is not None
-collect_ignore_glob = (
-    []
-    if HAS_BROWSER
-    else ["test_browser*.py", "test_strangers.py", "test_browser_zoom.py"]
-)
+import pytest
+from web.visitor import Visitor, new_memory
 
-if HAS_BROWSER:
-    from web.browsing import browser, memory, pages, server, visitor
+from mnemosyned import Memory
 
-    __all__ = ["browser", "memory", "pages", "server", "visitor"]
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with new_memory(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def visitor(memory: Memory) -> Visitor:
+    made = Visitor(memory)
+    made.enter()
+    return made

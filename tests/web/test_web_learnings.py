@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -17,19 +15,6 @@ from mnemosyned import Memory
 from mnemosyned.memory.values import LearningKind
 
 SAID = {"session": "team", "source": "chat", "role": "user"}
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "m.db") as opened:
-        yield opened
-
-
-@pytest.fixture
-def visitor(memory: Memory) -> Visitor:
-    made = Visitor(memory)
-    made.enter()
-    return made
 
 
 def say(memory: Memory, *texts: str) -> list[str]:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
-import pytest
 from msgspec.structs import replace as replace_struct
 from support.cases import each_case
-from web.visitor import PORT, PageReader, Visitor, new_memory
+from web.visitor import PORT, PageReader, Visitor
 
 from mnemosyned import Memory
 from mnemosyned.http_messages import HttpRequest
@@ -41,19 +39,6 @@ EPISODES = (
     "The build broke.",
     "Commit 3f2a91c fixed it.",
 )
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with new_memory(tmp_path) as opened:
-        yield opened
-
-
-@pytest.fixture
-def visitor(memory: Memory) -> Visitor:
-    made = Visitor(memory)
-    made.enter()
-    return made
 
 
 def slept(memory: Memory, *, session: str = "work") -> tuple[str, str]:

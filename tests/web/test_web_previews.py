@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from web.visitor import Page, Visitor, new_memory
+from web.visitor import Page, Visitor
 
 from mnemosyned import Memory
 from mnemosyned.conversation.archived import WHOLE
 from mnemosyned.web.rendering import COMPARED_MAX, mark_changes
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with new_memory(tmp_path) as opened:
-        yield opened
-
-
-@pytest.fixture
-def visitor(memory: Memory) -> Visitor:
-    made = Visitor(memory)
-    made.enter()
-    return made
 
 
 def words_in(page: Page, element: str) -> list[str]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from web.test_web_zoom import bars
@@ -22,19 +20,6 @@ PROJECT = "git:example.org/shop"
 TOPICS = (
     "tabs invoices disks keyboards bread tests lights maps trains songs rivers chairs"
 ).split()
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "m.db") as opened:
-        yield opened
-
-
-@pytest.fixture
-def visitor(memory: Memory) -> Visitor:
-    made = Visitor(memory)
-    made.enter()
-    return made
 
 
 def tell(memory: Memory, *, line: str, text: str) -> None:

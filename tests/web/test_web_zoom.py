@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Iterator
 from datetime import UTC
-from pathlib import Path
 
 import pytest
 import tzlocal
@@ -14,19 +13,6 @@ from web.visitor import Page, Visitor
 
 from mnemosyned import Memory
 from mnemosyned.web import memory_pages
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "m.db") as opened:
-        yield opened
-
-
-@pytest.fixture
-def visitor(memory: Memory) -> Visitor:
-    made = Visitor(memory)
-    made.enter()
-    return made
 
 
 def bars(page: Page) -> dict[str, str]:

@@ -25,7 +25,7 @@ from mnemosyned.web.server import ROUTES, serve_pages
 
 pytestmark = pytest.mark.web
 
-AXE = Path(__file__).parents[2] / "build/web-npm/node_modules/axe-core/axe.min.js"
+AXE = Path(__file__).parents[3] / "build/web-npm/node_modules/axe-core/axe.min.js"
 WIDTHS = (360, 1_024, 1_920)
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 SHOTS = os.environ.get("SHOTS")
