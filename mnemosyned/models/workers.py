@@ -128,10 +128,11 @@ class WorkerProcess(Generic[R]):
         try:
             self._collect_replies(process)
         finally:
-            process.kill()
-            process.wait()
+            # Before it is reaped, so that `limit` takes no process that is gone for a running one.
             with self._guard:
                 self.ending = self.ending or "died"
+            process.kill()
+            process.wait()
             self._replies.put(None)
             for pipe in (process.stdin, process.stdout):
                 with suppress(OSError):  # what was not sent is not worth an error
