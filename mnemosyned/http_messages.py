@@ -21,6 +21,8 @@ class HttpRequest:
     """By lower-case name; the values of a repeated header are joined by commas."""
     local: bool = True
     """Whether it came over the Unix socket, and not over TCP."""
+    address: str = ""
+    """The number of the client's machine, such as `192.0.2.7`; empty over the Unix socket."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -509,10 +509,12 @@ def _make_owner_resources(
 def _owner_of_request(request: HttpRequest) -> int:
     """Return the number of the owner that a request's token names, without checking the token.
 
-    The local owner's for a request without such a token, or over the Unix socket.
+    The local owner's over the Unix socket, and 0, which is nobody's, without such a token.
     """
-    token = None if request.local else bearer_token(request.headers)
-    return (token and owner_of(token)) or LOCAL_OWNER
+    if request.local:
+        return LOCAL_OWNER
+    token = bearer_token(request.headers)
+    return (token and owner_of(token)) or 0
 
 
 def _load_certificate(config: Config) -> Certificate | None:

@@ -528,6 +528,12 @@ class Scope(StrEnum):
     READ = "read"
     WRITE = "write"
     FORGET = "forget"
+    ADMIN = "admin"
+    """Administers owners and their tokens, and shows no memory; never given by default."""
+
+
+OWN_SCOPES = (Scope.READ, Scope.WRITE, Scope.FORGET)
+"""Everything that an owner may do with its memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -569,11 +575,15 @@ class IssuedToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenHolder:
-    """The owner and the scopes of a token."""
+    """The owner and the scopes of a valid token, whose owner is not suspended."""
 
     owner: int
     token: str
+    """The token's id."""
     scopes: frozenset[Scope]
+    name: str
+    """The token's name, such as that of a laptop."""
+    expires_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

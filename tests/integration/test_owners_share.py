@@ -284,7 +284,13 @@ class Owners:
         owner = self.valid.get(secret)
         if owner is None:
             return None
-        return TokenHolder(owner=owner, token=secret, scopes=frozenset([Scope.READ]))
+        return TokenHolder(
+            owner=owner,
+            token=secret,
+            scopes=frozenset([Scope.READ]),
+            name="laptop",
+            expires_at=None,
+        )
 
 
 class Clock:

@@ -40,7 +40,11 @@ class Owners:
         if self.fails:
             raise StorageFailed("the database is away")
         scopes = self.scopes.get(secret)
-        return TokenHolder(owner=1, token=secret, scopes=scopes) if scopes else None
+        if not scopes:
+            return None
+        return TokenHolder(
+            owner=1, token=secret, scopes=scopes, name="laptop", expires_at=None
+        )
 
 
 class Service:

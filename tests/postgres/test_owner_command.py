@@ -76,14 +76,14 @@ def test_removing_asks_first() -> None:
     assert "anna" not in printed("list")
 
 
-@pytest.mark.parametrize("scopes", ["", "read,", "admin", "read write", "READ"])
+@pytest.mark.parametrize("scopes", ["", "read,", "administer", "read write", "READ"])
 def test_a_scope_that_is_none_is_refused(scopes: str) -> None:
     printed("add", "anna")
 
     refused = run("token", "add", "anna", "--scopes", scopes)
 
     assert refused.exit_code == 2
-    assert "none of read, write, forget" in refused.output
+    assert "none of read, write, forget, admin" in refused.output
 
 
 def test_what_is_not_there_is_said() -> None:

@@ -135,7 +135,8 @@ def test_a_token_names_its_owner_and_scopes(owners: PostgresOwners) -> None:
     assert holder
     assert holder.owner == anna.number
     assert holder.scopes == {Scope.READ}
-    assert holder.token == issued.token.id
+    assert (holder.token, holder.name) == (issued.token.id, "reader")
+    assert holder.expires_at is None
     assert issued.secret.startswith(f"mnt_{anna.number}_")
     assert owners.tokens("anna") == [issued.token]
 
@@ -251,3 +252,18 @@ def test_the_tokens_of_a_removed_owner_hold_nothing(owners: PostgresOwners) -> N
     owners.remove("anna")
 
     assert owners.holder(secret) is None
+
+
+def test_a_token_of_a_suspended_owner_holds_nothing(
+    owners: PostgresOwners, dsn: str
+) -> None:
+    owners.add("anna")
+    issued = owners.issue("anna", "laptop", ALL_SCOPES, valid_for=timedelta(days=1))
+    holder = owners.holder(issued.secret)
+    assert holder
+    assert holder.expires_at == issued.token.expires_at
+
+    with psycopg.connect(dsn) as connection:
+        connection.execute("UPDATE owner SET suspended_at = now() WHERE name = 'anna'")
+
+    assert owners.holder(issued.secret) is None

@@ -21,14 +21,14 @@ from mnemosyned.cli.output.terminal import (
     table,
 )
 from mnemosyned.config import DatabaseLocation, config_file, load_config
-from mnemosyned.memory.engine_ports import IssuedToken, Scope
+from mnemosyned.memory.engine_ports import OWN_SCOPES, IssuedToken, Scope
 
 if TYPE_CHECKING:
     from mnemosyned.storage.postgres.owners import PostgresOwners, PostgresServer
 
 DAYS_MAX = 36_600
 HOURS_MAX = 24 * 366
-ALL_SCOPES = ",".join(Scope)
+DEFAULT_SCOPES = ",".join(OWN_SCOPES)
 
 
 @click.group()
@@ -107,7 +107,7 @@ def token() -> None:
 @click.option("--name", default="token", show_default=True, help="What it is for.")
 @click.option(
     "--scopes",
-    default=ALL_SCOPES,
+    default=DEFAULT_SCOPES,
     show_default=True,
     help="What it allows, with commas between.",
 )

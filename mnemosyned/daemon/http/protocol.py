@@ -112,15 +112,20 @@ class Access:
 
     None where no token is needed.
     """
+    open_paths: frozenset[str] = frozenset()
+    """Paths that need no token; without one, a request's body has `OPEN_BODY_BYTES` at most."""
     advice: str = ""
     """What to do for those who send no valid token."""
     headers: Headers = ()
     """Headers of every response, also to requests that are refused."""
 
-    def check(self, headers: Mapping[str, str], authority: str | None) -> None:
+    def check(
+        self, headers: Mapping[str, str], authority: str | None, path: str
+    ) -> bool:
         """Check a request's host, origin and token. Raises `RequestRefused` if one is not allowed.
 
         `headers` are by lower-case name; `authority` is the host in the request's target, or None.
+        Return whether the request came without a valid token, as its path may.
         """
         if self.hosts is not None:
             host = headers.get("host", "").lower()
@@ -137,7 +142,10 @@ class Access:
         if self.is_token:
             given = bearer_token(headers)
             if given is None or not self.is_token(given):
+                if path in self.open_paths:
+                    return True
                 raise token_refusal(self.advice, given=given is not None)
+        return False
 
 
 def bearer_token(headers: Mapping[str, str]) -> str | None:
@@ -146,6 +154,8 @@ def bearer_token(headers: Mapping[str, str]) -> str | None:
     return given.strip() if scheme.lower() == "bearer" else None
 
 
+OPEN_BODY_BYTES = 4_096
+"""The longest body of a request without a token; its length must be said."""
 HEAD_BYTES_MAX = 256 * 1024
 """A question of 4,096 characters in a URL is 48 KB; a list of names is longer."""
 REASON_CHARS_MAX = 200
@@ -181,8 +191,12 @@ class _Head:
 class HttpProtocol:
     """Parser of one client's requests and encoder of the responses, without any input or output."""
 
-    def __init__(self, *, body_bytes_max: int, access: Access = SOCKET) -> None:
+    def __init__(
+        self, *, body_bytes_max: int, access: Access = SOCKET, address: str = ""
+    ) -> None:
+        """Parse requests of a client at the machine `address`, with `access` by its rules."""
         self._body_bytes_max = body_bytes_max
+        self._address = address
         self._access = access
         self.local = access.local
         """Whether the client came over the Unix socket."""
@@ -273,6 +287,7 @@ class HttpProtocol:
                     body,
                     head.headers,
                     self.local,
+                    self._address,
                 )
             elif event is h11.NEED_DATA and (part := self._take_input()):
                 self._http.receive_data(part)
@@ -365,21 +380,27 @@ class HttpProtocol:
             name, value = raw_name.decode(), raw_value.decode("latin-1")
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
         host = _HOST.match(target)
-        self._access.check(headers, host[1] if host else None)
         path, _, query = target[host.end() if host else 0 :].partition("?")
         try:
             path = unquote(path, errors="strict")
         except UnicodeDecodeError:
             _refuse_request("its path is not UTF-8")
+        is_open = self._access.check(headers, host[1] if host else None, path)
+        body_bytes_max = OPEN_BODY_BYTES if is_open else self._body_bytes_max
         length = None
         if "transfer-encoding" in headers:
+            if is_open:
+                _refuse_request(
+                    "without a token its body needs a Content-Length",
+                    HTTPStatus.LENGTH_REQUIRED,
+                )
             if "content-length" in headers:
                 _refuse_request("it has both a Content-Length and a Transfer-Encoding")
             self._chunk_left = 0
         else:
             length = int(headers.get("content-length", "0"))
-            if length > self._body_bytes_max:
-                _refuse_body(self._body_bytes_max)
+            if length > body_bytes_max:
+                _refuse_body(body_bytes_max)
         return _Head(request.method.decode(), path or "/", query, headers, length)
 
     def continue_response(self) -> bytes:

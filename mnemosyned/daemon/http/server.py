@@ -254,7 +254,7 @@ class EventLoop:
                     self._pause_accepting(time.monotonic())
                     return
             try:
-                sock, _ = listener.sock.accept()
+                sock, peer = listener.sock.accept()
             except BlockingIOError:
                 return
             except ConnectionAbortedError:
@@ -274,7 +274,9 @@ class EventLoop:
                     sock.close()
                     continue
                 sock.settimeout(0)
-                self._add_connection(sock, listener)
+                self._add_connection(
+                    sock, listener, "" if listener.access.local else peer[0]
+                )
             except Exception:  # one client must not end the loop for all
                 if self._may_log("client_failed"):
                     log.exception("client_failed")
@@ -325,10 +327,17 @@ class EventLoop:
         """Close the connection longest idle, or else a stalled one; return False without any."""
         return any(self._drop_stalled(state) for state in GRACE_S)
 
-    def _add_connection(self, sock: socket.socket, listener: Listener) -> None:
-        """Begin to serve the client of a newly accepted socket, by the rules of its listener."""
+    def _add_connection(
+        self, sock: socket.socket, listener: Listener, address: str
+    ) -> None:
+        """Begin to serve the client of a newly accepted socket, by the rules of its listener.
+
+        `address` is the client's machine; empty over the Unix socket.
+        """
         protocol = HttpProtocol(
-            body_bytes_max=self._body_bytes_max, access=listener.access
+            body_bytes_max=self._body_bytes_max,
+            access=listener.access,
+            address=address,
         )
         tls = listener.certificate.channel() if listener.certificate else None
         connection = ClientConnection(sock, protocol, now=time.monotonic(), tls=tls)

@@ -362,6 +362,8 @@ class PostgresOwners:
     def holder(self, secret: str) -> TokenHolder | None:
         """Return the owner and scopes of the token with this secret; None if it is not valid.
 
+        No token of a suspended owner is valid.
+
         The token is found by its SHA-256, so that timing tells nothing about other tokens.
         """
         number = owner_of(secret)
@@ -370,13 +372,19 @@ class PostgresOwners:
         digest = _token_digest(secret)
         with self._pool.outside_transactions(number) as session:
             row = session.execute(
-                "SELECT digest, id, scopes FROM token_of(%(owner)s::bigint, %(digest)s)",
+                "SELECT digest, id, name, scopes, expires_at "
+                "FROM token_holder(%(owner)s::bigint, %(digest)s)",
                 digest=digest,
             ).fetchone()
         if row is None or not hmac.compare_digest(bytes(row[0]), digest):
             return None
+        _, token, name, scopes, expires_at = row
         return TokenHolder(
-            owner=number, token=row[1], scopes=frozenset(map(Scope, row[2]))
+            owner=number,
+            token=token,
+            name=name,
+            scopes=frozenset(map(Scope, scopes)),
+            expires_at=expires_at,
         )
 
     @contextmanager

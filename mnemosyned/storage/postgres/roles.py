@@ -53,7 +53,10 @@ _HELD = (
     "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') "
     "AND c.relrowsecurity AND c.relname NOT IN ('owner', 'owner_token') ORDER BY c.relname"
 )
-_FUNCTIONS = "IN ('token_of', 'owners_with_work', 'owners_lacking_vectors')"
+_FUNCTIONS = (
+    "IN ('token_of', 'token_holder', 'note_token_uses', 'owners_with_work', "
+    "'owners_lacking_vectors')"
+)
 _OURS = "relnamespace = current_schema()::regnamespace AND relname"
 # The rows of tables and no more: neither tokens nor owners nor the schema are a request's to change.
 _LACKING = (
