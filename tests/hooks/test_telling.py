@@ -315,6 +315,18 @@ def test_a_prompt_is_not_told_what_the_start_told(hooks: HookService) -> None:
     assert DECISION not in ask(agent, "Which database does the cart service use?")
 
 
+def test_a_prompt_is_not_told_the_words_of_a_rule_that_the_start_told(
+    hooks: HookService, transcript: Path
+) -> None:
+    rule = "We decided: round VAT per invoice line, never on the total."
+    write_lines(transcript, [claude_line("user", rule, uuid="u1")])
+    claude(hooks, transcript).call(hook_event_name="Stop")
+    agent = codex(hooks, None)
+    assert "instruction] " + rule in start(agent)
+
+    assert ask(agent, "How do we round the VAT of a credit note?") == ""
+
+
 @pytest.mark.parametrize(
     "prompt",
     [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import ceil, log
@@ -33,7 +33,7 @@ from mnemosyned.instants import in_zone
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.injections import BriefingEdits
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import Hit
+from mnemosyned.memory.values import Hit, Learning
 from mnemosyned.service.service import MemoryService
 from mnemosyned.text.dates.questions import parse_times
 from mnemosyned.text.terms import cut_snippet, parse_terms
@@ -110,6 +110,17 @@ class Reminder:
         ]
         # What the agent has been given; the prompt itself is stored first where nothing else is read.
         known = {*session.shown, *(memory.id for memory in in_session)}
+        learnings = self._service.briefings.learnings_in(session.project, edits)
+        stated: dict[str, set[str]] = defaultdict(set)
+        """The keywords of the learnings that the agent has, by the memories that state them."""
+        for learning in learnings:
+            if learning.id in session.shown and learning.memory:
+                stated[learning.memory] |= find_keywords(learning.text)
+        known |= {
+            each.memory.id
+            for each in read
+            if each.memory.id in stated and each.keywords <= stated[each.memory.id]
+        }
         asked = {
             memory.id
             for memory in in_session
@@ -122,11 +133,13 @@ class Reminder:
             told = {line.quote.id for line in lines}
             lines += [
                 line
-                for line in self._find_by_words(session, query, others, relevance)
+                for line in self._find_by_words(
+                    session, query, others, relevance, known
+                )
                 if line.quote.id not in told and line.score >= score_min
             ]
         lines.sort(key=lambda line: -line.score)
-        rules = self._find_rules(session, query, now, edits)
+        rules = self._find_rules(session, query, now, edits, learnings)
         lines = [
             line
             for line in lines
@@ -157,20 +170,25 @@ class Reminder:
         )
 
     def _find_rules(
-        self, session: AgentSession, query: str, now: datetime, edits: BriefingEdits
+        self,
+        session: AgentSession,
+        query: str,
+        now: datetime,
+        edits: BriefingEdits,
+        learnings: Sequence[Learning],
     ) -> list[InjectedQuote]:
         """Return the learnings that the query needs, at most `RULES_MAX`, the most probable first.
 
         Those that were stated or shown in the session are left out.
         """
         known = {*session.shown, session.session}
-        learnings = [
+        untold = [
             each
-            for each in self._service.briefings.learnings_in(session.project, edits)
+            for each in learnings
             if known.isdisjoint((each.id, each.memory, each.session))
         ]
         ranked = sorted(
-            rank_for_request(learnings, query, now=now, rate=self._service.rate_texts),
+            rank_for_request(untold, query, now=now, rate=self._service.rate_texts),
             key=lambda each: -each.confidence,
         )
         if not ranked or ranked[0].confidence < RULE_CONFIDENCE_MIN:
@@ -248,11 +266,13 @@ class Reminder:
         query: str,
         others: Sequence[str],
         relevance: Relevance,
+        known: Collection[str],
     ) -> list[BearingLine]:
         """Return lines that share enough of the query's keywords, best first.
 
         The project's other sessions are searched first; if nothing is found, all memories that
-        belong to no other project. Nothing from the session itself is quoted.
+        belong to no other project. Nothing from the session itself is quoted, nor a memory whose id
+        is in `known`.
         """
 
         def recall_hits(sessions: list[str] | None) -> list[Hit]:
@@ -261,7 +281,9 @@ class Reminder:
             return relevance.select_relevant_hits(self._service.call(recall).hits)
 
         if others and (
-            lines := self._choose_lines(session, query, recall_hits(list(others)))
+            lines := self._choose_lines(
+                session, query, recall_hits(list(others)), known
+            )
         ):
             return lines
         hits = recall_hits(None)
@@ -271,14 +293,18 @@ class Reminder:
             for hit in hits
             if projects.get(hit.session, "") in ("", session.project)
         ]
-        return self._choose_lines(session, query, free)
+        return self._choose_lines(session, query, free, known)
 
     def _choose_lines(
-        self, session: AgentSession, query: str, hits: Sequence[Hit]
+        self,
+        session: AgentSession,
+        query: str,
+        hits: Sequence[Hit],
+        known: Collection[str],
     ) -> list[BearingLine]:
         """Return the lines of hits that share enough keywords with the query, cut to a snippet.
 
-        Lines from the session itself, already shown in it, or dropped by the user are left out.
+        Lines from the session itself, of `known` memories, or dropped by the user are left out.
         """
         asked = parse_terms(query)
         keywords = find_keywords(query)
@@ -289,7 +315,7 @@ class Reminder:
             for line in hit.lines or (hit,)
         ]
         edits = self._store.injections.edits([line.id for _, line in lines])
-        shown = set(session.shown)
+        shown = set(known)
         chosen: list[BearingLine] = []
         for hit, line in lines:
             if line.id in shown or edits.is_dropped(line.id):
