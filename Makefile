@@ -80,7 +80,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 	replay tokens encoder vectors vector-search soak exchange postgres postgres-writes owners web plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-citus test-top test-web pictures-web test-http test-llm test-adapters \
+.PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-citus test-top test-web pictures-web pictures-agents test-http test-llm test-adapters \
 	check format fit-endings fit-probes run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
@@ -188,6 +188,9 @@ test-web: $(COMPILED) ## the pages in Chromium, with Playwright and axe-core, wh
 		npm ci --silent --no-audit --no-fund --ignore-scripts --prefix $(WEB_NPM); \
 		cp $$lock $(WEB_NPM)/installed.json; fi
 	$(if $(SHOTS),SHOTS="$(SHOTS)") PYTHONPATH=build/web $(PYTEST) -m web tests/web
+
+pictures-agents: $(COMPILED) ## the picture of two agents in README, from a real run
+	$(BIN)/python tests/demo/two_agents.py
 
 pictures-web: $(COMPILED) ## the pictures of mnem web in docs, and its recording, in Chromium; make test-web first
 	PYTHONPATH=build/web $(BIN)/python tests/web/pictures.py

@@ -104,7 +104,7 @@ class Stage:
     @contextmanager
     def daemon(self) -> Iterator[subprocess.Popen[bytes]]:
         """Run the daemon; whatever happens, it is gone afterwards."""
-        command = [_script("mnemosyned")]
+        command = [script("mnemosyned")]
         with (
             self.log.open("wb") as log,
             subprocess.Popen(command, env=self.environment, stderr=log) as process,
@@ -119,7 +119,7 @@ class Stage:
     @staticmethod
     def command(*words: str) -> list[str]:
         """The shell client, to be run in this environment."""
-        return [_script("mnem"), *words]
+        return [script("mnem"), *words]
 
     def mnem(self, *words: str) -> None:
         """Run the shell client and let the reader see what it prints."""
@@ -167,5 +167,6 @@ class Stage:
         ]
 
 
-def _script(name: str) -> str:
+def script(name: str) -> str:
+    """The path of a program of the installation."""
     return str(Path(sysconfig.get_path("scripts")) / name)
