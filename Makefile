@@ -190,7 +190,7 @@ test-web: $(COMPILED) ## the pages in Chromium, with Playwright and axe-core, wh
 	$(if $(SHOTS),SHOTS="$(SHOTS)") PYTHONPATH=build/web $(PYTEST) -m web tests/web
 
 pictures-agents: $(COMPILED) ## the picture of two agents in README, from a real run
-	$(BIN)/python tests/demo/two_agents.py
+	cd tests && ../$(BIN)/python -m demo.two_agents
 
 pictures-web: $(COMPILED) ## the pictures of mnem web in docs, and its recording, in Chromium; make test-web first
 	PYTHONPATH=build/web $(BIN)/python tests/web/pictures.py

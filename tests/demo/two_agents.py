@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 import tempfile
 import textwrap
 import time
@@ -20,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from html import escape
 from pathlib import Path
 
-from stage import Stage, script
+from demo.stage import Stage, script
 
 from mnemosyned.errors import DaemonUnreachable
 
@@ -138,7 +137,9 @@ def draw(lines: Sequence[Line]) -> str:
     """Return an SVG in which the lines appear one after another, over and over."""
     steps = sum(not line.follows for line in lines)
     total = steps * STEP_S + REST_S
-    rows, styles, step, y = [], [], -1, MARGIN
+    rows: list[str] = []
+    styles: list[str] = []
+    step, y = -1, MARGIN
     for line in lines:
         if not line.follows:
             step += 1
@@ -170,4 +171,4 @@ def draw(lines: Sequence[Line]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
