@@ -129,6 +129,13 @@ def test_code_and_quoted_mail_say_nothing_for_good() -> None:
     assert find_statements(text) == []
 
 
+@each_case("mark", ["```", "~~~", '"""', "'''"])
+def test_what_is_pasted_between_marks_says_nothing_for_good(mark: str) -> None:
+    text = f"Summarize this:\n{mark}\nNever run the tests.\n\nAlways use tabs.\n{mark}\nI prefer prose."
+
+    assert [said.text for said in find_statements(text)] == ["Prefers prose"]
+
+
 WATERING = """Acme Gardens
 
 Water the roses twice a week. They need sun from May on, and little else in winter.
@@ -221,7 +228,10 @@ def test_any_text_can_be_read(text: str) -> None:
         assert said.text in text.replace("’", "'")
 
 
-@each_case("unit", ["a, ", "```", "\n", '"', "und, ", "no x ", "もう", "please ", "> "])
+@each_case(
+    "unit",
+    ["a, ", "```", '"""\n', "\n", '"', "und, ", "no x ", "もう", "please ", "> "],
+)
 def test_an_endless_text_is_read_in_no_time(unit: str) -> None:
     text = ((unit * (390 // len(unit))) + ". ") * 250
 

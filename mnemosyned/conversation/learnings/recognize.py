@@ -96,7 +96,10 @@ _PAGE_MARK = re.compile(
 )
 _BLANK_LINE = re.compile(r"\n\s*\n")
 _INTRODUCTION_ENDS = (":", "：", "?", "？")
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_FENCE = re.compile(
+    r"(```|~~~).*?(?:\1|\Z)|^(\"\"\"|''')[ \t]*$.*?(?:^\2|\Z)", re.DOTALL | re.MULTILINE
+)
+"""Code, and what a person pasted between marks."""
 _CODE_LINE = re.compile(
     r"^[ \t]*(?:>|#|//|/\*|\*\s|--|\$ |@@|[+-]{3} | {4}\S|\t).*$", re.MULTILINE
 )
