@@ -14,6 +14,8 @@ REST_TIMES = 4
 """While others are at work, the threads of an owner that used more rest this many times as long as
 they all worked: a fifth of the processor is left to it."""
 REST_STEP_S = 0.002
+WAITING_S = 0.05
+"""An owner whose threads gave no sign of work for so long waits for the database, as for a lock."""
 FORGOTTEN_S = 1.0
 """What owners used counts half after so long."""
 _thread = threading.local()
@@ -33,6 +35,8 @@ class FairTurns:
         self._running: Counter[int] = Counter()
         self._used: Counter[int] = Counter()
         """In microseconds."""
+        self._signs: dict[int, float] = {}
+        """By owner with running threads, when one of these began or looked whether it should rest."""
         self._halved = time.monotonic()
 
     @contextmanager
@@ -42,7 +46,9 @@ class FairTurns:
         Threads of owners that used more pause for the block if `is_awaited`.
         """
         with self._changing:
-            self._running[owner] += is_awaited
+            if is_awaited:
+                self._running[owner] += 1
+            self._signs[owner] = time.monotonic()
         _thread.turns, _thread.owner = self, owner
         _thread.since = time.thread_time()
         try:
@@ -53,21 +59,27 @@ class FairTurns:
                 self._count_time(owner, time.thread_time() - _thread.since)
                 self._running[owner] -= is_awaited
                 self._running += Counter()  # without those that have none
+                if owner not in self._running:
+                    self._signs.pop(owner, None)
 
     def rest(self) -> None:
         """Sleep for a limited time while an owner that used less processor time is at work."""
+        owner: int = _thread.owner
+        self._signs[owner] = time.monotonic()
         used_s = time.thread_time() - _thread.since
         if used_s < QUANTUM_S:
             return
-        owner: int = _thread.owner
         with self._changing:
             self._count_time(owner, used_s)
             threads = max(1, self._running[owner])
         ends = time.monotonic() + min(used_s, 4 * QUANTUM_S) * REST_TIMES * threads
-        while time.monotonic() < ends:
+        while (now := time.monotonic()) < ends:
             with self._changing:
                 used = self._used[owner]
-                if not any(self._used[other] < used for other in self._running):
+                if not any(
+                    self._used[other] < used and now - self._signs[other] < WAITING_S
+                    for other in self._running
+                ):
                     break
             time.sleep(REST_STEP_S)
         _thread.since = time.thread_time()
