@@ -256,6 +256,18 @@ def test_who_used_less_does_not_rest(rests: list[float]) -> None:
     assert rests == []
 
 
+def test_nobody_rests_for_an_owner_whose_threads_wait_for_the_database(
+    rests: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = FairTurns()
+    with another_at_work(turns, used_s=0.0), turns.working(1):
+        monkeypatch.setattr(fairness, "WAITING_S", 0.0)
+        use_processor(2 * QUANTUM_S)
+        pause_for_other_owners()
+
+    assert rests == []
+
+
 def test_an_owner_does_not_rest_for_itself(rests: list[float]) -> None:
     turns = FairTurns()
     with turns.working(1):
