@@ -139,7 +139,9 @@ def ask(port: int, token: str, method: str, path: str, body: bytes = b"") -> int
         connection.close()
 
 
-def make_noise(port: int, token: str, *, batch: int, writers: int, streams: int) -> None:
+def make_noise(
+    port: int, token: str, *, batch: int, writers: int, streams: int
+) -> None:
     """Write batches from many clients until this process is ended; with streams, also export."""
     lines = [
         {"content": f"bulk {line} lorem ipsum dolor sit amet {line * 7}"}
