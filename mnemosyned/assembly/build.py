@@ -466,6 +466,8 @@ class OpenMemory:
     agents: AgentStore
     shared: SharedParts
     started_with: Config
+    vectors: VectorIndexer | None = None
+    """Semantic search, where an embedding model is configured."""
     hooks: HookService | None = None
     """The hooks of agents' tools; only where a socket is served."""
     watcher: WatcherHost | None = None
@@ -558,6 +560,7 @@ def open_memory(
             agents=store.agents,
             shared=shared,
             started_with=config,
+            vectors=vectors,
         )
         stack.enter_context(memory.sleeper)
         if socket:

@@ -253,6 +253,7 @@ class EmbeddingConfig(_Section, frozen=True):
     """The embedding model that recall uses besides words, if any."""
 
     encoder: Literal["builtin", "none"] = "builtin"
+    required: bool = False
     model_path: FilePath | None = None
     query_prefix: str = ""
     memory_prefix: str = ""
@@ -302,6 +303,7 @@ class Config(_Section, frozen=True):
     database: FilePath | None = None
     socket: FilePath | None = None
     listen: str | None = None
+    shutdown_drain_s: Annotated[float, Meta(ge=0, le=3_600)] = 0.0
     secrets: Literal["keep", "mask", "refuse"] = "keep"
     sleep: SleepConfig = msgspec.field(default_factory=SleepConfig)
     archive: ArchiveConfig = msgspec.field(default_factory=ArchiveConfig)

@@ -19,14 +19,10 @@ from mnemosyned.assembly.build import OpenMemory, check_settings, open_memory
 from mnemosyned.cli.output.terminal import say
 from mnemosyned.client.http import exchange
 from mnemosyned.config import Config, config_file, load_config, with_default_model
+from mnemosyned.daemon.health import LIVE_PATH, HealthProbe
 from mnemosyned.daemon.http.listening import Listener, listen_on_socket
 from mnemosyned.daemon.http.protocol import bearer_token
-from mnemosyned.daemon.http.server import (
-    HEALTH_PATHS,
-    EventLoop,
-    ResourcesOf,
-    serve_http,
-)
+from mnemosyned.daemon.http.server import EventLoop, ResourcesOf, serve_http
 from mnemosyned.daemon.metrics import ServerActivity
 from mnemosyned.daemon.resources import documentation_resources, resources
 from mnemosyned.errors import (
@@ -56,8 +52,8 @@ HEALTH_TIMEOUT_S = 5.0
 
 
 def answers_health_check(path: Path) -> bool:
-    """Return True if the daemon on the Unix socket `path` answers `/health` within 5 seconds."""
-    head = f"GET {HEALTH_PATHS[0]} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    """Return True if the daemon on the Unix socket `path` says within 5 seconds that it is live."""
+    head = f"GET {LIVE_PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     with socket.socket(
         socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC
     ) as probe:
@@ -151,6 +147,8 @@ QUIET_S = 15.0
 CLOCK_JUMP_S = 5.0
 """Wall clock and waiting time further apart than this: the machine was suspended."""
 EXTENSION_S = 30
+DRAIN_POLL_S = 0.2
+"""How soon a second stop signal ends the drain."""
 AWAIT_MIN_S, AWAIT_MAX_S = 0.25, 5.0
 """Pauses between two attempts to open a database whose server is away."""
 AWAIT_TOLD_S = 600.0
@@ -234,6 +232,7 @@ class Daemon:
         self._certificate = _load_certificate(config)
         self._growth = process_memory.MemoryGrowth()
         self._owners: OwnerMemories | None = None
+        self._probe = HealthProbe()
 
     def run(self) -> None:
         """Open the memories, serve requests until a stop signal, and close everything.
@@ -254,6 +253,7 @@ class Daemon:
                 tcp = _listen_on_tcp(config, self._certificate)
                 listeners.append(stack.enter_context(tcp))
             activity = ServerActivity()
+            self._probe.memory = memory
             loop = stack.enter_context(
                 serve_http(
                     resources(memory, activity),
@@ -262,8 +262,10 @@ class Daemon:
                     activity=activity,
                     tcp_resources=_make_owner_resources(self._owners, memory),
                     owner_of=_owner_of_request if self._owners else None,
+                    probe=self._probe,
                 )
             )
+            self._probe.loop = loop
             notify_service_manager("READY=1", f"STATUS=serving on {path}")
             log.info(
                 "ready",
@@ -273,6 +275,7 @@ class Daemon:
                 start_s=round(time.monotonic() - started, 3),
             )
             self._wait_for_stop(memory, loop)
+            self._drain(loop)
             notify_service_manager("STOPPING=1", "STATUS=final consolidation")
             memory.service.stop_writes()
             if self._owners:
@@ -343,6 +346,23 @@ class Daemon:
                 if self._owners:
                     self._owners.rounds.wake()
             waited, wall = time.monotonic(), now
+
+    def _drain(self, loop: EventLoop) -> None:
+        """Serve requests for `shutdown_drain_s` more seconds while `/readyz` says 503.
+
+        A second stop signal ends that, and stays pending.
+        """
+        self._probe.draining = True
+        if not (drain_s := self._config.shutdown_drain_s):
+            return
+        notify_service_manager("STOPPING=1", f"STATUS=draining for {drain_s:g} s")
+        log.info("draining", seconds=drain_s)
+        loop.drain()
+        ends = time.monotonic() + drain_s
+        while (
+            left_s := ends - time.monotonic()
+        ) > 0 and self._extend_and_may_continue():
+            time.sleep(min(left_s, DRAIN_POLL_S))
 
     @staticmethod
     def _check_database_file(memory: OpenMemory) -> bool:

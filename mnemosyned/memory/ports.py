@@ -156,6 +156,14 @@ class MaintenanceStore(Protocol):
         """
         ...
 
+    def check_ready(self) -> None:
+        """Verify that the store can be read, and written to unless it was opened on a standby.
+
+        Neither connections that are busy nor locks delay it. Raises `StorageFailed`, and `SchemaTooNew`
+        if a later program has changed the tables.
+        """
+        ...
+
     def flush(self) -> None:
         """Make all writes durable."""
         ...

@@ -532,6 +532,10 @@ def test_totals_are_right_after_every_operation(store: MemoryStore) -> None:
     assert count_by_tier(store) == {tier.value: (0, 0) for tier in Tier}
 
 
+def test_an_open_store_is_ready(store: MemoryStore) -> None:
+    store.maintenance.check_ready()
+
+
 def test_totals_name_the_oldest_of_each_tier(store: MemoryStore) -> None:
     late, early = memory("1", hours_ago=1), memory("2", hours_ago=9)
     remember_batch(store, late, early, memory("3", hours_ago=2))

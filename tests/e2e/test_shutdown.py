@@ -9,7 +9,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,15 @@ from pathlib import Path
 import pytest
 from e2e.conftest import Start
 from e2e.consistency import damage, half_done
-from e2e.daemons import WAIT_S, Daemon, eventually, kept, rows
+from e2e.daemons import (
+    WAIT_S,
+    Answer,
+    Daemon,
+    UnixConnection,
+    eventually,
+    kept,
+    rows,
+)
 from e2e.terminals import on_terminal, popen
 from support.endpoints import Behavior, Exchange, serving
 
@@ -93,6 +101,35 @@ def test_the_final_consolidation_can_be_switched_off(start: Start) -> None:
     assert daemon.stop() == 0
     assert rows(daemon.database, "SELECT count(*) FROM consolidation_log") == [(0,)]
     assert rows(daemon.database, "SELECT count(*) FROM working_memory") == [(6,)]
+
+
+def test_a_daemon_that_drains_is_not_ready_and_serves_on(start: Start) -> None:
+    daemon = start(MNEMOSYNE_SHUTDOWN_DRAIN_S="600")
+    assert daemon.request("GET", "/readyz") == Answer(200, daemon_checks())
+
+    daemon.process.send_signal(signal.SIGTERM)
+    daemon.notices.wait("STATUS=draining for 600 s")
+    assert "STOPPING=1" in daemon.notices.received
+    ready = daemon.request("GET", "/readyz")
+    assert (ready.status, ready.body["failed"]) == (503, ["drain"])
+    assert daemon.request("GET", "/livez") == Answer(200, {"live": True})
+    with closing(UnixConnection(daemon.socket)) as connection:
+        connection.request("POST", "/v1/remember", b'{"content": "late", "id": "late"}')
+        response = connection.getresponse()
+        assert response.status == 200
+        assert response.headers["Connection"] == "close"
+    eventually(
+        lambda: "EXTEND_TIMEOUT_USEC=30000000" in daemon.notices.received,
+        "more time was asked for",
+    )
+
+    assert daemon.stop() == 0
+    assert kept(daemon.database) == ["late"]
+
+
+def daemon_checks() -> dict[str, object]:
+    checks = {"database": "ok", "schema": "ok", "encoder": "off", "drain": "ok"}
+    return {"ready": True, "failed": [], "checks": checks}
 
 
 def test_nothing_is_left_beside_the_database(daemon: Daemon) -> None:

@@ -39,6 +39,7 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "database": ("/tmp/x.db", "/tmp/x.db"),  # noqa: S108 only a name
     "socket": ("/tmp/x.sock", "/tmp/x.sock"),  # noqa: S108 only a name
     "listen": ("127.0.0.1:7464", "127.0.0.1:7464"),
+    "shutdown_drain_s": ("10", 10.0),
     "secrets": ("mask", "mask"),
     "sleep.ttl_hours": ("1.5", 1.5),
     "sleep.interval_minutes": ("0.01", 0.01),
@@ -100,6 +101,7 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "watch.files_max": ("9", 9),
     "watch.settle_s": ("0.5", 0.5),
     "embedding.encoder": ("none", "none"),
+    "embedding.required": ("true", True),
     "embedding.model_path": ("/e.gguf", "/e.gguf"),
     "embedding.query_prefix": ("query:", "query:"),
     "embedding.memory_prefix": ("passage:", "passage:"),

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
@@ -18,7 +18,7 @@ from mnemosyned.cli.maintenance.checks import (
     check_server,
 )
 from mnemosyned.config import Config
-from mnemosyned.errors import StorageFailed
+from mnemosyned.errors import DatabaseUnreachable, SchemaTooNew, StorageFailed
 from mnemosyned.memory.capture import WatchedFile
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
@@ -164,6 +164,58 @@ def test_a_server_that_takes_no_writes_is_not_durable() -> None:
         assert message.startswith("nothing can be stored")
         with pytest.raises(StorageFailed, match="connect to the primary"):
             remember_batch(store, memory("1"))
+
+
+def test_a_server_that_takes_no_writes_is_ready_for_who_began_on_it_alone() -> None:
+    with server() as own:
+        dsn = own.new_database()
+        with opened(dsn) as store:
+            store.maintenance.check_ready()
+            run(
+                own.dsn("postgres"),
+                "ALTER SYSTEM SET default_transaction_read_only = on",
+                "SELECT pg_reload_conf()",
+            )
+
+            def refused() -> list[str]:
+                try:
+                    store.maintenance.check_ready()
+                except StorageFailed as failure:
+                    return [failure.message]
+                return []
+
+            assert found(refused)
+            with opened(dsn) as standby:
+                standby.maintenance.check_ready()
+
+
+def test_what_serves_is_told_apart_from_what_does_not(dsn: str) -> None:
+    with opened(dsn) as store:
+        run(
+            dsn,
+            "INSERT INTO schema_migration (version, name, oldest) VALUES (9999, 'x', 9999)",
+        )
+        with pytest.raises(SchemaTooNew):
+            store.maintenance.check_ready()
+        run(dsn, "DELETE FROM schema_migration WHERE version = 9999")
+        store.maintenance.check_ready()
+
+
+def test_a_server_that_is_full_is_ready_and_one_that_is_gone_is_not() -> None:
+    with server(max_connections="10", superuser_reserved_connections="0") as own:
+        dsn = own.new_database()
+        with opened(dsn) as store, ExitStack() as others:
+            remember_batch(store, memory("1"))
+            with suppress(psycopg.OperationalError):
+                for _ in range(11):
+                    others.enter_context(closing(psycopg.connect(dsn)))
+            with pytest.raises(psycopg.OperationalError, match="too many"):
+                psycopg.connect(dsn)
+            store.maintenance.check_ready()
+            others.close()
+            own.stop()
+            with pytest.raises(DatabaseUnreachable):
+                store.maintenance.check_ready()
 
 
 def test_a_flush_takes_what_was_written_lazily_to_the_disk() -> None:

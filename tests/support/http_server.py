@@ -11,8 +11,9 @@ from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 
 from mnemosyned.config.settings import LimitsConfig
+from mnemosyned.daemon.health import HealthProbe
 from mnemosyned.daemon.http.listening import Listener, listen_on_socket
-from mnemosyned.daemon.http.server import serve_http
+from mnemosyned.daemon.http.server import EventLoop, serve_http
 from mnemosyned.daemon.http.workers import OwnerOf
 from mnemosyned.http_messages import Resource
 
@@ -37,6 +38,7 @@ class Server:
     """A running server."""
 
     path: Path
+    loop: EventLoop
 
     def raw(self, data: bytes) -> socket.socket:
         """A connection that has sent these bytes; the caller closes it."""
@@ -65,8 +67,9 @@ def server(
     *,
     threads: int = 4,
     owner_of: OwnerOf | None = None,
+    probe: HealthProbe | None = None,
 ) -> Iterator[Server]:
-    """A server of these resources on a Unix socket; `owner_of` as in `serving`."""
+    """A server of these resources on a Unix socket; `owner_of` and `probe` as in `serve_http`."""
     with (
         tempfile.TemporaryDirectory(prefix="mn-") as folder,
         listen_on_socket(Path(folder) / "s") as listener,
@@ -77,6 +80,7 @@ def server(
                 threads=threads, body_bytes_max=1_000_000, connections_max=50
             ),
             owner_of=owner_of,
-        ),
+            probe=probe,
+        ) as loop,
     ):
-        yield Server(Path(folder) / "s")
+        yield Server(Path(folder) / "s", loop)

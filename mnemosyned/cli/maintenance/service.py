@@ -512,7 +512,7 @@ def stop_daemon(
     if stopped.by_systemd:  # else systemd would take its end for a failure
         systemctl("stop", "--no-block", UNIT)
     began = time.monotonic()
-    wait_s = config.sleep.shutdown_deadline_s + STOP_SLACK_S
+    wait_s = config.shutdown_drain_s + config.sleep.shutdown_deadline_s + STOP_SLACK_S
 
     def show_consolidation() -> None:
         """Show how far the stopping daemon's last consolidation is, if at a terminal."""

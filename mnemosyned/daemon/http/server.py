@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from http import HTTPStatus
 
 from mnemosyned.config.settings import LimitsConfig
+from mnemosyned.daemon.health import PROBE_PATHS, READY_PATH, HealthProbe
 from mnemosyned.daemon.http.connection import (
     BodyBudget,
     ClientConnection,
@@ -55,6 +56,8 @@ SWEEP_S = 0.5
 FULL_SWEEP_S = PAUSE_S
 """The interval while no client can be accepted."""
 IDLE_SWEEP_S = 10.0
+TURN_MAX_S = 30.0
+"""A loop that has not gone round for so long is stuck."""
 
 DEADLINES_S = {
     ConnectionState.IDLE: 120.0,
@@ -92,11 +95,18 @@ class EventLoop:
         limits: LimitsConfig,
         activity: ServerActivity,
         owner_of: OwnerOf | None = None,
+        probe: HealthProbe | None = None,
     ) -> None:
         """Take the function `answer`, which returns the response to a request.
 
-        `owner_of` returns the number of a request's owner; None if there is only one owner.
+        `owner_of` returns the number of a request's owner; None if there is only one owner. `probe`
+        answers `/livez` and `/readyz`, in place of a worker thread.
         """
+        self._probe = probe
+        self._probed: deque[ClientConnection] = deque()
+        """Connections that wait for a check of the database."""
+        self._turned = time.monotonic()
+        """When the last turn of the loop began, by the monotonic clock."""
         self._activity = activity
         self._connections_max = count_allowed_connections(limits.connections_max)
         activity.connections_max = self._connections_max
@@ -140,6 +150,15 @@ class EventLoop:
         """Return whether the event loop serves clients: neither stopped nor failed."""
         return self._thread.is_alive()
 
+    def is_working(self) -> bool:
+        """Return whether the event loop goes round, and worker threads answer requests."""
+        is_late = time.monotonic() - self._turned > TURN_MAX_S
+        return self.is_running() and not is_late and self._workers.are_working()
+
+    def drain(self) -> None:
+        """End each connection with its next answer, so that clients connect to another daemon."""
+        self._workers.is_draining = True
+
     def stop(self) -> None:
         """Accept no more clients, give running requests `DRAIN_S` seconds, and hang up."""
         deadline = time.monotonic() + DRAIN_S
@@ -167,11 +186,13 @@ class EventLoop:
         """Handle events, answers and deadlines until stopped; then close all connections."""
         try:
             while not self._drain_connections():
+                self._turned = time.monotonic()
                 timeout_s = SWEEP_S if self._busy else IDLE_SWEEP_S
                 if self.is_full or self._draining:
                     timeout_s = FULL_SWEEP_S
                 for fd, _ in self._epoll.poll(timeout_s):
                     self._handle_event(fd)
+                self._answer_probed()
                 while self._answered:
                     self._run_step(
                         self._continue_after_answer, self._answered.popleft()
@@ -400,6 +421,14 @@ class EventLoop:
             if request.path in HEALTH_PATHS and request.method in ("GET", "HEAD"):
                 connection.respond(HEALTHY)
                 self._answered.append(connection)
+            elif self._probe and (
+                request.path in PROBE_PATHS and request.method in ("GET", "HEAD")
+            ):
+                if request.path == READY_PATH:
+                    self._probed.append(connection)
+                else:
+                    connection.respond(self._probe.live())
+                    self._answered.append(connection)
             elif not self._workers.put(connection, request):
                 busy = DaemonBusy(
                     f"{WAITING_MAX} requests of this memory wait for their turn, as many as may; "
@@ -422,6 +451,18 @@ class EventLoop:
             self._watch_once(connection, select.EPOLLIN)
         else:
             self._set_state(connection, ConnectionState.QUEUED)
+
+    def _answer_probed(self) -> None:
+        """Answer the requests for `/readyz` whose check of the database is done or takes too long."""
+        for _ in range(len(self._probed)):
+            connection = self._probed.popleft()
+            assert self._probe  # noqa: S101 for mypy
+            response = self._probe.ready(connection.since, self._wake_up)
+            if response is None:
+                self._probed.append(connection)
+            else:
+                connection.respond(response)
+                self._answered.append(connection)
 
     def _set_state(self, connection: ClientConnection, state: ConnectionState) -> None:
         """Set a connection's state, with the time of the change and the grace time it then has."""
@@ -568,12 +609,14 @@ def serve_http(
     activity: ServerActivity | None = None,
     tcp_resources: ResourcesOf | None = None,
     owner_of: OwnerOf | None = None,
+    probe: HealthProbe | None = None,
 ) -> Iterator[EventLoop]:
     """Return a context manager that serves HTTP clients and gives the event loop.
 
     `resources` has the handlers by URL path; `tcp_resources`, if given, returns those for a request
     over TCP. `owner_of` returns the number of the owner whose memory a request is about, so that no
-    owner takes all threads. At the end running requests may finish.
+    owner takes all threads. `probe` answers `/livez` and `/readyz`. At the end running requests may
+    finish.
     """
     activity = activity or ServerActivity()
     loop = EventLoop(
@@ -582,6 +625,7 @@ def serve_http(
         limits=limits,
         activity=activity,
         owner_of=owner_of,
+        probe=probe,
     )
     loop.start()
     try:
@@ -601,8 +645,8 @@ def make_handler(
     It counts requests, and turns errors into responses. `tcp_resources`, if given, returns the
     resources for a request over TCP; otherwise `resources` serve those too.
     """
-    health = Resource(lambda _: HEALTHY)
-    table = {**dict.fromkeys(HEALTH_PATHS, health), **resources}
+    health = Resource(lambda _: HEALTHY)  # asked by other methods than GET alone
+    table = {**dict.fromkeys((*HEALTH_PATHS, *PROBE_PATHS), health), **resources}
     labels = {path: path.removeprefix(VERB_PREFIX) for path in table}
 
     def answer(request: HttpRequest) -> Response:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from mnemosyned.config.settings import LOCALHOST, tcp_address
+from mnemosyned.daemon.health import PROBE_PATHS
 from mnemosyned.daemon.http.listening import Listener, bind_tcp
 from mnemosyned.daemon.http.protocol import OWNER_ADVICE, Access
 from mnemosyned.errors import ConfigInvalid
@@ -59,6 +60,7 @@ def listen_on_tcp(
             if certificate
             else frozenset(f"{name}:{port}" for name in names),
             is_token=is_token,
+            open_paths=frozenset(PROBE_PATHS),
             advice=advice,
         )
         noted = {"token_file": str(token_file)} if token_file else {}

@@ -24,6 +24,8 @@ WAITING_MAX = 64
 """Requests of one owner that may wait for a thread, where many are served."""
 STREAMS_MAX = 64
 """Streams of all owners; each has a thread, which waits most of the time."""
+STUCK_S = 600.0
+"""Time in which threads answer at least one request while others wait; longer than a model writes."""
 STREAM_S = 3_600.0
 """Time limit of a stream."""
 STREAM_STALL_S = 30.0
@@ -82,6 +84,10 @@ class Workers:
         self._owner_streams_max = max(1, threads // 2)
         self._streams_end = inf
         """When streams are cut off, by the monotonic clock."""
+        self.is_draining = False
+        """Whether each connection ends with its next answer."""
+        self._progressed = time.monotonic()
+        """When a request was last answered, or none waited, by the monotonic clock."""
         self._threads = [
             threading.Thread(
                 target=self._answer_requests, name=f"http-{number}", daemon=True
@@ -102,12 +108,22 @@ class Workers:
         """
         owner = self._owner_of(request) if self._owner_of else 0
         with self._changing:
+            if not self._waiting:
+                self._progressed = time.monotonic()
             waiting = self._waiting.setdefault(owner, deque())
             if self._owner_of and len(waiting) >= WAITING_MAX:
                 return False
             waiting.append(QueuedRequest(owner, connection, request))
             self._assign_requests()
         return True
+
+    def are_working(self) -> bool:
+        """Return whether all threads live, and some request was answered lately if others wait."""
+        with self._changing:
+            is_full = self._running.total() >= len(self._threads)
+            is_late = time.monotonic() - self._progressed > STUCK_S
+            is_stuck = is_late and is_full and self._waiting
+        return not is_stuck and all(thread.is_alive() for thread in self._threads)
 
     def drain(self) -> None:
         """Give streams `STREAM_END_S` seconds to end by themselves, then cut them off."""
@@ -153,7 +169,7 @@ class Workers:
                 with self._fair_turn(task.owner):
                     response = self._answer(task.request)
                 if response.stream is None:
-                    task.connection.respond(response)
+                    task.connection.respond(response, last=self.is_draining)
                     is_answered = True
                 else:
                     is_answered = not self._begin_stream(
@@ -163,6 +179,7 @@ class Workers:
                 log.exception("connection_failed")
                 is_answered = task.connection.broken = True
             with self._changing:
+                self._progressed = time.monotonic()
                 self._running[task.owner] -= 1
                 self._assign_requests()
             if is_answered:

@@ -34,7 +34,7 @@ from mnemosyned.storage.postgres.connections import (
     is_unreachable,
     storage_failed,
 )
-from mnemosyned.storage.postgres.health import REFUSES_WRITES, STANDBY
+from mnemosyned.storage.postgres.health import REFUSES_WRITES, STANDBY, check_ready
 from mnemosyned.storage.postgres.schema import check_schema
 from mnemosyned.storage.postgres.session import PostgresSession, Statement
 
@@ -229,6 +229,7 @@ class Pool:
         connections are shared.
         """
         self._dsn = dsn
+        self._schema = schema
         self._has_citus = has_citus
         self._role = (f'SET LOCAL ROLE "{role}"',) if role else ()
         admit = None if schema is None else partial(check_schema, known=schema)
@@ -250,6 +251,14 @@ class Pool:
     def share_among_owners(self) -> None:
         """Limit each owner to a share of the connections from now on."""
         self.connections.serves_owners = True
+
+    def check_ready(self, *, takes_writes: bool) -> None:
+        """Check on a connection of its own that the server can serve.
+
+        It must accept writes if `takes_writes`. Raises `StorageFailed` and `SchemaTooNew`.
+        """
+        with explaining_failures(NOT_ANSWERED):
+            check_ready(self._dsn, known=self._schema or 0, takes_writes=takes_writes)
 
     @contextmanager
     def reading(

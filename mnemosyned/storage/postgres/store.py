@@ -69,9 +69,12 @@ _NO_COPY = (
 class PostgresMaintenance(PostgresPart, MaintenanceStore):
     """A `MaintenanceStore` of one owner in PostgreSQL."""
 
-    def __init__(self, pool: Pool, owner: int, frequencies: Frequencies) -> None:
+    def __init__(
+        self, pool: Pool, owner: int, frequencies: Frequencies, *, read_only: bool
+    ) -> None:
         super().__init__(pool, owner)
         self._frequencies = frequencies
+        self._read_only = read_only
 
     @reads
     def totals(self, session: PostgresSession) -> Mapping[Tier, TierTotals]:
@@ -109,6 +112,13 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
         # This transaction itself is read-only: what others begin with is the default.
         if session.scalar(f"SELECT {health.REFUSES_WRITES}"):
             raise StorageFailed(f"{health.STANDBY}; connect to the primary")
+
+    def check_ready(self) -> None:
+        """Verify that the server answers, and takes writes unless it began as a standby.
+
+        Raises `StorageFailed` and `SchemaTooNew`.
+        """
+        self._pool.check_ready(takes_writes=not self._read_only)
 
     @writes
     def flush(self, session: PostgresSession) -> None:
@@ -183,7 +193,9 @@ class PostgresStore(MemoryStore):
         self.learnings = PostgresLearnings(*shared)
         self.compactions = PostgresCompactions(*shared)
         self.vectors = PostgresVectors(*shared, searched=searches_vectors)
-        self.maintenance = PostgresMaintenance(*shared, frequencies)
+        self.maintenance = PostgresMaintenance(
+            *shared, frequencies, read_only=read_only
+        )
         self.sleep = PostgresSleep(*shared)
         self.rollups = PostgresRollups(*shared)
         self.retention = PostgresRetention(*shared)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -119,6 +120,16 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         `DatabaseReplaced` if the file cannot be put back.
         """
         self._writer.secure()
+
+    def check_ready(self) -> None:
+        """Verify that the database file is there, and can be written to.
+
+        Raises `DatabaseReplaced` if another file took its place, and `StorageFailed`.
+        """
+        self.ensure_durable()
+        if not os.access(self._database, os.W_OK):
+            reason = f"{self._database} cannot be written to"
+            raise StorageFailed(f"nothing can be stored: {reason}", reason=reason)
 
     @writes
     def flush(self, connection: SqliteSession) -> None:

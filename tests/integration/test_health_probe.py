@@ -1,0 +1,282 @@
+"""`/livez` and `/readyz`: what each part's failure answers, and that busy threads fail neither."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from support.http_server import WAIT_S, server
+
+from mnemosyned.assembly.build import OpenMemory
+from mnemosyned.daemon import health
+from mnemosyned.daemon.health import CACHED_S, CHECK_MAX_S, PROBE_PATHS, HealthProbe
+from mnemosyned.daemon.http import workers
+from mnemosyned.daemon.http.protocol import Access, HttpProtocol, RequestRefused
+from mnemosyned.errors import DatabaseUnreachable, SchemaTooNew, StorageFailed
+from mnemosyned.http_messages import HttpRequest, Resource, Response
+from mnemosyned.memory.values import EmbedderState
+
+Check = Callable[[], object]
+
+
+class FakeTime:
+    """A monotonic clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def open_memory(
+    check: Check,
+    *,
+    encoder: EmbedderState | None = EmbedderState.READY,
+    required: bool = False,
+) -> OpenMemory:
+    """A memory of which the probe sees its check of the database and its encoder."""
+    return cast(
+        "OpenMemory",
+        SimpleNamespace(
+            store=SimpleNamespace(maintenance=SimpleNamespace(check_ready=check)),
+            vectors=encoder and SimpleNamespace(state=encoder),
+            config=SimpleNamespace(embedding=SimpleNamespace(required=required)),
+        ),
+    )
+
+
+def asked(probe: HealthProbe, time: FakeTime) -> tuple[int, dict[str, Any]]:
+    """Status and body of `/readyz`, once the check is done."""
+    done = threading.Event()
+    response = probe.ready(time.now, done.set)
+    if response is None:
+        assert done.wait(WAIT_S)
+        response = probe.ready(time.now, done.set)
+    assert response
+    return response.status, json.loads(response.body)
+
+
+def raising(error: Exception) -> Check:
+    def check() -> None:
+        raise error
+
+    return check
+
+
+@pytest.mark.parametrize(
+    ("memory", "failed", "checks"),
+    [
+        (open_memory(lambda: None), [], {"database": "ok", "schema": "ok"}),
+        (None, ["database"], {"database": "awaited", "encoder": "off"}),
+        (
+            open_memory(raising(DatabaseUnreachable("at db.example"))),
+            ["database"],
+            {"database": "database_unreachable", "schema": "unknown"},
+        ),
+        (
+            open_memory(raising(StorageFailed("a standby"))),
+            ["database"],
+            {"database": "storage_failed"},
+        ),
+        (
+            open_memory(raising(SchemaTooNew("20"))),
+            ["schema"],
+            {"database": "ok", "schema": "schema_too_new"},
+        ),
+        (
+            open_memory(raising(ValueError("a bug"))),
+            ["database"],
+            {"database": "internal_error"},
+        ),
+        (
+            open_memory(lambda: None, encoder=EmbedderState.LOADING),
+            [],
+            {"encoder": "loading"},
+        ),
+        (
+            open_memory(lambda: None, encoder=EmbedderState.LOADING, required=True),
+            ["encoder"],
+            {"database": "ok", "encoder": "loading"},
+        ),
+        (
+            open_memory(lambda: None, encoder=None, required=True),
+            ["encoder"],
+            {"encoder": "off"},
+        ),
+    ],
+)
+def test_the_body_names_what_failed(
+    memory: OpenMemory | None, failed: list[str], checks: dict[str, str]
+) -> None:
+    time = FakeTime()
+    probe = HealthProbe(now=time)
+    probe.memory = memory
+
+    status, body = asked(probe, time)
+
+    assert status == (503 if failed else 200)
+    assert (body["ready"], body["failed"]) == (not failed, failed)
+    assert body["checks"].items() >= checks.items()
+    assert "db.example" not in json.dumps(body)
+
+
+def test_a_daemon_that_drains_is_not_ready_and_asks_no_database() -> None:
+    time = FakeTime()
+    probe = HealthProbe(now=time)
+    probe.memory = open_memory(raising(AssertionError("was asked")))
+    probe.draining = True
+
+    status, body = asked(probe, time)
+
+    assert (status, body["failed"]) == (503, ["drain"])
+    assert body["checks"]["drain"] == "draining"
+
+
+def test_a_check_serves_the_requests_of_a_second() -> None:
+    time, calls = FakeTime(), list[float]()
+    probe = HealthProbe(now=time)
+    probe.memory = open_memory(lambda: calls.append(time.now))
+
+    for after_s in (0.0, CACHED_S / 2, CACHED_S / 2, CACHED_S / 10):
+        time.now += after_s
+        assert asked(probe, time)[0] == 200
+
+    assert calls == [1_000.0, 1_000.0 + CACHED_S * 1.1]
+
+
+def test_a_check_without_an_end_is_a_failure_and_no_second_one_begins() -> None:
+    time, hang, calls = FakeTime(), threading.Event(), list[float]()
+    probe = HealthProbe(now=time)
+
+    def check() -> None:
+        calls.append(time.now)
+        hang.wait(WAIT_S)
+
+    probe.memory = open_memory(check)
+    done = threading.Event()
+    assert probe.ready(time.now, done.set) is None
+
+    time.now += CHECK_MAX_S + 0.1
+    for _ in range(2):
+        response = probe.ready(time.now, done.set)
+        assert response
+        assert json.loads(response.body)["checks"]["database"] == "no_answer"
+
+    hang.set()
+    assert done.wait(WAIT_S)
+    assert len(calls) == 1
+    assert asked(probe, time)[0] == 200
+
+
+def test_neither_path_waits_for_busy_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    probe, held = HealthProbe(), threading.Event()
+    probe.memory = open_memory(lambda: None)
+    begun = threading.Semaphore(0)
+
+    def hold(_: HttpRequest) -> Response:
+        begun.release()
+        held.wait(WAIT_S)
+        return Response(HTTPStatus.OK, b"{}")
+
+    def statuses() -> list[int]:
+        found = []
+        for path in ("/livez", "/readyz"):
+            with running.response("GET", path) as response:
+                found.append(response.status)
+                assert json.loads(response.read())
+        return found
+
+    with server({"/hold": Resource(hold)}, threads=2, probe=probe) as running:
+        probe.loop = running.loop
+        clients = [running.raw(b"GET /hold HTTP/1.1\r\nHost: x\r\n\r\n") for _ in "123"]
+        try:
+            assert all(begun.acquire(timeout=WAIT_S) for _ in "12")
+            assert statuses() == [200, 200]
+
+            monkeypatch.setattr(workers, "STUCK_S", -1)
+            assert statuses() == [503, 200]
+
+            held.set()
+            for client in clients:
+                assert client.recv(1_000).startswith(b"HTTP/1.1 200")
+            assert statuses() == [200, 200]
+
+            with running.response("POST", "/readyz") as response:
+                assert (response.status, response.headers["Allow"]) == (
+                    405,
+                    "GET, HEAD, OPTIONS",
+                )
+        finally:
+            held.set()
+            for client in clients:
+                client.close()
+
+
+LISTENER = Access(
+    local=False,
+    hosts=frozenset({"127.0.0.1:7464"}),
+    is_token=lambda _: False,
+    open_paths=frozenset(PROBE_PATHS),
+)
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        ("GET /livez", None),
+        ("HEAD /readyz", None),
+        ("GET http://127.0.0.1:7464/readyz?verbose", None),
+        ("GET /health", 401),
+        ("GET /livez/", 401),
+        ("GET /readyz HTTP/1.1\r\nContent-Length: 5000", 413),
+        ("GET /readyz HTTP/1.1\r\nTransfer-Encoding: chunked", 411),
+        ("GET /readyz HTTP/1.1\r\nOrigin: https://evil.example", 403),
+        ("GET http://evil.example/readyz", 403),
+    ],
+)
+def test_a_probe_needs_no_token_but_the_host(head: str, status: int | None) -> None:
+    protocol = HttpProtocol(body_bytes_max=100, access=LISTENER)
+    line, _, headers = head.partition(" HTTP/1.1\r\n")
+    more = f"{headers}\r\n" if headers else ""
+    protocol.feed(f"{line} HTTP/1.1\r\nHost: 127.0.0.1:7464\r\n{more}\r\n".encode())
+
+    if status is None:
+        assert protocol.next_request()
+        return
+    with pytest.raises(RequestRefused) as refused:
+        protocol.next_request()
+    assert refused.value.status == status
+
+
+def test_a_foreign_host_is_refused_without_a_token_too() -> None:
+    protocol = HttpProtocol(body_bytes_max=100, access=LISTENER)
+    protocol.feed(b"GET /livez HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+
+    with pytest.raises(RequestRefused) as refused:
+        protocol.next_request()
+    assert refused.value.status == HTTPStatus.FORBIDDEN
+
+
+def test_a_change_of_what_fails_is_logged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = list[dict[str, object]]()
+    monkeypatch.setattr(
+        health.log, "info", lambda event, **fields: lines.append({event: fields})
+    )
+    time = FakeTime()
+    probe = HealthProbe(now=time)
+    states: list[Check] = [lambda: None, raising(DatabaseUnreachable("x"))]
+    for check in (states[0], states[1], states[1], states[0]):
+        probe.memory = open_memory(check)
+        asked(probe, time)
+        time.now += CACHED_S * 2
+
+    assert [each["readiness_changed"]["failed"] for each in lines] == [  # type: ignore[index]
+        ["database"],
+        [],
+    ]
