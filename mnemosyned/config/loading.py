@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -147,6 +148,8 @@ def load_with_origins(
         checked = checked_value(key, value, where="argument", strict=True)
         values.set(key, checked, "argument")
     config = msgspec.convert(values.nested, Config)
+    if config.database_file:
+        config = _read_database_file(config, values.origins)
     if config.llm.model_path and config.llm.endpoint:
         raise ConfigInvalid(
             "llm.model_path and llm.endpoint are both set; choose one and set the other to null",
@@ -155,6 +158,33 @@ def load_with_origins(
     _check_listen(config, values.origins)
     _check_owners(config, values.origins)
     return config, values.origins
+
+
+def _read_database_file(config: Config, origins: dict[str, str]) -> Config:
+    """Return the settings with `database` read from the file that `database_file` names.
+
+    `origins` says by dotted key where settings were set; `database` is added. Raises
+    `ConfigInvalid`, which quotes nothing of the file: it may hold a password.
+    """
+    path = Path(config.database_file or "").expanduser()
+    url = problem = ""
+    try:
+        if path.stat().st_mode & stat.S_IRWXO:
+            problem = "can be read by others; take that right from them"
+        url = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        problem = f"cannot be read: {getattr(error, 'strerror', 'not text')}"
+    if config.database:
+        problem = "is set, and so is database; choose one and set the other to null"
+    elif not (problem or (is_server(url) and url.isprintable())):
+        problem = "must hold one line, postgresql://user:password@host/name"
+    if problem:
+        raise ConfigInvalid(
+            f"{origins['database_file']}: database_file: {path} {problem}",
+            field="database_file",
+        )
+    origins["database"] = str(path)
+    return msgspec.structs.replace(config, database=url)
 
 
 def _check_listen(config: Config, origins: Mapping[str, str]) -> None:

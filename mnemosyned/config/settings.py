@@ -96,6 +96,7 @@ BACKUP_SCHEDULES = ("off", *INTERVALS)
 """The values of `backup.schedule` besides cron fields."""
 RESTART = {
     "database",
+    "database_file",
     "socket",
     "listen",
     "tls.certificate",
@@ -301,6 +302,7 @@ class Config(_Section, frozen=True):
     auto_sleep: bool = True
     wm_max: Count = 10_000
     database: FilePath | None = None
+    database_file: FilePath | None = None
     socket: FilePath | None = None
     listen: str | None = None
     shutdown_drain_s: Annotated[float, Meta(ge=0, le=3_600)] = 0.0

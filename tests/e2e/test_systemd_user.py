@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from e2e import systemd_user
+from e2e.systemd_user import CHECKOUT, drop_in, make_home
 
 pytestmark = [pytest.mark.e2e, pytest.mark.systemd]
 
-CHECKOUT = Path(__file__).parents[2]
-BESIDE_SYSTEMD = Path(__file__).with_name("with_systemd_user.sh")
-CANNOT_HERE = 77
-TIMEOUT_S = 150
 DUE = "2026-03-13T17:38:00Z"
-
-WAIT_UNTIL = """
-wait_until() { for _ in $(seq 200); do "$@" && return; sleep 0.1; done; return 1; }
+FUNCTIONS = """
 pid() { systemctl --user show -P MainPID mnemosyned; }
 back_with_another_pid() {
     systemctl --user is-active --quiet mnemosyned && [ "$(pid)" != "$before" ] && mnem status >&2
@@ -31,57 +23,11 @@ back_with_another_pid() {
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A user's home with the commands, the unit, and the daemon's log in a file."""
-    home = tmp_path / "home"
-    commands = home / ".local" / "bin"
-    commands.mkdir(parents=True)
-    for command in ("mnemosyned", "mnem", "sqlite-utils"):
-        (commands / command).symlink_to(Path(sys.executable).parent / command)
-    units = home / ".config" / "systemd" / "user"
-    units.mkdir(parents=True)
-    shutil.copy(CHECKOUT / "systemd" / "mnemosyned.service", units)
-    drop_in(home, "log.conf", "StandardError=append:%h/daemon.log")
-    # The unit has a /tmp of its own; a checkout that lies there must be seen in it all the same.
-    hidden = [
-        path
-        for path in sorted(kept())
-        if path.startswith(("/tmp/", "/var/tmp/"))  # noqa: S108
-    ]
-    drop_in(home, "checkout.conf", *(f"BindReadOnlyPaths={path}" for path in hidden))
-    return home
-
-
-def kept() -> set[str]:
-    """Folders that the daemon and its client are loaded from on this machine."""
-    return {str(CHECKOUT), sys.prefix, os.path.realpath(sys.base_prefix)}
-
-
-def drop_in(home: Path, name: str, *lines: str) -> None:
-    folder = home / ".config" / "systemd" / "user" / "mnemosyned.service.d"
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text("\n".join(["[Service]", *lines, ""]))
+    return make_home(tmp_path)
 
 
 def beside_systemd(home: Path, script: str) -> list[str]:
-    """Run a shell script as the user beside the user's systemd; the lines it prints."""
-    done = subprocess.run(
-        [
-            BESIDE_SYSTEMD,
-            home,
-            ":".join(sorted(kept())),
-            "bash",
-            "-euc",
-            WAIT_UNTIL + script,
-        ],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    if done.returncode == CANNOT_HERE:
-        pytest.skip(done.stderr.strip())
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.splitlines()
+    return systemd_user.beside_systemd(home, FUNCTIONS + script)
 
 
 def test_the_unit_is_ready_serves_and_consolidates_once_more_when_stopped(

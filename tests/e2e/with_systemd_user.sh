@@ -90,7 +90,7 @@ hide_the_machine() {
         number=$((number + 1))
     done
     # What the system's own systemd would have made.
-    mkdir -p /run/systemd/system /run/systemd/unit-root "$runtime"
+    mkdir -p /run/credentials /run/systemd/system /run/systemd/unit-root "$runtime"
     cp -r /run/keep/0 "$user_home"
     chmod 700 "$runtime" "$user_home"
     chown -R "$uid:$uid" "$runtime" "$user_home"

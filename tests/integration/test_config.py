@@ -21,6 +21,7 @@ from mnemosyned.config import (
     config_file,
     keys,
     load_config,
+    load_with_origins,
     variable,
     with_default_model,
     without_password,
@@ -33,10 +34,13 @@ from mnemosyned.socket_path import CLIENT_VARIABLES
 SHIPPED = shipped("config") / "mnemosyned.yaml"
 KEYS = [key for key, _ in keys()]
 
+URL = "postgresql://me:secret@db/memory"
+
 EXAMPLES: dict[str, tuple[str, Any]] = {
     "auto_sleep": ("false", False),
     "wm_max": ("7", 7),
     "database": ("/tmp/x.db", "/tmp/x.db"),  # noqa: S108 only a name
+    "database_file": ("url", "url"),
     "socket": ("/tmp/x.sock", "/tmp/x.sock"),  # noqa: S108 only a name
     "listen": ("127.0.0.1:7464", "127.0.0.1:7464"),
     "shutdown_drain_s": ("10", 10.0),
@@ -206,8 +210,11 @@ def test_an_example_is_here_for_every_key() -> None:
 @pytest.mark.parametrize(
     "key", [*KEYS[::9], *thorough(*(key for key in KEYS if key not in KEYS[::9]))]
 )
-def test_every_key_has_a_variable_that_wins_over_the_file(file: Path, key: str) -> None:
+def test_every_key_has_a_variable_that_wins_over_the_file(
+    file: Path, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file.write_text(SHIPPED.read_text("utf-8"), "utf-8")
+    monkeypatch.chdir(write_private(file.parent / "url", URL).parent)
     text, value = EXAMPLES[key]
 
     environ = {"HOME": "/root", **NEEDED.get(key, {}), variable(key): text}
@@ -232,6 +239,73 @@ def test_owners_are_served_from_a_server_at_an_address(
 
     assert caught.value.field == "owners.serve"
     assert "MNEMOSYNE_OWNERS_SERVE" in caught.value.message
+
+
+def write_private(file: Path, text: str) -> Path:
+    file.write_text(text)
+    file.chmod(0o400)
+    return file
+
+
+def test_the_url_of_a_server_is_read_from_a_file_of_its_own(file: Path) -> None:
+    named = write_private(file.parent / "database", f"{URL}\n")
+    file.write_text(f"database: null\ndatabase_file: {named}\n")
+
+    config, origins = load_with_origins(file, environ={"HOME": "/root"})
+
+    assert config.location.url == URL
+    assert origins["database"] == str(named)
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "says"),
+    [
+        (URL, 0o604, "can be read by others"),
+        ("", 0o600, "must hold one line, postgresql://"),
+        ("secret", 0o600, "must hold one line, postgresql://"),
+        (f"{URL}\n{URL}", 0o600, "must hold one line, postgresql://"),
+        (None, 0o600, "cannot be read: No such file or directory"),
+        ("\udcff", 0o600, "cannot be read: not text"),
+    ],
+)
+def test_a_file_without_the_url_of_a_server_is_refused_and_not_quoted(
+    tmp_path: Path, text: str | None, mode: int, says: str
+) -> None:
+    named = tmp_path / "database"
+    if text is not None:
+        named.write_bytes(text.encode(errors="surrogateescape"))
+        named.chmod(mode)
+
+    with pytest.raises(ConfigInvalid) as caught:
+        load_config(environ={"MNEMOSYNE_DATABASE_FILE": str(named)})
+
+    message = caught.value.message
+    assert says in message
+    assert message.startswith("environment, MNEMOSYNE_DATABASE_FILE: database_file: ")
+    assert "secret" not in message
+
+
+def test_a_database_and_a_file_that_names_one_are_refused(file: Path) -> None:
+    file.write_text("database: /memory.db\n")
+    named = write_private(file.parent / "database", URL)
+
+    error = refused(file, environ={"MNEMOSYNE_DATABASE_FILE": str(named)})
+
+    assert "choose one" in error.message
+
+
+def test_the_settings_of_the_service_lack_only_its_files(tmp_path: Path) -> None:
+    named = write_private(tmp_path / "database", URL)
+    environ = {
+        "MNEMOSYNE_DATABASE_FILE": str(named),
+        "MNEMOSYNE_TLS_CERTIFICATE": "/certificate.pem",
+        "MNEMOSYNE_TLS_KEY": "/key.pem",
+    }
+
+    config = load_config(SHIPPED.with_name("server.yaml"), environ=environ)
+
+    assert config.owners.serve
+    assert config.listen_address == ("0.0.0.0", 7464)  # noqa: S104
 
 
 def test_the_documented_variables_have_their_names() -> None:

@@ -145,8 +145,8 @@ def ask(fresh: Path, expression: str) -> str:
 def test_the_wheel_holds_what_the_daemon_reads(wheel: Path) -> None:
     shipped = {
         f"mnemosyned/_data/{path.relative_to(CHECKOUT)}"
-        for folder in ("config", "migrations", "systemd")
-        for path in (CHECKOUT / folder).rglob("*")
+        for pattern in ("config/mnemosyned.yaml", "migrations/**/*", "systemd/*")
+        for path in CHECKOUT.glob(pattern)
         if path.is_file()
     }
 

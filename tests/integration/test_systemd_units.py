@@ -14,11 +14,14 @@ pytestmark = pytest.mark.systemd
 
 SYSTEMD = Path(__file__).parents[2] / "systemd"
 DROP_IN = "without-user-namespaces.conf"
-UNITS = {"mnemosyned.service": "--user", "mnemosyned-system.service": "--system"}
+LOCAL = {"mnemosyned.service": "--user", "mnemosyned-system.service": "--system"}
+SERVER = "mnemosyned-server.service"
+UNITS = {**LOCAL, SERVER: "--system"}
 EXPOSURE_MAX = 2.0
 TIMEOUT_S = 60
 
 each_unit = pytest.mark.parametrize("unit", UNITS)
+each_local_unit = pytest.mark.parametrize("unit", LOCAL)
 
 
 @pytest.fixture(scope="session")
@@ -129,7 +132,8 @@ def test_a_unit_is_little_exposed(analyze: str, unit: str, units: Path) -> None:
 def test_the_daemons_files_are_private(unit: str, kind: str) -> None:
     found = settings(unit)
 
-    assert found[f"{kind}Directory"] == ["mnemosyned"]
+    name = "mnemosyned-server" if unit == SERVER else "mnemosyned"
+    assert found[f"{kind}Directory"] == [name]
     assert found[f"{kind}DirectoryMode"] == ["0700"]
     assert found["UMask"] == ["0077"]
 
@@ -147,13 +151,15 @@ def test_systemd_watches_the_daemon_and_gives_it_time_to_stop(unit: str) -> None
 
     assert found["Type"] == ["notify"]
     assert found["NotifyAccess"] == ["main"]
-    assert found["Restart"] == ["on-failure"]
+    assert found["Restart"] == ["always" if unit == SERVER else "on-failure"]
+    assert found["StartLimitIntervalSec"] == ["0"]
+    assert found["RestartPreventExitStatus"] == ["78"]
     assert found["KillSignal"] == ["SIGTERM"]
     assert found["KillMode"] == ["mixed"]
     assert {"WatchdogSec", "TimeoutStopSec", "ExecReload"} <= found.keys()
 
 
-@each_unit
+@each_local_unit
 def test_a_unit_has_no_network_and_room_for_a_model(unit: str) -> None:
     found = settings(unit)
 
@@ -164,7 +170,7 @@ def test_a_unit_has_no_network_and_room_for_a_model(unit: str) -> None:
 
 
 def test_both_units_differ_only_where_user_and_system_do() -> None:
-    user, system = (settings(unit) for unit in UNITS)
+    user, system = (settings(unit) for unit in LOCAL)
 
     assert {key for key in user | system if user.get(key) != system.get(key)} == {
         "CacheDirectory",
@@ -181,3 +187,45 @@ def test_both_units_differ_only_where_user_and_system_do() -> None:
         "User",
         "WantedBy",
     }
+
+
+def test_the_unit_of_the_service_differs_from_the_system_wide_one_in_what_it_serves() -> (
+    None
+):
+    system, server = (settings(unit) for unit in UNITS if unit != "mnemosyned.service")
+
+    assert {key for key in system | server if system.get(key) != server.get(key)} == {
+        "After",
+        "CacheDirectory",
+        "ConfigurationDirectory",
+        "ConfigurationDirectoryMode",
+        "Description",
+        "Documentation",
+        "Environment",
+        "IPAddressDeny",
+        "LimitNOFILE",
+        "LoadCredential",
+        "PrivateNetwork",
+        "Restart",
+        "RestrictAddressFamilies",
+        "RuntimeDirectory",
+        "StateDirectory",
+        "TasksMax",
+        "TimeoutStopSec",
+        "User",
+        "Wants",
+    }
+
+
+def test_the_secrets_of_the_service_are_credentials_and_its_environment_names_files() -> (
+    None
+):
+    found = settings(SERVER)
+
+    names = {value.partition(":")[0] for value in found["LoadCredential"]}
+    assert names == {"database", "certificate.pem", "key.pem"}
+    variables = dict(value.split("=") for value in found["Environment"])
+    assert {
+        variables[f"MNEMOSYNE_{name}"]
+        for name in ("DATABASE_FILE", "TLS_CERTIFICATE", "TLS_KEY")
+    } == {f"%d/{name}" for name in names}
