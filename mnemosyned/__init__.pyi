@@ -49,6 +49,7 @@ from mnemosyned.errors import (
     InvalidRequest as InvalidRequest,
     InvalidText as InvalidText,
     InvalidTime as InvalidTime,
+    LimitReached as LimitReached,
     MalformedJson as MalformedJson,
     MalformedRequest as MalformedRequest,
     MemoryBusy as MemoryBusy,

@@ -16,6 +16,7 @@ class Kind(StrEnum):
     METHOD = "method"  # ask in another way
     CONFLICT = "conflict"  # the state forbids it as it stands
     UNAVAILABLE = "unavailable"  # try again later, or start the daemon
+    LIMITED = "limited"  # try again when the limit is free
     INTERNAL = "internal"  # our fault; the log has the traceback
 
 
@@ -27,7 +28,7 @@ class MnemosynedError(Exception):
 
     code: ClassVar[str] = "internal_error"
     kind: ClassVar[Kind] = Kind.INTERNAL
-    retry_after_s: ClassVar[int | None] = None
+    retry_after_s: int | None = None
     """After how many seconds the same request may succeed, where that is worth a try."""
 
     def __init_subclass__(
@@ -160,6 +161,19 @@ class DaemonBusy(
     MnemosynedError, code="daemon_busy", kind=Kind.UNAVAILABLE, retry_after_s=1
 ):
     """Too many large requests, or streams, at once: there is no room for one more."""
+
+
+class LimitReached(
+    MnemosynedError, code="limit_reached", kind=Kind.LIMITED, retry_after_s=1
+):
+    """An owner has used up a limit, such as that of requests a minute; the message says which."""
+
+    def __init__(
+        self, message: str, *, field: str | None = None, retry_after_s: int = 1
+    ) -> None:
+        """Set the message, and in how many seconds some of the limit is free again."""
+        super().__init__(message, field=field)
+        self.retry_after_s = retry_after_s
 
 
 class StorageFailed(MnemosynedError, code="storage_failed", kind=Kind.UNAVAILABLE):

@@ -245,6 +245,7 @@ def _root_meta() -> dict[str, Any]:
 EXIT_OF_KIND = {
     Kind.INVALID: 2,
     Kind.UNAVAILABLE: 3,
+    Kind.LIMITED: 3,
     Kind.NOT_FOUND: 4,
     Kind.CONFLICT: 5,
     Kind.METHOD: 2,

@@ -230,8 +230,8 @@ class AsyncClient(AsyncVerbs):
 
     Up to `connections` calls run at once; further calls wait for a free connection, and the wait
     counts toward their timeout. A cancelled call closes its connection; the daemon may have done
-    its work. A request whose connection was lost is sent again as `Client` does it. One client
-    serves any number of event loops.
+    its work. A request whose connection was lost, or that reached a limit of its owner, is sent
+    again as `Client` does it. One client serves any number of event loops.
     """
 
     def __init__(
@@ -284,7 +284,11 @@ class AsyncClient(AsyncVerbs):
         turn = self._turns.setdefault(loop, limit)
         try:
             async with asyncio.timeout(call.timeout_s), turn:
+                ends = loop.time() + call.timeout_s
                 answer = await self._send_call(call)
+                while (pause_s := answer.limited_s) and loop.time() + pause_s < ends:
+                    await asyncio.sleep(pause_s)
+                    answer = await self._send_call(call)
         except OSError as error:
             raise unreachable(error, self._address) from error
         return result_of(request, answer, self._address)

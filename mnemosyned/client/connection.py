@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
@@ -111,7 +112,9 @@ def result_of(request: Request[R], answer: http.HttpResponse, address: Address) 
     """
     if answer.status == 200:
         return parse_result(type(request), answer.body)
-    raise refusal_of(answer.status, answer.body, address)
+    error = refusal_of(answer.status, answer.body, address)
+    error.retry_after_s = answer.limited_s or error.retry_after_s
+    raise error
 
 
 def refusal_of(status: int, answer: bytes, address: Address) -> MnemosynedError:
@@ -169,7 +172,8 @@ class Connection:
     """Carries requests to a running daemon; safe to use from several threads.
 
     A request whose connection was lost is sent again if it cannot take effect twice: reads,
-    `remember`, whose memories get their id here, and `compact`, which finds its earlier result.
+    `remember`, whose memories get their id here, and `compact`, which finds its earlier result. A
+    request that reached a limit of its owner is sent again when it is free, within its time limit.
     """
 
     def __init__(
@@ -289,6 +293,19 @@ class Connection:
         return answer.body.decode()
 
     def _send_call(self, call: PreparedCall) -> http.HttpResponse:
+        """Send a call, again after each pause that its owner's limits ask for; return the response.
+
+        Raises `DaemonUnreachable`.
+        """
+        ends = time.monotonic() + call.timeout_s
+        while True:  # ends with the time limit
+            answer = self._send_once(call)
+            pause_s = answer.limited_s
+            if pause_s is None or time.monotonic() + pause_s > ends:
+                return answer
+            time.sleep(pause_s)
+
+    def _send_once(self, call: PreparedCall) -> http.HttpResponse:
         """Send a call and return the daemon's response. Raises `DaemonUnreachable`.
 
         A repeatable call goes over an idle connection first; other calls, and a call whose idle

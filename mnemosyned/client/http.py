@@ -25,6 +25,8 @@ CHUNK_LINE_BYTES_MAX = 1024
 RECEIVED_BYTES = 64 * 1024
 """Bytes asked of a socket at a time."""
 TLS_ALERT = b"\x15\x03"
+LIMITED = 429
+"""The status of a request that did nothing, as its owner has used up a limit for now."""
 
 
 class Unread(ConnectionError):
@@ -59,6 +61,14 @@ class HttpResponse:
     def stays_open(self) -> bool:
         """Whether the server keeps the connection open for another request."""
         return self.headers.get("connection", "").lower() != "close"
+
+    @property
+    def limited_s(self) -> int | None:
+        """Seconds after which a request with the status `LIMITED` may be sent again; else None."""
+        if self.status != LIMITED:
+            return None
+        wait = self.headers.get("retry-after", "")
+        return max(1, int(wait[:9])) if wait.isascii() and wait.isdigit() else 1
 
     @property
     def body(self) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import socket
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from urllib.parse import urlencode
@@ -17,7 +18,7 @@ from mnemosyned.client.connection import (
     refusal_of,
     unreachable,
 )
-from mnemosyned.errors import MnemosynedError, UnknownVerb
+from mnemosyned.errors import LimitReached, MnemosynedError, UnknownVerb
 from mnemosyned.memory.exchange import RestoreReport
 from mnemosyned.verbs.exchange import (
     CUT_OFF,
@@ -125,9 +126,18 @@ class Transfers:
     def restore(self, lines: bytes) -> RestoreReport:
         """Send lines of an export to the daemon, to be stored, and return the daemon's report.
 
-        Raises the daemon's error.
+        They are sent again while their owner's limits ask for a pause, for up to an hour. Raises the
+        daemon's error.
         """
-        response, parts = self._send_request("POST", RESTORE_PATH, lines)
+        ends = time.monotonic() + LONG_TIMEOUT_S
+        while True:  # ends with the time limit
+            try:
+                response, parts = self._send_request("POST", RESTORE_PATH, lines)
+                break
+            except LimitReached as error:
+                if time.monotonic() + (error.retry_after_s or 1) > ends:
+                    raise
+                time.sleep(error.retry_after_s or 1)
         try:
             restored = msgspec.json.decode(b"".join(parts), type=RestoreReport)
         except OSError as error:
@@ -163,6 +173,7 @@ class Transfers:
             if response.status == 200:
                 return response, parts
             error = refusal_of(response.status, b"".join(parts), self._address)
+            error.retry_after_s = response.limited_s or error.retry_after_s
         except OSError as fault:
             self.close()
             raise unreachable(fault, self._address) from fault

@@ -27,6 +27,7 @@ from mnemosyned.errors import (
     ForeignOrigin,
     InvalidRequest,
     InvalidText,
+    LimitReached,
     MalformedJson,
     MalformedRequest,
     MemoryBusy,
@@ -54,6 +55,7 @@ OF_EVERY_ROUTE = (
     Unauthorized,
     ForeignOrigin,
     MethodNotAllowed,
+    LimitReached,
     MnemosynedError,
 )
 OF_EVERY_VERB = (
@@ -276,7 +278,11 @@ def _error_responses(errors: Errors, *, body: bool) -> dict[str, Schema]:
         status: _json_response(texts[status], _schema_reference("Error"))
         for status in sorted(texts)
     }
-    for status, header in (("401", "WWW-Authenticate"), ("405", "Allow")):
+    for status, header in (
+        ("401", "WWW-Authenticate"),
+        ("405", "Allow"),
+        ("429", "Retry-After"),
+    ):
         refusals[status]["headers"] = {header: {"schema": {"type": "string"}}}
     return refusals
 

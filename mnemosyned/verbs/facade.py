@@ -47,7 +47,8 @@ class Caller(Protocol):
         Besides the errors that the verb names, each verb may raise `InvalidRequest`,
         `StorageFailed`, `DatabaseReplaced`, `DatabaseUnreachable` and `MemoryBusy`; a verb that
         changes the store may raise `ShuttingDown`; over a socket each may raise
-        `DaemonUnreachable`, `ForeignDaemon`, `DaemonBusy` and `MalformedRequest`.
+        `DaemonUnreachable`, `ForeignDaemon`, `DaemonBusy` and `MalformedRequest`, and `LimitReached`
+        where a daemon serves many owners.
         """
         ...
 

@@ -110,3 +110,16 @@ def test_a_link_to_a_large_file_does_not_fill_the_spool(place: Path) -> None:
     (place / "a").symlink_to(place.parent / "large")
 
     assert spool.put("c-1", b"call")
+
+
+def test_a_call_that_reaches_a_limit_of_its_owner_waits_for_the_next_hook(
+    place: Path,
+) -> None:
+    assert spool.put("c-1", b"call")
+    spool.hand_in(lambda _: 429)
+    posted: list[bytes] = []
+
+    spool.hand_in(_into(posted))
+
+    assert posted == [b"call"]
+    assert not list(place.iterdir())

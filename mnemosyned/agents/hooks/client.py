@@ -15,12 +15,12 @@ import sys
 import time
 
 from mnemosyned.agents.hooks import spool
-from mnemosyned.client.http import exchange, foreign_listener
+from mnemosyned.client.http import LIMITED, exchange, foreign_listener
 from mnemosyned.socket_path import socket_path
 
 HOOKS_PATH = "/hooks"
 OK = 200
-REFUSED = range(400, 500)
+REFUSED = frozenset(range(400, 500)) - {LIMITED}
 """Statuses with which the daemon says that it will never take a call."""
 ANSWER_BYTES_MAX = 1 << 20
 

@@ -11,6 +11,7 @@ import os
 import stat
 import time
 
+from mnemosyned.client.http import LIMITED
 from mnemosyned.socket_path import standard_directory
 
 TYPE_CHECKING = False
@@ -88,7 +89,8 @@ def hand_in(post: Callable[[bytes], int]) -> None:
     """Post calls that wait in the spool, the oldest first, at most `HANDED_IN_MAX`.
 
     `post` sends a call's content and returns the HTTP status of the answer; its errors are raised.
-    A call that is stored, refused (4xx) or too old is deleted; at any other status the loop stops.
+    A call that is stored, refused (4xx) or too old is deleted; at any other status, and at `LIMITED`,
+    the loop stops.
     An entry that is no file, or cannot be read, is renamed, so that it blocks no others.
     """
     place = folder()
@@ -119,7 +121,8 @@ def hand_in(post: Callable[[bytes], int]) -> None:
         handed_in += 1
         is_old = time.time_ns() - before > KEPT_S * 1_000_000_000
         answer = post(content)
-        if answer == 200 or 400 <= answer < 500 or is_old:
+        is_refused = 400 <= answer < 500 and answer != LIMITED
+        if answer == 200 or is_refused or is_old:
             _delete_unchanged(path, before)
         else:
             return

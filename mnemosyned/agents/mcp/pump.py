@@ -32,6 +32,8 @@ ATTEMPTS = 4
 RESTART_S = 10.0
 """Time for a daemon that was there before to come back; after a wait in vain calls fail at once."""
 RETRY_S = 0.05
+LIMITED_MAX_S = 20.0
+"""The longest pause of a message that its owner's limits allow later only: agents wait a minute."""
 HUNG_UP = (
     "the daemon hung up before it answered; look whether it was done, then try again"
 )
@@ -149,7 +151,8 @@ class PumpedDaemon:
         """Post a message to `/mcp`; return the connection and the response, its head received.
 
         `headers` are added to the request. `on_connection` is called with each connection before it
-        is used. A message that was not read is sent again. Raises `DaemonLost`.
+        is used. A message that was not read is sent again, and one that reached a limit of its owner
+        when it is free, within `LIMITED_MAX_S`. Raises `DaemonLost`.
         """
         fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = (
@@ -157,6 +160,7 @@ class PumpedDaemon:
             "Accept: application/json, text/event-stream\r\n"
             f"{fields}Content-Length: {len(body)}\r\n\r\n"
         ).encode("latin-1")
+        limited_until = time.monotonic() + LIMITED_MAX_S
         for _ in range(ATTEMPTS):
             connection = self._take_connection()
             on_connection(connection)
@@ -177,7 +181,11 @@ class PumpedDaemon:
                 connection.close()
                 raise DaemonLost(self._endpoint.describe_refusal())
             self._was_met = True
-            return connection, response
+            pause_s = response.limited_s
+            if pause_s is None or time.monotonic() + pause_s > limited_until:
+                return connection, response
+            connection.close()
+            time.sleep(pause_s)
         raise DaemonLost(f"the daemon on {self._endpoint} hangs up on every message")
 
     def give_back(self, connection: socket.socket) -> None:
