@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import click
 import msgspec
 
+from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.paths import require_usable_path
 from mnemosyned.verbs.request import Request
@@ -38,6 +40,8 @@ COMPLETION_VARIABLE = "_MNEM_COMPLETE"
 METAVARS = {"supersedes": "ID", "after": "ID"} | dict.fromkeys(
     ("since", "until", "asked_at", "created_at", "valid_until"), "TIME"
 )
+FOR_PROGRAMS = {"after", "mark", "if_text", "id_prefix", "reported_tokens"}
+"""Fields that programs need and people do not: their options stand on no help page."""
 FIRST = {"tag": "tags", "untag": "tags"}
 """By verb: the field that is its first argument, although other clients give it by name."""
 
@@ -75,9 +79,12 @@ def make_parameter(
     is_taken = letter in {SHORT.get(other) for other in earlier}
     letters = [letter] if letter and not is_taken else []
     names = [f"--{option}", *letters, field.name]
-    help_text = f"{description[:1].upper()}{description[1:]}"
+    help_text = name_options(f"{description[:1].upper()}{description[1:]}", verb)
+    hidden = field.name in FOR_PROGRAMS
     if isinstance(kind, msgspec.inspect.BoolType):
-        return click.Option(names, is_flag=True, default=None, help=f"{help_text}.")
+        return click.Option(
+            names, is_flag=True, default=None, hidden=hidden, help=f"{help_text}."
+        )
     if any(
         isinstance(member, msgspec.inspect.BoolType) for member in _union_members(kind)
     ):
@@ -94,10 +101,31 @@ def make_parameter(
         multiple=_takes_list(kind),
         type=choice or str,
         metavar=metavar,
+        hidden=hidden,
         help=f"{help_text}.{default}",
     )
     suggest_for(made, verb.verb_name())
     return made
+
+
+def name_options(text: str, verb: type[Request[Any]]) -> str:
+    """Return a help text in which fields of a verb are named by their options, and verbs by commands.
+
+    `stop` in backticks becomes `--stop`, `log` becomes `mnem log`, and dry_run becomes --dry-run.
+    """
+    fields = {name: f"--{name.replace('_', '-')}" for name in verb.__struct_fields__}
+
+    def name_one(found: re.Match[str]) -> str:
+        """Return the option or the command of a word in backticks, or else the word as it is."""
+        word = found[1]
+        command = f"mnem {word}" if word in COMMANDS else word
+        return f"`{fields.get(word, command)}`"
+
+    text = re.sub(r"`(\w+)`", name_one, text)
+    for name, option in fields.items():
+        if "_" in name:
+            text = re.sub(rf"(?<![\w-]){name}\b", option, text)
+    return text
 
 
 def suggest_for(parameter: click.Parameter, verb: str) -> None:

@@ -67,14 +67,19 @@ class CommandTable(click.Group):
 
     def format_commands(
         self,
-        ctx: click.Context,  # noqa: ARG002
+        ctx: click.Context,
         formatter: click.HelpFormatter,
     ) -> None:
-        """Write each group of commands, with their summaries, to the help page."""
-        for group in GROUPS:
+        """Write the commands that people use every day to the help page, or all for `mnem help all`."""
+        shows_all = ctx.meta.get(options.ALL_COMMANDS)
+        for group in GROUPS if shows_all else GROUPS[:1]:
             commands = [each for each in COMMANDS.values() if each.group == group]
             with formatter.section(group):
                 formatter.write_dl([(each.name, each.summary) for each in commands])
+        if not shows_all:
+            count = sum(each.group != GROUPS[0] for each in COMMANDS.values())
+            formatter.write_paragraph()
+            formatter.write_text(f"{count} more commands: mnem help all")
 
 
 def load_command(entry: Command) -> click.Command:
@@ -146,7 +151,7 @@ HELP_COLUMNS = 100
 @click.version_option(__version__)
 @click.pass_context
 def mnem(context: click.Context) -> int:
-    """Ask the memory daemon: remember, recall, sleep, expand, forget.
+    """Long-term memory for AI agents: keep what was said, and find it again in any tool.
 
     Without a command: the state at a glance.
     """

@@ -29,6 +29,8 @@ _HELP = {
     "this machine knows.",
 }
 _METAVARS = {SOCKET: "PATH", URL: "URL", TOKEN_FILE: "FILE", CA: "FILE"}
+ALL_COMMANDS = "mnemosyned.all_commands"
+"""The key of the context under which it is noted that the help page is to list every command."""
 _TYPED = "mnemosyned.address"
 """The key of the context under which the options of the address are stored."""
 

@@ -10,7 +10,12 @@ from typing import Any, TypeVar, cast
 import click
 import msgspec
 
-from mnemosyned.cli.arguments import FIRST, make_parameter, read_fields
+from mnemosyned.cli.arguments import (
+    FIRST,
+    make_parameter,
+    name_options,
+    read_fields,
+)
 from mnemosyned.cli.calls import call_daemon, connect_to_daemon
 from mnemosyned.cli.ids import with_whole_ids
 from mnemosyned.cli.options import EXIT_NOTHING, AnswerCommand
@@ -196,7 +201,7 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
         params=params,
         callback=click.pass_context(run_verb),
         # Exit codes tell a shell the verb's errors.
-        help=str(verb.__doc__).partition("\n\n    Raises")[0],
+        help=name_options(str(verb.__doc__).partition("\n\n    Raises")[0], verb),
     )
 
 

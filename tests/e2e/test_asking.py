@@ -16,6 +16,7 @@ from e2e.programs import BIN
 from e2e.terminals import on_terminal
 from support.thorough import thorough
 
+from mnemosyned.cli.arguments import FOR_PROGRAMS
 from mnemosyned.verbs.facade import ALIASES, VERBS
 
 pytestmark = pytest.mark.e2e
@@ -186,7 +187,11 @@ def test_the_help_of_a_command_shows_each_field(tmp_path: Path, command: str) ->
 
     shown = done.stdout.decode()
     verb = VERBS.get(ALIASES.get(command, command.replace("-", "_")))
-    fields = [field.name for field in msgspec.structs.fields(verb)] if verb else []
+    fields = [
+        field.name
+        for field in (msgspec.structs.fields(verb) if verb else ())
+        if field.name not in FOR_PROGRAMS
+    ]
     assert done.returncode == 0
     for name in fields:
         option = re.compile(rf"--{name.replace('_', '-')}[ ,]")
@@ -196,11 +201,32 @@ def test_the_help_of_a_command_shows_each_field(tmp_path: Path, command: str) ->
 
 
 def test_the_help_names_every_command_and_exit_code(tmp_path: Path) -> None:
-    shown = mnem("--help", home=tmp_path).stdout.decode()
+    shown = mnem("help", "all", home=tmp_path).stdout.decode()
 
     codes = " ".join(shown.partition("Exit codes:")[2].split())
     assert all(f"\n  {command} " in shown for command in COMMANDS)
     assert re.findall(r"\d", codes) == list("01234567")
+
+
+def test_the_first_help_names_the_commands_of_every_day_and_where_the_others_are(
+    tmp_path: Path,
+) -> None:
+    shown = mnem("--help", home=tmp_path).stdout.decode()
+
+    assert mnem("help", home=tmp_path).stdout.decode() == shown
+    assert len(shown.splitlines()) < 50
+    assert all(f"\n  {name} " in shown for name in ("setup", "recall", "forget", "web"))
+    assert "\n  unpin " not in shown
+    assert "mnem help all" in shown
+
+
+@pytest.mark.parametrize("words", ["recall", "owner add"])
+def test_help_of_a_command_is_that_of_its_option(tmp_path: Path, words: str) -> None:
+    command = words.split()
+
+    shown = mnem("help", *command, home=tmp_path).stdout
+
+    assert shown == mnem(*command, "--help", home=tmp_path).stdout
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

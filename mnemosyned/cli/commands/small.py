@@ -1,4 +1,4 @@
-"""Commands of a few lines: archive, mcp, top and watch."""
+"""Commands of a few lines: archive, help, mcp, top and watch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ import click
 
 from mnemosyned.agents.mcp.pump import run as run_pump
 from mnemosyned.cli.calls import connect_to_daemon
-from mnemosyned.cli.options import json_option, prints_json, typed_remote, typed_socket
+from mnemosyned.cli.options import (
+    ALL_COMMANDS,
+    json_option,
+    prints_json,
+    typed_remote,
+    typed_socket,
+)
 from mnemosyned.cli.output.show import render
 from mnemosyned.cli.output.terminal import say, say_json
 from mnemosyned.cli.verb_command import make_verb_command
@@ -26,6 +32,29 @@ def archive() -> None:
 
 
 archive.add_command(make_verb_command("prune", Prune))
+
+
+ALL_WORD = "all"
+
+
+@click.command("help")
+@click.argument("words", nargs=-1, metavar="[COMMAND | all]")
+@click.pass_context
+def help_command(context: click.Context, words: tuple[str, ...]) -> None:
+    """Show how a command is used; with `all`, list every command."""
+    shown = context.find_root()
+    if words == (ALL_WORD,):
+        shown.meta[ALL_COMMANDS] = True
+        words = ()
+    for word in words:
+        group = shown.command
+        if not isinstance(group, click.Group):
+            raise click.UsageError(f"{shown.command_path} has no commands of its own")
+        name, command, _ = group.resolve_command(shown, [word])
+        if command is None:
+            raise click.UsageError(f"there is no command {word!r}")
+        shown = click.Context(command, parent=shown, info_name=name)
+    say(shown.get_help())
 
 
 @click.command()
