@@ -282,7 +282,7 @@ def _setting_nodes(path: Path, node: Node, prefix: str) -> Iterator[tuple[str, N
         elif key not in KEYS:
             where = f"{path}, line {name.start_mark.line + 1}"
             raise ConfigInvalid(
-                f"{where}: unknown key {key}{_suggest_name(key)}", field=key
+                f"{where}: there is no setting {key}{_suggest_name(key)}", field=key
             )
         else:
             yield key, value
@@ -324,7 +324,7 @@ def checked_value(key: str, value: Any, *, where: str, strict: bool) -> Any:  # 
     """
     if key not in KEYS:
         raise ConfigInvalid(
-            f"{where}: unknown key {key}{_suggest_name(key)}", field=key
+            f"{where}: there is no setting {key}{_suggest_name(key)}", field=key
         )
     if key in _LISTS and isinstance(value, str):
         value = [part for part in value.split(os.pathsep) if part]
@@ -339,8 +339,9 @@ def checked_value(key: str, value: Any, *, where: str, strict: bool) -> Any:  # 
         # The value as a YAML file has it.
         says = "null" if value is None else repr(value)
         says = says.lower() if isinstance(value, bool) else says
+        wanted = problem.partition(", not ")[0]
         raise ConfigInvalid(
-            f"{where}: {key} {problem}; it says {says}", field=key
+            f"{where}: {key} {wanted}, not {says}", field=key
         ) from error
     if converted is not None and (problem := _find_text_problem(key, converted)):
         raise ConfigInvalid(

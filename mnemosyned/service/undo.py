@@ -62,8 +62,8 @@ class CycleUndo:
                 cycle = self._store.undo.last_cycle() or ""
             if not cycle:
                 raise CannotUndo(
-                    "no cycle can be undone: none has originals that could return to working "
-                    "memory",
+                    "nothing to undo: no sleep cycle has originals that could return to working "
+                    "memory; `get` with `history` shows what an edit changed",
                     field="cycle",
                 )
             entries = self._find_undoable_entries(cycle)

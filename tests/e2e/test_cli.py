@@ -379,7 +379,7 @@ def test_a_failure_of_the_daemon_is_six(tmp_path: Path) -> None:
         ),
         (["get", ""], 2, "mnem: id must not be empty"),
         (["get", "x" * 201], 2, "mnem: id must have at most 200 characters"),
-        (["get", "nobody"], 4, "mnem: nothing has the id 'nobody'"),
+        (["get", "nobody"], 4, "mnem: there is no memory 'nobody'"),
         (["remember", "--id", "tea", "coffee"], 5, "mnem: "),
     ],
 )  # fmt: skip
@@ -406,10 +406,10 @@ def test_forgetting_shows_what_would_go_and_needs_a_yes_where_nobody_can_answer(
     done = filled.mnem("forget", "--query", "heron", "--yes")
 
     assert (refused.returncode, left) == (2, 200)
-    assert b"would forget: 1 memory " in refused.stderr
+    assert b"would forget 1 memory\n" in refused.stderr
     assert b"the heron stands alone" in refused.stderr
     assert b"--yes" in refused.stderr
-    assert (done.returncode, done.stdout.startswith(b"forgotten: 1 memory ")) == (
+    assert (done.returncode, done.stdout.startswith(b"forgot 1 memory\n")) == (
         0,
         True,
     )

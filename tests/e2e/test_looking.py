@@ -69,7 +69,7 @@ def shown(daemon: Daemon, *words: str, form: str = "table", code: int = 0) -> st
 def test_mnem_alone_shows_the_state(filled: Daemon) -> None:
     text = shown(filled)
 
-    assert text.startswith("mnemosyned is well")
+    assert text.startswith("mnemosyned is running")
     assert "620 working, 105 archived" in text
     assert "620 memories; the last at" in text
     assert json.loads(shown(filled, form="json"))["status"]["today"] == NOTES

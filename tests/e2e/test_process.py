@@ -232,7 +232,7 @@ def test_created_files_are_private(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("wm_max: 5\nslep:\n  ttl_hours: 1\n", "line 2: unknown key slep; did you mean sleep"),
+        ("wm_max: 5\nslep:\n  ttl_hours: 1\n", "line 2: there is no setting slep; did you mean sleep"),
         ("sleep:\n  cron: 99 3 * * *\n", "sleep.cron: Error validating expression '99'"),
         ("wm_max: [1\n", "line 2"),
     ],

@@ -124,7 +124,7 @@ def test_an_undo_without_a_journal_shows_and_names_what_it_recognizes(
     assert "our entries are found in: Codex, Cursor" in " ".join(tried.split())
     assert (code, shown.splitlines()[-1]) == (0, "4 files as before")
     assert files(home) == {}
-    assert "setup has written nothing here" in run("--undo")[1]
+    assert "there is no record of a setup here" in run("--undo")[1]
 
 
 def test_nothing_is_written_unasked_without_a_terminal(home: Path) -> None:
@@ -353,7 +353,7 @@ def test_a_check_adds_up_what_the_hooks_of_a_tool_did() -> None:
 
     shown = " ".join(checks_text([check], daemon="reachable").split())
     assert check.problems == []
-    assert "4 calls of 20 ms, the slowest 90 ms; 2 memories stored" in shown
+    assert "4 calls, 20 ms on average, the slowest 90 ms; 2 memories stored" in shown
     assert "700 characters told" in shown
     assert "1 failure, the last 2026-11-20" in shown
     assert "StorageFailed" in shown

@@ -225,7 +225,7 @@ EVENTS = [
         kind=EventKind.REFUSED,
         at=NOON,
         verb="get",
-        message="nothing has the id 'x'",
+        message="there is no memory 'x'",
     ),
 ]
 

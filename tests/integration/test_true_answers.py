@@ -61,11 +61,11 @@ def test_a_forgetting_that_cannot_purge_is_done_and_says_so(
         assert FULL in receipt.reason
         assert working_ids(store) == ["2"]
         with pytest.raises(
-            NotPurged, match=r"nothing has the id '1'.*can still be read.*free space"
+            NotPurged, match=r"there is no memory '1'.*can still be read.*free space"
         ):
             service.call(Forget("1"))
 
-    with pytest.raises(NotFound, match="nothing has the id '1'"):
+    with pytest.raises(NotFound, match="there is no memory '1'"):
         service.call(Forget("1"))
     assert not store.deletion.purge_due()
 

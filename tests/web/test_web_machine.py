@@ -284,7 +284,7 @@ def test_a_changed_setting_reaches_the_daemon(
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
-        ("wm_max", "many", "it says 'many'"),
+        ("wm_max", "many", "not 'many'"),
         ("wm_max", "0", "wm_max"),
         ("sleep.cron", "often", "five fields"),
         ("log.level", "loud", "debug"),

@@ -182,7 +182,7 @@ def get(context: ToolContext, tool: forms.GetTool) -> forms.MemoryText:
     episode, memory = got.episode, got.memory
     item = episode or memory
     if item is None:
-        raise NotFound(f"nothing has the id {tool.id}")
+        raise NotFound(f"there is no memory {tool.id}")
     words = neutralize(item.content)
     text = forms.text_beginning(words[tool.offset :], context.bytes_max)
     end = tool.offset + len(text)

@@ -83,7 +83,7 @@ def _glance_text(state: Glance) -> str:
     """
     stats = state.status
     faults = list(_faults_of(stats))
-    health = "needs attention" if faults else "is well"
+    health = "needs attention" if faults else "is running"
     head = click.style(f"mnemosyned {health}", bold=True)
     up = click.style(f"  {stats.version}, up {duration_text(stats.uptime_s)}", dim=True)
     today = "nothing is remembered yet: mnem remember WORDS"

@@ -213,7 +213,7 @@ def _activity_lines(activity: ToolActivity) -> list[str]:
     }
     moments = [f"{what} {local_time(time)}" for what, time in times.items() if time]
     counts = (
-        f"{count_of(activity.calls, 'call')} of {activity.mean_ms:.0f} ms, "
+        f"{count_of(activity.calls, 'call')}, {activity.mean_ms:.0f} ms on average, "
         f"the slowest {activity.slowest_ms:.0f} ms; "
         f"{count_of(activity.stored, 'memory')} stored, "
         f"{count_of(activity.characters, 'character')} told"
@@ -445,7 +445,10 @@ class SetupRun:
             change = plan_undo(edit, self.journal)
             self._say_text(diff_text(change, self.machine.short_path(change.file)))
         if not edits and not self.as_json:
-            say("setup has written nothing here", err=True)
+            say(
+                "there is no record of a setup here; mnem setup --check shows what tools have",
+                err=True,
+            )
         if self.dry_run or not edits:
             return 0
         if not self.assumes_yes:

@@ -375,7 +375,7 @@ def _apply_changes(keys: list[str], *, reload: bool) -> None:
     process = sources.process
     if not (reload and process and tell_daemon(process)):
         return
-    say(f"process {process.pid} reads its settings again", err=True)
+    say(f"settings reloaded by process {process.pid}", err=True)
     if pending := [key for key in keys if needs_restart(key)]:
         say(f"in force after a restart: {', '.join(pending)} (mnem restart)", err=True)
 

@@ -189,7 +189,7 @@ def restore_text(restored: RestoredDatabase) -> str:
     """
     copy = restored.copy
     held = f"{count_of(copy.memories, 'memory')}, {count_of(copy.episodes, 'summary')}"
-    lines = [f"restored {restored.database}: {held}; checked, complete and on disk"]
+    lines = [f"restored {restored.database}: {held}; verified"]
     if restored.set_aside:
         lines.append(f"the former database is set aside as {restored.set_aside}")
         lines.append(f"to take this back: mnem restore-db {restored.set_aside}")

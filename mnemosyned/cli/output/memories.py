@@ -384,7 +384,9 @@ def _tag_text(result: Tagged) -> str:
         return "no memory matches"
     if result.dry_run:
         return "\n".join([f"would change {memories}: {tags}", *preview_lines(result)])
-    return f"{memories}: {tags} ({result.changed:,} changed)"
+    as_before = result.memories - result.changed
+    note = f"; {as_before:,} as before" if as_before else ""
+    return f"changed {count_of(result.changed, 'memory')}: {tags}{note}"
 
 
 def _pin_text(result: Pinned) -> str:

@@ -18,20 +18,27 @@ SLOW_REWRITE_BYTES = 200e6
 
 def forget_text(result: Forgotten) -> str:
     """Return the result of a forget, or of its dry run, as text with its consequences."""
-    where = f"({result.working:,} working, {result.archived:,} archived)"
+    archived = f" ({result.archived:,} archived)" if result.archived else ""
     gone = [
-        f"{count_of(result.memories, 'memory')} {where}",
-        count_of(result.details, "exact detail"),
-    ]
-    if result.learnings:
-        gone.append(count_of(result.learnings, "learning"))
-    verb = "would forget" if result.dry_run else "forgotten"
-    head = "nothing to forget: no memory matches"
-    if result.memories or result.learnings:
-        head = (
-            f"{verb}: {', '.join(gone)}; summaries: {result.episodes_removed:,} removed, "
-            f"{result.episodes_rewritten:,} rewritten"
+        f"{count_of(count, noun)}{note}"
+        for count, noun, note in (
+            (result.memories, "memory", archived),
+            (result.learnings, "learning", ""),
         )
+        if count
+    ]
+    summaries = [
+        f"{count_of(count, 'summary')} {change}"
+        for count, change in (
+            (result.episodes_removed, "removed"),
+            (result.episodes_rewritten, "rewritten"),
+        )
+        if count
+    ]
+    verb = "would forget" if result.dry_run else "forgot"
+    head = "nothing to forget: no memory matches"
+    if gone:
+        head = "; ".join([f"{verb} {' and '.join(gone)}", *summaries])
     return "\n".join([head, *preview_lines(result), *_forget_notes(result)])
 
 
@@ -84,7 +91,7 @@ def _forget_notes(result: Forgotten) -> Iterator[str]:
             "a purge takes them out, and the last one was a moment ago"
         )
     if result.backups:
-        yield "nothing was deleted from these copies:"
+        yield "these backups still contain it:"
         yield from (f"   {copy}" for copy in result.backups)
 
 
@@ -95,7 +102,7 @@ def _backup_text(result: BackedUp) -> str:
     """
     whole = (
         f"{result.file}: {result.bytes / 1e6:,.1f} MB, {count_of(result.memories, 'memory')}, "
-        f"{count_of(result.episodes, 'summary')}; checked, complete and on disk"
+        f"{count_of(result.episodes, 'summary')}; written and verified"
     )
     faults = [
         f"the database has a fault, and so has the copy: {fault}; mnem doctor says more"

@@ -54,7 +54,7 @@ def _cycle_text(report: CycleReport) -> str:
     """
     if report.status is CycleStatus.NOTHING_TO_DO:
         return (
-            "nothing to do: every memory is too new, pinned or held back after an undo "
+            "nothing is old enough to summarize, or it is pinned or held back after an undo "
             "(--force ignores age and undo)"
         )
     if report.status is CycleStatus.PAUSED:

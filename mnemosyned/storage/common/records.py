@@ -193,7 +193,7 @@ class RecordStore(Transactional):
         record = memory or episode_at(session, "id", id, details=True)
         if record is None:
             raise NotFound(
-                f"nothing has the id {id!r}; `recall` shows the ids that exist",
+                f"there is no memory {id!r}; `recall` shows the ids that exist",
                 field="id",
             )
         return record
