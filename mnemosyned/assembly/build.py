@@ -473,6 +473,11 @@ class OpenMemory:
     watcher: WatcherHost | None = None
     """Follows folders; only where a socket is served."""
 
+    def get_hooks(self) -> HookService:
+        """Return the service for agents' hooks, which `hooks` must hold."""
+        assert self.hooks is not None  # noqa: S101 the daemon serves a socket
+        return self.hooks
+
     @property
     def config(self) -> Config:
         """The settings as last read."""

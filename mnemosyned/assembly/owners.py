@@ -13,10 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.assembly.build import (
     OpenMemory,
     SharedParts,
@@ -246,6 +247,8 @@ class OwnerMemory:
     retention: RetentionService
     agents: AgentStore
     lease: SummarizerLease
+    get_hooks: Callable[[], HookService]
+    """Returns the service for agents' hooks, made at its first call."""
 
 
 class OwnerMemories:
@@ -378,6 +381,17 @@ class OwnerMemories:
             host=OwnerHost(self.rounds, owner),
             purge_soon=lambda: self.rounds.request_purge(owner),
         )
+
+        @cache
+        def get_hooks() -> HookService:
+            """Return the service for the owner's hooks, without a thread of its own."""
+            return HookService(
+                service=service,
+                store=store,
+                clock=shared.clock,
+                settings=shared.settings,
+            )
+
         memory = OwnerMemory(
             owner=owner,
             service=service,
@@ -385,6 +399,7 @@ class OwnerMemories:
             retention=retention,
             agents=store.agents,
             lease=lease,
+            get_hooks=get_hooks,
         )
         with self._lock:
             self._in_use.add(memory)

@@ -29,6 +29,7 @@ from mnemosyned.daemon.resources import (
     encode_server_event,
     events_route,
     exchange_resources,
+    hook_resources,
     mcp_resource,
     require_scope,
     verb_resources,
@@ -185,6 +186,7 @@ class OwnerResources:
                 last_event,
             ),
             MCP_PATH: mcp_resource(caller, memory.agents, scopes=scopes),
+            **hook_resources(memory.get_hooks, scopes=scopes),
         }
 
     def _checked_stream_resource(

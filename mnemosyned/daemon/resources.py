@@ -231,22 +231,37 @@ def exchange_resources(
 
 
 HOOKS_PATH = "/hooks"
+WANTED_HEADER = "Mnemosyne-Transcript"
+"""The byte of its transcript from which a hook on another machine is to send lines."""
 _decode = msgspec.json.Decoder(HookEnvelope).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def hook_resources(hooks: HookService) -> dict[str, Resource]:
-    """Return the handler of calls from agents' hooks, by URL path."""
+def hook_resources(
+    get_hooks: Callable[[], HookService], *, scopes: Collection[Scope] | None = None
+) -> dict[str, Resource]:
+    """Return the handler of calls from agents' hooks, by URL path.
+
+    `get_hooks` returns the service that handles them. `scopes` are a token's; None allows
+    everything.
+    """
 
     def handle_hook(request: HttpRequest) -> Response:
         """Answer the call of an agent's hook in JSON. Raises `MalformedJson`."""
+        require_scope(Scope.WRITE, scopes, "a hook")
         try:
             envelope = _decode(request.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise MalformedJson(f"a hook's call cannot be read: {error}") from error
-        return Response(HTTPStatus.OK, _encode(hooks.handle(envelope)))
+        answer, wanted = get_hooks().handle_call(
+            envelope,
+            is_remote=not request.local,
+            may_tell=scopes is None or Scope.READ in scopes,
+        )
+        headers = () if wanted is None else ((WANTED_HEADER, str(wanted)),)
+        return Response(HTTPStatus.OK, _encode(answer), headers=headers)
 
-    return {HOOKS_PATH: Resource(handle_hook, methods=("POST",), local_only=True)}
+    return {HOOKS_PATH: Resource(handle_hook, methods=("POST",))}
 
 
 MCP_PATH = "/mcp"
@@ -332,7 +347,7 @@ def resources(memory: OpenMemory, activity: ServerActivity) -> dict[str, Resourc
         **exchange_resources(memory.service),
         EVENTS_PATH: Resource(events),
         MCP_PATH: mcp_resource(memory.service, memory.agents),
-        **(hook_resources(memory.hooks) if memory.hooks else {}),
+        **(hook_resources(memory.get_hooks) if memory.hooks else {}),
         **documentation_resources(),
         "/metrics": Resource(metrics_route(collectors)),
     }

@@ -188,7 +188,7 @@ class Capture:
         )
         self._thread.start()
         for session in self._agents.recent(WAITING_MAX):
-            if transcripts.size_of(session.transcript) != session.position:
+            if _has_grown(session):
                 self._due.put(session.session)
 
     def close(self) -> None:
@@ -216,6 +216,24 @@ class Capture:
         self._due.put(session.session, after_s=LOOK_AGAIN_S if complete else 0.0)
         return stored
 
+    def read_piece(
+        self, session: AgentSession, piece: transcripts.TranscriptPiece
+    ) -> tuple[int, int]:
+        """Store the messages in a piece of a transcript that another machine sent.
+
+        Return the number of messages stored, and the byte from which the next piece is to begin: 0
+        if the file is another one than before. Raises storage errors.
+        """
+        is_same = session.file == piece.file and session.position <= piece.size
+        if not piece.lines:
+            return 0, session.position if is_same else 0
+        reading = transcripts.read_piece(piece)
+        stored = self.store_messages(
+            session, reading.messages, conversation=reading.conversation
+        )
+        self._agents.advance(session.session, reading.position, piece.file)
+        return stored, reading.position
+
     def queue_session(self, session: AgentSession) -> bool:
         """Queue a session for the capture thread; return False if it has no readable transcript."""
         path = session.transcript
@@ -230,8 +248,7 @@ class Capture:
         The size is compared with the position up to which each transcript was read.
         """
         for other in self._agents.recent(CATCH_UP):
-            grew = transcripts.size_of(other.transcript) != other.position
-            if grew and other.session != session.session:
+            if _has_grown(other) and other.session != session.session:
                 self._due.put(other.session)
 
     def store_messages(
@@ -355,6 +372,15 @@ class Capture:
             # One column alone: a briefing may have been noted meanwhile.
             self._agents.advance(session.session, reading.position, reading.file)
         return stored, reading.complete
+
+
+def _has_grown(session: AgentSession) -> bool:
+    """Return True if a session's transcript has another size than when it was last read.
+
+    False for one on another machine.
+    """
+    path = session.transcript
+    return bool(path) and transcripts.size_of(path) != session.position
 
 
 def store_batch(

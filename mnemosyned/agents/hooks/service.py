@@ -30,8 +30,13 @@ from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.briefing import find_keywords, has_substance
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.importers.capture import Capture
-from mnemosyned.importers.projects import project_of
-from mnemosyned.importers.transcripts import NO_TRANSCRIPT, TranscriptRefused, clean
+from mnemosyned.importers.projects import KEY_CHARS_MAX, project_of
+from mnemosyned.importers.transcripts import (
+    NO_TRANSCRIPT,
+    TranscriptPiece,
+    TranscriptRefused,
+    clean,
+)
 from mnemosyned.logs import logger
 from mnemosyned.memory.capture import AgentCall, AgentSession
 from mnemosyned.memory.clock import Clock
@@ -49,7 +54,7 @@ from mnemosyned.verbs.request import instant
 
 SEEN_EVERY = timedelta(minutes=1)
 """Precision of the time at which a session was last seen."""
-LOCKS = 64
+LOCKS = 16
 REPEATED_WITHIN = timedelta(hours=1)
 REPEATED_CHECKED_MAX = 3
 REPEATED_KEYWORDS_MIN = 3
@@ -74,6 +79,10 @@ class HookEnvelope(msgspec.Struct, frozen=True, kw_only=True):
     """Time of the call, in seconds since 1970."""
     late: bool = False
     """Whether the call waited in the spool: then nobody waits for an answer."""
+    project: str = ""
+    """The key of the project, found on the machine of a call over TCP."""
+    transcript: TranscriptPiece | None = None
+    """A piece of the transcript there, or none of its lines yet."""
 
 
 @dataclass(slots=True)
@@ -83,6 +92,8 @@ class HookOutcome:
     stored: int = 0
     context: str = ""
     failure: str = ""
+    wanted: int | None = None
+    """The byte of the transcript from which the caller is to send lines; None for none."""
 
 
 class HookService:
@@ -138,6 +149,17 @@ class HookService:
         The object holds the context to inject, if any. Raises storage errors; if the same call is
         sent again, nothing is stored twice.
         """
+        return self.handle_call(envelope)[0]
+
+    def handle_call(
+        self, envelope: HookEnvelope, *, is_remote: bool = False, may_tell: bool = True
+    ) -> tuple[Json, int | None]:
+        """Store a hook call as `handle` does; return the JSON object and the wanted byte.
+
+        A call that `is_remote` comes from another machine: no file that it names is looked at, and
+        from the wanted byte on it is to send lines of its transcript, or none if that is None.
+        Without `may_tell` nothing is injected.
+        """
         started = time.monotonic()
         call = parse_call(
             envelope.payload or {},
@@ -145,10 +167,13 @@ class HookService:
             directory=envelope.directory,
             arguments=tuple(envelope.arguments),
         )
+        if is_remote:
+            project = envelope.project.replace("\0", "")[:KEY_CHARS_MAX]
+            call = replace(call, transcript="", directory="", project=project)
         outcome = HookOutcome()
         try:
             if call.event is not HookEvent.OTHER:
-                self._handle_call(call, envelope, outcome)
+                self._handle_call(call, envelope, outcome, may_tell=may_tell)
         except MnemosynedError as error:
             outcome.failure = error.code
             raise
@@ -157,10 +182,15 @@ class HookService:
             raise
         finally:
             self._count_call(call, outcome, time.monotonic() - started)
-        return make_answer(call, outcome.context)
+        return make_answer(call, outcome.context), outcome.wanted
 
     def _handle_call(
-        self, call: HookCall, envelope: HookEnvelope, outcome: HookOutcome
+        self,
+        call: HookCall,
+        envelope: HookEnvelope,
+        outcome: HookOutcome,
+        *,
+        may_tell: bool,
     ) -> None:
         """Store the call's messages and compose the context to inject.
 
@@ -171,8 +201,15 @@ class HookService:
             outcome.failure = NO_CONVERSATION
             return
         session = self._update_session(call)
-        outcome.stored, outcome.failure = self._capture_call(call, session, envelope)
-        tells = self._settings.config.hooks.tell
+        if piece := envelope.transcript:
+            outcome.stored, position = self.capture.read_piece(session, piece)
+            if call.event is not HookEvent.PROMPT and position < piece.size:
+                outcome.wanted = position
+        else:
+            outcome.stored, outcome.failure = self._capture_call(
+                call, session, envelope
+            )
+        tells = may_tell and self._settings.config.hooks.tell
         if tells and takes_context(call) and not envelope.late:
             outcome.context = self._compose_context(call, session)
 
