@@ -1,12 +1,17 @@
-"""The daemon's socket.
+"""The daemon that a client asks: its socket, or one behind a URL by environment or login.
 
-Where it is and whether to trust it, for programs that must start at once, and the environment
-variables that lead clients to a daemon behind a URL.
+It is for programs that must start at once, so it loads next to nothing.
 """
 
 from __future__ import annotations
 
 import os
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 SOCKET_VARIABLE = "MNEMOSYNE_SOCKET"
 SOCKET_NAME = "mnemosyned.sock"
@@ -56,3 +61,81 @@ def url_from_environment() -> str | None:
             f"{URL_VARIABLE} and {SOCKET_VARIABLE} are both set: unset one of them"
         )
     return url or None
+
+
+# ---------------------------------------------------------------- a login on a server
+
+TEAM, LOCAL = "team", "local"
+"""The memories that a folder may use: that of the login, and that of this machine."""
+EVERYWHERE = "/"
+
+
+class SavedConnection:
+    """A daemon on a server as `mnem login` saved it, and the folders whose memory it keeps."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        """Take the fields of the file. Raises `KeyError` if one is missing."""
+        self.url: str = fields["url"]
+        self.token_file: str = fields["token_file"]
+        self.ca: str | None = fields.get("ca")
+        self.owner: str = fields.get("owner") or ""
+        """The owner's name; empty if the server did not say it."""
+        self.renew_at: float = fields.get("renew_at") or float("inf")
+        """When the token is to be renewed, in seconds since 1970."""
+        self.folders: dict[str, str] = fields["folders"]
+        """The memory by folder: `TEAM` or `LOCAL`; the nearest folder above counts."""
+
+    def memory_of(self, directory: str) -> str:
+        """Return the memory that a directory uses, `TEAM` or `LOCAL`."""
+        path = os.path.realpath(directory or EVERYWHERE)
+        while path not in self.folders and path != EVERYWHERE:
+            path = os.path.dirname(path)  # noqa: PTH120
+        return self.folders.get(path, LOCAL)
+
+
+def connection_path() -> str:
+    """Return the path of the file in which `mnem login` saves the connection."""
+    usual = os.path.join(os.path.expanduser("~"), ".config")  # noqa: PTH111, PTH118
+    folder = standard_directory("CONFIGURATION_DIRECTORY", "XDG_CONFIG_HOME", usual)
+    return os.path.join(folder, "connection.json")  # noqa: PTH118
+
+
+def saved_connection() -> SavedConnection | None:
+    """Return the connection that `mnem login` saved; None without a login.
+
+    Raises `ValueError` if its file cannot be read.
+    """
+    file = connection_path()
+    try:
+        with open(file, "rb") as opened:  # noqa: PTH123
+            content = opened.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ValueError(f"{file} cannot be read: {error.strerror}") from error
+    # Loaded here: most people have no login.
+    import json  # noqa: PLC0415
+
+    try:
+        return SavedConnection(json.loads(content))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{file} is damaged; run `mnem login URL` again") from error
+
+
+def connection_for(directory: str | None = None) -> SavedConnection | None:
+    """Return the saved connection if a directory's memory is there; None for this machine's.
+
+    The directory is by default the current one. A URL or a socket in the environment counts more
+    than the login: then None is returned, too. Raises `ValueError` if its file cannot be read.
+    """
+    if os.environ.get(URL_VARIABLE) or os.environ.get(SOCKET_VARIABLE):
+        return None
+    saved = saved_connection()
+    if saved is None:
+        return None
+    if directory is None:
+        try:
+            directory = os.getcwd()  # noqa: PTH109
+        except OSError:  # deleted
+            directory = EVERYWHERE
+    return saved if saved.memory_of(directory) == TEAM else None

@@ -12,7 +12,11 @@ import click
 
 from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.errors import InvalidRequest, Kind
-from mnemosyned.socket_path import URL_VARIABLE, url_from_environment
+from mnemosyned.socket_path import (
+    URL_VARIABLE,
+    connection_for,
+    url_from_environment,
+)
 
 if TYPE_CHECKING:
     from mnemosyned.client.remote import RemoteDaemon
@@ -31,6 +35,8 @@ _HELP = {
 _METAVARS = {SOCKET: "PATH", URL: "URL", TOKEN_FILE: "FILE", CA: "FILE"}
 ALL_COMMANDS = "mnemosyned.all_commands"
 """The key of the context under which it is noted that the help page is to list every command."""
+_IS_LOCAL = "mnemosyned.local"
+"""The key of the context whose value is True for a command about this machine's daemon alone."""
 _TYPED = "mnemosyned.address"
 """The key of the context under which the options of the address are stored."""
 
@@ -97,16 +103,22 @@ def typed_url(context: click.Context) -> str | None:
 def typed_remote(context: click.Context) -> RemoteDaemon | None:
     """Return the daemon behind the URL that was given, with its token and certificate authority.
 
-    None without a URL, as a socket is used then. Raises `InvalidRequest`.
+    Without a URL it is that of the login, if the memory of the current directory is there. None
+    otherwise, as a socket is used then. Raises `InvalidRequest`.
     """
     url = typed_url(context)
-    if url is None:
-        return None
-    # Loaded here: most commands ask the socket.
-    from mnemosyned.client.remote import remote_daemon  # noqa: PLC0415
-
     typed = _typed_address(context)
     try:
+        is_local = context.meta.get(_IS_LOCAL) or SOCKET in typed
+        saved = None if url or is_local else connection_for()
+        if url is None and saved is None:
+            return None
+        # Loaded here: most commands ask the socket.
+        from mnemosyned.client.remote import remote_daemon, remote_of  # noqa: PLC0415
+
+        if saved is not None:
+            return remote_of(saved)
+        assert url is not None  # noqa: S101 see above
         return remote_daemon(url, token_file=typed.get(TOKEN_FILE), ca=typed.get(CA))
     except ValueError as error:
         raise InvalidRequest(str(error)) from error
@@ -115,11 +127,14 @@ def typed_remote(context: click.Context) -> RemoteDaemon | None:
 def refuse_url(context: click.Context, form: str = "") -> None:
     """Raise `InvalidRequest` if a URL is given to a command that works on this machine alone.
 
+    Otherwise the command asks the daemon of this machine, also after `mnem login`.
+
     `form` names the form of the command that is local, such as `export --format sqlite`, if other
     forms are not.
     """
     url = typed_url(context)
     if url is None:
+        context.meta[_IS_LOCAL] = True
         return
     remedy = (
         "leave out --url" if URL in _typed_address(context) else f"unset {URL_VARIABLE}"

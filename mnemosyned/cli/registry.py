@@ -40,7 +40,7 @@ def _read_table() -> Iterator[Command]:
 COMMANDS = {command.name: command for command in _read_table()}
 GROUPS = tuple(dict.fromkeys(command.group for command in COMMANDS.values()))
 """The titles of the groups, in the order of the help page."""
-LOCAL = {"backup", "model", "setup", "watch"} | {
+LOCAL = {"backup", "model", "watch"} | {
     command.name for command in COMMANDS.values() if ".maintenance." in command.target
 }
 """The commands that work on the daemon's own machine alone."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from mnemosyned.client.http import ClosedOnFailure, foreign_listener, is_quiet
 from mnemosyned.errors import ForeignDaemon, InvalidRequest
 from mnemosyned.paths import path_form_fault, shown_path
-from mnemosyned.socket_path import socket_path, url_from_environment
+from mnemosyned.socket_path import connection_for, socket_path, url_from_environment
 
 if TYPE_CHECKING:
     from mnemosyned.client.remote import RemoteDaemon
@@ -35,8 +35,6 @@ class Address:
     """A mark of the memory there, different for each URL and token."""
     file = ""
     """The path of its socket."""
-    headers: bytes
-    """The headers of each request, each with its line break."""
     target: str | tuple[str, int]
     """The argument of `connect`."""
 
@@ -56,6 +54,11 @@ class Address:
             self.check(connection)
         return connection
 
+    @property
+    def headers(self) -> bytes:
+        """The headers of each request, each with its line break."""
+        return b"Host: localhost\r\n"
+
     def open(self) -> socket.socket:
         """Return a new socket of the address's family, not connected yet."""
         raise NotImplementedError
@@ -73,8 +76,6 @@ class Address:
 
 class SocketAddress(Address):
     """The address of a daemon's Unix socket."""
-
-    headers = b"Host: localhost\r\n"
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -109,11 +110,15 @@ class TcpAddress(Address):
     def __init__(self, remote: RemoteDaemon) -> None:
         self.remote = remote
         self.identity = remote.identity
-        self.headers = remote.headers
         self.target: tuple[str, int] = (remote.host, remote.port)
 
     def __str__(self) -> str:
         return self.remote.url
+
+    @property
+    def headers(self) -> bytes:
+        """The headers of each request, each with its line break."""
+        return self.remote.headers
 
     def refusal_message(self, words: str) -> str:
         """Return the message for a refused token, with the token's origin.
@@ -159,12 +164,18 @@ def address_of(
 ) -> Address:
     """Return the address of a daemon: its socket at `path`, or its URL.
 
-    Without either, the environment names the URL or the socket, or else it is the usual socket.
-    `ca` is the PEM file of a certificate authority. Raises `ValueError` for arguments that do not
-    belong together, and `InvalidRequest` for an unusable path.
+    Without either, the environment names the URL or the socket, or else `mnem login` chose a
+    server for the current directory, or else it is the usual socket. `ca` is the PEM file of a
+    certificate authority. Raises `ValueError` for arguments that do not belong together, and
+    `InvalidRequest` for an unusable path.
     """
     if path is None and url is None and token is None and ca is None:
         url = url_from_environment()
+        if url is None and (saved := connection_for()):
+            # Loaded here: most clients ask the socket.
+            from mnemosyned.client.remote import remote_of  # noqa: PLC0415
+
+            return remote_address(remote_of(saved))
     if url is None:
         if token is not None or ca is not None:
             raise ValueError("a token and an authority go with a url")
@@ -187,8 +198,11 @@ def address_of(
 def remote_address(remote: RemoteDaemon) -> Address:
     """Return the TCP address of a remote daemon, or its TLS address for https://.
 
+    The token of a login is renewed if that is due.
+
     Raises `ValueError` for an unusable file of the certificate authority.
     """
+    remote.renew_if_due()
     return TlsAddress(remote) if remote.tls else TcpAddress(remote)
 
 

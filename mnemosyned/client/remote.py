@@ -8,9 +8,15 @@ from __future__ import annotations
 import os
 import re
 import stat
-from typing import NamedTuple
+import time
 
 from mnemosyned.socket_path import CA_VARIABLE, TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
+
+TYPE_CHECKING = False
+"""Type checkers take it for true; `typing`, which has it too, takes 5 ms to load in a hook."""
+
+if TYPE_CHECKING:
+    from mnemosyned.socket_path import SavedConnection
 
 HTTPS_PORT = 443
 PORT_MAX = 65_535
@@ -21,43 +27,86 @@ _URL = rf"(?P<scheme>https?)://(?P<host>{_HOST})(?::(?P<port>\d{{1,5}}))?/?"
 _FORMS = "https://HOST:PORT, or http://127.0.0.1:7464 for one on this machine"
 
 
-class RemoteDaemon(NamedTuple):
+class RemoteDaemon:
     """The URL of a daemon with its parts, token and certificate authority."""
 
-    url: str
-    host: str
-    """A name or a number, without brackets."""
-    port: int
-    authority: str
-    """What `Host` says."""
-    tls: bool
-    token: str
-    token_origin: str
-    """Where the token is from, as messages name it."""
-    ca: str | None
-    """The PEM file of the authority that signed its certificate; None: those of this machine."""
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str,
+        token_origin: str = "",
+        ca: str | None = None,
+    ) -> None:
+        """Take a URL, a token and its origin in words, and the PEM file of an authority.
+
+        Without `ca` the authorities of this machine count. Raises `ValueError` for an invalid URL,
+        http:// to another machine, and `ca` with http://.
+        """
+        scheme, host, port = _parse_url(url)
+        self.url = url.rstrip("/")
+        self.tls = scheme == "https"
+        self.port = port or HTTPS_PORT
+        self.authority = f"{host}:{port}" if port else host
+        """What `Host` says."""
+        is_name = host == "localhost" and not self.tls
+        self.host = "127.0.0.1" if is_name else host.strip("[]")
+        """A name or a number, without brackets."""
+        self.token = token
+        self.token_origin = token_origin
+        if ca and not self.tls:
+            raise ValueError(f"ca is for https://; {url} has no certificate")
+        self.ca = os.path.expanduser(ca) if ca else None  # noqa: PTH111 no such user: as it is
+        self.token_file: str | None = None
+        """The file that the user named for the token, if any."""
+        self.saved: SavedConnection | None = None
+        """The login whose daemon it is; None for any other."""
+        self._token_time = 0
 
     def __str__(self) -> str:
         return self.url
 
     @property
     def identity(self) -> str:
-        """A secret text that names the daemon's memory: its URL and token."""
-        return f"{self.url} {self.token}"
+        """A secret text that names the daemon's memory: its URL, and its owner or else the token."""
+        return f"{self.url} {self.owner_number or self.token}"
+
+    @property
+    def owner_number(self) -> str:
+        """The number of the owner that the token names; empty for a token without one."""
+        form = re.match(r"mnt_(\d{1,12})_", self.token)
+        return form[1] if form else ""
 
     def refusal_message(self, words: str) -> str:
         """Return the message for a refused token, with the token's origin.
 
         `words` are the daemon's own message.
         """
-        return f"{self.url} refuses the token {self.token_origin}: {words}"
+        advice = f"; or log in again: mnem login {self.url}" if self.saved else ""
+        return f"{self.url} refuses the token {self.token_origin}: {words}{advice}"
 
     @property
     def headers(self) -> bytes:
-        """The HTTP headers of each request, `Host` and the token, each with its line break."""
-        return (
-            f"Host: {self.authority}\r\nAuthorization: Bearer {self.token}\r\n".encode()
-        )
+        """The HTTP headers of each request, `Host` and the token, each with its line break.
+
+        The token of a login is read again after it was renewed.
+        """
+        host = f"Host: {self.authority}\r\n"
+        if self.saved is not None:
+            changed = _time_of(self.saved.token_file)
+            if changed not in (0, self._token_time):
+                self.token = read_token(self.saved.token_file)
+                self._token_time = changed
+        token = f"Authorization: Bearer {self.token}\r\n" if self.token else ""
+        return (host + token).encode()
+
+    def renew_if_due(self) -> None:
+        """Replace the token of a login in its file if it is time; errors leave it as it is."""
+        if self.saved is not None and time.time() >= self.saved.renew_at:
+            # Loaded here: it is time once in some weeks.
+            from mnemosyned.client.login import renew_token  # noqa: PLC0415
+
+            self.saved = renew_token() or self.saved
 
 
 def remote_daemon(
@@ -76,28 +125,35 @@ def remote_daemon(
     without blanks, a token file that cannot be read or that others may read or change, and `ca`
     with http://.
     """
-    scheme, host, port = _parse_url(url)
-    tls = scheme == "https"
-    number = port or HTTPS_PORT
-    authority = f"{host}:{number}" if port else host
-    chosen, origin = _find_token(url, token, token_file)
+    _parse_url(url)  # its faults come before those of the token
+    chosen, origin, file = _find_token(url, token, token_file)
     if not re.fullmatch(r"[!-~]+", chosen):
         raise ValueError(
             f"a token is printable ASCII without blanks, and that {origin} is not"
         )
-    if ca and not tls:
-        raise ValueError(f"ca is for https://; {url} has no certificate")
-    ca_file = ca or os.environ.get(CA_VARIABLE)
-    return RemoteDaemon(
-        url=url.rstrip("/"),
-        host="127.0.0.1" if host == "localhost" and not tls else host.strip("[]"),
-        port=number,
-        authority=authority,
-        tls=tls,
-        token=chosen,
-        token_origin=origin,
-        ca=os.path.expanduser(ca_file) if tls and ca_file else None,  # noqa: PTH111 no such user: as it is
+    if not ca and url.lower().startswith("https://"):
+        ca = os.environ.get(CA_VARIABLE) or None
+    remote = RemoteDaemon(url, token=chosen, token_origin=origin, ca=ca)
+    remote.token_file = file and os.path.realpath(file)
+    return remote
+
+
+def remote_of(saved: SavedConnection) -> RemoteDaemon:
+    """Return the daemon of a login. Raises `ValueError` if its token file cannot be used."""
+    file = saved.token_file
+    remote = RemoteDaemon(
+        saved.url, token=read_token(file), token_origin=f"in {file}", ca=saved.ca
     )
+    remote.saved = saved
+    return remote
+
+
+def _time_of(file: str) -> int:
+    """Return the time of a file's last change in nanoseconds; 0 without one."""
+    try:
+        return os.stat(file).st_mtime_ns  # noqa: PTH116
+    except OSError:
+        return 0
 
 
 def _parse_url(url: str) -> tuple[str, str, int | None]:
@@ -124,16 +180,20 @@ def _parse_url(url: str) -> tuple[str, str, int | None]:
     return scheme, host, port
 
 
-def _find_token(url: str, token: str | None, token_file: str | None) -> tuple[str, str]:
-    """Return the token for a URL, and its origin in words for messages. Raises `ValueError`.
+def _find_token(
+    url: str, token: str | None, token_file: str | None
+) -> tuple[str, str, str | None]:
+    """Return the token for a URL, its origin in words for messages, and its file if it has one.
+
+    Raises `ValueError`.
 
     The first that is given counts: `token`, `token_file`, the environment's token, the
     environment's token file. The URL is only for the message if there is none.
     """
     if token is not None:
-        return token, "given by the program"
+        return token, "given by the program", None
     if not token_file and (token := os.environ.get(TOKEN_VARIABLE)):
-        return token, f"of {TOKEN_VARIABLE}"
+        return token, f"of {TOKEN_VARIABLE}", None
     file = token_file or os.environ.get(TOKEN_FILE_VARIABLE)
     if not file:
         raise ValueError(
@@ -141,7 +201,7 @@ def _find_token(url: str, token: str | None, token_file: str | None) -> tuple[st
             f"with --token-file or {TOKEN_FILE_VARIABLE}"
         )
     file = os.path.expanduser(file)  # noqa: PTH111 no such user: as it is
-    return read_token(file), f"in {file}"
+    return read_token(file), f"in {file}", file
 
 
 def read_token(file: str) -> str:

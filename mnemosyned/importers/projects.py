@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
-from pathlib import Path
 
 PARENTS_MAX = 64
 """Directories looked at on the way up."""
@@ -23,16 +21,18 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _SCP = re.compile(r"(?:[^@/\s]+@)?(?P<host>[^:/\s]+):(?!//)(?P<path>.+)")
 
 
-@dataclass(frozen=True, slots=True)
 class Project:
-    """The project that a session belongs to."""
+    """The project that a session belongs to; no dataclass, as hooks cannot wait for its module."""
 
-    key: str
-    """The same for every clone, worktree and subdirectory; empty for no project."""
-    name: str = ""
-    """A short name to show, never to compare."""
-    root: str = ""
-    """The directory at its top, as far as it is known."""
+    __slots__ = ("key", "name", "root")
+
+    def __init__(self, key: str, name: str = "", root: str = "") -> None:
+        self.key = key
+        """The same for every clone, worktree and subdirectory; empty for no project."""
+        self.name = name
+        """A short name to show, never to compare."""
+        self.root = root
+        """The directory at its top, as far as it is known."""
 
 
 NO_PROJECT = Project("")
@@ -56,7 +56,7 @@ def project_of(
     if not os.path.isabs(path) or "\0" in path:
         return NO_PROJECT
     start = os.path.realpath(path)
-    stop_at = {"/", os.path.realpath(os.fspath(home or Path.home()))}
+    stop_at = {"/", os.path.realpath(os.fspath(home or os.path.expanduser("~")))}
     if start in stop_at:
         return NO_PROJECT
     root = start

@@ -64,13 +64,13 @@ def test_an_odd_entry_is_set_aside_and_the_rest_is_handed_in(
     for number in range(60):  # more than one hook hands in
         ODD[odd](place / f"a-{number:02}")
     for number in range(3):
-        assert spool.put(f"c-{number}", b"%d" % number)
+        assert spool.put(str(place), f"c-{number}", b"%d" % number)
     posted: list[bytes] = []
 
-    spool.hand_in(_into(posted))
+    spool.hand_in(str(place), _into(posted))
 
     assert posted == [b"0", b"1", b"2"]
-    assert spool.is_empty()
+    assert not spool.list_waiting(str(place))
     aside = sorted(path.name for path in place.iterdir())
     assert len(aside) == 60
     assert all(name.startswith(spool.SET_ASIDE) for name in aside)
@@ -86,7 +86,7 @@ def test_a_file_that_may_not_be_read_is_set_aside(place: Path) -> None:
         os.chown(place, NOBODY, NOBODY)
         os.seteuid(NOBODY)
     try:
-        spool.hand_in(_into(posted))
+        spool.hand_in(str(place), _into(posted))
     finally:
         if is_root:
             os.seteuid(0)
@@ -100,7 +100,7 @@ def test_a_file_that_may_not_be_read_is_set_aside(place: Path) -> None:
 def test_a_folder_in_the_place_of_a_call_makes_way(place: Path) -> None:
     (place / "c-1" / "in it").mkdir(parents=True)
 
-    assert spool.put("c-1", b"call")
+    assert spool.put(str(place), "c-1", b"call")
     assert (place / "c-1").read_bytes() == b"call"
 
 
@@ -109,17 +109,17 @@ def test_a_link_to_a_large_file_does_not_fill_the_spool(place: Path) -> None:
         file.truncate(1 << 40)
     (place / "a").symlink_to(place.parent / "large")
 
-    assert spool.put("c-1", b"call")
+    assert spool.put(str(place), "c-1", b"call")
 
 
 def test_a_call_that_reaches_a_limit_of_its_owner_waits_for_the_next_hook(
     place: Path,
 ) -> None:
-    assert spool.put("c-1", b"call")
-    spool.hand_in(lambda _: 429)
+    assert spool.put(str(place), "c-1", b"call")
+    spool.hand_in(str(place), lambda _: 429)
     posted: list[bytes] = []
 
-    spool.hand_in(_into(posted))
+    spool.hand_in(str(place), _into(posted))
 
     assert posted == [b"call"]
     assert not list(place.iterdir())

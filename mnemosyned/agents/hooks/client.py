@@ -1,5 +1,7 @@
 """`mnem-hook`: hands a tool's event to the daemon and prints the answer, or fails in silence.
 
+A daemon on a server, after `mnem login` or by `MNEMOSYNE_URL`, is asked by `agents/hooks/remote.py`.
+
 Its start is paid on every event, so it imports next to nothing. It prints exactly one JSON
 object, writes nothing to standard error and always exits 0: another code shows an error in the
 tool, or blocks it.
@@ -16,7 +18,17 @@ import time
 
 from mnemosyned.agents.hooks import spool
 from mnemosyned.client.http import LIMITED, exchange, foreign_listener
-from mnemosyned.socket_path import socket_path
+from mnemosyned.socket_path import (
+    SOCKET_VARIABLE,
+    URL_VARIABLE,
+    connection_path,
+    socket_path,
+)
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HOOKS_PATH = "/hooks"
 OK = 200
@@ -54,6 +66,10 @@ ENVIRONMENT = (
     "MNEMOSYNE_PROJECT",
 )
 """Variables that name the tool, the session or the project."""
+DIRECTORY_KEYS = ("cwd", "working_dir", "directory")
+WORKSPACE_KEYS = ("workspace_roots", "workspacePaths")
+TRANSCRIPT_KEYS = ("transcript_path", "transcriptPath")
+"""Keys of the tools' JSON for a directory, for a list of them, and for the transcript's path."""
 NOTHING = b"{}"
 
 
@@ -73,7 +89,7 @@ def main() -> None:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
     except BaseException:  # noqa: BLE001 whatever happened, the tool goes on
-        _print_once(NOTHING)
+        print_once(NOTHING)
     os._exit(0)
 
 
@@ -86,27 +102,41 @@ def _handle_event(started: float) -> None:
     """
     payload = _read_payload(started + STDIN_S)
     if not payload:
-        _print_once(NOTHING)
+        print_once(NOTHING)
         return
     started = time.monotonic()
     signal.signal(signal.SIGALRM, _raise_time_is_up)
-    path = socket_path()
-    status, answer = _post_in_time(path, _build_envelope(payload, late=False))
+    further = ""
+    has_socket = os.environ.get(SOCKET_VARIABLE)
+    if os.environ.get(URL_VARIABLE) or (
+        not has_socket and os.path.exists(connection_path())
+    ):
+        # Loaded here: without a server nothing of it is needed.
+        from mnemosyned.agents.hooks import remote  # noqa: PLC0415
+
+        about_memory = remote.handle_event(payload)
+        if about_memory is None:
+            return
+        further = about_memory
+    path, place = socket_path(), spool.folder()
+    envelope = build_envelope(payload, late=False, further=further)
+    status, answer = post_in_time(lambda: post(path, envelope), LIMIT_S)
     if status == OK:
-        _print_once(answer)
-        if not spool.is_empty():
+        print_once(answer)
+        if spool.list_waiting(place):
             left = started + HAND_IN_S - time.monotonic()
             signal.setitimer(signal.ITIMER_REAL, max(left, HAND_IN_MIN_S), AGAIN_S)
-            spool.hand_in(lambda envelope: post(path, envelope)[0])
+            spool.hand_in(place, lambda envelope: post(path, envelope)[0])
         return
     signal.setitimer(signal.ITIMER_REAL, FALLBACK_S, AGAIN_S)
     if status in REFUSED:
-        _print_once(NOTHING)
+        print_once(NOTHING)
         return
     # Loaded here: with the daemon up nothing of it is needed.
     from mnemosyned.agents.hooks import fallback  # noqa: PLC0415
 
-    _print_once(fallback.put_aside(payload, _build_envelope(payload, late=True)))
+    late = build_envelope(payload, late=True)
+    print_once(fallback.put_aside(place, payload, late))
 
 
 def _raise_time_is_up(*_: object) -> None:
@@ -117,21 +147,23 @@ def _raise_time_is_up(*_: object) -> None:
 # ------------------------------------------------------------- the daemon
 
 
-def _post_in_time(path: str, envelope: bytes) -> tuple[int, bytes]:
-    """Post a call to the socket `path`; return HTTP status and body of the answer.
+def post_in_time(
+    post: Callable[[], tuple[int, bytes]], usual_limit_s: float
+) -> tuple[int, bytes]:
+    """Call `post`, which posts a call; return HTTP status and body of the answer.
 
     The status is 0 if the daemon is not reached or exceeds the time limit, which the user can set
-    in the environment. `envelope` is the call's JSON.
+    in the environment in place of the usual one.
     """
     try:
-        wanted = float(os.environ.get(WAIT_VARIABLE, LIMIT_S))
+        wanted = float(os.environ.get(WAIT_VARIABLE, usual_limit_s))
     except ValueError:
-        wanted = LIMIT_S
-    limit_s = min(wanted, LIMIT_MAX_S) if wanted > 0 else LIMIT_S
+        wanted = usual_limit_s
+    limit_s = min(wanted, LIMIT_MAX_S) if wanted > 0 else usual_limit_s
     try:
         try:
             signal.setitimer(signal.ITIMER_REAL, limit_s, AGAIN_S)
-            return post(path, envelope)
+            return post()
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
     except (OSError, ValueError, TimeIsUp):
@@ -161,7 +193,7 @@ def post(path: str, body: bytes) -> tuple[int, bytes]:
 # ------------------------------------------------ standard input and output
 
 
-def _print_once(answer: bytes) -> None:
+def print_once(answer: bytes) -> None:
     """Print a JSON object to standard output, unless this process printed an object before.
 
     The alarm for the time limit is switched off first. Nothing is raised if nobody reads.
@@ -233,11 +265,11 @@ def _cut_first_object(data: bytes) -> bytes:
     return text[:end].encode()
 
 
-def _build_envelope(payload: bytes, *, late: bool) -> bytes:
+def build_envelope(payload: bytes, *, late: bool, further: str = "") -> bytes:
     """Return the JSON of a call: the tool's payload, environment, arguments, directory and time.
 
-    `late` is True for a call to put into the spool. The text is put together without `json`, which
-    takes long to import.
+    `late` is True for a call to put into the spool; `further` are members to add, each with a comma
+    after it. The text is put together without `json`, which takes long to import.
     """
     variables = ",".join(
         f"{_quote_json_string(name)}:{_quote_json_string(os.environ[name])}"
@@ -252,7 +284,7 @@ def _build_envelope(payload: bytes, *, late: bool) -> bytes:
     head = (
         f'{{"environment":{{{variables}}},"arguments":[{arguments}],'
         f'"directory":{_quote_json_string(directory)},"time":{time.time():.3f},'
-        f'"late":{"true" if late else "false"},"payload":'
+        f'"late":{"true" if late else "false"},{further}"payload":'
     )
     return head.encode() + payload.removeprefix(b"\xef\xbb\xbf") + b"}"
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from mnemosyned.agents.hooks.client import (
+    DIRECTORY_KEYS,
+    TRANSCRIPT_KEYS,
+    WORKSPACE_KEYS,
+)
 from mnemosyned.importers.importer import moment_from
 from mnemosyned.importers.transcripts import (
     ROLES,
@@ -44,6 +49,7 @@ class HookEvent(StrEnum):
 _TABLES: Json = tomllib.loads(
     Path(__file__).with_name("events.toml").read_text(encoding="utf-8")
 )
+_FIELDS = _TABLES["fields"]
 EVENTS = {
     name: HookEvent(event)
     for event, names in _TABLES["events"].items()
@@ -103,7 +109,7 @@ def parse_call(
     a transcript's, which is refused later.
     """
     transcript = _find_first_text(
-        payload, "transcript", limit=PATH_CHARS_MAX
+        payload, TRANSCRIPT_KEYS, limit=PATH_CHARS_MAX
     ) or environment.get("CURSOR_TRANSCRIPT_PATH", "")
     client = client_of(payload, environment, transcript, arguments)
     name = _find_event_name(payload, arguments)
@@ -119,7 +125,7 @@ def parse_call(
         directory=_empty_if_nul(_find_directory(client, payload, environment))
         or _empty_if_nul(directory),
         transcript=transcript,
-        source=_empty_if_nul(_find_first_text(payload, "source")),
+        source=_empty_if_nul(_find_first_text(payload, _FIELDS["source"])),
         prompt=_find_said("prompt", payload, letters),
         reply=_find_said("reply", payload, letters),
         messages=tuple(
@@ -176,7 +182,7 @@ def _find_event_name(payload: Payload, arguments: tuple[str, ...]) -> str:
     It is in the payload, or the second argument of the command line, or follows from the payload's
     keys.
     """
-    if named := _find_first_text(payload, "name"):
+    if named := _find_first_text(payload, _FIELDS["name"]):
         return named
     if len(arguments) > 1:
         return arguments[1][:NAME_CHARS_MAX]
@@ -194,7 +200,7 @@ def _find_conversation_id(
     Without either it is the file name of `transcript`, a path, up to its first dot.
     """
     limit = CONVERSATION_CHARS_MAX
-    if named := _find_first_text(payload, "conversation", limit=limit):
+    if named := _find_first_text(payload, _FIELDS["conversation"], limit=limit):
         return named
     for variable in ("CLAUDE_CODE_SESSION_ID", "GEMINI_SESSION_ID"):
         if environment.get(variable):
@@ -210,9 +216,9 @@ def _find_directory(client: str, payload: Payload, environment: Environment) -> 
     for variable in _TABLES["project_variables"].get(client, ()):
         if environment.get(variable):
             return environment[variable][:PATH_CHARS_MAX]
-    if named := _find_first_text(payload, "directory", limit=PATH_CHARS_MAX):
+    if named := _find_first_text(payload, DIRECTORY_KEYS, limit=PATH_CHARS_MAX):
         return named
-    for key in _TABLES["fields"]["workspaces"]:
+    for key in WORKSPACE_KEYS:
         roots = payload.get(key)
         if isinstance(roots, list) and roots and isinstance(roots[0], str):
             return roots[0].removeprefix("file://")[:PATH_CHARS_MAX]
@@ -245,13 +251,13 @@ def _empty_if_nul(text: str) -> str:
 
 
 def _find_first_text(
-    payload: Payload, table: str, *, limit: int = NAME_CHARS_MAX
+    payload: Payload, keys: Iterable[str], *, limit: int = NAME_CHARS_MAX
 ) -> str:
-    """Return the first non-empty text under a list of keys in the payload, else an empty text.
+    """Return the first non-empty text under one of the keys in the payload, else an empty text.
 
-    `table` is the name of the list in `_TABLES`. The text is cut at `limit` characters.
+    The text is cut at `limit` characters.
     """
-    for key in _TABLES["fields"][table]:
+    for key in keys:
         value = payload.get(key)
         if isinstance(value, str) and value:
             return value[:limit]

@@ -9,6 +9,7 @@ import tomllib
 import zlib
 
 from mnemosyned.agents.hooks import spool
+from mnemosyned.agents.hooks.client import TRANSCRIPT_KEYS
 
 TYPE_CHECKING = False
 
@@ -23,16 +24,18 @@ WAITING_NOTE = (
 )
 FULL_NOTE = "mnemosyned does not answer and its spool is full; start it: mnem start"
 
-URL_VARIABLE = "MNEMOSYNE_URL"
-LOCAL_ONLY_NOTE = (
-    f" (hooks speak to the daemon of this machine alone, and not to {URL_VARIABLE})"
-)
 
+def put_aside(
+    place: str,
+    payload: bytes,
+    envelope: bytes,
+    *,
+    notes: tuple[str, str] = (WAITING_NOTE, FULL_NOTE),
+) -> bytes:
+    """Put a call into a spool if its event stores memories; return the JSON object to print.
 
-def put_aside(payload: bytes, envelope: bytes) -> bytes:
-    """Put a call into the spool if its event stores memories; return the JSON object to print.
-
-    `payload` is the tool's JSON, `envelope` the call to store. The object shows the user a warning
+    `place` is the spool's directory, `payload` the tool's JSON, `envelope` the call to store;
+    `notes` are the warnings for a call that waits, and for a full spool. The object shows the user a warning
     at a session's start, and otherwise at most once an hour; else it has no effect.
     """
     try:
@@ -49,16 +52,15 @@ def put_aside(payload: bytes, envelope: bytes) -> bytes:
     is_kept = True
     if not name or any(letters in names.split() for names in tables["events"].values()):
         try:
-            is_kept = spool.put(_choose_file_name(fields), envelope)
+            is_kept = spool.put(place, _choose_file_name(fields), envelope)
         except OSError:
             is_kept = False
     is_start = (
         letters == "sessionstart" and fields.get("source") not in tables["continued"]
     )
-    if not (is_start or _take_warning_turn()):
+    if not (is_start or _take_warning_turn(place)):
         return b'{"continue": true}' if name == "beforeSubmitPrompt" else b"{}"
-    words = WAITING_NOTE if is_kept else FULL_NOTE
-    return _format_warning(name, words + LOCAL_ONLY_NOTE * (URL_VARIABLE in os.environ))
+    return format_warning(name, notes[0] if is_kept else notes[1])
 
 
 def _choose_file_name(fields: dict[str, Any]) -> str:
@@ -66,23 +68,27 @@ def _choose_file_name(fields: dict[str, Any]) -> str:
 
     `fields` is the tool's JSON. A later call with the same transcript replaces the file.
     """
-    transcript = fields.get("transcript_path") or fields.get("transcriptPath")
-    if isinstance(transcript, str) and os.path.isfile(transcript):
+    paths = (fields.get(key) for key in TRANSCRIPT_KEYS)
+    transcript = next((path for path in paths if isinstance(path, str)), "")
+    if os.path.isfile(transcript):
         stem = "".join(filter(str.isalnum, os.path.basename(transcript)))[-60:]
         return f"t-{stem}-{zlib.crc32(transcript.encode('utf-8', 'replace')):08x}"
     return f"c-{time.time_ns()}-{os.getpid()}"
 
 
-def _take_warning_turn() -> bool:
-    """Return True if no hook has warned for an hour, and save the time of this warning."""
-    mark = os.path.join(spool.folder(), spool.WARNED)
+def _take_warning_turn(place: str) -> bool:
+    """Return True if no hook has warned for an hour, and save the time of this warning.
+
+    `place` is the directory of the spool.
+    """
+    mark = os.path.join(place, spool.WARNED)
     try:
         if time.time() - os.stat(mark).st_mtime < WARN_EVERY_S:
             return False
     except OSError:
         pass
     try:
-        os.makedirs(spool.folder(), mode=0o700, exist_ok=True)
+        os.makedirs(place, mode=0o700, exist_ok=True)
         os.close(os.open(mark, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
         os.utime(mark)
     except OSError:
@@ -90,7 +96,7 @@ def _take_warning_turn() -> bool:
     return True
 
 
-def _format_warning(name: str, text: str) -> bytes:
+def format_warning(name: str, text: str) -> bytes:
     """Return the JSON object that shows the warning `text` to the user, in the tool's form.
 
     `name` is the event's name in the tool's words, by which the forms differ; a tool without a form

@@ -29,13 +29,14 @@ from mnemosyned.agents.hooks.reminder import (
 from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.briefing import find_keywords, has_substance
 from mnemosyned.errors import MnemosynedError
-from mnemosyned.importers.capture import Capture
+from mnemosyned.importers.capture import BACKGROUND, Capture
 from mnemosyned.importers.projects import KEY_CHARS_MAX, project_of
 from mnemosyned.importers.transcripts import (
     NO_TRANSCRIPT,
     TranscriptPiece,
     TranscriptRefused,
     clean,
+    is_plausible,
 )
 from mnemosyned.logs import logger
 from mnemosyned.memory.capture import AgentCall, AgentSession
@@ -55,6 +56,7 @@ from mnemosyned.verbs.request import instant
 SEEN_EVERY = timedelta(minutes=1)
 """Precision of the time at which a session was last seen."""
 LOCKS = 16
+MEMORY_CHARS_MAX = 200
 REPEATED_WITHIN = timedelta(hours=1)
 REPEATED_CHECKED_MAX = 3
 REPEATED_KEYWORDS_MIN = 3
@@ -83,6 +85,8 @@ class HookEnvelope(msgspec.Struct, frozen=True, kw_only=True):
     """The key of the project, found on the machine of a call over TCP."""
     transcript: TranscriptPiece | None = None
     """A piece of the transcript there, or none of its lines yet."""
+    memory: str = ""
+    """Which memory it is, in words, for a person who has two."""
 
 
 @dataclass(slots=True)
@@ -167,13 +171,16 @@ class HookService:
             directory=envelope.directory,
             arguments=tuple(envelope.arguments),
         )
+        piece = envelope.transcript if is_plausible(call.transcript) else None
         if is_remote:
             project = envelope.project.replace("\0", "")[:KEY_CHARS_MAX]
             call = replace(call, transcript="", directory="", project=project)
         outcome = HookOutcome()
         try:
             if call.event is not HookEvent.OTHER:
-                self._handle_call(call, envelope, outcome, may_tell=may_tell)
+                self._handle_call(
+                    call, envelope, outcome, piece=piece, may_tell=may_tell
+                )
         except MnemosynedError as error:
             outcome.failure = error.code
             raise
@@ -181,7 +188,8 @@ class HookService:
             outcome.failure = type(error).__name__
             raise
         finally:
-            self._count_call(call, outcome, time.monotonic() - started)
+            event = BACKGROUND if piece and piece.lines else call.event.value
+            self._count_call(call, event, outcome, time.monotonic() - started)
         return make_answer(call, outcome.context), outcome.wanted
 
     def _handle_call(
@@ -190,6 +198,7 @@ class HookService:
         envelope: HookEnvelope,
         outcome: HookOutcome,
         *,
+        piece: TranscriptPiece | None,
         may_tell: bool,
     ) -> None:
         """Store the call's messages and compose the context to inject.
@@ -201,9 +210,11 @@ class HookService:
             outcome.failure = NO_CONVERSATION
             return
         session = self._update_session(call)
-        if piece := envelope.transcript:
+        if piece is not None:
             outcome.stored, position = self.capture.read_piece(session, piece)
-            if call.event is not HookEvent.PROMPT and position < piece.size:
+            if call.event in CAPTURING or (
+                call.event is HookEvent.START and position < piece.size
+            ):
                 outcome.wanted = position
         else:
             outcome.stored, outcome.failure = self._capture_call(
@@ -212,6 +223,9 @@ class HookService:
         tells = may_tell and self._settings.config.hooks.tell
         if tells and takes_context(call) and not envelope.late:
             outcome.context = self._compose_context(call, session)
+            if call.event is HookEvent.START and outcome.context and envelope.memory:
+                words = filter(str.isprintable, envelope.memory[:MEMORY_CHARS_MAX])
+                outcome.context += f"\nThis memory is {''.join(words)}."
 
     def _update_session(self, call: HookCall) -> AgentSession:
         """Return the agent's session of a call, found in the store or new.
@@ -369,17 +383,17 @@ class HookService:
                 )
 
     def _count_call(
-        self, call: HookCall, outcome: HookOutcome, duration_s: float
+        self, call: HookCall, event: str, outcome: HookOutcome, duration_s: float
     ) -> None:
         """Add a call and its outcome to the stored counts of hook calls, and publish an event.
 
-        If the counts cannot be stored, a warning is logged.
+        It is counted under the name `event`. If the counts cannot be stored, a warning is logged.
         """
         try:
             self._agents.count(
                 AgentCall(
                     client=call.client,
-                    event=call.event.value,
+                    event=event,
                     called_at=self._clock.now(),
                     duration_ms=duration_s * 1_000,
                     stored=outcome.stored,
@@ -391,7 +405,7 @@ class HookService:
             log.warning("hook_not_counted", code=error.code)
         self._events.publish_capture(
             client=call.client,
-            hook=call.event.value,
+            hook=event,
             count=outcome.stored,
             failure=outcome.failure,
         )

@@ -1,4 +1,6 @@
-"""Hook calls that wait for the daemon: one file each in a private directory, limited in number and size.
+"""Hook calls that wait for a daemon: one file each in a private directory, limited in number and size.
+
+Each daemon has a directory of its own, so that no call reaches another memory.
 
 When the directory is full, the oldest calls stay: a loop that runs wild must not push out the
 day's work.
@@ -38,27 +40,41 @@ _UNREADABLE = frozenset({errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENXIO})
 _usual = os.path.join(os.path.expanduser("~"), ".local", "state")
 
 
-def folder() -> str:
-    """Return the path of the spool's directory, in the user's directory for program state."""
-    return os.path.join(
-        standard_directory("STATE_DIRECTORY", "XDG_STATE_HOME", _usual), "spool"
-    )
+def folder(daemon: str = "") -> str:
+    """Return the path of a spool, in the user's directory for program state.
+
+    `daemon` names the daemon that the calls wait for; empty for the one of this machine.
+    """
+    base = standard_directory("STATE_DIRECTORY", "XDG_STATE_HOME", _usual)
+    return os.path.join(base, f"spool@{daemon}" if daemon else "spool")
 
 
-def is_empty() -> bool:
-    """Return True if no call waits in the spool, or its directory cannot be read."""
+def folders() -> list[str]:
+    """Return the paths of all spools: first that of this machine's daemon, which may be missing."""
+    own = folder()
+    base = os.path.dirname(own)
     try:
-        return not _list_waiting_names(folder())
+        names = sorted(os.listdir(base))
     except OSError:
-        return True
+        names = []
+    return [own] + [
+        os.path.join(base, name) for name in names if name.startswith("spool@")
+    ]
 
 
-def put(name: str, content: bytes) -> bool:
-    """Write a call of a hook to the file `name` in the spool, in place of a file of this name.
+def list_waiting(place: str) -> list[str]:
+    """Return the sorted names of the calls that wait in a spool; none if it cannot be read."""
+    try:
+        return _list_waiting_names(place)
+    except OSError:
+        return []
+
+
+def put(place: str, name: str, content: bytes) -> bool:
+    """Write a call of a hook to the file `name` in a spool, in place of a file of this name.
 
     Return False, with nothing written, if the spool is full. Raises `OSError`.
     """
-    place = folder()
     os.makedirs(place, mode=0o700, exist_ok=True)
     sizes = dict.fromkeys(_list_waiting_names(place), 0)
     sizes.pop(name, None)
@@ -85,15 +101,14 @@ def put(name: str, content: bytes) -> bool:
     return True
 
 
-def hand_in(post: Callable[[bytes], int]) -> None:
-    """Post calls that wait in the spool, the oldest first, at most `HANDED_IN_MAX`.
+def hand_in(place: str, post: Callable[[bytes], int]) -> None:
+    """Post calls that wait in a spool, the oldest first, at most `HANDED_IN_MAX`.
 
     `post` sends a call's content and returns the HTTP status of the answer; its errors are raised.
     A call that is stored, refused (4xx) or too old is deleted; at any other status, and at `LIMITED`,
     the loop stops.
     An entry that is no file, or cannot be read, is renamed, so that it blocks no others.
     """
-    place = folder()
     handed_in = 0
     for name in _list_waiting_names(place):
         if handed_in == HANDED_IN_MAX:

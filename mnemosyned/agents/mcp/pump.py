@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from mnemosyned.client import http
-from mnemosyned.socket_path import URL_VARIABLE, socket_path
+from mnemosyned.socket_path import URL_VARIABLE, connection_for, socket_path
 
 TYPE_CHECKING = False
 """Type checkers take it for true; `typing`, which has it too, takes 10 ms to load."""
@@ -75,14 +75,21 @@ class DaemonEndpoint:
 
     reset_is_unread = False
     """Whether a reset proves that the daemon had not read the message."""
-    fields = ""
-    """Header fields that the daemon needs."""
     advice = ""
     """What to do where no daemon answers, with the sign before it."""
 
     def __init__(self, fault: str = "") -> None:
         """Make an address that cannot be used, for the reason `fault`."""
         self._fault = fault
+
+    @property
+    def fields(self) -> str:
+        """The header fields that the daemon needs, each with its line break."""
+        return "Host: localhost\r\n"
+
+    def describe_origin(self, origin: dict[str, str]) -> dict[str, str]:
+        """Return the facts about a client that the daemon needs, by name: here all of them."""
+        return origin
 
     def open(self) -> socket.socket:
         """Return a new connection to the daemon.
@@ -108,7 +115,6 @@ class SocketEndpoint(DaemonEndpoint):
     """The address of a daemon's Unix socket."""
 
     reset_is_unread = True  # the kernel does it then, and nobody else is on the way
-    fields = "Host: localhost\r\n"
     advice = ". Start it with `mnem start`"
 
     def __init__(self, path: str) -> None:
@@ -140,6 +146,10 @@ class PumpedDaemon:
         self._endpoint = endpoint
         self._idle: list[socket.socket] = []
         self._was_met = False
+
+    def describe_origin(self, origin: dict[str, str]) -> dict[str, str]:
+        """Return the facts about a client that this daemon needs, by name."""
+        return self._endpoint.describe_origin(origin)
 
     def post(
         self,
@@ -349,7 +359,9 @@ class McpPump:
         The origin is its directory, project and session.
         """
         return {
-            "Mnemosyne-Origin": query_string(self._origin),
+            "Mnemosyne-Origin": query_string(
+                self._daemon.describe_origin(self._origin)
+            ),
             "Mnemosyne-Client": self._client,
         }
 
@@ -518,18 +530,27 @@ def run(socket: str | None = None, remote: RemoteDaemon | None = None) -> None:
     """Serve one MCP client on standard input and output, then exit the process.
 
     The daemon is at the path `socket` or behind the URL `remote`, or else where the environment
-    says.
+    or a login says.
     """
     try:
-        if remote is None and (socket or not os.environ.get(URL_VARIABLE)):
-            endpoint: DaemonEndpoint = SocketEndpoint(socket_path(socket))
-        else:
-            # Loaded here: a daemon on this machine needs nothing of it.
-            from mnemosyned.agents.mcp.pump_remote import (  # noqa: PLC0415
-                remote_endpoint,
+        try:
+            saved = (
+                None
+                if remote or socket
+                else connection_for(os.environ.get("CLAUDE_PROJECT_DIR"))
             )
+        except ValueError as error:
+            endpoint = DaemonEndpoint(str(error))
+        else:
+            if remote or saved or (os.environ.get(URL_VARIABLE) and not socket):
+                # Loaded here: a daemon on this machine needs nothing of it.
+                from mnemosyned.agents.mcp.pump_remote import (  # noqa: PLC0415
+                    remote_endpoint,
+                )
 
-            endpoint = remote_endpoint(remote)
+                endpoint = remote_endpoint(remote, saved)
+            else:
+                endpoint = SocketEndpoint(socket_path(socket))
         McpPump(PumpedDaemon(endpoint), origin_here()).run()
     except KeyboardInterrupt:
         os._exit(130)

@@ -6,14 +6,16 @@ import socket
 from typing import TYPE_CHECKING
 
 from mnemosyned.agents.mcp.pump import DaemonEndpoint, DaemonLost
-from mnemosyned.client.remote import remote_daemon
+from mnemosyned.client.remote import remote_daemon, remote_of
 from mnemosyned.errors import RemoteFault
+from mnemosyned.importers.projects import project_of
 from mnemosyned.socket_path import url_from_environment
 
 if TYPE_CHECKING:
     import ssl
 
     from mnemosyned.client.remote import RemoteDaemon
+    from mnemosyned.socket_path import SavedConnection
 
 
 CONNECT_S = 10.0
@@ -31,7 +33,8 @@ class RemoteEndpoint(DaemonEndpoint):
         """Read the CA file of the remote daemon. Raises `ValueError` if it cannot be used."""
         self._remote = remote
         self._context: ssl.SSLContext | None = None
-        self.fields = remote.headers.decode()
+        self._projects: dict[str, str] = {}
+        """Keys of projects by directory."""
         if remote.tls:
             from mnemosyned.client.tls import (  # noqa: PLC0415 http needs none
                 tls_context,
@@ -42,12 +45,27 @@ class RemoteEndpoint(DaemonEndpoint):
     def __str__(self) -> str:
         return self._remote.url
 
+    @property
+    def fields(self) -> str:
+        """The header fields that the daemon needs."""
+        return self._remote.headers.decode()
+
+    def describe_origin(self, origin: dict[str, str]) -> dict[str, str]:
+        """Return the facts about a client with its project, which is looked up on this machine."""
+        directory = origin["claude_directory"] or origin["directory"]
+        if directory not in self._projects:
+            self._projects[directory] = project_of(
+                directory, override=origin["project"]
+            ).key
+        return {**origin, "project": self._projects[directory]}
+
     def open(self) -> socket.socket:
         """Return a connection to the host of the daemon's URL, over TLS for https://.
 
         Raises `OSError`, and `DaemonLost` if the certificate is not the daemon's, as another
         attempt is useless then.
         """
+        self._remote.renew_if_due()
         if self._context is None:
             place = (self._remote.host, self._remote.port)
             connection = socket.create_connection(place, CONNECT_S)
@@ -76,13 +94,18 @@ class RemoteEndpoint(DaemonEndpoint):
         )
 
 
-def remote_endpoint(remote: RemoteDaemon | None) -> DaemonEndpoint:
+def remote_endpoint(
+    remote: RemoteDaemon | None, saved: SavedConnection | None
+) -> DaemonEndpoint:
     """Return the endpoint of a remote daemon, to connect to.
 
-    For None, the environment's URL names the daemon. For an invalid address the returned endpoint
-    has the fault, with which every message is answered.
+    For None it is the daemon of the login `saved`, and without a login that of the environment's
+    URL. For an invalid address the returned endpoint has the fault, with which every message is
+    answered.
     """
     try:
+        if remote is None and saved is not None:
+            remote = remote_of(saved)
         return RemoteEndpoint(remote or remote_daemon(url_from_environment() or ""))
     except ValueError as error:
         return DaemonEndpoint(str(error))

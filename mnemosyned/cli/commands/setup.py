@@ -28,7 +28,15 @@ from mnemosyned.agents.setup.tools import (
     undo_all,
 )
 from mnemosyned.cli.calls import connect_to_daemon
-from mnemosyned.cli.options import EXIT_NOTHING, EXIT_OF_KIND, json_option, prints_json
+from mnemosyned.cli.commands.login import check_access, describe_memories
+from mnemosyned.cli.options import (
+    EXIT_NOTHING,
+    EXIT_OF_KIND,
+    json_option,
+    prints_json,
+    typed_remote,
+    typed_url,
+)
 from mnemosyned.cli.output.show import escape_strings
 from mnemosyned.cli.output.terminal import (
     TAB_CELLS,
@@ -45,9 +53,11 @@ from mnemosyned.cli.output.terminal import (
     width,
 )
 from mnemosyned.client.connection import Connection
+from mnemosyned.client.login import IssuedToken, save_login
 from mnemosyned.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.memory.values import AgentActivity
 from mnemosyned.paths import state_dir
+from mnemosyned.socket_path import saved_connection
 from mnemosyned.verbs.upkeep import Status
 
 INDENT = "  "
@@ -258,7 +268,8 @@ def setup(
     """Give the agents you use memory: their MCP server and hooks.
 
     Each change is shown before it is written. A copy of every file is kept, and --undo brings it
-    back. Without a TOOL, it asks about each one it finds.
+    back. Without a TOOL, it asks about each one it finds. With --url and --token-file it first logs
+    in on a server, as mnem login does.
     """
     if unknown := [name for name in tools if name not in TARGETS]:
         raise click.UsageError(f"no tool {unknown[0]}; there are {', '.join(TARGETS)}")
@@ -272,8 +283,12 @@ def setup(
             raise InvalidRequest(
                 "your home directory is not a project; change to one first"
             )
+    context = click.get_current_context()
+    writes = mode is None and folder is None and not flags["dry_run"]
+    notes = save_typed_login(context, writes=writes)
     run = SetupRun(
-        client=connect_to_daemon(click.get_current_context()),
+        client=connect_to_daemon(context),
+        notes=notes,
         machine=machine,
         project=project,
         assumes_yes=flags["yes"],
@@ -286,6 +301,24 @@ def setup(
     if mode == "check":
         return run.check(tools)
     return run.set_up(tools) if tools else run.guide()
+
+
+def save_typed_login(context: click.Context, *, writes: bool) -> list[str]:
+    """Log in on the server of --url, or of the environment; return lines about it for the user.
+
+    Tools start our programs without the environment of this shell, so that a server that it names
+    is saved. Unless `writes`, and without a URL, nothing is done. Raises `InvalidRequest` and the
+    server's error.
+    """
+    url = typed_url(context)
+    if url is None or not writes:
+        return []
+    remote = typed_remote(context)
+    assert remote is not None  # noqa: S101 there is a URL
+    check_access(remote)
+    issued = None if remote.token_file else IssuedToken(token=remote.token)
+    saved = save_login(url, ca=remote.ca, token_file=remote.token_file, issued=issued)
+    return [f"logged in at {saved.url}", describe_memories(saved)]
 
 
 def _read_activity(client: Connection) -> tuple[str, list[AgentActivity] | None]:
@@ -305,6 +338,8 @@ class SetupRun:
     """A run of `mnem setup` with the options given, and a method for each mode."""
 
     client: Connection
+    notes: list[str]
+    """Lines to print first, about a login."""
     machine: Machine
     project: Path | None
     """The folder of a setup for one project; None for the user's own files."""
@@ -314,8 +349,10 @@ class SetupRun:
     """Whether a tool was set up."""
 
     def __post_init__(self) -> None:
-        """Find our programs, and open the journal."""
+        """Find our programs, open the journal, and print the notes."""
         self.as_json = prints_json()
+        for note in self.notes:
+            self._say_text(note)
         self.journal = SetupJournal(state_dir() / "setup")
         programs = Programs.of(self.machine, Path(sys.argv[0]))
         self.site = SetupSite(
@@ -480,12 +517,23 @@ class SetupRun:
         if not tools:
             checks = [check for check in checks if check.found or check.set_up]
         daemon = problem or "reachable"
+        saved = saved_connection()
+        memories = describe_memories(saved) if saved else ""
         missing = [*map(str, self.site.programs.missing)]
         if self.as_json:
-            say_json({"daemon": daemon, "missing_programs": missing, "tools": checks})
+            say_json(
+                {
+                    "daemon": daemon,
+                    "server": saved.url if saved else None,
+                    "missing_programs": missing,
+                    "tools": checks,
+                }
+            )
         else:
             self._report_problems([f"{program} does not exist" for program in missing])
             self._say_text(checks_text(checks, daemon=daemon))
+            if memories:
+                self._say_text(_fill_paragraph(memories, indent=""))
         failed = any(check.set_up and check.problems for check in checks)
         return EXIT_NOTHING if problem or failed or missing else 0
 

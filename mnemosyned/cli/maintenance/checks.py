@@ -644,8 +644,13 @@ def check_models(installation: Installation) -> Iterator[Finding]:
 
 
 def check_spool(_: Installation) -> Iterator[Finding]:
-    """Yield findings on calls of agents' hooks that wait on disk for the daemon."""
-    folder = Path(spool.folder())
+    """Yield findings on calls of agents' hooks that wait on disk for a daemon."""
+    for place in spool.folders():
+        yield from _check_spool_of(Path(place))
+
+
+def _check_spool_of(folder: Path) -> Iterator[Finding]:
+    """Yield findings on the calls that wait for one daemon in the folder of its spool."""
     try:
         files = list(islice(folder.iterdir(), FILES_MAX))
     except OSError:
@@ -664,9 +669,9 @@ def check_spool(_: Installation) -> Iterator[Finding]:
     if age_s < SPOOL_OLD_S:
         yield note("hooks", f"{text}; the next hook hands them in")
     else:
-        yield warning(
-            "hooks", f"{text}, the oldest for {age_s / 86_400:,.1f} days", "mnem start"
-        )
+        text = f"{text}, the oldest for {age_s / 86_400:,.1f} days"
+        is_local = folder.name == "spool"
+        yield warning("hooks", text, "mnem start" if is_local else "mnem login URL")
 
 
 def _permission_finding(path: Path, mask: int) -> Finding | None:

@@ -1,0 +1,390 @@
+"""A hook whose memory is on a server: its call over HTTPS, then the new lines of the transcript.
+
+The server can read no file of this machine, so that it says from which byte on it wants lines. A
+call that does not reach it waits in a spool of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import time
+from binascii import b2a_base64
+
+from mnemosyned.agents.hooks import spool
+from mnemosyned.agents.hooks.client import (
+    AGAIN_S,
+    ANSWER_BYTES_MAX,
+    DIRECTORY_KEYS,
+    ENVIRONMENT,
+    HOOKS_PATH,
+    NOTHING,
+    OK,
+    REFUSED,
+    TRANSCRIPT_KEYS,
+    WORKSPACE_KEYS,
+    TimeIsUp,
+    build_envelope,
+    post_in_time,
+    print_once,
+)
+from mnemosyned.client.http import exchange
+from mnemosyned.client.remote import RemoteDaemon, remote_daemon, remote_of
+from mnemosyned.importers.projects import project_of
+from mnemosyned.socket_path import (
+    TEAM,
+    saved_connection,
+    url_from_environment,
+)
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    Fields = dict[str, Any]
+
+
+LIMIT_S = 1.5
+"""Longest wait for the answer, unless the user says otherwise."""
+SEND_S = 1.0
+"""Time in which lines and waiting calls are sent while the tool waits."""
+LOOK_AGAIN_S = 2.0
+"""Tools write the last lines of a turn a moment after its hook."""
+AFTERWARDS_S = 20.0
+"""Time of the process that sends what is left, while the tool goes on."""
+AWAY_S = 30.0
+"""After a wait in vain, calls go into the spool at once for so long."""
+AWAY = ".away"
+LATER = frozenset({401, 404, 429})
+"""Refusals that end with a new login, an upgrade or a pause: the call waits."""
+RESOLVER_OPTIONS = "timeout:1 attempts:1"
+"""Of the resolver in the C library, which no signal interrupts."""
+PIECE_BYTES = 256 * 1024
+HEAD_BYTES_MAX = 256 * 1024
+LINE_BYTES_MAX = 4 << 20
+"""A longer line is passed over."""
+DOCUMENT_BYTES_MAX = 16 << 20
+WAITING_NOTE = (
+    "{url} does not answer; what is said now waits here and is remembered there later"
+)
+REFUSED_NOTE = "{url} refuses the token; what is said now waits here until you log in: mnem login {url}"
+FULL_NOTE = "{url} does not take what is said, and the spool for it is full"
+TEAMS, OWN = "the team's, at {url}", "your own, on this machine"
+"""What an agent is told at a start of the memory that it uses."""
+
+
+def handle_event(payload: bytes) -> str | None:
+    """Handle an event whose memory is on a server; return None once that is done.
+
+    Otherwise the memory is that of this machine: return members of the call for its daemon, as
+    JSON with a comma. `payload` is the tool's JSON object.
+    """
+    try:
+        fields = json.loads(payload)
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict):
+        print_once(NOTHING)
+        return None
+    directory = find_directory(fields)
+    try:
+        remote, memory = _find_daemon(directory)
+    except ValueError as error:
+        # Loaded here: a login that works needs nothing of it.
+        from mnemosyned.agents.hooks.fallback import format_warning  # noqa: PLC0415
+
+        name = fields.get("hook_event_name")
+        print_once(format_warning(name if isinstance(name, str) else "", str(error)))
+        return None
+    if remote is None:
+        return f'"memory":{json.dumps(memory)},'
+    project = project_of(directory, override=os.environ.get("MNEMOSYNE_PROJECT", ""))
+    further = f'"project":{json.dumps(project.key)},"memory":{json.dumps(memory)},'
+    _post_event(Server(remote), payload, fields, further)
+    return None
+
+
+def find_directory(fields: Fields) -> str:
+    """Return the directory of the event's project, by the environment, the tool's JSON or ours."""
+    for name in ENVIRONMENT:
+        if name.endswith("_PROJECT_DIR") and os.environ.get(name):
+            return os.environ[name]
+    for key in DIRECTORY_KEYS:
+        if isinstance(fields.get(key), str) and fields[key]:
+            return str(fields[key])
+    for key in WORKSPACE_KEYS:
+        roots = fields.get(key)
+        if isinstance(roots, list) and roots and isinstance(roots[0], str):
+            return roots[0].removeprefix("file://")
+    try:
+        return os.getcwd()
+    except OSError:  # deleted
+        return ""
+
+
+def _find_daemon(directory: str) -> tuple[RemoteDaemon | None, str]:
+    """Return the daemon on a server for a directory, and its memory in words for an agent.
+
+    The daemon is None if the directory uses the memory of this machine; the words are empty without
+    a login. Raises `ValueError` for an environment or a login that cannot be used.
+    """
+    if url := url_from_environment():
+        return remote_daemon(url), ""
+    saved = saved_connection()
+    if saved is None or saved.memory_of(directory) != TEAM:
+        return None, OWN if saved else ""
+    return remote_of(saved), TEAMS.format(url=saved.url)
+
+
+class Server:
+    """A connection to the daemon on a server, and the spool of calls that wait for it."""
+
+    def __init__(self, remote: RemoteDaemon) -> None:
+        self.remote = remote
+        place = f"{remote.host}:{remote.port}"
+        owner = remote.owner_number
+        self.place = spool.folder(f"{place}@{owner}" if owner else place)
+        self.status = 0
+        """HTTP status of the last answer."""
+        self.wanted: int | None = None
+        """The byte from which the last answer wants lines of the transcript; None for none."""
+        self.is_slow = False
+        """Whether the server was asked and did not answer in time."""
+        self._away = os.path.join(self.place, AWAY)
+        self._connection: socket.socket | None = None
+
+    def post(self, body: bytes) -> tuple[int, bytes]:
+        """Post a hook call; return HTTP status and body, 503 for a refusal that may end.
+
+        Raises `OSError` if the server is not reached, or was not lately. The caller limits the
+        time.
+        """
+        self.is_slow = True
+        try:
+            return self._post(body)
+        except OSError:
+            self.is_slow = False
+            raise
+
+    def _post(self, body: bytes) -> tuple[int, bytes]:
+        """Post as `post` does."""
+        if self._connection is None:
+            self._connection = self._connect()
+        head = (
+            f"POST {HOOKS_PATH} HTTP/1.1\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n"
+        )
+        request = head.encode() + self.remote.headers + b"\r\n" + body
+        response = exchange(
+            self._connection,
+            request,
+            reset_is_unread=False,
+            bytes_max=ANSWER_BYTES_MAX,
+        )
+        self.is_slow = False
+        if not response.stays_open:
+            self._connection = None
+        wanted = response.headers.get("mnemosyne-transcript", "")
+        self.wanted = int(wanted) if wanted.isdigit() else None
+        self.status = response.status
+        return 503 if self.status in LATER else self.status, response.body
+
+    def note_away(self) -> None:
+        """Save that the server let a call wait in vain, so that the next ones do not wait."""
+        os.makedirs(self.place, mode=0o700, exist_ok=True)
+        os.close(os.open(self._away, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        os.utime(self._away)
+
+    def _connect(self) -> socket.socket:
+        """Return a new connection to the server. Raises `OSError`."""
+        try:
+            if time.time() - os.stat(self._away).st_mtime < AWAY_S:
+                raise ConnectionError("the server did not answer lately")
+        except FileNotFoundError:
+            pass
+        if not self.remote.tls:
+            return socket.create_connection((self.remote.host, self.remote.port))
+        # Loaded here: http:// needs none of it.
+        from mnemosyned.client.tls import connect, tls_context  # noqa: PLC0415
+
+        os.environ.setdefault("RES_OPTIONS", RESOLVER_OPTIONS)
+        return connect(self.remote, tls_context(self.remote.ca), AFTERWARDS_S)
+
+    def post_late(self, content: bytes) -> int:
+        """Post a call from the spool, and the lines of its transcript; return the HTTP status.
+
+        The status is 503 if some of the lines could not be sent.
+        """
+        envelope = json.loads(content)
+        path = find_transcript(envelope["payload"])
+        envelope["transcript"] = describe_transcript(path)
+        status, _ = self.post(json.dumps(envelope).encode())
+        wanted = self.wanted
+        if status == OK and wanted is not None:
+            return OK if send_lines(self, envelope, path, wanted) else 503
+        return status
+
+
+def _post_event(server: Server, payload: bytes, fields: Fields, further: str) -> None:
+    """Post an event to the server and print the answer, then send what the server lacks.
+
+    If the server does not take the call, it goes into the spool. `further` are members to add to
+    the call as JSON.
+    """
+    path = find_transcript(fields)
+    described = json.dumps(describe_transcript(path))
+    with_transcript = f'{further}"transcript":{described},'
+    envelope = build_envelope(payload, late=False, further=with_transcript)
+    status, answer = post_in_time(lambda: server.post(envelope), LIMIT_S)
+    if status == OK:
+        print_once(answer)
+        _send_rest(server, json.loads(envelope), path)
+        return
+    if status in REFUSED:
+        print_once(NOTHING)
+        return
+    if server.is_slow:
+        server.note_away()
+    # Loaded here: with the server up nothing of it is needed.
+    from mnemosyned.agents.hooks import fallback  # noqa: PLC0415
+
+    url = server.remote.url
+    note = REFUSED_NOTE if server.status == 401 else WAITING_NOTE
+    late = build_envelope(payload, late=True, further=further)
+    notes = note.format(url=url), FULL_NOTE.format(url=url)
+    print_once(fallback.put_aside(server.place, payload, late, notes=notes))
+
+
+def _send_rest(server: Server, envelope: Fields, path: str) -> None:
+    """Send the lines that the server wants, and the calls that wait for it.
+
+    At the end of a turn another process looks again for lines, so that the tool need not wait. It
+    also renews the token of a login, if that is due.
+    """
+    wanted = server.wanted
+    try:
+        signal.setitimer(signal.ITIMER_REAL, SEND_S, AGAIN_S)
+        if wanted is not None:
+            send_lines(server, envelope, path, wanted)
+        if spool.list_waiting(server.place):
+            spool.hand_in(server.place, server.post_late)
+    except (OSError, ValueError, TimeIsUp):
+        pass
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    saved = server.remote.saved
+    is_renewal_due = saved is not None and time.time() >= saved.renew_at
+    if (wanted is None and not is_renewal_due) or os.fork():
+        return
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(null, stream)
+    signal.setitimer(signal.ITIMER_REAL, AFTERWARDS_S, AGAIN_S)
+    server.remote.renew_if_due()
+    if wanted is not None:
+        time.sleep(LOOK_AGAIN_S)
+        again = Server(server.remote)  # the first one is the parent's
+        again.post_late(json.dumps({**envelope, "late": True}).encode())
+
+
+# ------------------------------------------------------------- transcripts
+
+
+def find_transcript(fields: Fields) -> str:
+    """Return the path of the transcript that a tool's JSON or the environment names, or empty."""
+    paths = [fields.get(key) for key in TRANSCRIPT_KEYS]
+    paths.append(os.environ.get("CURSOR_TRANSCRIPT_PATH"))
+    named = next((path for path in paths if isinstance(path, str) and path), "")
+    is_meant = named.startswith("/") and named.endswith((".jsonl", ".json"))
+    return named if is_meant else ""
+
+
+def describe_transcript(path: str) -> Fields | None:
+    """Return what the server is told of a transcript; None if it is no file of this user."""
+    try:
+        # A FIFO is not waited for, and a link not followed.
+        status = os.lstat(path) if path else None
+    except (OSError, ValueError):
+        return None
+    if status is None or not stat.S_ISREG(status.st_mode) or not status.st_size:
+        return None
+    if status.st_uid != os.geteuid():
+        return None
+    return {
+        "name": os.path.basename(path),
+        "file": f"{status.st_dev}:{status.st_ino}",
+        "size": status.st_size,
+        "modified": status.st_mtime,
+    }
+
+
+def send_lines(server: Server, envelope: Fields, path: str, wanted: int) -> bool:
+    """Send the lines of a transcript from the byte `wanted` on; return False if some are left.
+
+    `envelope` is the call to send them with. Raises `OSError` if the server is not reached.
+    """
+    while (piece := read_piece(path, wanted)) is not None:  # ends with the file
+        call = {**envelope, "late": True, "transcript": piece}
+        status, _ = server.post(json.dumps(call).encode())
+        if status != OK:
+            return False
+        if server.wanted is None or server.wanted <= wanted:
+            break
+        wanted = server.wanted
+    return True
+
+
+def read_piece(path: str, start: int) -> Fields | None:
+    """Return the next whole lines of a transcript from a byte on, as the server takes them.
+
+    A transcript that is one document is returned whole. None if there are no more.
+    """
+    piece = describe_transcript(path)
+    if piece is None:
+        return None
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+        head = b""
+        if path.endswith(".json"):
+            fits = start < piece["size"] <= DOCUMENT_BYTES_MAX
+            start, lines = 0, file.read() if fits else b""
+        else:
+            if start:
+                file.seek(start - 1)
+                start = start if file.read(1) == b"\n" else 0
+            start, lines = _read_whole_lines(file, start)
+            if start:
+                file.seek(0)
+                first = file.readline(HEAD_BYTES_MAX)
+                head = first if first.endswith(b"\n") else b""
+    if not lines:
+        return None
+    encoded = {
+        name: b2a_base64(data, newline=False).decode()
+        for name, data in (("head", head), ("lines", lines))
+    }
+    return {**piece, "start": start, **encoded}
+
+
+def _read_whole_lines(file: Any, start: int) -> tuple[int, bytes]:  # noqa: ANN401 of `io`
+    """Return the byte at which the next whole lines of a file begin, and the lines.
+
+    They have about `PIECE_BYTES`, more for a longer line; a line of more than `LINE_BYTES_MAX` is
+    passed over. Empty without a whole line.
+    """
+    file.seek(start)
+    data = file.read(PIECE_BYTES)
+    if end := data.rfind(b"\n") + 1:
+        return start, data[:end]
+    data += file.readline(LINE_BYTES_MAX)
+    if data.endswith(b"\n"):
+        return start, data
+    rest = data
+    while len(rest) >= LINE_BYTES_MAX and not rest.endswith(b"\n"):
+        rest = file.readline(LINE_BYTES_MAX)
+    return (
+        _read_whole_lines(file, file.tell()) if rest.endswith(b"\n") else (start, b"")
+    )

@@ -1,0 +1,240 @@
+"""The login on a server: a code exchanged for a token, the files that keep both, and its renewal."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from mnemosyned.client import http
+from mnemosyned.client.address import remote_address
+from mnemosyned.client.connection import error_of, unreachable
+from mnemosyned.client.remote import RemoteDaemon, read_token, remote_of
+from mnemosyned.errors import MnemosynedError, NotFound
+from mnemosyned.socket_path import (
+    EVERYWHERE,
+    TEAM,
+    SavedConnection,
+    connection_path,
+    saved_connection,
+)
+
+LOGIN_PATH, RENEW_PATH = "/v1/login", "/v1/renew"
+TIMEOUT_S = 20.0
+AGAIN_S = 60.0
+"""Time until another attempt after the server was not reached."""
+DAY_S = 86_400.0
+
+
+class IssuedToken(msgspec.Struct, frozen=True, kw_only=True):
+    """A token as the server issued it."""
+
+    token: str
+    owner: str = ""
+    scopes: list[str] = []
+    expires_at: datetime | None = None
+
+
+def exchange_code(url: str, code: str, *, name: str, ca: str | None) -> IssuedToken:
+    """Return the token that the server at a URL issues for a one-time code.
+
+    `name` is the token's name there, `ca` the PEM file of an authority. Raises `ValueError` for an
+    invalid URL, and the server's error.
+    """
+    remote = RemoteDaemon(url, token="", ca=ca)
+    try:
+        return _post(remote, LOGIN_PATH, {"code": code, "name": name})
+    except NotFound as error:
+        raise NotFound(
+            f"{url} issues no tokens for codes: its daemon is older, or serves no owners "
+            "(`owners.serve`); name a file with a token: --token-file"
+        ) from error
+
+
+def save_login(
+    url: str,
+    *,
+    ca: str | None,
+    issued: IssuedToken | None = None,
+    token_file: str | None = None,
+    folders: Mapping[str, str] | None = None,
+) -> SavedConnection:
+    """Write the files of a login, and return what they say.
+
+    The token is one that was `issued`, or stays in `token_file`, which is then not renewed.
+    `folders` says which memory a folder uses; None keeps what an earlier login said, by default the
+    team's everywhere. Raises `OSError`, and `ValueError` for an unusable token file.
+    """
+    with _lock_connection():
+        path = Path(connection_path())
+        file = token_file or str(path.with_name("connection.token"))
+        if issued is not None:
+            _write_private(Path(file), issued.token + "\n")
+        read_token(file)
+        if folders is None:
+            with contextlib.suppress(ValueError):
+                former = saved_connection()
+                folders = former.folders if former else None
+        fields = {
+            "url": url.rstrip("/"),
+            "token_file": file,
+            "ca": ca and os.path.realpath(os.path.expanduser(ca)),
+            "owner": issued.owner if issued else "",
+            "renew_at": _renewal_time(issued) if issued else None,
+            "folders": folders or {EVERYWHERE: TEAM},
+        }
+        return _write_fields(fields)
+
+
+def choose_memory(memory: str, folders: list[str]) -> SavedConnection:
+    """Save that these folders, with all below them, use a memory: `TEAM` or `LOCAL`.
+
+    Folders are absolute paths; choices for folders below are kept. Raises `ValueError` without a
+    login, and `OSError`.
+    """
+    with _lock_connection():
+        saved = saved_connection()
+        if saved is None:
+            raise ValueError("there is no login on a server yet: mnem login URL")
+        chosen = saved.folders | {
+            os.path.realpath(folder): memory for folder in folders
+        }
+        return _write_fields({**_fields_of(saved), "folders": chosen})
+
+
+def renew_token() -> SavedConnection | None:
+    """Replace the token of the login by a successor if that is due; return the login's new state.
+
+    Several processes may call it: one renews, the others go on with the present token. Errors are
+    not raised; it is then tried again later.
+    """
+    with contextlib.suppress(OSError, ValueError), _lock_connection(waits=False):
+        saved = saved_connection()
+        if saved is None or time.time() < saved.renew_at:
+            return saved
+        fields = _fields_of(saved)
+        try:
+            remote = remote_of(saved)
+            remote.saved = None  # else it would be renewed once more
+            issued = _post(remote, RENEW_PATH, {})
+        except (MnemosynedError, ValueError) as error:
+            # A server that refuses will go on to do so.
+            pause_s = AGAIN_S if getattr(error, "kind", "") == "unavailable" else DAY_S
+            return _write_fields({**fields, "renew_at": time.time() + pause_s})
+        _write_private(Path(saved.token_file), issued.token + "\n")
+        fields |= {"owner": issued.owner, "renew_at": _renewal_time(issued)}
+        return _write_fields(fields)
+    return None
+
+
+def remove_login() -> SavedConnection | None:
+    """Delete the files of the login, and return what they said; None if there was none.
+
+    A token file that the user named is left. Raises `OSError`.
+    """
+    with _lock_connection():
+        path = Path(connection_path())
+        try:
+            saved = saved_connection()
+        except ValueError:
+            saved = None
+        path.unlink(missing_ok=True)
+        path.with_name("connection.token").unlink(missing_ok=True)
+        return saved
+
+
+def _renewal_time(issued: IssuedToken) -> float | None:
+    """Return when a token is to be renewed: after half of its life; None if it does not expire."""
+    if issued.expires_at is None:
+        return None
+    now = time.time()
+    return now + max(AGAIN_S, (issued.expires_at.timestamp() - now) / 2)
+
+
+def _fields_of(saved: SavedConnection) -> dict[str, object]:
+    """Return the fields of a login as they are written."""
+    fields = dict(vars(saved))
+    if saved.renew_at == float("inf"):
+        fields["renew_at"] = None
+    return fields
+
+
+def _write_fields(fields: Mapping[str, object]) -> SavedConnection:
+    """Write the file of the connection and return what it says. Raises `OSError`."""
+    text = json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
+    _write_private(Path(connection_path()), text)
+    return SavedConnection(json.loads(text))
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Replace a file at once by one with this text that only its user can read.
+
+    Raises `OSError`.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{time.time_ns()}")
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(temporary, flags, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _lock_connection(*, waits: bool = True) -> Iterator[None]:
+    """Keep other processes from changing the files of the login within the block.
+
+    The directory is created if missing. Without `waits` raise `BlockingIOError` if another process
+    is changing them. Raises `OSError`.
+    """
+    path = Path(connection_path())
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(
+        path.with_name(".connection.lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600
+    )
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+        yield
+    finally:
+        os.close(lock)
+
+
+def _post(remote: RemoteDaemon, path: str, fields: Mapping[str, str]) -> IssuedToken:
+    """Post fields to a path of the server and return the token in its answer.
+
+    Raises the server's error, `DaemonUnreachable` and `ForeignDaemon`.
+    """
+    address = remote_address(remote)
+    body = msgspec.json.encode(fields)
+    head = (
+        f"POST {path} HTTP/1.1\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n"
+    )
+    request = head.encode() + address.headers + b"\r\n" + body
+    try:
+        with address.connect(TIMEOUT_S) as connection:
+            connection.settimeout(TIMEOUT_S)
+            answer = http.exchange(connection, request, reset_is_unread=False)
+    except OSError as error:
+        raise unreachable(error, address) from error
+    if answer.status != 200:
+        raise error_of(answer.status, answer.body)
+    try:
+        issued = msgspec.json.decode(answer.body, type=IssuedToken)
+    except msgspec.DecodeError as error:
+        raise MnemosynedError(f"{remote} answered what is no token") from error
+    if issued.expires_at is not None and issued.expires_at.tzinfo is None:
+        return msgspec.structs.replace(
+            issued, expires_at=issued.expires_at.replace(tzinfo=UTC)
+        )
+    return issued
