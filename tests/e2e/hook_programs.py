@@ -59,7 +59,8 @@ class Machine:
         return [path for path in self.spool.iterdir() if path.name[0] != "."]
 
     def environment(self, **variables: str | None) -> dict[str, str]:
-        return environment(self.home, MNEMOSYNE_SOCKET=str(self.socket), **variables)
+        usual: dict[str, str | None] = {"MNEMOSYNE_SOCKET": str(self.socket)}
+        return environment(self.home, **(usual | variables))
 
     def hook(self, payload: Json | bytes, **variables: str | None) -> Ran:
         """Run the hook with this on standard input."""

@@ -243,10 +243,11 @@ def test_a_foreign_page_is_refused_on_the_socket_too(door: Door) -> None:
     assert answer.startswith(b"HTTP/1.1 403 ")
 
 
-def test_hooks_are_out_of_reach_over_tcp(door: Door) -> None:
-    status, _ = door.status(door.allowed, "/hooks", method="POST", body=b"{}")
+def test_hooks_are_taken_over_tcp_with_a_token(door: Door) -> None:
+    host = {"Host": door.allowed["Host"]}
 
-    assert status == 404
+    assert door.status(host, "/hooks", method="POST", body=b"{}")[0] == 401
+    assert door.status(door.allowed, "/hooks", method="POST", body=b"{}")[0] == 200
     assert door.daemon.request("POST", "/hooks", b"{").status == 400
 
 

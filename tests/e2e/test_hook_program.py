@@ -197,13 +197,25 @@ def test_without_a_daemon_the_call_waits_and_the_user_is_warned_once(
     assert said(daemon) == ["A fact in time", "A late fact", "A second late fact"]
 
 
-def test_a_hook_says_that_it_does_not_use_a_url(machine: Machine) -> None:
-    elsewhere = "https://memory.example:7464"
+def test_a_hook_with_a_url_speaks_to_no_other_daemon(
+    machine: Machine, daemon: Daemon
+) -> None:
+    elsewhere = "https://localhost:1"
+    only_url: dict[str, str | None] = {
+        "MNEMOSYNE_SOCKET": None,
+        "MNEMOSYNE_URL": elsewhere,
+        "MNEMOSYNE_TOKEN": "t" * 43,
+    }
 
-    warned = machine.hook(prompt("A late fact"), MNEMOSYNE_URL=elsewhere)
+    faulty = machine.hook(prompt("A late fact"), MNEMOSYNE_URL=elsewhere)
+    warned = machine.hook(prompt("A late fact"), **only_url)
 
-    assert "and not to MNEMOSYNE_URL" in warned.answer["systemMessage"]
-    assert len(machine.waiting) == 1
+    assert "are both set" in faulty.answer["systemMessage"]
+    assert f"{elsewhere} does not answer" in warned.answer["systemMessage"]
+    assert machine.waiting == []
+    (waiting,) = machine.spool.parent.glob("spool@localhost:1/c-*")
+    assert b"A late fact" in waiting.read_bytes()
+    assert said(daemon) == []
 
 
 def test_each_start_of_a_session_warns_and_a_resumed_one_does_not(

@@ -114,7 +114,7 @@ def warn_of_environment() -> None:
 
 
 @click.command()
-@click.argument("url")
+@click.argument("server", metavar="URL")
 @click.option(
     "--ca", metavar="FILE", help="A PEM file with the authority of its certificate."
 )
@@ -129,12 +129,12 @@ def warn_of_environment() -> None:
     "projects",
     metavar="DIR",
     multiple=True,
-    type=click.Path(exists=True, file_okay=False),
+    type=click.Path(file_okay=False),
     help="Keep the memory of this folder alone there; may be repeated.",
 )
 @json_option()
 def login(
-    url: str,
+    server: str,
     ca: str | None,
     name: str | None,
     token_file: str | None,
@@ -146,7 +146,7 @@ def login(
     renews itself.
     """
     saved = log_in(
-        url,
+        server,
         token_file=token_file,
         ca=ca,
         name=name or socket.gethostname(),
@@ -191,7 +191,7 @@ def logout() -> int:
     "folders",
     nargs=-1,
     metavar="[DIR]...",
-    type=click.Path(exists=True, file_okay=False),
+    type=click.Path(file_okay=False),
 )
 @json_option()
 def use(memory: str | None, folders: tuple[str, ...]) -> None:
