@@ -85,7 +85,7 @@ def save_login(
         fields = {
             "url": url.rstrip("/"),
             "token_file": file,
-            "ca": ca and os.path.realpath(os.path.expanduser(ca)),
+            "ca": ca and str(Path(ca).expanduser().absolute()),
             "owner": issued.owner if issued else "",
             "renew_at": _renewal_time(issued) if issued else None,
             "folders": folders or {EVERYWHERE: TEAM},

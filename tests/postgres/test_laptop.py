@@ -20,6 +20,7 @@ from support.openssl import HAVE_OPENSSL
 
 from mnemosyned import Client
 from mnemosyned.memory.engine_ports import Scope
+from mnemosyned.memory.listing import ListOrder
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.store import open_owners
 
@@ -38,7 +39,7 @@ class Server:
     authority: Authority
     token: str
     port: int
-    settings: dict[str, str | None] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -52,7 +53,7 @@ class Server:
     def texts(self) -> list[str]:
         """All that anna's memory holds, oldest first."""
         with Client(url=self.url, token=self.token, ca=self.authority.file) as client:
-            page = client.list(limit=100, order="oldest")
+            page = client.list(limit=100, order=ListOrder.OLDEST)
             return [memory.content for memory in page.memories]
 
 
@@ -154,7 +155,9 @@ def test_claude_code_remembers_on_the_server_through_its_absence(
         assert DECIDED in told
         assert told.endswith(f"This memory is the team's, at {server.url}.")
 
-    write_lines(transcript, [claude_line("user", "Name the index cart_idx.", uuid="u3")])
+    write_lines(
+        transcript, [claude_line("user", "Name the index cart_idx.", uuid="u3")]
+    )
     assert "systemMessage" in laptop.hook(claude(laptop, "Stop")).answer
     said = prompt("Ines reviews the ledger.", session="s2")
     assert laptop.hook(said).answer == {}

@@ -148,7 +148,7 @@ def test_an_owner_sees_neither_the_server_nor_its_size(service: Service) -> None
         status = client.status()
 
     assert (status.database, status.bytes_on_disk) == ("postgresql", 0)
-    for path in ("/metrics", "/hooks", "/v1/watch"):
+    for path in ("/metrics", "/v1/watch"):
         code, _, answer = service.ask(path, service.token("anna"), method="GET")
         assert (code, answer["error"]["code"]) == (404, "unknown_verb")
 

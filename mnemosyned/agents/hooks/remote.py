@@ -31,7 +31,7 @@ from mnemosyned.agents.hooks.client import (
     post_in_time,
     print_once,
 )
-from mnemosyned.client.http import exchange
+from mnemosyned.client.http import LIMITED, exchange
 from mnemosyned.client.remote import RemoteDaemon, remote_daemon, remote_of
 from mnemosyned.importers.projects import project_of
 from mnemosyned.socket_path import (
@@ -59,7 +59,7 @@ AFTERWARDS_S = 20.0
 AWAY_S = 30.0
 """After a wait in vain, calls go into the spool at once for so long."""
 AWAY = ".away"
-LATER = frozenset({401, 404, 429})
+LATER = frozenset({401, 404, LIMITED})
 """Refusals that end with a new login, an upgrade or a pause: the call waits."""
 RESOLVER_OPTIONS = "timeout:1 attempts:1"
 """Of the resolver in the C library, which no signal interrupts."""

@@ -95,7 +95,7 @@ class RemoteEndpoint(DaemonEndpoint):
 
 
 def remote_endpoint(
-    remote: RemoteDaemon | None, saved: SavedConnection | None
+    remote: RemoteDaemon | None, saved: SavedConnection | None = None
 ) -> DaemonEndpoint:
     """Return the endpoint of a remote daemon, to connect to.
 

@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
+from getpass import getpass
 from pathlib import Path
 
 import click
@@ -83,7 +84,7 @@ def _read_code(url: str) -> str:
     Raises `InvalidRequest` if it is empty.
     """
     if sys.stdin.isatty():
-        code = click.prompt(f"code for {url}", hide_input=True, err=True, default="")
+        code = getpass(f"Code for {url}: ")
     else:
         code = sys.stdin.readline(CODE_CHARS_MAX)
     if not code.strip():
