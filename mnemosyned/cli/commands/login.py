@@ -84,7 +84,9 @@ def _read_code(url: str) -> str:
     Raises `InvalidRequest` if it is empty.
     """
     is_typed = sys.stdin.isatty()
-    code = getpass(f"Code for {url}: ") if is_typed else sys.stdin.readline(CODE_CHARS_MAX)
+    code = (
+        getpass(f"Code for {url}: ") if is_typed else sys.stdin.readline(CODE_CHARS_MAX)
+    )
     if not code.strip():
         raise InvalidRequest(
             f"a login needs a one-time code, which whoever runs {url} gives you (mnem owner invite): "
