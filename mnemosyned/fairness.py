@@ -1,11 +1,11 @@
-"""Fair turns of owners on the interpreter, which runs one thread at a time."""
+"""Fair turns of owners on the interpreter, which runs one thread at a time, and what each may use."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 QUANTUM_S = 0.0005
@@ -93,3 +93,53 @@ class FairTurns:
                 {each: used // 2 for each, used in self._used.items() if used > 1}
             )
         self._used[owner] += int(used_s * 1e6)
+
+
+USERS_MAX = 10_000
+"""Owners whose use is remembered; whoever used something longest ago is forgotten first."""
+
+
+class OwnerAllowance:
+    """An amount that each owner may use in a period, at once or bit by bit; safe from any thread.
+
+    What was used comes back evenly over the period. A use may exceed what is left: the next one then
+    waits until the excess has come back, too.
+    """
+
+    def __init__(
+        self,
+        limit_of: Callable[[int], int | None],
+        *,
+        period_s: float,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take a function that returns an owner's limit for `period_s` seconds, None for no limit."""
+        self._limit_of = limit_of
+        self._period_s = period_s
+        self._now = now
+        self._changing = threading.Lock()
+        self._uses: OrderedDict[int, tuple[float, float]] = OrderedDict()
+        """By owner, the used amount and the time of the last use."""
+
+    def used(self, owner: int) -> float:
+        """Return how much of the owner's limit is used now; 0 without a limit."""
+        limit, now = self._limit_of(owner), self._now()
+        used, since = self._uses.get(owner, (0.0, now))
+        return max(0.0, used - (now - since) * limit / self._period_s) if limit else 0.0
+
+    def use(self, owner: int, amount: float) -> None:
+        """Count an amount as used by an owner; without a limit nothing is counted."""
+        if self._limit_of(owner) is None:
+            return
+        with self._changing:
+            self._uses[owner] = (self.used(owner) + amount, self._now())
+            self._uses.move_to_end(owner)
+            if len(self._uses) > USERS_MAX:
+                self._uses.popitem(last=False)
+
+    def wait_s(self, owner: int) -> float:
+        """Return the seconds until a unit of the owner's limit is free; 0 if one is free now."""
+        limit = self._limit_of(owner)
+        if limit is None:
+            return 0.0
+        return max(0.0, self.used(owner) + 1 - limit) * self._period_s / limit

@@ -25,6 +25,7 @@ from mnemosyned.assembly.build import (
     make_owner_vectors,
     make_shared_vectors,
 )
+from mnemosyned.assembly.owner_limits import OwnerLimiter
 from mnemosyned.assembly.stores import (
     make_summarizer,
     open_owned_stores,
@@ -271,9 +272,14 @@ class OwnerMemories:
             owners=stores.owners,
             shared=shared,
         )
+        self.limits = OwnerLimiter(
+            lambda: shared.settings.config.owners, stores.describe_owner
+        )
         self._stores = stores
         self._shared = shared
         self._vectors = vectors
+        if vectors:
+            vectors.allowance = self.limits.encoder
         self._lock = threading.Lock()
         self._opening: dict[int, threading.Lock] = {}
         self._open: OrderedDict[int, OwnerMemory] = OrderedDict()
@@ -413,7 +419,7 @@ class OwnerMemories:
     def _make_summarizer(self, owner: int) -> Summarizer:
         """Build the summarizer of an owner, which uses the shared language models in turn."""
         shared = self._shared
-        model = owner_model(shared.turns, owner)
+        model = owner_model(shared.turns, owner, allowance=self.limits.model)
         config = shared.settings.config
         return make_summarizer(config, shared.clock, shared.gate, model=model)
 

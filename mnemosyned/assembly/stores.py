@@ -35,6 +35,7 @@ from mnemosyned.sleep.lease import ForegroundGate
 from mnemosyned.version import install_command
 
 if TYPE_CHECKING:
+    from mnemosyned.fairness import OwnerAllowance
     from mnemosyned.models.sharing import ModelTurns
     from mnemosyned.storage.postgres.owners import PostgresOwners, PostgresServer
     from mnemosyned.storage.postgres.store import OwnedStores, PostgresStore
@@ -225,17 +226,20 @@ def make_summarizer(
     )
 
 
-def owner_model(turns: ModelTurns | None, owner: int) -> TextModel | None:
+def owner_model(
+    turns: ModelTurns | None, owner: int, *, allowance: OwnerAllowance | None = None
+) -> TextModel | None:
     """Return a text model that uses the shared models when it is the owner's turn.
 
-    None if `turns` is None, as owners share no models.
+    `allowance` limits and counts the owner's seconds of them. None if `turns` is None, as owners
+    share no models.
     """
     if turns is None:
         return None
     # Loaded here: a memory with one owner shares none.
     from mnemosyned.models.sharing import OwnerModel  # noqa: PLC0415
 
-    return OwnerModel(turns, owner)
+    return OwnerModel(turns, owner, allowance=allowance)
 
 
 def make_model_turns(config: Config) -> ModelTurns | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
@@ -19,6 +20,7 @@ from mnemosyned.config.settings import (
     KEYS,
     MODEL_TOKENIZER,
     NO_MODEL,
+    OWNER_LIMITS,
     PATHS,
     Config,
     is_server,
@@ -313,6 +315,9 @@ def value_from_text(key: str, text: str, *, where: str) -> Any:  # noqa: ANN401
         value = _YES_AND_NO.get(value.casefold(), value)
     if value in ("", "null"):
         value = None
+    elif key == "owners.limits_by_owner":
+        with suppress(msgspec.DecodeError):  # it is checked as it is then
+            value = msgspec.json.decode(value)
     return checked_value(key, value, where=where, strict=False)
 
 
@@ -358,6 +363,11 @@ def _find_text_problem(key: str, value: Any) -> str:  # noqa: ANN401
         return (
             "expected a path, not a URL" if "://" in value else path_form_fault(value)
         )
+    if key == "owners.limits_by_owner":
+        names = {name for limits in value.values() for name in limits}
+        unknown = sorted(names.difference(OWNER_LIMITS))
+        known = ", ".join(OWNER_LIMITS)
+        return f"{unknown[0]} is no limit; the limits are {known}" if unknown else ""
     if key == "watch.paths":
         faults = ((path, path_form_fault(path)) for path in value)
         return next(

@@ -122,6 +122,8 @@ Count = Annotated[int, Meta(ge=1, le=100_000_000)]
 Tokens = Annotated[int, Meta(ge=0, le=100_000_000)]
 Fraction = Annotated[float, Meta(ge=0, le=1)]
 Bytes = Annotated[int, Meta(ge=1, le=1 << 30)]
+Limit = Annotated[int, Meta(ge=1, le=1 << 50)] | None
+"""A limit of an owner; None for no limit."""
 
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -283,10 +285,25 @@ class TlsConfig(_Section, frozen=True):
 
 
 class OwnersConfig(_Section, frozen=True):
-    """Whether the memories of many owners are served."""
+    """Whether the memories of many owners are served, and the limits of each in each daemon."""
 
     serve: bool = False
     open_max: Annotated[int, Meta(ge=1, le=100_000)] = 500
+    requests_per_minute: Limit = 6_000
+    writes_per_minute: Limit = 60_000
+    bytes_per_day: Limit = 1 << 30
+    memories_max: Limit = 1_000_000
+    streams_max: Limit = None
+    encoder_s_per_minute: Limit = None
+    model_s_per_minute: Limit = None
+    limits_by_owner: dict[str, dict[str, Limit]] | None = None
+    """Other limits for owners by name."""
+
+
+OWNER_LIMITS = tuple(
+    field.name for field in msgspec.structs.fields(OwnersConfig) if field.type == Limit
+)
+"""The settings that are limits of an owner."""
 
 
 class LogConfig(_Section, frozen=True):

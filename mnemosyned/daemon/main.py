@@ -522,6 +522,7 @@ def _make_owner_resources(
     return OwnerResources(
         tokens=TokenCache(owners.owners),
         memory_of=memory_of,
+        limits=owners.limits,
         common=documentation_resources(),
     )
 

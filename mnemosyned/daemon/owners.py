@@ -7,13 +7,15 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import msgspec
 
 from mnemosyned.assembly.build import OpenMemory
+from mnemosyned.assembly.owner_limits import OwnerLimiter
 from mnemosyned.assembly.owners import OwnerMemory
 from mnemosyned.daemon.http.protocol import (
     OWNER_ADVICE,
@@ -37,8 +39,12 @@ from mnemosyned.daemon.resources import (
 from mnemosyned.errors import MnemosynedError, ScopeMissing, StorageFailed, Unauthorized
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
 from mnemosyned.memory.engine_ports import Scope, TokenHolder
-from mnemosyned.verbs.exchange import EXPORT_PATH, CutOff
-from mnemosyned.verbs.upkeep import EventKind
+from mnemosyned.verbs.conversation import Compact
+from mnemosyned.verbs.exchange import EXPORT_PATH, RESTORE_PATH, CutOff
+from mnemosyned.verbs.facade import Caller
+from mnemosyned.verbs.memories import Remember, RememberMany
+from mnemosyned.verbs.request import Request
+from mnemosyned.verbs.upkeep import EventKind, Stats
 
 if TYPE_CHECKING:
     from mnemosyned.storage.postgres.owners import PostgresOwners
@@ -102,12 +108,45 @@ class TokenCache:
                 table.popitem(last=False)
 
 
+R = TypeVar("R")
 Table = Mapping[str, Resource]
 REFUSED = "this token is none, has expired or was revoked; ask who runs the server for another"
 
 
 ServedMemory = OpenMemory | OwnerMemory
 """A memory whose resources are served."""
+
+
+class LimitedCaller(Caller):
+    """Caller of verbs that counts what is written to an owner's memory, within its limits."""
+
+    def __init__(self, caller: Caller, limits: OwnerLimiter, owner: int) -> None:
+        """Pass requests about the memory of `owner` on to `caller` if `limits` allow them."""
+        self._caller = caller
+        self._limits = limits
+        self._owner = owner
+
+    def call(self, request: Request[R], /) -> R:
+        """Carry out a request, and return its result; that of `status` with the owner's limits.
+
+        Raises `LimitReached`, and the errors of the request. What deletes is never refused.
+        """
+        if request.writes and not (
+            request.deletes or getattr(request, "dry_run", False)
+        ):
+            memories: Sequence[Remember] = ()
+            if isinstance(request, Remember):
+                memories = (request,)
+            elif isinstance(request, RememberMany):
+                memories = request.memories
+            count = len(memories) or isinstance(request, Compact)
+            size = sum(len(memory.content.encode()) for memory in memories)
+            self._limits.use_write(self._owner, memories=count, size=size)
+        result = self._caller.call(request)
+        if isinstance(result, Stats):
+            limits = self._limits.list_uses(self._owner)
+            result = msgspec.structs.replace(result, limits=limits)
+        return result
 
 
 class OwnerResources:
@@ -121,9 +160,11 @@ class OwnerResources:
         *,
         tokens: TokenCache,
         memory_of: Callable[[int], ServedMemory],
+        limits: OwnerLimiter,
         common: Table,
     ) -> None:
         """Take the resources `common` to all owners; `memory_of` opens a memory by owner number."""
+        self._limits = limits
         self._tokens = tokens
         self._memory_of = memory_of
         self._common = common
@@ -132,15 +173,19 @@ class OwnerResources:
         )
 
     def __call__(self, request: HttpRequest) -> Table:
-        """Return the resources that a request may use, by path. Raises `RequestRefused`."""
+        """Return the resources that a request may use, by path, and count it for its owner.
+
+        Raises `RequestRefused`, and `LimitReached` beyond the owner's requests.
+        """
         holder = self._find_holder(request)
+        self._limits.use_request(holder.owner)
         memory = self._memory_of(holder.owner)
         tables = self._tables.setdefault(memory, {})
         table = tables.get(holder.scopes)
         if table is None:
             table = tables[holder.scopes] = {
                 **self._common,
-                **self._make_resources(memory, holder.scopes),
+                **self._make_resources(memory, holder.owner, holder.scopes),
             }
         return table
 
@@ -157,12 +202,14 @@ class OwnerResources:
         return holder
 
     def _make_resources(
-        self, memory: ServedMemory, scopes: frozenset[Scope]
+        self, memory: ServedMemory, owner: int, scopes: frozenset[Scope]
     ) -> dict[str, Resource]:
         """Return the handlers for one owner's memory by URL path, limited to a token's scopes."""
-        caller, bus = ScopedCaller(memory.service, scopes), memory.service.events
+        limited = LimitedCaller(memory.service, self._limits, owner)
+        caller, bus = ScopedCaller(limited, scopes), memory.service.events
         progress = memory.sleeper.cycle
         exchange = exchange_resources(memory.service, scopes=scopes)
+        restore = exchange[RESTORE_PATH]
 
         def last_event(error: MnemosynedError) -> bytes:
             """Return the bytes of the event that tells why a stream of events ends."""
@@ -174,9 +221,16 @@ class OwnerResources:
             """Return the bytes of the line that tells why an export ends early."""
             return msgspec.json.encode(CutOff(reason=error.message)) + b"\n"
 
+        def restore_limited(request: HttpRequest) -> Response:
+            """Import the lines of a request's body, each counted as a memory that is written."""
+            size, lines = len(request.body), request.body.count(b"\n")
+            self._limits.use_write(owner, memories=lines, size=size)
+            return restore.route(request)
+
         return {
             **verb_resources(caller),
             **exchange,
+            RESTORE_PATH: dataclasses.replace(restore, route=restore_limited),
             EXPORT_PATH: self._checked_stream_resource(
                 exchange[EXPORT_PATH].route, "export", last_line
             ),
@@ -205,10 +259,19 @@ class OwnerResources:
         def answer(request: HttpRequest) -> Response:
             """Return the route's response, whose stream checks the token before each chunk."""
             check(request)
-            response = route(request)
-            if response.stream is None:
-                return response
-            stream = _CheckedStream(response.stream, lambda: check(request), encode_end)
+            owner = self._find_holder(request).owner
+            self._limits.begin_stream(owner)
+            with ExitStack() as counted:
+                counted.callback(self._limits.end_stream, owner)
+                response = route(request)
+                if response.stream is None:
+                    return response
+                stream = _CheckedStream(
+                    response.stream,
+                    lambda: check(request),
+                    encode_end,
+                    counted.pop_all(),
+                )
             return dataclasses.replace(response, stream=stream)
 
         return Resource(answer)
@@ -222,8 +285,13 @@ class _CheckedStream:
         stream: Iterator[bytes],
         check: Callable[[], None],
         encode_end: Callable[[MnemosynedError], bytes],
+        counted: ExitStack,
     ) -> None:
-        """Call `check` before each chunk of `stream`, and end with `encode_end` of its error."""
+        """Call `check` before each chunk of `stream`, and end with `encode_end` of its error.
+
+        `counted` is closed with the stream.
+        """
+        self._counted = counted
         self._stream = stream
         self._check = check
         self._encode_end = encode_end
@@ -254,6 +322,7 @@ class _CheckedStream:
         return chunk
 
     def close(self) -> None:
-        """Close the stream that is checked."""
+        """Close the stream that is checked, and count it no longer."""
+        self._counted.close()
         if close := getattr(self._stream, "close", None):
             close()

@@ -10,7 +10,12 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import Protocol, TypeVar
 
-from mnemosyned.errors import ModelUnavailable, SummarizerFailed, reason_of
+from mnemosyned.errors import (
+    LimitReached,
+    ModelUnavailable,
+    SummarizerFailed,
+    reason_of,
+)
 from mnemosyned.instants import in_zone
 from mnemosyned.logs import logger
 from mnemosyned.memory.clock import Clock
@@ -291,9 +296,12 @@ class FallbackSummarizer(Summarizer):
     def _record_failure(self, error: Exception) -> str:
         """Report the model's error to the circuit breaker; return the reason to use the fallback.
 
-        A rejected answer and a failed call are counted differently.
+        A rejected answer and a failed call are counted differently, and a limit of the owner is
+        neither.
         """
         why = reason_of(error)
+        if isinstance(error, LimitReached):
+            return why
         is_unavailable = isinstance(error, ModelUnavailable)
         if isinstance(error, SummarizerFailed) and not is_unavailable:
             if not self._breaker.record_rejection(why):

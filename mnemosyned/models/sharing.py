@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from mnemosyned.errors import EmbedderFailed, SummarizerFailed
+from mnemosyned.errors import EmbedderFailed, LimitReached, SummarizerFailed
+from mnemosyned.fairness import OwnerAllowance
 from mnemosyned.memory.engine_ports import Embedder, TextModel
 
 
@@ -100,9 +102,17 @@ class ModelTurns:
 class OwnerModel(TextModel):
     """Model as one owner sees it: each call waits for the owner's turn at the shared models."""
 
-    def __init__(self, turns: ModelTurns, owner: int) -> None:
+    def __init__(
+        self,
+        turns: ModelTurns,
+        owner: int,
+        *,
+        allowance: OwnerAllowance | None = None,
+    ) -> None:
+        """Use the models of `turns`; `allowance` limits and counts the owner's seconds of them."""
         self._turns = turns
         self._owner = owner
+        self._allowance = allowance
         self._any = turns.models[0]
         self._current: TextModel | None = None
         self.name = self._any.name
@@ -130,16 +140,27 @@ class OwnerModel(TextModel):
     ) -> str:
         """Return a shared model's answer to the messages, after waiting for the owner's turn.
 
-        Raises `SummarizerFailed`, also if the turn does not come in time.
+        Raises `SummarizerFailed`, also if the turn does not come in time, and `LimitReached` while
+        the owner has used up its seconds of the models.
         """
+        allowance = self._allowance
+        if allowance and (wait_s := math.ceil(allowance.wait_s(self._owner))):
+            raise LimitReached(
+                "this owner's seconds of the language model are used up "
+                "(model_s_per_minute)",
+                retry_after_s=wait_s,
+            )
         with self._turns.borrow(self._owner) as model:
             self._current = model
+            began = time.monotonic()
             try:
                 return model.complete(
                     messages, max_tokens=max_tokens, temperature=temperature
                 )
             finally:
                 self._current = None
+                if allowance:
+                    allowance.use(self._owner, time.monotonic() - began)
 
     def close(self) -> None:
         """End the owner's running call; the models stay open for other owners."""

@@ -185,6 +185,17 @@ class BackupStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Why the last scheduled one failed; empty if it did not."""
 
 
+class LimitUse(msgspec.Struct, frozen=True, kw_only=True):
+    """A limit of a memory's owner, and how much of it is used as this daemon counts."""
+
+    name: str
+    """As in the settings, such as `requests_per_minute`."""
+    limit: int
+    used: int
+    free_in_s: float = 0.0
+    """Seconds until some of it is free; 0 if some is."""
+
+
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the store and the daemon."""
 
@@ -226,6 +237,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """Folders whose files are followed."""
     clock: str = ""
     """Why the clock is not trusted, and nothing is pruned by age; empty where it is."""
+    limits: list[LimitUse] = msgspec.field(default_factory=list)
+    """The limits of the memory's owner, where a daemon serves many."""
 
     @property
     def on_server(self) -> bool:

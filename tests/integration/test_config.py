@@ -123,6 +123,17 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "tls.key": ("/etc/memory.key", "/etc/memory.key"),
     "owners.serve": ("true", True),
     "owners.open_max": ("9", 9),
+    "owners.requests_per_minute": ("60", 60),
+    "owners.writes_per_minute": ("null", None),
+    "owners.bytes_per_day": ("5", 5),
+    "owners.memories_max": ("7", 7),
+    "owners.streams_max": ("3", 3),
+    "owners.encoder_s_per_minute": ("20", 20),
+    "owners.model_s_per_minute": ("30", 30),
+    "owners.limits_by_owner": (
+        '{"ci": {"streams_max": null}}',
+        {"ci": {"streams_max": None}},
+    ),
     "log.level": ("debug", "debug"),
     "log.format": ("json", "json"),
 }

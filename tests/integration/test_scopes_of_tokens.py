@@ -12,6 +12,8 @@ from support.cases import each_case
 from support.settings import config_by_words
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
+from mnemosyned.assembly.owner_limits import OwnerLimiter
+from mnemosyned.config.settings import OwnersConfig
 from mnemosyned.daemon.http.server import make_handler
 from mnemosyned.daemon.metrics import ServerActivity
 from mnemosyned.daemon.owners import KEPT_S, OwnerResources, TokenCache
@@ -61,7 +63,10 @@ class Service:
             {},
             ServerActivity(),
             tcp_resources=OwnerResources(
-                tokens=tokens, memory_of=lambda _: memory, common={}
+                tokens=tokens,
+                memory_of=lambda _: memory,
+                limits=OwnerLimiter(OwnersConfig, lambda _: ("anna", 0)),
+                common={},
             ),
         )
 

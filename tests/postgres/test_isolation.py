@@ -116,7 +116,10 @@ def service(dsn: str) -> Iterator[Service]:
         memories = OwnerMemories(stores, shared)
         memories.rounds.start()
         remote = OwnerResources(
-            tokens=TokenCache(stores.owners), memory_of=memories.get, common={}
+            tokens=TokenCache(stores.owners),
+            memory_of=memories.get,
+            limits=memories.limits,
+            common={},
         )
         yield Service(
             stores.owners, make_handler({}, ServerActivity(), tcp_resources=remote)

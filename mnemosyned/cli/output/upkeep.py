@@ -391,6 +391,10 @@ def _status_text(stats: Stats) -> str:
         ("watching", _watching_row(stats.watched)),
         ("forgotten", WORDS_TO_PURGE if stats.purge_due else ""),
         ("recoverable", recoverable),
+        *(
+            ("limit", f"{each.name}: {each.used:,} of {each.limit:,}")
+            for each in stats.limits
+        ),
         *(("problem", click.style(problem, fg="red")) for problem in stats.problems),
         *(("warning", click.style(warning, fg="red")) for warning in stats.warnings),
     ]

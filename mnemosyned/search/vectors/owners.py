@@ -14,6 +14,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from mnemosyned.errors import (
@@ -22,6 +23,7 @@ from mnemosyned.errors import (
     ModelUnavailable,
     NotFound,
 )
+from mnemosyned.fairness import OwnerAllowance
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import (
     CosinesTo,
@@ -68,8 +70,10 @@ class OwnerTurns:
         self._questions: OrderedDict[int, deque[QuestionVector]] = OrderedDict()
         """By owner; the owner whose turn is next comes first."""
         self._asked = 0
-        self._gathering: OrderedDict[int, float] = OrderedDict()
-        """Owners with new memories, and when their turn may come: more may follow till then."""
+        self._gathering: set[int] = set()
+        """Owners whose turn may come later, as more new memories may follow till then."""
+        self._later: list[tuple[float, int]] = []
+        """When the turn of each of them may come, as a heap."""
         self._ready: OrderedDict[int, None] = OrderedDict()
 
     def ask(self, owner: int, question: QuestionVector) -> bool:
@@ -104,7 +108,8 @@ class OwnerTurns:
             if owner in self._ready or owner in self._gathering or waiting > OWNERS_MAX:
                 return
             if after_s:
-                self._gathering[owner] = time.monotonic() + after_s
+                self._gathering.add(owner)
+                heappush(self._later, (time.monotonic() + after_s, owner))
             else:
                 self._ready[owner] = None
 
@@ -112,8 +117,10 @@ class OwnerTurns:
         """Remove and return the owner whose memories are due next; None if no turn is due."""
         now = time.monotonic()
         with self._lock:
-            while self._gathering and next(iter(self._gathering.values())) <= now:
-                self._ready[self._gathering.popitem(last=False)[0]] = None
+            while self._later and self._later[0][0] <= now:
+                _, owner = heappop(self._later)
+                self._gathering.discard(owner)
+                self._ready[owner] = None
             return self._ready.popitem(last=False)[0] if self._ready else None
 
     def next_s(self) -> float | None:
@@ -121,7 +128,7 @@ class OwnerTurns:
         with self._lock:
             if self._ready:
                 return 0.0
-            first = next(iter(self._gathering.values()), None)
+            first = self._later[0][0] if self._later else None
         return None if first is None else max(0.0, first - time.monotonic())
 
 
@@ -186,6 +193,8 @@ class SharedVectors(EmbeddingThread):
         self.turns = OwnerTurns()
         self.failed: Counter[int] = Counter()
         """Memories refused by the model since the start, by owner."""
+        self.allowance: OwnerAllowance | None = None
+        """Limits and counts the seconds of the model for each owner's memories."""
         self.identity = ""
         self._store = store
         self._lacking = lacking
@@ -199,6 +208,8 @@ class SharedVectors(EmbeddingThread):
         """By owner; who asked longest ago comes first."""
         self._unloaded: OrderedDict[int, None] = OrderedDict()
         """Owners whose codes are to be loaded."""
+        # In this process the thread computes, amid others; elsewhere it waits for the model.
+        self._seconds = time.thread_time if embedder.in_process else time.monotonic
 
     @property
     def embedder(self) -> Embedder:
@@ -339,6 +350,9 @@ class SharedVectors(EmbeddingThread):
         which concerns all owners.
         """
         try:
+            if self.allowance and (wait_s := self.allowance.wait_s(owner)):
+                self.turns.add(owner, after_s=wait_s)
+                return
             goes_on = self._embed_batch(owner)
         except ModelUnavailable:
             self.turns.add(owner)
@@ -384,7 +398,11 @@ class SharedVectors(EmbeddingThread):
             limit=BATCH,
         )
         self._owner = owner
-        if made := self._embed_rows(rows):
+        began = self._seconds()
+        made = self._embed_rows(rows)
+        if self.allowance:
+            self.allowance.use(owner, self._seconds() - began)
+        if made:
             store.keep_made(progress.model, made)
         if self._closing.is_set():
             return False

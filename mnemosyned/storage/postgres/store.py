@@ -10,7 +10,7 @@ from typing import NamedTuple
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from mnemosyned.errors import ConfigInvalid, StorageFailed
+from mnemosyned.errors import ConfigInvalid, NotFound, StorageFailed
 from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
 from mnemosyned.memory.values import Tier, TierTotals
@@ -218,6 +218,11 @@ class PostgresStore(MemoryStore):
         self._pool.close()
 
 
+_NAME_AND_COUNT = (
+    "SELECT name, working_count + archive_count FROM owner WHERE owner = %(owner)s"
+)
+
+
 class OwnedStores:
     """The memories of all owners of a database, over the same connections."""
 
@@ -230,6 +235,17 @@ class OwnedStores:
         self._pool = Pool(
             ready.dsn, role=ready.role, has_citus=ready.has_citus, beside=pool
         )
+
+    def describe_owner(self, owner: int) -> tuple[str, int]:
+        """Return the name of the owner with this number, and the count of its memories.
+
+        Raises `NotFound` and `StorageFailed`.
+        """
+        (rows,) = self._pool.read(owner, [(_NAME_AND_COUNT, {})])
+        if not rows:
+            raise NotFound("this owner was removed from the database")
+        name, memories = rows[0]
+        return name, memories
 
     def store(self, owner: int) -> PostgresStore:
         """Return the memory of the owner with this number; it need not be closed."""

@@ -1,0 +1,196 @@
+"""`OwnerLimiter`: what each owner may use by the settings, and what this process counted of it.
+
+Several daemons of one database count apart, but for the memories that are kept, which the database
+counts for all of them.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from mnemosyned.config.settings import OWNER_LIMITS, OwnersConfig
+from mnemosyned.errors import LimitReached
+from mnemosyned.fairness import USERS_MAX, OwnerAllowance
+from mnemosyned.verbs.upkeep import LimitUse
+
+PERIODS_S = {
+    "requests_per_minute": 60.0,
+    "writes_per_minute": 60.0,
+    "bytes_per_day": 86_400.0,
+    "encoder_s_per_minute": 60.0,
+    "model_s_per_minute": 60.0,
+}
+"""Periods of the limits of which what was used comes back with time."""
+KNOWN_S = 60.0
+"""Age from which an owner's name and count of memories are read again."""
+FULL_S = 1.0
+"""The same while the owner may store no more: what is forgotten makes room."""
+FULL_RETRY_S = 60
+"""When to try again to store more than the memories that may be kept, or to open another stream."""
+STREAM_RETRY_S = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownOwner:
+    """An owner's name and count of memories, as of a monotonic time in seconds."""
+
+    name: str
+    memories: int
+    read_at: float
+
+
+class OwnerLimiter:
+    """The limits of owners, by number; safe from any thread."""
+
+    def __init__(
+        self,
+        settings: Callable[[], OwnersConfig],
+        describe_owner: Callable[[int], tuple[str, int]],
+        *,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take functions that return the settings in force, and an owner's name and memories.
+
+        The database is asked about an owner at most once a minute, and once a second while its memory
+        is full; only if the settings name owners, or limit the memories that are kept.
+        """
+        self._settings = settings
+        self._describe_owner = describe_owner
+        self._now = now
+        self._changing = threading.Lock()
+        self._known: OrderedDict[int, _KnownOwner] = OrderedDict()
+        self._streams: Counter[int] = Counter()
+        self._allowances = {
+            name: OwnerAllowance(
+                partial(self._limit_of, name), period_s=period_s, now=now
+            )
+            for name, period_s in PERIODS_S.items()
+        }
+        self.encoder = self._allowances["encoder_s_per_minute"]
+        """Seconds of the embedding model."""
+        self.model = self._allowances["model_s_per_minute"]
+        """Seconds of the language model."""
+
+    def use_request(self, owner: int) -> None:
+        """Count a request of an owner. Raises `LimitReached`, and `StorageFailed`."""
+        self._check("requests_per_minute", owner)
+        self._allowances["requests_per_minute"].use(owner, 1)
+
+    def use_write(self, owner: int, *, memories: int, size: int) -> None:
+        """Count a write to an owner's memory: new `memories` and `size`, their bytes of text.
+
+        A write that stores none counts as one. Raises `LimitReached`, with nothing counted, and
+        `StorageFailed`.
+        """
+        self._check("writes_per_minute", owner)
+        if memories:
+            self._check("bytes_per_day", owner)
+            limit = self._limit_of("memories_max", owner)
+            if limit is not None:
+                self._check_room(owner, memories, limit)
+        self._allowances["writes_per_minute"].use(owner, max(1, memories))
+        self._allowances["bytes_per_day"].use(owner, size)
+
+    def begin_stream(self, owner: int) -> None:
+        """Count a stream of an owner, until `end_stream`. Raises `LimitReached`, `StorageFailed`."""
+        limit = self._limit_of("streams_max", owner)
+        with self._changing:
+            is_free = limit is None or self._streams[owner] < limit
+            self._streams[owner] += is_free
+        if not is_free:
+            raise LimitReached(
+                f"this owner has {limit:,} streams (live events, exports), as many as it may "
+                "(streams_max); end one of them",
+                retry_after_s=STREAM_RETRY_S,
+            )
+
+    def end_stream(self, owner: int) -> None:
+        """Count a stream that `begin_stream` counted as ended."""
+        with self._changing:
+            self._streams[owner] -= 1
+            self._streams += Counter()  # without those that have none
+
+    def list_uses(self, owner: int) -> list[LimitUse]:
+        """Return the limits of an owner that are set, and what is used. Raises `StorageFailed`."""
+        uses = []
+        for name in OWNER_LIMITS:
+            limit = self._limit_of(name, owner)
+            if limit is None:
+                continue
+            used, free_in_s = float(self._streams[owner]), 0.0
+            if name in PERIODS_S:
+                allowance = self._allowances[name]
+                used, free_in_s = allowance.used(owner), allowance.wait_s(owner)
+            elif name == "memories_max":
+                used = self._look_up(owner, FULL_S).memories
+            uses.append(
+                LimitUse(
+                    name=name,
+                    limit=limit,
+                    used=math.ceil(used),
+                    free_in_s=round(free_in_s, 1),
+                )
+            )
+        return uses
+
+    def _check(self, name: str, owner: int) -> None:
+        """Raise `LimitReached` if an owner has used up the limit with this name."""
+        allowance = self._allowances[name]
+        if wait_s := math.ceil(allowance.wait_s(owner)):
+            limit = self._limit_of(name, owner)
+            what, _, period = name.partition("_per_")
+            raise LimitReached(
+                f"this owner's limit of {limit:,} {what} a {period} is used up "
+                f"({math.ceil(allowance.used(owner)):,} used); some is free again in {wait_s:,} s: "
+                "send this again then",
+                retry_after_s=wait_s,
+            )
+
+    def _check_room(self, owner: int, memories: int, limit: int) -> None:
+        """Count new memories of an owner. Raises `LimitReached` if more than `limit` are kept."""
+        known = self._look_up(owner)
+        if known.memories + memories > limit:
+            known = self._look_up(owner, FULL_S)
+        if known.memories + memories > limit:
+            raise LimitReached(
+                f"this memory keeps {known.memories:,} memories of the {limit:,} that it may "
+                f"(memories_max), and this request has {memories:,}; forget some, or ask who runs "
+                "the server for more",
+                retry_after_s=FULL_RETRY_S,
+            )
+        with self._changing:
+            known = self._known.get(owner, known)
+            self._known[owner] = replace(known, memories=known.memories + memories)
+
+    def _limit_of(self, name: str, owner: int) -> int | None:
+        """Return an owner's limit with this name; None for no limit. Raises `StorageFailed`."""
+        config = self._settings()
+        if config.limits_by_owner:
+            own = config.limits_by_owner.get(self._look_up(owner).name, {})
+            if name in own:
+                return own[name]
+        limit: int | None = getattr(config, name)
+        return limit
+
+    def _look_up(self, owner: int, age_max_s: float = KNOWN_S) -> _KnownOwner:
+        """Return an owner's name and count of memories, read from the database if they are older.
+
+        Raises `NotFound` and `StorageFailed`.
+        """
+        known = self._known.get(owner)
+        now = self._now()
+        if known is None or now - known.read_at >= age_max_s:
+            name, memories = self._describe_owner(owner)
+            known = _KnownOwner(name, memories, now)
+            with self._changing:
+                self._known[owner] = known
+                self._known.move_to_end(owner)
+                if len(self._known) > USERS_MAX:
+                    self._known.popitem(last=False)
+        return known

@@ -1,0 +1,246 @@
+"""What an owner may use: counted, refused with a time, and free again as time passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from support.fake_models import FakeTextModel
+
+from mnemosyned.assembly.owner_limits import FULL_RETRY_S, OwnerLimiter
+from mnemosyned.config import load_config
+from mnemosyned.config.settings import OwnersConfig
+from mnemosyned.daemon.http.protocol import error_response
+from mnemosyned.errors import ConfigInvalid, LimitReached
+from mnemosyned.fairness import OwnerAllowance
+from mnemosyned.models.sharing import ModelTurns, OwnerModel
+from mnemosyned.search.vectors.owners import OwnerTurns
+
+ANNA, BERT = 2, 3
+NONE = OwnersConfig(
+    requests_per_minute=None,
+    writes_per_minute=None,
+    bytes_per_day=None,
+    memories_max=None,
+)
+
+
+class Owners:
+    """Settings and owners that a test changes, and a clock."""
+
+    def __init__(self) -> None:
+        self.config = NONE
+        self.kept = {ANNA: 0, BERT: 0}
+        self.asked = 0
+        self.seconds = 100.0
+        self.limiter = OwnerLimiter(
+            lambda: self.config, self.describe, now=lambda: self.seconds
+        )
+
+    def describe(self, owner: int) -> tuple[str, int]:
+        self.asked += 1
+        return {ANNA: "anna", BERT: "bert"}[owner], self.kept[owner]
+
+    def limit(self, **limits: int) -> None:
+        self.config = msgspec.structs.replace(self.config, **limits)
+
+    def write(self, owner: int, memories: int = 1, size: int = 10) -> None:
+        self.limiter.use_write(owner, memories=memories, size=size)
+
+
+@pytest.fixture
+def owners() -> Owners:
+    return Owners()
+
+
+def refusal(call: Callable[[], object]) -> LimitReached:
+    with pytest.raises(LimitReached) as refused:
+        call()
+    return refused.value
+
+
+def test_requests_are_refused_until_one_is_free_again(owners: Owners) -> None:
+    owners.limit(requests_per_minute=30)
+    for _ in range(30):
+        owners.limiter.use_request(ANNA)
+
+    refused = refusal(lambda: owners.limiter.use_request(ANNA))
+    owners.limiter.use_request(BERT)
+
+    assert refused.retry_after_s == 2
+    assert refused.message == (
+        "this owner's limit of 30 requests a minute is used up (30 used); some is free again in "
+        "2 s: send this again then"
+    )
+    response = error_response(refused)
+    assert (response.status, ("Retry-After", "2") in response.headers) == (429, True)
+    owners.seconds += 2
+    owners.limiter.use_request(ANNA)
+    assert refusal(lambda: owners.limiter.use_request(ANNA)).retry_after_s == 2
+
+
+def test_a_batch_counts_by_its_memories_and_may_exceed_the_limit_once(
+    owners: Owners,
+) -> None:
+    owners.limit(writes_per_minute=60)
+    owners.write(ANNA, memories=90)
+
+    refused = refusal(lambda: owners.write(ANNA))
+
+    assert refused.retry_after_s == 31
+    owners.seconds += 31
+    owners.write(ANNA)
+
+
+def test_bytes_come_back_over_a_day(owners: Owners) -> None:
+    owners.limit(bytes_per_day=86_400)
+    owners.write(ANNA, size=86_400 + 99)
+
+    assert refusal(lambda: owners.write(ANNA)).retry_after_s == 100
+    owners.limiter.use_write(ANNA, memories=0, size=0)  # such as a tag
+    owners.seconds += 100
+    owners.write(ANNA)
+
+
+def test_memories_are_counted_by_the_database_and_since_it_was_asked(
+    owners: Owners,
+) -> None:
+    owners.limit(memories_max=100)
+    owners.kept[ANNA] = 95
+    owners.write(ANNA, memories=4)
+    owners.kept[ANNA] = 99
+    owners.seconds += 2
+
+    refused = refusal(lambda: owners.write(ANNA, memories=2))
+
+    assert refused.retry_after_s == FULL_RETRY_S
+    assert "keeps 99 memories of the 100" in refused.message
+    owners.write(ANNA)
+    owners.kept[ANNA] = 20  # 80 were forgotten
+    owners.seconds += 2
+    owners.write(ANNA, memories=80)
+
+
+def test_the_database_is_asked_once_a_minute_and_without_need_never(
+    owners: Owners,
+) -> None:
+    for _ in range(5):
+        owners.write(ANNA)
+        owners.limiter.use_request(ANNA)
+    assert owners.asked == 0
+
+    owners.limit(memories_max=100)
+    for _ in range(5):
+        owners.write(ANNA)
+    assert owners.asked == 1
+
+
+def test_streams_are_refused_until_one_ends(owners: Owners) -> None:
+    owners.limit(streams_max=2)
+    owners.limiter.begin_stream(ANNA)
+    owners.limiter.begin_stream(ANNA)
+
+    assert "streams" in refusal(lambda: owners.limiter.begin_stream(ANNA)).message
+    owners.limiter.begin_stream(BERT)
+    owners.limiter.end_stream(ANNA)
+    owners.limiter.begin_stream(ANNA)
+
+
+def test_an_owner_may_have_limits_of_its_own(owners: Owners) -> None:
+    owners.limit(requests_per_minute=1, streams_max=1)
+    own: dict[str, int | None] = {"requests_per_minute": 3, "streams_max": None}
+    owners.config = msgspec.structs.replace(
+        owners.config, limits_by_owner={"anna": own}
+    )
+    for _ in range(3):
+        owners.limiter.use_request(ANNA)
+        owners.limiter.begin_stream(ANNA)
+
+    refusal(lambda: owners.limiter.use_request(ANNA))
+    owners.limiter.use_request(BERT)
+    refusal(lambda: owners.limiter.use_request(BERT))
+
+
+def test_limits_that_are_set_are_listed_with_what_is_used(owners: Owners) -> None:
+    owners.limit(requests_per_minute=60, memories_max=100, writes_per_minute=10)
+    owners.kept[ANNA] = 7
+    for _ in range(3):
+        owners.limiter.use_request(ANNA)
+    owners.limiter.use_write(ANNA, memories=0, size=0)
+    owners.limiter.use_write(ANNA, memories=19, size=5)
+
+    uses = {
+        use.name: (use.used, use.limit, use.free_in_s)
+        for use in owners.limiter.list_uses(ANNA)
+    }
+
+    assert uses == {
+        "requests_per_minute": (3, 60, 0.0),
+        "writes_per_minute": (20, 10, 66.0),
+        "memories_max": (26, 100, 0.0),
+    }
+
+
+def test_the_model_is_asked_no_more_than_its_owner_may_use(owners: Owners) -> None:
+    class Model(FakeTextModel):
+        def complete(self, *_: object, **__: object) -> str:
+            return "said"
+
+    owners.limit(model_s_per_minute=10)
+    model = OwnerModel(
+        ModelTurns([Model()], wait_s=1.0), ANNA, allowance=owners.limiter.model
+    )
+    assert model.complete([], max_tokens=9, temperature=0.0) == "said"
+    owners.limiter.model.use(ANNA, 10)
+
+    refused = refusal(lambda: model.complete([], max_tokens=9, temperature=0.0))
+
+    assert "seconds of the language model" in refused.message
+    assert refused.retry_after_s in (6, 7)
+
+
+def test_an_allowance_without_a_limit_counts_nothing() -> None:
+    allowance = OwnerAllowance(lambda _: None, period_s=60.0)
+    allowance.use(ANNA, 1e9)
+
+    assert (allowance.used(ANNA), allowance.wait_s(ANNA)) == (0.0, 0.0)
+
+
+def test_an_owner_whose_turn_comes_late_keeps_no_other_waiting() -> None:
+    turns = OwnerTurns()
+    turns.add(ANNA, after_s=600)
+    turns.add(BERT, after_s=1e-9)
+
+    assert turns.next_owner() == BERT
+    assert turns.next_owner() is None
+    assert 0 < (turns.next_s() or 0) <= 600
+
+
+@pytest.mark.parametrize(
+    ("limits", "problem"),
+    [
+        ('{"anna": {"requests": 5}}', "requests is no limit"),
+        ('{"anna": {"requests_per_minute": 0}}', "at least 1"),
+        ('{"anna": 5}', "object"),
+        ("anna", "object"),
+    ],
+)
+def test_limits_of_an_owner_that_cannot_be_used_are_refused(
+    limits: str, problem: str
+) -> None:
+    environ = {"MNEMOSYNE_OWNERS_LIMITS_BY_OWNER": limits}
+    with pytest.raises(ConfigInvalid, match=problem):
+        load_config(environ=environ)
+
+
+def test_limits_are_read_from_the_environment() -> None:
+    environ: dict[str, Any] = {
+        "MNEMOSYNE_OWNERS_LIMITS_BY_OWNER": '{"ci": {"requests_per_minute": null}}',
+        "MNEMOSYNE_OWNERS_STREAMS_MAX": "4",
+    }
+    config = load_config(environ=environ).owners
+
+    assert config.limits_by_owner == {"ci": {"requests_per_minute": None}}
+    assert config.streams_max == 4

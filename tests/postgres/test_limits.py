@@ -1,0 +1,116 @@
+"""A real daemon holds each owner to its limits, and its clients wait for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+
+import pytest
+from e2e.daemons import WAIT_S, eventually
+from postgres.test_served_owners import Serve, Service, owners, serve
+
+from mnemosyned.verbs.upkeep import LimitUse
+
+__all__ = ["owners", "serve"]
+pytestmark = pytest.mark.postgres
+BUSY = {
+    "limited": {"requests_per_minute": 120, "writes_per_minute": 60},
+    "full": {"memories_max": 5, "bytes_per_day": 100, "requests_per_minute": 60},
+    "reader": {"streams_max": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def limits() -> str:
+    return json.dumps(BUSY)
+
+
+@pytest.fixture
+def service(serve: Serve, limits: str) -> Iterator[Service]:
+    with serve(MNEMOSYNE_OWNERS_LIMITS_BY_OWNER=limits) as service:
+        yield service
+
+
+def test_what_exceeds_a_limit_is_refused_for_this_owner_alone(service: Service) -> None:
+    limited, free = service.token("limited"), service.token("free")
+    with ThreadPoolExecutor(8) as threads:
+        codes = [
+            answer[0]
+            for answer in threads.map(
+                lambda _: service.ask("/v1/recall", limited, {"query": "a"}), range(140)
+            )
+        ]
+
+    assert set(codes) == {200, 429}
+    code, headers, answer = service.ask("/v1/recall", limited, {"query": "a"})
+    assert (code, answer["error"]["code"]) == (429, "limit_reached")
+    assert "120 requests a minute" in answer["error"]["message"]
+    assert int(headers["Retry-After"]) >= 1
+    assert service.ask("/v1/recall", free, {"query": "a"})[0] == 200
+
+
+def test_a_client_that_waits_loses_nothing(service: Service) -> None:
+    token = service.token("limited")
+    service.ask("/v1/remember_many", token, {"memories": [{"content": "a"}] * 62})
+    assert service.ask("/v1/remember", token, {"content": "too soon"})[0] == 429
+
+    with service.client(token) as client:
+        kept = client.remember("kept after a pause").id
+
+        assert (client.get(kept).memory or kept) != kept
+        assert client.recall("pause").hits[0].content == "kept after a pause"
+
+
+def test_a_full_memory_takes_no_more_until_some_is_forgotten(service: Service) -> None:
+    token = service.token("full")
+    batch = {"memories": [{"id": f"m{n}", "content": f"word {n}"} for n in range(5)]}
+    assert service.ask("/v1/remember_many", token, batch)[0] == 200
+
+    code, _, answer = service.ask("/v1/remember", token, {"content": "one more"})
+
+    assert (code, answer["error"]["code"]) == (429, "limit_reached")
+    assert "5 memories of the 5" in answer["error"]["message"]
+    assert service.ask("/v1/forget", token, {"id": "m1"})[0] == 200
+    eventually(
+        lambda: service.ask("/v1/remember", token, {"content": "one"})[0] == 200,
+        "room for one",
+    )
+
+
+def test_streams_beyond_the_limit_are_refused_until_one_ends(service: Service) -> None:
+    token = service.token("reader")
+
+    def stream() -> tuple[int, HTTPConnection]:
+        connection = HTTPConnection("127.0.0.1", service.port, timeout=WAIT_S)
+        headers = {"Authorization": f"Bearer {token}"}
+        connection.request("GET", "/v1/events", headers=headers)
+        response = connection.getresponse()
+        response.readline()
+        return response.status, connection
+
+    streams = [stream() for _ in range(3)]
+    assert [status for status, _ in streams] == [200, 200, 429]
+    for _, connection in streams:
+        connection.close()
+
+    def is_free() -> bool:
+        status, connection = stream()
+        connection.close()
+        return status == 200
+
+    eventually(is_free, "a free place for a stream")
+
+
+def test_status_shows_the_limits_and_what_is_used(service: Service) -> None:
+    token = service.token("full")
+    service.ask("/v1/remember", token, {"content": "x" * 40})
+    with service.client(token) as client:
+        uses = {use.name: use for use in client.status().limits}
+
+    assert uses["memories_max"] == LimitUse(name="memories_max", limit=5, used=1)
+    assert uses["bytes_per_day"].used == 40
+    assert uses["requests_per_minute"].used >= 1
+    with service.daemon.client() as client:
+        assert client.status().limits == []
