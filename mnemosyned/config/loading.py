@@ -190,7 +190,7 @@ def _read_database_file(config: Config, origins: dict[str, str]) -> Config:
 
 
 def _check_listen(config: Config, origins: Mapping[str, str]) -> None:
-    """Raise `ConfigInvalid` if `listen` is no address that the TLS settings allow.
+    """Raise `ConfigInvalid` if `listen` is no address that the TLS settings allow, or another is none.
 
     `origins` says by dotted key where settings were set.
     """
@@ -199,6 +199,15 @@ def _check_listen(config: Config, origins: Mapping[str, str]) -> None:
     except ConfigInvalid as error:
         where = origins.get(error.field or "", origins["listen"])
         raise ConfigInvalid(f"{where}: {error.message}", field=error.field) from error
+    try:
+        if config.metrics_listen:
+            tcp_address(config.metrics_listen, tls=True)
+    except ValueError as error:
+        where = origins["metrics_listen"]
+        raise ConfigInvalid(
+            f"{where}: metrics_listen: {error}; it says {config.metrics_listen!r}",
+            field="metrics_listen",
+        ) from error
 
 
 def _check_owners(config: Config, origins: Mapping[str, str]) -> None:

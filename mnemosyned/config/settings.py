@@ -99,6 +99,7 @@ RESTART = {
     "database_file",
     "socket",
     "listen",
+    "metrics_listen",
     "tls.certificate",
     "tls.key",
     "owners.serve",
@@ -322,6 +323,7 @@ class Config(_Section, frozen=True):
     database_file: FilePath | None = None
     socket: FilePath | None = None
     listen: str | None = None
+    metrics_listen: str | None = None
     shutdown_drain_s: Annotated[float, Meta(ge=0, le=3_600)] = 0.0
     secrets: Literal["keep", "mask", "refuse"] = "keep"
     sleep: SleepConfig = msgspec.field(default_factory=SleepConfig)

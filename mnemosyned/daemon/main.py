@@ -7,7 +7,9 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,11 +21,19 @@ from mnemosyned.assembly.build import OpenMemory, check_settings, open_memory
 from mnemosyned.cli.output.terminal import say
 from mnemosyned.client.http import exchange
 from mnemosyned.config import Config, config_file, load_config, with_default_model
+from mnemosyned.config.settings import LimitsConfig
 from mnemosyned.daemon.health import LIVE_PATH, HealthProbe
 from mnemosyned.daemon.http.listening import Listener, listen_on_socket
 from mnemosyned.daemon.http.protocol import bearer_token
 from mnemosyned.daemon.http.server import EventLoop, ResourcesOf, serve_http
-from mnemosyned.daemon.metrics import ServerActivity
+from mnemosyned.daemon.metrics import (
+    METRICS_PATH,
+    Collector,
+    ServerActivity,
+    memory_samples,
+    metrics_route,
+    server_samples,
+)
 from mnemosyned.daemon.resources import documentation_resources, resources
 from mnemosyned.errors import (
     ConfigInvalid,
@@ -34,7 +44,7 @@ from mnemosyned.errors import (
     SleepInProgress,
     StorageFailed,
 )
-from mnemosyned.http_messages import HttpRequest
+from mnemosyned.http_messages import HttpRequest, Resource
 from mnemosyned.logs import configure_logs, log_failure, logger
 from mnemosyned.memory.engine_ports import LOCAL_OWNER, owner_of
 from mnemosyned.paths import token_path
@@ -147,6 +157,7 @@ QUIET_S = 15.0
 CLOCK_JUMP_S = 5.0
 """Wall clock and waiting time further apart than this: the machine was suspended."""
 EXTENSION_S = 30
+METRICS_LIMITS = LimitsConfig(threads=2, connections_max=32, body_bytes_max=1)
 DRAIN_POLL_S = 0.2
 """How soon a second stop signal ends the drain."""
 AWAIT_MIN_S, AWAIT_MAX_S = 0.25, 5.0
@@ -245,18 +256,23 @@ class Daemon:
         config = self._config
         path = self._socket
         with ExitStack() as stack:
+            activity = ServerActivity()
+            collectors: list[Collector] = [partial(server_samples, activity)]
+            if config.metrics_listen:
+                self._serve_metrics(stack, config.metrics_listen, collectors)
             memory = self._await_memories(stack)
             if memory is None:
                 return
+            collectors.append(partial(memory_samples, memory))
+            stack.callback(collectors.pop)  # before the memory is closed
             listeners = [Listener(stack.enter_context(listen_on_socket(path)))]
             if config.listen:
                 tcp = _listen_on_tcp(config, self._certificate)
                 listeners.append(stack.enter_context(tcp))
-            activity = ServerActivity()
             self._probe.memory = memory
             loop = stack.enter_context(
                 serve_http(
-                    resources(memory, activity),
+                    resources(memory, collectors),
                     listeners,
                     limits=config.limits,
                     activity=activity,
@@ -284,6 +300,26 @@ class Daemon:
             if self._config.sleep.on_shutdown and not memory.store.read_only:
                 self._run_final_consolidation(memory)
         log.info("stopped", uptime_s=round(time.monotonic() - started, 3))
+
+    def _serve_metrics(
+        self, stack: ExitStack, address: str, collectors: Sequence[Collector]
+    ) -> None:
+        """Serve `/metrics`, `/livez` and `/readyz` alone on "host:port" until `stack` is closed.
+
+        The threads and connections are others than those of requests, which may all be busy.
+        """
+        # Loaded here: without TCP the start need not wait for it.
+        from mnemosyned.daemon.http.tcp import listen_for_metrics  # noqa: PLC0415
+
+        listener = stack.enter_context(listen_for_metrics(address))
+        stack.enter_context(
+            serve_http(
+                {METRICS_PATH: Resource(metrics_route(collectors))},
+                [listener],
+                limits=METRICS_LIMITS,
+                probe=self._probe,
+            )
+        )
 
     def _await_memories(self, stack: ExitStack) -> OpenMemory | None:
         """Open the memories and return the local one, trying again while the database is away.

@@ -24,6 +24,7 @@ from mnemosyned.verbs.upkeep import Status
 if TYPE_CHECKING:
     from mnemosyned.assembly.build import OpenMemory
 
+METRICS_PATH = "/metrics"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LABEL_SETS_MAX = 1_000
 """Label sets of one family; further ones are not counted."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
-from functools import cache, partial
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs
@@ -14,12 +14,7 @@ import msgspec
 from mnemosyned.agents.hooks.service import HookEnvelope, HookService
 from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.daemon.http.server import VERB_PREFIX
-from mnemosyned.daemon.metrics import (
-    ServerActivity,
-    memory_samples,
-    metrics_route,
-    server_samples,
-)
+from mnemosyned.daemon.metrics import METRICS_PATH, Collector, metrics_route
 from mnemosyned.errors import InvalidRequest, MalformedJson, ScopeMissing
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
 from mnemosyned.memory.consolidation import Progress
@@ -334,14 +329,15 @@ PAGE_HEADERS = (
 )
 
 
-def resources(memory: OpenMemory, activity: ServerActivity) -> dict[str, Resource]:
+def resources(
+    memory: OpenMemory, collectors: Sequence[Collector]
+) -> dict[str, Resource]:
     """Return all handlers for clients of the Unix socket by URL path.
 
-    They use the open memory; `activity` has the figures for `/metrics`.
+    They use the open memory; `collectors` bring the figures of `/metrics`.
     """
     cycle = memory.sleeper.cycle
     events = events_route(memory.service.events, lambda: cycle.progress)
-    collectors = [partial(server_samples, activity), partial(memory_samples, memory)]
     return {
         **verb_resources(memory.service),
         **exchange_resources(memory.service),
@@ -349,7 +345,7 @@ def resources(memory: OpenMemory, activity: ServerActivity) -> dict[str, Resourc
         MCP_PATH: mcp_resource(memory.service, memory.agents),
         **(hook_resources(memory.get_hooks) if memory.hooks else {}),
         **documentation_resources(),
-        "/metrics": Resource(metrics_route(collectors)),
+        METRICS_PATH: Resource(metrics_route(collectors)),
     }
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from contextlib import closing
 from html.parser import HTMLParser
+from http.client import HTTPConnection
 from typing import Any
 
 import pytest
-from e2e.daemons import Daemon, UnixConnection
+from e2e.daemons import WAIT_S, Daemon, UnixConnection, running
 from prometheus_client.parser import text_string_to_metric_families
 
 from mnemosyned.errors import error_classes_by_code
@@ -111,6 +113,44 @@ def test_requests_that_are_none_are_counted(daemon: Daemon) -> None:
 
     refused = ("mnemosyned_requests_refused_total", (("status", "400"),))
     assert figures(daemon)[refused] == 1
+
+
+@pytest.fixture(scope="module")
+def metrics_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port that a daemon has for its figures."""
+    home = tmp_path_factory.mktemp("metrics")
+    with running(home, MNEMOSYNE_METRICS_LISTEN="127.0.0.1:0") as daemon:
+        (line,) = daemon.events("metrics_listening")
+        yield int(line["address"].rpartition(":")[2])
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/metrics", {}, 200),
+        ("/livez", {}, 200),
+        ("/readyz", {}, 200),
+        ("/v1/status", {}, 404),
+        ("/openapi.json", {}, 404),
+        ("/metrics", {"Host": "evil.example"}, 403),
+        ("/livez", {"Host": "evil.example"}, 403),
+        ("/metrics", {"Origin": "https://evil.example"}, 403),
+    ],
+)
+def test_an_address_of_their_own_shows_figures_and_probes_alone(
+    metrics_port: int, path: str, headers: dict[str, str], status: int
+) -> None:
+    with closing(
+        HTTPConnection("127.0.0.1", metrics_port, timeout=WAIT_S)
+    ) as connection:
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        text = response.read().decode()
+
+    assert response.status == status
+    if (path, status) == ("/metrics", 200):
+        assert "mnemosyned_ready 1\n" in text
+        assert 'mnemosyned_memories{tier="working"} 0' in text
 
 
 # --------------------------------------------------------------- description

@@ -43,6 +43,7 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "database_file": ("url", "url"),
     "socket": ("/tmp/x.sock", "/tmp/x.sock"),  # noqa: S108 only a name
     "listen": ("127.0.0.1:7464", "127.0.0.1:7464"),
+    "metrics_listen": ("127.0.0.1:9464", "127.0.0.1:9464"),
     "shutdown_drain_s": ("10", 10.0),
     "secrets": ("mask", "mask"),
     "sleep.ttl_hours": ("1.5", 1.5),
@@ -518,6 +519,7 @@ def refused(file: Path | None = None, **kwargs: Any) -> ConfigInvalid:  # noqa: 
         ("sleep:\n  cron: 30 3 * *\n", 2, "sleep.cron"),
         ('sleep:\n  cron: ""\n', 2, "sleep.cron"),
         ('listen: "0.0.0.0:7464"\n', 1, "listen"),
+        ('metrics_listen: "memory.example:9464"\n', 1, "metrics_listen"),
     ],
 )
 def test_a_mistake_in_the_file_is_named_by_file_line_and_key(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import os
 import secrets
+import socket
 import ssl
 import stat
 from collections.abc import Iterator
@@ -50,15 +52,11 @@ def listen_on_tcp(
         advice="choose another port",
         field="listen",
     ) as listener:
-        port = listener.getsockname()[1]
-        number = f"[{host}]" if ":" in host else host
-        names = (number, LOCALHOST, "127.0.0.1", "[::1]")
+        address, hosts = _names_of(listener)
         access = Access(
             local=False,
-            address=f"{number}:{port}",
-            hosts=None
-            if certificate
-            else frozenset(f"{name}:{port}" for name in names),
+            address=address,
+            hosts=None if certificate else hosts,
             is_token=is_token,
             open_paths=frozenset(PROBE_PATHS),
             advice=advice,
@@ -66,6 +64,38 @@ def listen_on_tcp(
         noted = {"token_file": str(token_file)} if token_file else {}
         log.info("listening", address=access.address, **noted)
         yield Listener(listener, access, certificate)
+
+
+@contextmanager
+def listen_for_metrics(setting: str) -> Iterator[Listener]:
+    """Return a context manager that listens on "host:port" for plain HTTP without a token.
+
+    On a loopback address a request must name it as its host. Raises `InvalidRequest` for an address
+    in use.
+    """
+    host, port = tcp_address(setting, tls=True)
+    with bind_tcp(
+        host,
+        port,
+        named=f"metrics_listen: {setting}",
+        advice="choose another port",
+        field="metrics_listen",
+    ) as listener:
+        address, hosts = _names_of(listener)
+        is_loopback = ipaddress.ip_address(host).is_loopback
+        log.info("metrics_listening", address=address, loopback=is_loopback)
+        yield Listener(
+            listener,
+            Access(local=False, address=address, hosts=hosts if is_loopback else None),
+        )
+
+
+def _names_of(listener: socket.socket) -> tuple[str, frozenset[str]]:
+    """Return the address of a listening socket, and the hosts by which this machine may name it."""
+    host, port = listener.getsockname()[:2]
+    number = f"[{host}]" if ":" in host else host
+    names = (number, LOCALHOST, "127.0.0.1", "[::1]")
+    return f"{number}:{port}", frozenset(f"{name}:{port}" for name in names)
 
 
 def _is_token(token: bytes, text: str) -> bool:
