@@ -34,7 +34,7 @@ from mnemosyned.assembly.stores import (
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy, NotFound, SleepInProgress
 from mnemosyned.logs import logger
 from mnemosyned.memory.consolidation import Trigger
-from mnemosyned.memory.engine_ports import LOCAL_OWNER, Summarizer
+from mnemosyned.memory.engine_ports import LOCAL_OWNER, OwnerFigures, Summarizer
 from mnemosyned.memory.periods import Level, closed_before
 from mnemosyned.service.forgetting import RetentionService, retention_of
 from mnemosyned.service.purging import RETRY_S
@@ -51,10 +51,21 @@ if TYPE_CHECKING:
 
 PAGE = 200
 """Owners of a round that are listed at once."""
+FIGURES_S = 30.0
+"""Totals of all owners are asked for so often at most."""
 ASKED_MAX = 100_000
 """Owners that may wait for the background; others are found by the next round."""
 
 log = logger()
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRound:
+    """A round of sleep cycles that has ended, with how many owners it visited."""
+
+    owners: int
+    duration_s: float
+    ended_at: datetime
 
 
 class OwnerRounds:
@@ -80,6 +91,8 @@ class OwnerRounds:
         self._requested: set[int] = set()
         self._purge_not_before = 0.0
         self._is_started = False
+        self.last_round: FinishedRound | None = None
+        """The last round that ended since the start."""
         self._stopped = threading.Event()
         workers = len(shared.turns.models) if shared.turns else 1
         self._workers = ThreadPoolExecutor(workers, "owners")
@@ -174,12 +187,14 @@ class OwnerRounds:
                 owner, lambda memory: memory.sleeper.sleep_in_background(trigger)
             )
 
-        done = 0
+        done, began = 0, time.monotonic()
         for page in self._owners_with_work():
             for _ in self._workers.map(sleep, page):
                 done += 1
+        duration_s = time.monotonic() - began
+        self.last_round = FinishedRound(done, duration_s, self._shared.clock.now())
         if done:
-            log.info("round_finished", owners=done)
+            log.info("round_finished", owners=done, duration_s=round(duration_s, 1))
 
     def _owners_with_work(self) -> Iterator[Sequence[int]]:
         """Yield pages of the numbers of owners who need a sleep cycle, without the local owner."""
@@ -286,11 +301,26 @@ class OwnerMemories:
         self._in_use: WeakSet[OwnerMemory] = WeakSet()
         """Those that are open, were visited, or gave way while somebody used them."""
         self._stopping = False
+        self._figures: tuple[float, OwnerFigures] | None = None
+        """Totals of all owners, with the monotonic time of the question."""
 
     @property
     def owners(self) -> PostgresOwners:
         """The database's table of owners and their tokens."""
         return self._stores.owners
+
+    def figures(self) -> OwnerFigures:
+        """Return totals of all owners of the database, at most `FIGURES_S` seconds old.
+
+        Raises `StorageFailed`.
+        """
+        now, shared = time.monotonic(), self._shared
+        if self._figures is None or now - self._figures[0] > FIGURES_S:
+            before = shared.settings.config.sleep.cutoff(shared.age_clock.now())
+            identity = self._vectors.identity if self._vectors else ""
+            figures = self.owners.figures(before=before, identity=identity)
+            self._figures = now, figures
+        return self._figures[1]
 
     def get(self, owner: int) -> OwnerMemory:
         """Return the memory of the owner with this number, opening it if necessary.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from mnemosyned.daemon.metrics import Sample
 from mnemosyned.errors import MnemosynedError, SchemaTooNew
 from mnemosyned.http_messages import Response
 from mnemosyned.logs import logger
@@ -59,6 +60,16 @@ class HealthProbe:
         is_live = self.loop is None or self.loop.is_working()
         status = HTTPStatus.OK if is_live else HTTPStatus.SERVICE_UNAVAILABLE
         return Response(status, msgspec.json.encode({"live": is_live}))
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield the sample of the metric that tells whether the daemon is ready."""
+        asked, checked = self._now(), threading.Event()
+        response = self.ready(asked, checked.set)
+        if response is None:
+            checked.wait(CHECK_MAX_S)
+            response = self.ready(asked, checked.set)
+        is_ready = response is not None and response.status is HTTPStatus.OK
+        yield Sample("mnemosyned_ready", is_ready)
 
     def ready(self, asked: float, wake: Callable[[], None]) -> Response | None:
         """Return whether the daemon is ready, for a request that came at monotonic time `asked`.

@@ -32,6 +32,7 @@ from mnemosyned.daemon.metrics import (
     ServerActivity,
     memory_samples,
     metrics_route,
+    owner_samples,
     server_samples,
 )
 from mnemosyned.daemon.resources import documentation_resources, resources
@@ -257,14 +258,20 @@ class Daemon:
         path = self._socket
         with ExitStack() as stack:
             activity = ServerActivity()
-            collectors: list[Collector] = [partial(server_samples, activity)]
+            collectors: list[Collector] = [
+                partial(server_samples, activity),
+                self._probe.samples,
+            ]
             if config.metrics_listen:
                 self._serve_metrics(stack, config.metrics_listen, collectors)
             memory = self._await_memories(stack)
             if memory is None:
                 return
+            activity.pools["database"] = memory.store.maintenance.pool_figures
             collectors.append(partial(memory_samples, memory))
-            stack.callback(collectors.pop)  # before the memory is closed
+            if self._owners:
+                collectors.append(partial(owner_samples, self._owners))
+            stack.callback(collectors.clear)  # before the memories are closed
             listeners = [Listener(stack.enter_context(listen_on_socket(path)))]
             if config.listen:
                 tcp = _listen_on_tcp(config, self._certificate)

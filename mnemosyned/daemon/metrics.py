@@ -18,11 +18,14 @@ from mnemosyned import process_memory
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.http_messages import HttpRequest, Response, Route
 from mnemosyned.logs import logger
+from mnemosyned.memory.engine_ports import PoolFigures
+from mnemosyned.memory.values import EmbedderState
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.verbs.upkeep import Status
 
 if TYPE_CHECKING:
     from mnemosyned.assembly.build import OpenMemory
+    from mnemosyned.assembly.owners import OwnerMemories
 
 METRICS_PATH = "/metrics"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -159,6 +162,11 @@ class ServerActivity:
         self.connections_max = 0
         self.streams = 0
         """Streams that are being sent."""
+        self.streams_max = 0
+        self.errors: Counter[str] = Counter()
+        """Errors of requests, by code."""
+        self.pools: dict[str, Callable[[], PoolFigures | None]] = {}
+        """Functions that return the use of pools, by name."""
         self.started_at = time.time()
         self._lock = threading.Lock()
 
@@ -178,6 +186,15 @@ class ServerActivity:
         self.refused[status] += 1
 
 
+UNAUTHORIZED = str(HTTPStatus.UNAUTHORIZED.value)
+POOL_METRICS = {
+    "in_use": "in_use",
+    "max": "limit",
+    "waiting": "waiting",
+    "waits_total": "waits",
+    "wait_seconds_total": "wait_s",
+}
+"""Metrics of pools without their prefix, and the fields of `PoolFigures`."""
 HOOK_ROWS_MAX = 200
 """Pairs of a client and an event that are shown."""
 
@@ -222,15 +239,48 @@ def server_samples(activity: ServerActivity) -> Iterator[Sample]:
     refused = {str(status): n for status, n in sorted(dict(activity.refused).items())}
     yield from samples_by("mnemosyned_requests_refused_total", "status", refused)
     tcp, socket = activity.connections[False], activity.connections[True]
+    logins = sum(
+        count
+        for (_, status), count in activity.requests.counts().items()
+        if status == UNAUTHORIZED
+    )
+    failed = logins + activity.refused[HTTPStatus.UNAUTHORIZED]
+    yield Sample("mnemosyned_failed_logins_total", failed)
+    errors = dict(sorted(dict(activity.errors).items()))
+    yield from samples_by("mnemosyned_errors_total", "code", errors)
     connections = {"socket": socket, "tcp": tcp}
     yield from samples_by("mnemosyned_connections", "listener", connections)
     yield Sample("mnemosyned_connections_max", activity.connections_max)
     yield Sample("mnemosyned_streams", activity.streams)
+    yield Sample("mnemosyned_streams_max", activity.streams_max)
+    pools = {name: figures() for name, figures in dict(activity.pools).items()}
+    for metric, field in POOL_METRICS.items():
+        used = {name: getattr(each, field) for name, each in pools.items() if each}
+        yield from samples_by(f"mnemosyned_pool_{metric}", "pool", used)
     yield Sample("process_start_time_seconds", round(activity.started_at, 3))
     yield Sample("process_resident_memory_bytes", process_memory.resident_bytes())
     yield Sample("process_cpu_seconds_total", time.process_time())
     descriptors = sum(1 for _ in Path("/proc/self/fd").iterdir())
     yield Sample("process_open_fds", descriptors)
+
+
+def owner_samples(owners: OwnerMemories) -> Iterator[Sample]:
+    """Yield the samples of metrics about all owners together: their memories, what is due, rounds."""
+    figures = owners.figures()
+    yield Sample("mnemosyned_owners", figures.owners)
+    yield Sample("mnemosyned_owners_open", len(owners.open_memories()))
+    yield from samples_by("mnemosyned_owner_memories", "tier", figures.memories)
+    yield Sample("mnemosyned_owners_due", figures.owners_due)
+    yield Sample("mnemosyned_memories_due", figures.memories_due)
+    yield Sample("mnemosyned_oldest_due_seconds", figures.due_s)
+    yield Sample("mnemosyned_purges_due", figures.purges_due)
+    yield Sample("mnemosyned_oldest_purge_seconds", figures.purge_s)
+    yield Sample("mnemosyned_owner_embedding_backlog", figures.lacking_vectors)
+    if last := owners.rounds.last_round:
+        ended = last.ended_at.timestamp()
+        yield Sample("mnemosyned_last_round_timestamp_seconds", ended)
+        yield Sample("mnemosyned_last_round_seconds", last.duration_s)
+        yield Sample("mnemosyned_last_round_owners", last.owners)
 
 
 def memory_samples(memory: OpenMemory) -> Iterator[Sample]:
@@ -264,6 +314,13 @@ def memory_samples(memory: OpenMemory) -> Iterator[Sample]:
     status = stats.summarizer
     info = {"summarizer": status.name, "state": status.state.value}
     yield Sample("mnemosyned_summarizer_info", 1, info)
+    encoder = stats.embedder
+    info = {"encoder": encoder.name, "state": encoder.state.value}
+    yield Sample("mnemosyned_encoder_info", 1, info)
+    if encoder.state is not EmbedderState.OFF:
+        memories = counts["working"] + counts["archive"]
+        lacking = max(0, memories - encoder.embedded)
+        yield Sample("mnemosyned_embedding_backlog", lacking)
     summaries = {
         "accepted": status.accepted,
         "retried": status.retried,

@@ -586,6 +586,39 @@ class TokenHolder:
     expires_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class OwnerFigures:
+    """Totals of all owners of a database."""
+
+    owners: int
+    memories: Mapping[str, int]
+    """By tier: working, archive, episodic."""
+    owners_due: int
+    memories_due: int
+    """Memories that wait for a sleep cycle, and their owners."""
+    due_s: float
+    """How long the oldest of them has been due, in seconds; 0 without any."""
+    purges_due: int
+    """Requests to purge what was forgotten, and forgotten memories beyond their grace period."""
+    purge_s: float
+    """How long the oldest of these has waited, in seconds; 0 without any."""
+    lacking_vectors: int
+    """Memories that may have no vector of the embedding model yet, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolFigures:
+    """The use of a pool, such as of connections or threads."""
+
+    in_use: int
+    limit: int
+    waiting: int
+    """Requests that wait for a place now."""
+    waits: int
+    """Requests that had to wait since the start, for `wait_s` seconds together."""
+    wait_s: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedOwner:
     """A removed owner, with the counts of deleted records and the places of its remaining words."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from mnemosyned.memory.consolidation import (
     LogEntry,
 )
-from mnemosyned.memory.engine_ports import VectorStore
+from mnemosyned.memory.engine_ports import PoolFigures, VectorStore
 from mnemosyned.memory.periods import Child
 from mnemosyned.memory.values import (
     Acknowledged,
@@ -154,6 +154,10 @@ class MaintenanceStore(Protocol):
 
         Raises `DatabaseReplaced` if nothing more can be stored until a restart.
         """
+        ...
+
+    def pool_figures(self) -> PoolFigures | None:
+        """Return the use of the connections to the server; None for a file."""
         ...
 
     def check_ready(self) -> None:

@@ -100,6 +100,8 @@ def test_an_owner_is_visited_when_a_memory_or_a_period_is_due(rounds: Rounds) ->
     # After 12 hours the memories are due, at 18:00 of the next day their day is.
     assert visits[1] == []
     assert visits[13] == [anna]
+    assert rounds.memories.rounds.last_round
+    assert rounds.memories.rounds.last_round.ended_at == rounds.clock.now()
     assert visits[14] == visits[20] == []
     assert [hours for hours, visited in visits.items() if visited][-1] >= 38
     # Once more each for the week and for the month.

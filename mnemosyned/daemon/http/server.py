@@ -662,6 +662,7 @@ def make_handler(
         except RequestRefused as refused:
             response = refused.response
         except MnemosynedError as error:
+            activity.errors[error.code] += 1
             # An error of the caller's is not logged.
             if error.kind is Kind.INTERNAL or isinstance(error, StorageFailed):
                 log_failure("request_failed", error, path=request.path, code=error.code)

@@ -19,6 +19,7 @@ from mnemosyned.errors import DaemonBusy
 from mnemosyned.fairness import FairTurns
 from mnemosyned.http_messages import HttpRequest, Response, Route
 from mnemosyned.logs import logger
+from mnemosyned.memory.engine_ports import PoolFigures
 
 WAITING_MAX = 64
 """Requests of one owner that may wait for a thread, where many are served."""
@@ -46,6 +47,8 @@ class QueuedRequest(NamedTuple):
     owner: int
     connection: ClientConnection
     request: HttpRequest
+    since: float
+    """When it was queued, by the monotonic clock."""
 
 
 class Workers:
@@ -84,6 +87,10 @@ class Workers:
         self._owner_streams_max = max(1, threads // 2)
         self._streams_end = inf
         """When streams are cut off, by the monotonic clock."""
+        self._waits = 0
+        self._wait_s = 0.0
+        activity.pools["threads"] = self.figures
+        activity.streams_max = STREAMS_MAX if owner_of else self._owner_streams_max
         self.is_draining = False
         """Whether each connection ends with its next answer."""
         self._progressed = time.monotonic()
@@ -113,9 +120,22 @@ class Workers:
             waiting = self._waiting.setdefault(owner, deque())
             if self._owner_of and len(waiting) >= WAITING_MAX:
                 return False
-            waiting.append(QueuedRequest(owner, connection, request))
+            queued = QueuedRequest(owner, connection, request, time.monotonic())
+            waiting.append(queued)
             self._assign_requests()
+            self._waits += owner in self._waiting
         return True
+
+    def figures(self) -> PoolFigures:
+        """Return how many threads are busy, and how long requests have waited for one."""
+        with self._changing:
+            return PoolFigures(
+                self._running.total(),
+                len(self._threads),
+                sum(map(len, self._waiting.values())),
+                self._waits,
+                self._wait_s,
+            )
 
     def are_working(self) -> bool:
         """Return whether all threads live, and some request was answered lately if others wait."""
@@ -154,7 +174,9 @@ class Workers:
             for owner, waiting in list(self._waiting.items()):
                 if free <= 0 or self._running[owner] >= part:
                     continue
-                self._tasks.put(waiting.popleft())
+                task = waiting.popleft()
+                self._wait_s += time.monotonic() - task.since
+                self._tasks.put(task)
                 self._running[owner] += 1
                 free, is_given = free - 1, True
                 del self._waiting[owner]

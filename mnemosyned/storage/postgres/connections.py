@@ -18,6 +18,7 @@ from typing import TypeAlias, TypeVar
 import psycopg
 
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy, StorageFailed
+from mnemosyned.memory.engine_ports import PoolFigures
 from mnemosyned.storage.common.session import Row
 
 NOTHING_KEPT = "nothing of this request was kept"
@@ -232,6 +233,16 @@ class Connections:
         self._planned: dict[Connection, float] = {}
         self._changing = threading.Condition()
         self._is_closed = False
+        self._waits = 0
+        self._wait_s = 0.0
+
+    def figures(self) -> PoolFigures:
+        """Return how many connections are lent, and how long requests have waited for one."""
+        with self._changing:
+            lent, waiting = self._lent.total(), len(self._waiting)
+            return PoolFigures(
+                lent, CONNECTIONS_MAX, waiting, self._waits, self._wait_s
+            )
 
     @contextmanager
     def lend(
@@ -305,8 +316,12 @@ class Connections:
             self._waiting.append(waiter)
             self._wake_waiters()
         wait_s = STREAM_WAIT_S if use is Use.STREAM else CONNECTION_WAIT_S
+        began = time.monotonic()
+        has_waited = not waiter.woken.is_set()
         waiter.woken.wait(wait_s)
         with self._changing:
+            self._waits += has_waited
+            self._wait_s += (time.monotonic() - began) * has_waited
             if waiter in self._waiting:
                 self._waiting.remove(waiter)
         if waiter.is_locked_out:

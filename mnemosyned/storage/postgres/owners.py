@@ -23,6 +23,7 @@ from mnemosyned.memory.engine_ports import (
     IssuedToken,
     Migration,
     Owner,
+    OwnerFigures,
     OwnerToken,
     RemovedOwner,
     Scope,
@@ -136,6 +137,7 @@ _WITH_WORK = (
     "SELECT owner FROM owners_with_work(%(archived)s, %(before)s, %(DAY)s, %(WEEK)s, %(MONTH)s, "
     "%(after)s::bigint, %(limit)s::bigint)"
 )
+_FIGURES = "SELECT * FROM owner_figures(%(before)s, %(digest)s::text)"
 _LACKING_VECTORS = (
     "SELECT owner FROM owners_lacking_vectors("
     "%(digest)s::text, %(after)s::bigint, %(limit)s::bigint)"
@@ -386,6 +388,17 @@ class PostgresOwners:
             scopes=frozenset(map(Scope, scopes)),
             expires_at=expires_at,
         )
+
+    def figures(self, *, before: datetime, identity: str) -> OwnerFigures:
+        """Return totals of all owners; memories created before `before` are due for consolidation.
+
+        `identity` is the embedding model's fingerprint.
+        """
+        with self._pool.outside_transactions(ALL) as session:
+            row = session.execute(_FIGURES, before=utc(before), digest=identity)
+            owners, working, archive, episodic, *others = row.fetchone() or ()
+        memories = {"working": working, "archive": archive, "episodic": episodic}
+        return OwnerFigures(owners, memories, *others)
 
     @contextmanager
     def _writing_for(self, owner: str) -> Iterator[PostgresSession]:

@@ -11,7 +11,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from mnemosyned.errors import ConfigInvalid, NotFound, StorageFailed
-from mnemosyned.memory.engine_ports import LOCAL_OWNER
+from mnemosyned.memory.engine_ports import LOCAL_OWNER, PoolFigures
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
 from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
@@ -112,6 +112,10 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
         # This transaction itself is read-only: what others begin with is the default.
         if session.scalar(f"SELECT {health.REFUSES_WRITES}"):
             raise StorageFailed(f"{health.STANDBY}; connect to the primary")
+
+    def pool_figures(self) -> PoolFigures:
+        """Return the use of the connections that all owners of this process share."""
+        return self._pool.connections.figures()
 
     def check_ready(self) -> None:
         """Verify that the server answers, and takes writes unless it began as a standby.
