@@ -81,7 +81,7 @@ def test_figures_are_of_all_owners_and_name_none(
     for name in NAMES:
         owners.add(name)
         tokens.append(owners.issue(name, "test", tuple(Scope)).secret)
-    settings = {
+    settings: dict[str, Any] = {
         "MNEMOSYNE_LISTEN": "127.0.0.1:0",
         "MNEMOSYNE_METRICS_LISTEN": "127.0.0.1:0",
         "MNEMOSYNE_OWNERS_SERVE": "true",
