@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
 from mnemosyned.agents.hooks.service import HookService
@@ -53,9 +53,14 @@ PAGE = 200
 """Owners of a round that are listed at once."""
 FIGURES_S = 30.0
 """Totals of all owners are asked for so often at most."""
+TURN_S = 20.0
+"""Time of a background cycle after which the next owner has its turn, between two groups."""
+PASSES_MAX = 1_000
+"""Turns of one owner in a round; what is left then waits for the next round."""
 ASKED_MAX = 100_000
 """Owners that may wait for the background; others are found by the next round."""
 
+R = TypeVar("R")
 log = logger()
 
 
@@ -164,7 +169,9 @@ class OwnerRounds:
             memory.sleeper.enforce_cap_in_background()
 
         while self._requested and not self._stopped.is_set():
-            self._run_for_owner(self._requested.pop(), purge_and_enforce)
+            # In passes: an owner that is not done asks again, and comes after the others.
+            for owner in [self._requested.pop() for _ in range(len(self._requested))]:
+                self._run_for_owner(owner, purge_and_enforce)
 
     def _check_triggers(self) -> None:
         """Start a sleep cycle in each open memory that has reached a trigger, such as a size."""
@@ -176,22 +183,30 @@ class OwnerRounds:
             )
 
     def run(self, trigger: Trigger) -> None:
-        """Run a sleep cycle for each owner who has memories to consolidate, prune or roll up.
+        """Run sleep cycles for the owners who have memories to consolidate, prune or roll up.
 
+        They have turns of `TURN_S`, and further ones, after all others, until nothing is left.
         `trigger` is the reason noted in the cycles' reports.
         """
 
-        def sleep(owner: int) -> None:
-            """Run a sleep cycle of one owner."""
-            self._run_for_owner(
+        def sleep(owner: int) -> bool:
+            """Run a sleep cycle of one owner; return whether another turn would do more."""
+            report = self._run_for_owner(
                 owner, lambda memory: memory.sleeper.sleep_in_background(trigger)
             )
+            is_cut = report is not None and report.duration_s >= TURN_S
+            return is_cut and bool(report and report.evicted and report.remaining)
 
-        done, began = 0, time.monotonic()
-        for page in self._owners_with_work():
-            for _ in self._workers.map(sleep, page):
-                done += 1
-        duration_s = time.monotonic() - began
+        owners: set[int] = set()
+        began = time.monotonic()
+        for _ in range(PASSES_MAX):
+            is_left = False
+            for page in self._owners_with_work():
+                owners.update(page)
+                is_left |= any(list(self._workers.map(sleep, page)))
+            if not is_left:
+                break
+        done, duration_s = len(owners), time.monotonic() - began
         self.last_round = FinishedRound(done, duration_s, self._shared.clock.now())
         if done:
             log.info("round_finished", owners=done, duration_s=round(duration_s, 1))
@@ -212,15 +227,16 @@ class OwnerRounds:
             yield page
             page = list_owners(after=page[-1])
 
-    def _run_for_owner(self, owner: int, work: Callable[[OwnerMemory], object]) -> None:
-        """Call `work` with the memory of an owner; errors are logged, so that the round goes on.
+    def _run_for_owner(self, owner: int, work: Callable[[OwnerMemory], R]) -> R | None:
+        """Call `work` with the memory of an owner and return its result.
 
-        Raises only `DatabaseUnreachable`, which concerns all owners.
+        Errors are logged, so that the round goes on, and None is returned. Raises only
+        `DatabaseUnreachable`, which concerns all owners.
         """
         if self._stopped.is_set():
-            return
+            return None
         try:
-            work(self._open_memory(owner))
+            return work(self._open_memory(owner))
         except (SleepInProgress, MemoryBusy):
             log.debug("owner_passed_by", owner=owner)
         except NotFound:
@@ -229,10 +245,13 @@ class OwnerRounds:
             raise
         except Exception:
             log.exception("owner_failed", owner=owner)
+        return None
 
 
 class OwnerHost:
     """The `SleepHost` of one owner: it passes requests on to the rounds of all owners."""
+
+    turn_s = TURN_S
 
     def __init__(self, rounds: OwnerRounds, owner: int) -> None:
         self._rounds = rounds

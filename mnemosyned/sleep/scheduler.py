@@ -41,6 +41,9 @@ class SleepScheduler:
     of cron and of missed times.
     """
 
+    turn_s: float | None = None
+    """No other memory waits for a cycle."""
+
     def __init__(
         self,
         *,

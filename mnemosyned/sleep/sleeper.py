@@ -152,12 +152,17 @@ class BackgroundCycles:
         return replace(activity, quiet=timedelta(seconds=self._cycle.gate.quiet_s))
 
     def sleep(
-        self, trigger: Trigger, selection: Selection | None = None
+        self,
+        trigger: Trigger,
+        selection: Selection | None = None,
+        *,
+        deadline_s: float | None = None,
     ) -> CycleReport | None:
         """Run a cycle for `trigger`, on a selection or the memories old enough; return its report.
 
-        Return None if cycles are paused or the model may not write. In the latter case, memories
-        past their time to live are consolidated all the same, by the extractive summarizer.
+        After `deadline_s` seconds, the cycle ends between two groups. Return None if cycles are
+        paused or the model may not write. In the latter case, memories past their time to live are
+        consolidated all the same, by the extractive summarizer.
         """
         if until := self._cycle.stopper.held_until():
             clock = f"{in_zone(until, self._zone):%H:%M}"
@@ -176,7 +181,12 @@ class BackgroundCycles:
                 return None
             selection = Selection(before=limit)
         return self._cycle.run(
-            CycleRequest(trigger=trigger, selection=selection, rules_only=bool(reason))
+            CycleRequest(
+                trigger=trigger,
+                selection=selection,
+                rules_only=bool(reason),
+                deadline_s=deadline_s,
+            )
         )
 
     def refusal(self, activity: WorkingActivity | None = None) -> str:
@@ -221,6 +231,11 @@ class SleepHost(Protocol):
     @property
     def next_cycle(self) -> datetime | None:
         """Time of the next scheduled cycle; None without a schedule."""
+        ...
+
+    @property
+    def turn_s(self) -> float | None:
+        """Seconds after which a background cycle gives way to other memories; None: never."""
         ...
 
     def enforce_cap_soon(self) -> None:
@@ -362,9 +377,10 @@ class Sleeper:
     def consolidate_excess(self, *, rules_only: bool, wait_s: float = 0.0) -> None:
         """Consolidate the oldest memories until the others fit the capacity.
 
-        It first waits up to `wait_s` for a running cycle. With `rules_only` no model is asked.
-        Raises `SleepInProgress`.
+        It first waits up to `wait_s` for a running cycle. With `rules_only` no model is asked. What
+        takes longer than the host's turn goes on in another turn. Raises `SleepInProgress`.
         """
+        turn_s = self._turn_s
         with self._enforcing:
             if wait_s:
                 self.cycle.lease.wait_idle(wait_s)
@@ -378,6 +394,7 @@ class Sleeper:
                     trigger=Trigger.CAP,
                     selection=Selection(oldest=excess),
                     rules_only=rules_only,
+                    deadline_s=turn_s,
                 )
                 try:
                     report = self.cycle.run(request)
@@ -387,6 +404,10 @@ class Sleeper:
                     ):  # it is another process that sleeps
                         self._raise_capacity(capacity)
                     raise
+                is_cut = turn_s is not None and report.duration_s >= turn_s
+                if self._host and is_cut and 0 < report.evicted < excess:
+                    self._host.enforce_cap_soon()
+                    return
                 if report.evicted < excess:
                     break
             # Memories that cannot be consolidated (pinned, failed) are not tried at every call.
@@ -446,9 +467,14 @@ class Sleeper:
         """
         if self._is_postponed:
             return None
-        report = self._background.sleep(trigger, selection)
+        report = self._background.sleep(trigger, selection, deadline_s=self._turn_s)
         self._after_cycle()
         return report
+
+    @property
+    def _turn_s(self) -> float | None:
+        """Seconds that a background cycle may take before it gives way; None for no limit."""
+        return self._host.turn_s if self._host else None
 
     @property
     def _is_postponed(self) -> bool:
