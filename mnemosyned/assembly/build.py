@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from mnemosyned.search.vectors.bearing import BearingRater
     from mnemosyned.search.vectors.indexer import VectorIndexer
     from mnemosyned.search.vectors.owners import OwnerVectors, SharedVectors
+    from mnemosyned.service.audit import AuditLog
     from mnemosyned.storage.postgres.store import OwnedStores, PostgresStore
 
 EMBEDDER_TURNS = 4
@@ -88,6 +89,8 @@ class SharedParts:
     """Rates learnings, prompts and sentences by their vectors, where the model runs in this process."""
     guard: ClockGuard | None = None
     """Judges the clock for what cannot be undone; None where it is always believed."""
+    audit: AuditLog | None = None
+    """The audit log, where one is kept."""
 
     def replace_turns(self, turns: ModelTurns | None) -> None:
         """Replace the queue for the language models that owners share; None means no models.
@@ -116,6 +119,7 @@ def assemble_service(
     vectors: MemoryVectors | None = None,
     host: SleepHost | None = None,
     purge_soon: Callable[[], None] | None = None,
+    owner: int = LOCAL_OWNER,
 ) -> tuple[MemoryService, RetentionService]:
     """Build the two services of one memory: its API, and the removal of forgotten and old memories.
 
@@ -125,6 +129,12 @@ def assemble_service(
     """
     settings = shared.settings
     cycle = _make_cycle(store, lease, shared, gate)
+    forgotten = None
+    if file is None:
+        # Loaded here: a memory in a file has its list of what was forgotten beside its backups.
+        from mnemosyned.service.audit import AuditedForgets  # noqa: PLC0415
+
+        forgotten = AuditedForgets(lambda: shared.audit, owner)
     retention = RetentionService(
         store=store,
         cycle=cycle,
@@ -133,6 +143,7 @@ def assemble_service(
         in_background=in_background,
         guard=shared.guard,
         purge_soon=purge_soon,
+        forgotten=forgotten,
     )
 
     def encoder_state() -> EmbedderState:

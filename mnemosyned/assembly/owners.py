@@ -435,6 +435,7 @@ class OwnerMemories:
             vectors=make_owner_vectors(owner, store, self._vectors, embedding),
             host=OwnerHost(self.rounds, owner),
             purge_soon=lambda: self.rounds.request_purge(owner),
+            owner=owner,
         )
 
         @cache

@@ -37,6 +37,8 @@ from mnemosyned.version import install_command
 if TYPE_CHECKING:
     from mnemosyned.fairness import OwnerAllowance
     from mnemosyned.models.sharing import ModelTurns
+    from mnemosyned.service.audit import AuditLog
+    from mnemosyned.storage.postgres.audit import AuditTable
     from mnemosyned.storage.postgres.owners import PostgresOwners, PostgresServer
     from mnemosyned.storage.postgres.store import OwnedStores, PostgresStore
 
@@ -133,6 +135,49 @@ def open_owned_stores(
         embeds=embeds,
         beside=cast("PostgresStore | None", beside),
     )
+
+
+@_require_driver()
+def open_audit_table(location: DatabaseLocation) -> AuditTable:
+    """Return a context manager: the table of the audit log in a database on a server.
+
+    Raises `ConfigInvalid` for a file, or without the driver.
+    """
+    if location.file is not None:
+        raise ConfigInvalid(
+            "the audit log is kept in a database on a server; a memory in a file has one owner",
+            field="database",
+        )
+    from mnemosyned.storage.postgres.audit import AuditTable  # noqa: PLC0415 an extra
+
+    return AuditTable(location.url)
+
+
+@contextmanager
+def open_audit(config: Config, *, user: str = "") -> Iterator[AuditLog | None]:
+    """Return a context manager that opens the audit log for writing; None if it is turned off.
+
+    `user` ran a command on owners, which is logged unless the settings forbid it; a daemon logs
+    requests where it serves owners. Raises `ConfigInvalid`, and `StorageFailed` if the database was
+    restored from a backup, and what was forgotten since is not forgotten again yet.
+    """
+    is_on = config.audit.table
+    if not (config.owners.serve or bool(user) if is_on is None else is_on):
+        yield None
+        return
+    # Loaded here: most daemons keep none.
+    from mnemosyned.service import audit  # noqa: PLC0415
+
+    file = config.audit_file
+    if user:
+        audit.REQUESTER.set(audit.Requester(name=user, via="command"))
+    with (
+        open_audit_table(config.location) as table,
+        audit.AuditLog(
+            table, audit.AuditFile(file) if file else None, strict=config.audit.strict
+        ) as opened,
+    ):
+        yield opened
 
 
 @contextmanager

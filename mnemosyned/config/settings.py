@@ -104,6 +104,9 @@ RESTART = {
     "tls.key",
     "owners.serve",
     "owners.open_max",
+    "audit.table",
+    "audit.file",
+    "audit.strict",
     "llm.concurrency",
     "sleep.tick_s",
     "limits.body_bytes_max",
@@ -307,6 +310,15 @@ OWNER_LIMITS = tuple(
 """The settings that are limits of an owner."""
 
 
+class AuditConfig(_Section, frozen=True):
+    """The audit log of who asked what, in a database on a server."""
+
+    table: bool | None = None
+    file: FilePath | None = None
+    strict: bool = False
+    keep_days: Annotated[float, Meta(gt=0, le=36_600)] = 400
+
+
 class LogConfig(_Section, frozen=True):
     """Level and format of the log."""
 
@@ -339,6 +351,7 @@ class Config(_Section, frozen=True):
     limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
     tls: TlsConfig = msgspec.field(default_factory=TlsConfig)
     owners: OwnersConfig = msgspec.field(default_factory=OwnersConfig)
+    audit: AuditConfig = msgspec.field(default_factory=AuditConfig)
     log: LogConfig = msgspec.field(default_factory=LogConfig)
 
     @property
@@ -392,6 +405,17 @@ class Config(_Section, frozen=True):
         if not self.backup.dir:
             return None
         return _resolve_path(self.backup.dir, key="backup.dir")
+
+    @property
+    def audit_file(self) -> Path | None:
+        """Absolute path that the files of the audit log are named after; None for no file.
+
+        Raises `ConfigInvalid` for a path that cannot be used.
+        """
+        suffix = "-2026-11"
+        if self.audit.file is None:
+            return None
+        return _resolve_path(self.audit.file, key="audit.file", suffix=suffix)
 
     @property
     def tls_files(self) -> tuple[Path, Path] | None:

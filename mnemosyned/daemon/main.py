@@ -18,6 +18,7 @@ import click
 
 from mnemosyned import process_memory
 from mnemosyned.assembly.build import OpenMemory, check_settings, open_memory
+from mnemosyned.assembly.stores import open_audit
 from mnemosyned.cli.output.terminal import say
 from mnemosyned.client.http import exchange
 from mnemosyned.config import Config, config_file, load_config, with_default_model
@@ -341,6 +342,8 @@ class Daemon:
                     memory = opening.enter_context(
                         open_memory(self._config, socket=self._socket)
                     )
+                    audit = opening.enter_context(open_audit(self._config))
+                    memory.shared.audit = audit
                     self._owners = opening.enter_context(_open_owner_memories(memory))
                 except (DatabaseUnreachable, MemoryBusy) as error:
                     former, reason = reason, error.reason
@@ -558,6 +561,9 @@ def _make_owner_resources(
         TokenCache,
     )
 
+    if memory.shared.audit:
+        owners.owners.on_change = memory.shared.audit.note_change
+
     def memory_of(owner: int) -> OpenMemory | OwnerMemory:
         """Return the memory of the owner with this number; the local owner's is already open."""
         return memory if owner == LOCAL_OWNER else owners.get(owner)
@@ -567,6 +573,7 @@ def _make_owner_resources(
         memory_of=memory_of,
         limits=owners.limits,
         common=documentation_resources(),
+        audit=memory.shared.audit,
     )
 
 

@@ -28,6 +28,7 @@ from mnemosyned.daemon.resources import (
     MCP_PATH,
     POLL_S,
     ScopedCaller,
+    audit_resources,
     encode_server_event,
     events_route,
     exchange_resources,
@@ -38,7 +39,7 @@ from mnemosyned.daemon.resources import (
 )
 from mnemosyned.errors import MnemosynedError, ScopeMissing, StorageFailed, Unauthorized
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
-from mnemosyned.memory.engine_ports import Scope, TokenHolder
+from mnemosyned.memory.engine_ports import Scope, TokenHolder, owner_of
 from mnemosyned.verbs.conversation import Compact
 from mnemosyned.verbs.exchange import EXPORT_PATH, RESTORE_PATH, CutOff
 from mnemosyned.verbs.facade import Caller
@@ -47,6 +48,7 @@ from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.upkeep import EventKind, Stats
 
 if TYPE_CHECKING:
+    from mnemosyned.service.audit import AuditLog
     from mnemosyned.storage.postgres.owners import PostgresOwners
 
 KEPT_S = 1.0
@@ -162,8 +164,13 @@ class OwnerResources:
         memory_of: Callable[[int], ServedMemory],
         limits: OwnerLimiter,
         common: Table,
+        audit: AuditLog | None = None,
     ) -> None:
-        """Take the resources `common` to all owners; `memory_of` opens a memory by owner number."""
+        """Take the resources `common` to all owners; `memory_of` opens a memory by owner number.
+
+        Requests and failed logins are noted in the log `audit`, if there is one.
+        """
+        self._audit = audit
         self._limits = limits
         self._tokens = tokens
         self._memory_of = memory_of
@@ -177,8 +184,16 @@ class OwnerResources:
 
         Raises `RequestRefused`, and `LimitReached` beyond the owner's requests.
         """
-        holder = self._find_holder(request)
+        try:
+            holder = self._find_holder(request)
+        except RequestRefused:
+            if self._audit:
+                claimed = owner_of(bearer_token(request.headers) or "") or 0
+                self._audit.note_failed_login(request.address, claimed)
+            raise
         self._limits.use_request(holder.owner)
+        if self._audit:
+            self._audit.begin(holder.owner, holder.token, request.address)
         memory = self._memory_of(holder.owner)
         tables = self._tables.setdefault(memory, {})
         table = tables.get(holder.scopes)
@@ -206,7 +221,10 @@ class OwnerResources:
     ) -> dict[str, Resource]:
         """Return the handlers for one owner's memory by URL path, limited to a token's scopes."""
         limited = LimitedCaller(memory.service, self._limits, owner)
-        caller, bus = ScopedCaller(limited, scopes), memory.service.events
+        audit, bus = self._audit, memory.service.events
+        caller: Caller = ScopedCaller(limited, scopes)
+        if audit:
+            caller = audit.wrap(caller)
         progress = memory.sleeper.cycle
         exchange = exchange_resources(memory.service, scopes=scopes)
         restore = exchange[RESTORE_PATH]
@@ -227,7 +245,7 @@ class OwnerResources:
             self._limits.use_write(owner, memories=lines, size=size)
             return restore.route(request)
 
-        return {
+        found = {
             **verb_resources(caller),
             **exchange,
             RESTORE_PATH: dataclasses.replace(restore, route=restore_limited),
@@ -242,6 +260,7 @@ class OwnerResources:
             MCP_PATH: mcp_resource(caller, memory.agents, scopes=scopes),
             **hook_resources(memory.get_hooks, scopes=scopes),
         }
+        return audit_resources(found, audit) if audit else found
 
     def _checked_stream_resource(
         self, route: Route, action: str, encode_end: Callable[[MnemosynedError], bytes]

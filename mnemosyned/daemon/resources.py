@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs
@@ -15,10 +16,16 @@ from mnemosyned.agents.hooks.service import HookEnvelope, HookService
 from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.daemon.http.server import VERB_PREFIX
 from mnemosyned.daemon.metrics import METRICS_PATH, Collector, metrics_route
-from mnemosyned.errors import InvalidRequest, MalformedJson, ScopeMissing
+from mnemosyned.errors import (
+    InvalidRequest,
+    MalformedJson,
+    MnemosynedError,
+    ScopeMissing,
+    StorageFailed,
+)
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
 from mnemosyned.memory.consolidation import Progress
-from mnemosyned.memory.engine_ports import Scope
+from mnemosyned.memory.engine_ports import LOCAL_OWNER, Scope
 from mnemosyned.service.events import EventBus, Subscription
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.exchange import EXPORT_PATH, RESTORE_PATH, Export
@@ -28,6 +35,7 @@ from mnemosyned.verbs.request import Request, parse, parse_text
 from mnemosyned.verbs.upkeep import Event, EventKind, encode_event
 
 if TYPE_CHECKING:
+    from mnemosyned.service.audit import AuditLog
     from mnemosyned.storage.common.surroundings import AgentStore
 
 EVENTS_PATH = "/v1/events"
@@ -287,6 +295,49 @@ def mcp_resource(
     return Resource(route, methods=("POST",))
 
 
+LOGGED_PATHS = {
+    EXPORT_PATH: "export",
+    RESTORE_PATH: "import",
+    EVENTS_PATH: "events",
+    HOOKS_PATH: "hook",
+}
+"""What requests beside verbs are called in the audit log."""
+
+
+def audit_resources(
+    table: Mapping[str, Resource], audit: AuditLog, *, owner: int = 0
+) -> dict[str, Resource]:
+    """Return resources by URL path, of which those at `LOGGED_PATHS` note each request.
+
+    All requests are of `owner` over the Unix socket, or if it is 0 of whom `AuditLog.begin` names.
+    """
+
+    def note(path: str, request: HttpRequest) -> Response:
+        """Answer a request and note it; a stream begins after its line is written."""
+        if owner:
+            audit.begin(owner, via="socket")
+        audit.check()
+        try:
+            response = table[path].route(request)
+        except MnemosynedError as error:
+            audit.note(LOGGED_PATHS[path], outcome=error.code)
+            raise
+        try:
+            lines = request.body.count(b"\n") if path == RESTORE_PATH else 0
+            audit.note(LOGGED_PATHS[path], count=lines)
+        except StorageFailed:
+            if close := getattr(response.stream, "close", None):
+                close()
+            raise
+        return response
+
+    logged = LOGGED_PATHS.keys() & table.keys()
+    return {
+        **table,
+        **{path: replace(table[path], route=partial(note, path)) for path in logged},
+    }
+
+
 def verb_resources(caller: Caller) -> dict[str, Resource]:
     """Return a handler for each verb of the API, such as `/v1/remember`, by URL path.
 
@@ -338,15 +389,19 @@ def resources(
     """
     cycle = memory.sleeper.cycle
     events = events_route(memory.service.events, lambda: cycle.progress)
-    return {
-        **verb_resources(memory.service),
+    caller: Caller = memory.service
+    if audit := memory.shared.audit:
+        caller = audit.wrap(caller, owner=LOCAL_OWNER)
+    found = {
+        **verb_resources(caller),
         **exchange_resources(memory.service),
         EVENTS_PATH: Resource(events),
-        MCP_PATH: mcp_resource(memory.service, memory.agents),
+        MCP_PATH: mcp_resource(caller, memory.agents),
         **(hook_resources(memory.get_hooks) if memory.hooks else {}),
         **documentation_resources(),
         METRICS_PATH: Resource(metrics_route(collectors)),
     }
+    return audit_resources(found, audit, owner=LOCAL_OWNER) if audit else found
 
 
 def documentation_resources() -> dict[str, Resource]:

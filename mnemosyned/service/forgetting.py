@@ -55,6 +55,7 @@ from mnemosyned.verbs.retention import (
 )
 
 if TYPE_CHECKING:
+    from mnemosyned.service.audit import AuditedForgets
     from mnemosyned.storage.common.archive import RetentionStore
     from mnemosyned.storage.common.forgetting import GraceStore
 
@@ -79,7 +80,7 @@ class GraceKeeper:
         store: GraceStore,
         settings: SettingsInForce,
         clock: Clock,
-        forgotten: ForgottenList,
+        forgotten: ForgottenList | AuditedForgets,
     ) -> None:
         """Keep grace periods in `store`: for a while, what is forgotten can be restored.
 
@@ -287,11 +288,13 @@ class RetentionService:
         in_background: bool = False,
         guard: ClockGuard | None = None,
         purge_soon: Callable[[], None] | None = None,
+        forgotten: AuditedForgets | None = None,
     ) -> None:
         """Delete and restore memories of `store`; rewrite summaries by the summarizer of `cycle`.
 
         Trust the clock as far as `guard` does; without a guard always, as in tests. `purge_soon`
-        asks the host of many owners to run `purger.run_due`.
+        asks the host of many owners to run `purger.run_due`. `forgotten` notes what is forgotten; if
+        it is None, a list beside the backups does.
         """
         self._file = file
         self._in_background = in_background
@@ -311,7 +314,7 @@ class RetentionService:
                 background=in_background,
             )
         )
-        self._forgotten = ForgottenList(
+        self._forgotten = forgotten or ForgottenList(
             lambda: (
                 backup_folder(file, settings.config.backup_folder) if file else None
             ),
@@ -532,13 +535,16 @@ class RetentionService:
             self.on_removal()
             return removal
 
+        def forget_learnings() -> Removal:
+            """Delete the learnings, recorded as the memories are; return the counts."""
+            self._forgotten.note(learned)
+            return self._store.deletion.forget_learnings(learned, grace=grace)
+
         # The learnings beside them go last, as one more chunk.
         works: list[Callable[[], Removal]] = [
             partial(forget_chunk, chunk) for chunk in split_into_chunks(ids, CHUNK)
         ]
-        works.append(
-            partial(self._store.deletion.forget_learnings, learned, grace=grace)
-        )
+        works.append(forget_learnings)
         removals = run_in_chunks(
             works,
             1,

@@ -135,6 +135,10 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
         '{"ci": {"streams_max": null}}',
         {"ci": {"streams_max": None}},
     ),
+    "audit.table": ("true", True),
+    "audit.file": ("/tmp/audit.jsonl", "/tmp/audit.jsonl"),  # noqa: S108 only a name
+    "audit.strict": ("true", True),
+    "audit.keep_days": ("30", 30.0),
     "log.level": ("debug", "debug"),
     "log.format": ("json", "json"),
 }

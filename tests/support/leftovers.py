@@ -15,7 +15,7 @@ NOT_PURGED = "rows that wait for their purge"
 _TABLES = (
     "SELECT quote_ident(table_name) FROM information_schema.tables "
     "WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' "
-    "AND table_name NOT IN ('schema_migration', 'reindexing', 'citus_tables') ORDER BY 1"
+    "AND table_name NOT IN ('schema_migration', 'reindexing', 'audit', 'citus_tables') ORDER BY 1"
 )
 _STATISTICS = (
     "(SELECT %(owner)s AS owner, most_common_vals::text, histogram_bounds::text, most_common_elems::text "

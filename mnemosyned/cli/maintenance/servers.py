@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from getpass import getuser
 from typing import TYPE_CHECKING
 
 import click
 
-from mnemosyned.assembly.stores import open_owners, open_server
+from mnemosyned.assembly.stores import open_audit, open_owners, open_server
+from mnemosyned.cli.maintenance.audit import replay
 from mnemosyned.cli.options import EXIT_NOTHING, json_option, prints_json
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import (
@@ -194,12 +197,20 @@ def revoke(owner: str, token: str) -> None:
 _HEADERS = ("owner", "memories", "summaries", "characters", "bytes", "tokens", "added")
 
 
-def _open_owners() -> AbstractContextManager[PostgresOwners]:
-    """Open the store of owners and tokens in the configured database server.
+@contextmanager
+def _open_owners() -> Iterator[PostgresOwners]:
+    """Open the store of owners and tokens in the configured server; changes go to the audit log.
 
     Raises `ConfigInvalid` if the settings name no server.
     """
-    return open_owners(load_config(config_file()).location)
+    config = load_config(config_file())
+    with (
+        open_owners(config.location) as owners,
+        open_audit(config, user=getuser()) as audit,
+    ):
+        if audit:
+            owners.on_change = audit.note_change
+        yield owners
 
 
 def _print_issued_token(issued: IssuedToken) -> None:
@@ -304,3 +315,6 @@ def distribute(shards: int) -> None:
 def _open_configured_server() -> PostgresServer:
     """Return the database server that the settings name. Raises `ConfigInvalid` without one."""
     return open_server(load_config(config_file()).location)
+
+
+db.add_command(replay)

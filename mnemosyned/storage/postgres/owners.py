@@ -165,6 +165,8 @@ class PostgresOwners:
         self._pool = pool
         self._in_role = f'SET LOCAL ROLE "{role}"' if role else "SELECT 1"
         self._prepare = prepare
+        self.on_change: Callable[[str, int, Sequence[str]], object] = lambda *_: None
+        """Called with what is done, an owner's number and ids of tokens; before a removal."""
 
     def add(self, name: str) -> Owner:
         """Add an owner, and return it. Raises `InvalidRequest` for a taken or malformed name."""
@@ -183,6 +185,7 @@ class PostgresOwners:
             row = session.execute(_ADD, number=number, name=name).fetchone()
             session.execute("COMMIT")
         assert row  # noqa: S101 for mypy: INSERT … RETURNING gives its row
+        self.on_change("owner_add", number, ())
         return _owner_from(row)
 
     def owners(self, *, measured: bool = False) -> Sequence[Owner]:
@@ -218,6 +221,7 @@ class PostgresOwners:
                 "its socket; use `mnem forget` there",
                 field="name",
             )
+        self.on_change("owner_remove", number, ())
         with self._pool.writing(number) as session:
             session.execute(
                 "UPDATE owner_token SET revoked_at = now() "
@@ -266,7 +270,9 @@ class PostgresOwners:
         if not scopes:
             raise InvalidRequest("a token needs a scope", field="scopes")
         with self._writing_for(owner) as session:
-            return _insert_token(session, name, scopes, valid_for=valid_for)
+            issued = _insert_token(session, name, scopes, valid_for=valid_for)
+        self.on_change("token_add", session.owner, [issued.token.id])
+        return issued
 
     def tokens(self, owner: str) -> Sequence[OwnerToken]:
         """Return all tokens of an owner, expired and revoked tokens too, the newest first."""
@@ -304,6 +310,7 @@ class PostgresOwners:
                 keep_for=keep_for,
                 old=old,
             )
+        self.on_change("token_rotate", session.owner, [old, issued.token.id])
         return issued
 
     def revoke(self, owner: str, token: str) -> int:
@@ -312,13 +319,14 @@ class PostgresOwners:
         Raises `NotFound`.
         """
         with self._writing_for(owner) as session:
-            count = session.execute(
-                f"UPDATE owner_token SET revoked_at = now() WHERE {_NAMED} AND {_VALID}",
+            rows = session.execute(
+                f"UPDATE owner_token SET revoked_at = now() WHERE {_NAMED} AND {_VALID} RETURNING id",
                 token=token,
-            ).rowcount
-        if not count:
+            ).fetchall()
+        if not rows:
             raise NotFound(f"no valid token is called {token!r}", field="token")
-        return count
+        self.on_change("token_revoke", session.owner, [id for (id,) in rows])
+        return len(rows)
 
     def with_work(
         self,

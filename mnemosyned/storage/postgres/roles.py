@@ -55,7 +55,8 @@ _HELD = (
 )
 _FUNCTIONS = (
     "IN ('token_of', 'token_holder', 'note_token_uses', 'owners_with_work', "
-    "'owners_lacking_vectors', 'owner_figures')"
+    "'owners_lacking_vectors', 'owner_figures', 'owner_names', 'audit_append', 'audit_heads', "
+    "'audit_lacking')"
 )
 _OURS = "relnamespace = current_schema()::regnamespace AND relname"
 # The rows of tables and no more: neither tokens nor owners nor the schema are a request's to change.

@@ -1,0 +1,48 @@
+-- compatible with 13
+-- The audit log: who asked what about which memories, chained by hashes for each process that writes. The login
+-- that serves may append lines and ask for the last ones, by these functions; it can neither read, change nor
+-- delete others. The table has no column `owner`: it is of no owner, and outlives each.
+CREATE TABLE audit (
+    writer text COLLATE "C" NOT NULL,
+    seq    bigint NOT NULL,
+    at     timestamptz NOT NULL,
+    line   text COLLATE "C" NOT NULL,
+    PRIMARY KEY (writer, seq)
+);
+CREATE INDEX audit_time ON audit (at);
+-- No names and ids in the statistics, as with all other text.
+ALTER TABLE audit ALTER writer SET STATISTICS 0, ALTER line SET STATISTICS 0;
+
+CREATE FUNCTION audit_append(writers text[], seqs bigint[], times timestamptz[], lines text[])
+RETURNS void LANGUAGE sql SECURITY DEFINER
+BEGIN ATOMIC
+    INSERT INTO audit (writer, seq, at, line)
+    SELECT n.writer, n.seq, n.at, n.line FROM unnest(writers, seqs, times, lines) AS n (writer, seq, at, line)
+    ON CONFLICT DO NOTHING; END;
+
+-- The last lines of the newest chains, one step by the key for each.
+CREATE FUNCTION audit_heads(most bigint)
+RETURNS TABLE (writer text, seq bigint, hash text) LANGUAGE sql STABLE SECURITY DEFINER
+BEGIN ATOMIC
+    WITH RECURSIVE chain (writer) AS (
+        SELECT max(a.writer) FROM audit AS a
+        UNION ALL SELECT (SELECT max(a.writer) FROM audit AS a WHERE a.writer < c.writer)
+        FROM chain AS c WHERE c.writer IS NOT NULL
+    ) SELECT h.writer, h.seq, left(right(h.line, 66), 64)
+    FROM (SELECT c.writer FROM chain AS c WHERE c.writer IS NOT NULL LIMIT most) AS n
+    CROSS JOIN LATERAL (SELECT a.writer, a.seq, a.line FROM audit AS a WHERE a.writer = n.writer
+        ORDER BY a.seq DESC LIMIT 1) AS h; END;
+
+CREATE FUNCTION audit_lacking(writers text[], seqs bigint[])
+RETURNS bigint LANGUAGE sql STABLE SECURITY DEFINER
+BEGIN ATOMIC
+    SELECT count(*) FROM unnest(writers, seqs) AS n (writer, seq) WHERE NOT EXISTS
+    (SELECT 1 FROM audit AS a WHERE a.writer = n.writer COLLATE "C" AND a.seq = n.seq); END;
+
+CREATE FUNCTION owner_names(numbers bigint[])
+RETURNS TABLE (number bigint, name text) LANGUAGE sql STABLE SECURITY DEFINER
+BEGIN ATOMIC
+    SELECT o.owner, o.name FROM owner AS o WHERE o.owner = ANY(numbers); END;
+
+REVOKE EXECUTE ON FUNCTION audit_append(text[], bigint[], timestamptz[], text[]), audit_heads(bigint),
+audit_lacking(text[], bigint[]), owner_names(bigint[]) FROM PUBLIC;

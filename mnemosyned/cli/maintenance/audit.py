@@ -1,0 +1,358 @@
+"""`mnem audit` and `mnem db replay`: the audit log checked, listed, pruned, repeated after a restore."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from getpass import getuser
+from itertools import groupby, islice
+from pathlib import Path
+
+import click
+import msgspec
+
+from mnemosyned.assembly.stores import open_audit, open_audit_table, open_owned_stores
+from mnemosyned.cli.options import EXIT_NOTHING, json_option
+from mnemosyned.cli.output.show import say_result
+from mnemosyned.cli.output.terminal import count_of, local_time, table
+from mnemosyned.config import Config, config_file, load_config
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.memory.engine_ports import LOCAL_NAME
+from mnemosyned.service.audit import (
+    BATCH_MAX,
+    FORGOTTEN,
+    NO_HEAD,
+    PRUNED,
+    PUT_BACK,
+    AuditEntry,
+    AuditFile,
+    ChainVerifier,
+    Heads,
+    parse_line,
+    read_lines,
+)
+from mnemosyned.service.intake import split_into_chunks
+
+LISTED_MAX, DAYS_MAX = 100_000, 36_600
+FAULTS_SHOWN = 20
+ALL_CHAINS = 10**9
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.group()
+def audit() -> None:
+    """Check, list and prune the log of who asked what.
+
+    The log is in a database on a server; its table is read with the login that owns the tables. The
+    files are those of the setting audit.file; a command that names FILEs reads these alone.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditCheck:
+    """The result of `mnem audit verify`."""
+
+    lines: int
+    chains: int
+    unstopped: int
+    """Chains without a stop: their writers run, or were killed."""
+    unreadable: int
+    """Lines of files that a crash or a full disk cut off."""
+    faults: list[str]
+    heads: Heads
+
+
+@audit.command()
+@click.argument("files", nargs=-1, type=_FILE)
+@click.option(
+    "--against",
+    type=_FILE,
+    help="What `verify --json` printed before: its last lines must still be there.",
+)
+@json_option()
+def verify(files: tuple[Path, ...], against: Path | None) -> int:
+    """Check that no line of the log is missing, was changed or moved; the exit code is 1 else.
+
+    That the end of a chain was cut off shows by lines of another chain, by the files, or by
+    --against.
+    """
+    config = load_config(config_file())
+    heads: Heads = {}
+    if against:
+        heads = msgspec.json.decode(against.read_bytes(), type=AuditCheck).heads
+    checked = _check_files(files or _files_of(config), heads if files else {})
+    faults, unreadable = checked.faults, checked.unreadable
+    if not files:
+        from_files, checked = checked, ChainVerifier()
+        checked.seen = heads | from_files.heads
+        with open_audit_table(config.location) as stored:
+            checked.note_heads(line for *_, line in stored.read())
+            for *place, line in stored.read():
+                entry = checked.check(line)
+                if entry is None or place != [entry.writer, entry.seq, entry.at]:
+                    checked.faults.append(
+                        f"chain {place[0]}, line {place[1]} is another"
+                    )
+        checked.finish(whole=True)
+        faults = [*checked.faults, *faults]
+    count = (
+        f"{count_of(checked.lines, 'line')} in {count_of(len(checked.heads), 'chain')}"
+    )
+    state = f"{len(faults):,} faults" if faults else "whole"
+    unstopped = (
+        f"{count_of(len(checked.open), 'chain')} without a stop: running, or killed"
+    )
+    text = [f"{count}: {state}; {unstopped}", *faults[:FAULTS_SHOWN]]
+    if unreadable:
+        text.append(f"{count_of(unreadable, 'line')} of files cut off by a crash")
+    done = AuditCheck(
+        lines=checked.lines,
+        chains=len(checked.heads),
+        unstopped=len(checked.open),
+        unreadable=unreadable,
+        faults=faults,
+        heads=checked.heads,
+    )
+    say_result(done, "\n".join(text))
+    return EXIT_NOTHING if faults else 0
+
+
+def _files_of(config: Config) -> list[Path]:
+    """Return the files of the log that the settings name, the oldest first."""
+    return AuditFile(config.audit_file).files() if config.audit_file else []
+
+
+def _check_files(files: Sequence[Path], seen: Heads) -> ChainVerifier:
+    """Check the lines of files; `seen` are heads that must be in them. Return the verifier."""
+    verifier = ChainVerifier()
+    verifier.seen |= seen
+    verifier.note_heads(read_lines(files))
+    for line in read_lines(files):
+        verifier.check(line)
+    verifier.finish(whole=False)
+    return verifier
+
+
+@audit.command("list")
+@click.argument("files", nargs=-1, type=_FILE)
+@click.option("--owner", help="Lines of or about this owner: a name or a number.")
+@click.option("--verb", help="Lines of this verb, such as recall, forget or login.")
+@click.option("--id", "id", help="Lines with this id.")
+@click.option("--days", type=click.IntRange(1, DAYS_MAX), default=7, show_default=True)
+@click.option(
+    "--limit", type=click.IntRange(1, LISTED_MAX), default=100, show_default=True
+)
+@json_option()
+def list_lines(
+    files: tuple[Path, ...],
+    *,
+    owner: str | None,
+    verb: str | None,
+    id: str | None,
+    days: int,
+    limit: int,
+) -> None:
+    """List lines of the last --days, the newest first: when, who, from where, what, which ids."""
+    since = datetime.now(UTC) - timedelta(days=days)
+
+    def is_meant(entry: AuditEntry) -> bool:
+        """Return whether an entry matches all options."""
+        whose = (entry.name, str(entry.owner), str(entry.about))
+        is_theirs = owner is None or owner in whose
+        is_named = id is None or id in entry.ids
+        return (
+            is_theirs and is_named and verb in (None, entry.verb) and entry.at >= since
+        )
+
+    with open_audit_table(load_config(config_file()).location) as stored:
+        lines: Iterable[str] = (line for *_, line in stored.read(since=since))
+        if files:
+            lines = reversed(list(read_lines(files)))
+        found = filter(is_meant, filter(None, map(parse_line, lines)))
+        entries = list(islice(found, limit))
+    rows = [
+        (
+            *(local_time(each.at), each.name, each.address or each.via, each.verb),
+            *(each.outcome, each.count, " ".join(each.ids)),
+        )
+        for each in entries
+    ]
+    heads = ("at", "who", "from", "verb", "outcome", "count", "ids")
+    say_result(entries, table(heads, rows, optional=("outcome",)))
+
+
+@audit.command()
+@click.option(
+    "--older",
+    metavar="DAYS",
+    help="How old, such as 400d; default: the setting audit.keep_days.",
+)
+@json_option()
+def prune(older: str | None) -> None:
+    """Delete old lines; what is left can be checked as before.
+
+    A new line says which lines were the last that were deleted. Files go by whole months.
+    """
+    config = load_config(config_file())
+    try:
+        days = float((older or f"{config.audit.keep_days}").removesuffix("d"))
+        end = datetime.now(UTC) - timedelta(days=days)
+    except (ValueError, OverflowError) as error:
+        raise InvalidRequest(f"{older} is no number of days; write 400d") from error
+    with (
+        open_audit_table(config.location) as stored,
+        open_audit(config, user=getuser()) as log,
+    ):
+        there, before = stored.heads(ALL_CHAINS), ChainVerifier()
+        before.note_heads(stored.read_pruned(end))
+        heads = {w: head for w, head in before.pruned.items() if w in there}
+        heads |= stored.last_before(end)
+        if log and heads:
+            log.note(PRUNED, count=len(heads), heads=heads, whole=True)
+        lines = stored.delete(end)
+    files = [path for path in _files_of(config) if path.stem[-7:] < f"{end:%Y-%m}"]
+    for path in files:
+        path.unlink()
+    text = f"deleted {count_of(lines, 'line')} and {count_of(len(files), 'file')}"
+    say_result({"before": end, "lines": lines, "files": files}, text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """The receipt of `mnem db replay`: what was done again."""
+
+    dry_run: bool
+    at: datetime
+    files: list[Path]
+    lines: int
+    """Lines that the table lacked."""
+    forgotten: int
+    """Memories."""
+    learnings: int
+    owners: list[str]
+    """Removed ones."""
+    tokens: int
+    """Revoked ones."""
+
+
+class _Losses:
+    """Changes that a restored backup took back, read from lines in the order of time."""
+
+    VERBS = {FORGOTTEN, PUT_BACK, "remove_learning", "owner_remove", "token_revoke"} | {
+        "token_rotate"
+    }
+
+    def __init__(self, entries: Iterable[AuditEntry]) -> None:
+        self.forgotten: defaultdict[int, dict[str, None]] = defaultdict(dict)
+        """Ids of memories and learnings by owner."""
+        self.revoked: defaultdict[int, list[str]] = defaultdict(list)
+        """Ids of tokens by owner."""
+        self.removed: set[int] = set()
+        for entry in entries:
+            owner = entry.about or entry.owner
+            if entry.verb in (FORGOTTEN, "remove_learning"):
+                self.forgotten[owner] |= dict.fromkeys(entry.ids)
+            elif entry.verb == PUT_BACK:
+                for id in entry.ids:
+                    self.forgotten[owner].pop(id, None)
+            elif entry.verb == "owner_remove":
+                self.removed.add(owner)
+            else:
+                is_rotated = entry.verb == "token_rotate"
+                self.revoked[owner] += entry.ids[:1] if is_rotated else entry.ids
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@click.option("--dry-run", is_flag=True, help="Count; change nothing.")
+@click.option(
+    "--despite-faults", is_flag=True, help="Also with lines missing or changed."
+)
+@json_option()
+def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> None:
+    """Forget, remove and revoke again what a restored backup brought back, by the audit log.
+
+    FILEs are those of all machines. It may be repeated: lines that the database has are passed
+    over. No daemon may serve the database meanwhile.
+    """
+    config = load_config(config_file())
+    checked = _check_files(files, {})
+    with (
+        open_owned_stores(config.location) as stores,
+        open_audit_table(config.location) as stored,
+    ):
+        owners = stores.owners
+        owners.number(LOCAL_NAME)  # refuses a login that does not own the tables
+        there, oldest = stored.heads(ALL_CHAINS), stored.oldest()
+        if there and there.keys().isdisjoint(checked.heads):
+            checked.faults.append(
+                "the database has no line of these files; is it another?"
+            )
+        if checked.faults and not despite_faults:
+            raise InvalidRequest(
+                f"nothing was done: {checked.faults[0]}. mnem audit verify shows all faults; "
+                "--despite-faults replays the lines that are there",
+                field="files",
+            )
+
+        def lacking() -> Iterator[tuple[AuditEntry, str]]:
+            """Yield the lines that the table lacks; older ones than its first were pruned."""
+            for line in read_lines(files):
+                entry = parse_line(line)
+                if entry is None or (oldest and entry.at < oldest):
+                    continue
+                if entry.seq > there.get(entry.writer, NO_HEAD)[0]:
+                    yield entry, line
+
+        lines, found = 0, list[AuditEntry]()
+        for entry, _ in lacking():
+            lines += 1
+            found += (
+                [entry] if entry.verb in _Losses.VERBS and not entry.outcome else []
+            )
+        losses = _Losses(sorted(found, key=lambda each: each.at))
+        names = {each.number: each.name for each in owners.owners()}
+        removed = [names[number] for number in losses.removed & names.keys()]
+        memories = learnings = tokens = 0
+        for number in names.keys() - losses.removed:
+            deletion = stores.store(number).deletion
+            for ids in split_into_chunks([*losses.forgotten[number]], BATCH_MAX):
+                removal = deletion.preview(ids)
+                if not dry_run:
+                    removal = deletion.forget(ids) | deletion.forget_learnings(ids)
+                memories += removal.working + removal.archived
+                learnings += removal.learnings
+            revoked = losses.revoked[number]
+            known = owners.tokens(names[number]) if revoked else ()
+            for token in known:
+                if token.valid and token.id in revoked:
+                    tokens += 1 if dry_run else owners.revoke(names[number], token.id)
+        for name in () if dry_run else removed:
+            owners.remove(name)
+        for writer, group in groupby(lacking(), lambda each: each[0].writer):
+            rows = ((entry.seq, entry.at, line) for entry, line in group)
+            while not dry_run and (batch := list(islice(rows, BATCH_MAX))):
+                stored.append(writer, batch)
+    if lines and not dry_run:
+        with open_audit(config, user=getuser()) as log:
+            if log:
+                log.note("replayed", count=lines, whole=True)
+    receipt = Replayed(
+        dry_run=dry_run,
+        at=datetime.now(UTC),
+        files=list(files),
+        lines=lines,
+        forgotten=memories,
+        learnings=learnings,
+        owners=removed,
+        tokens=tokens,
+    )
+    done = "would be done again" if dry_run else "done again"
+    text = (
+        f"{count_of(lines, 'line')} of the log were lost; {done}: "
+        f"{count_of(memories, 'memory')} and {count_of(learnings, 'learning')} forgotten, "
+        f"{count_of(len(removed), 'owner')} removed, {count_of(tokens, 'token')} revoked"
+    )
+    say_result(receipt, text)

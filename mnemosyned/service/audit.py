@@ -1,0 +1,544 @@
+"""Audit log: who asked what about which memories, in chains of hashes that show missing lines.
+
+Each process that writes has a chain of its own, so that none waits for another: it numbers its
+lines, and the hash of a line covers the hash of the line before. Its first line, and one each
+minute, has the heads of other chains, which shows where the end of one was cut off. No line has a
+text of a memory or a question.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+
+import msgspec
+
+from mnemosyned.errors import MnemosynedError, StorageFailed
+from mnemosyned.ids import new_id
+from mnemosyned.logs import log_failure
+from mnemosyned.verbs.facade import Caller
+from mnemosyned.verbs.request import Request, names
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.postgres.audit import AuditTable
+
+R = TypeVar("R")
+Head = tuple[int, str]
+"""Number and hash of the last line of a chain."""
+Heads = dict[str, Head]
+NO_HEAD: Head = (0, "")
+UNLOGGED = frozenset({"status"})
+"""Verbs that show nothing of a memory but counts, and are asked every second."""
+FORGOTTEN, PUT_BACK, HEADS, PRUNED, STOPPED = (
+    *("forgotten", "put_back", "heads", "pruned", "stopped"),
+)
+IDS_MAX = 20
+"""Ids in the line of a request; lines of what is forgotten have all."""
+ID_FIELDS = frozenset({"id", "recalled", "learnings", "expand", "archived"})
+"""Fields of results that are an id or a list of ids."""
+
+
+class AuditEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A line of the log without its hash."""
+
+    writer: str = ""
+    """A ULID of the process that wrote it: chains sort by their beginning."""
+    seq: int = 0
+    """Its number in the chain, from 1."""
+    at: datetime
+    verb: str
+    outcome: str = ""
+    """The code of the error, or `preview`; empty for what was done."""
+    owner: int = 0
+    """Who asked, by number; 0 for a command or a failed login."""
+    name: str = ""
+    """The owner's name at that time, or the user who ran the command."""
+    token: str = ""
+    via: str = ""
+    """What showed who asks: `token`, `socket` or `command`."""
+    address: str = ""
+    about: int = 0
+    """The owner that it is about, if that is another one."""
+    ids: Sequence[str] = ()
+    count: int = 0
+    """Memories or records concerned; more than there are ids where those were cut."""
+    heads: Heads = {}
+    """Last lines of other chains as they were then; in `pruned`, the last that were deleted."""
+
+
+_decoder = msgspec.json.Decoder(AuditEntry)
+_encode = msgspec.json.Encoder().encode
+_BEFORE_HASH = ',"hash":"'
+_END = 64 + len('"}')
+
+
+def seal_entry(entry: AuditEntry, former: str) -> tuple[str, str]:
+    """Return the line of an entry and its hash; `former` is the hash of the line before."""
+    body = _encode(entry)
+    digest = hashlib.sha256(former.encode() + body).hexdigest()
+    return f'{body[:-1].decode()}{_BEFORE_HASH}{digest}"}}', digest
+
+
+def parse_line(line: str | bytes) -> AuditEntry | None:
+    """Return the entry of a line; None if it was cut off or is no line of an audit log."""
+    try:
+        return _decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+class ChainVerifier:
+    """Checks lines, those of each chain in order, and collects the faults."""
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+        self.heads: Heads = {}
+        self.open: set[str] = set()
+        """Chains without a stop: their writers run, were killed, or the end was cut off."""
+        self.lines = self.unreadable = 0
+        self.seen: Heads = {}
+        """The newest lines that others saw."""
+        self.pruned: Heads = {}
+
+    def note_heads(self, lines: Iterable[str]) -> None:
+        """Collect the heads that are named in lines, before those are checked."""
+        for entry in filter(None, map(parse_line, lines)):
+            known = self.pruned if entry.verb == PRUNED else self.seen
+            for writer, head in entry.heads.items():
+                known[writer] = max(head, known.get(writer, NO_HEAD))
+
+    def check(self, line: str) -> AuditEntry | None:
+        """Check the next line, and return its entry; None if it cannot be read."""
+        self.lines += 1
+        entry = parse_line(line)
+        if entry is None:
+            self.unreadable += 1
+            return None
+        writer, seq, digest = entry.writer, entry.seq, line[-_END:-2]
+        last, former = self.heads.get(writer) or self.pruned.get(writer, NO_HEAD)
+        seen, seen_digest = self.seen.get(writer, NO_HEAD)
+        fault = ""
+        if seq <= last and writer in self.heads:
+            fault = "stands after a later one"
+        elif seq > last + 1:
+            fault = f"follows line {last}: what was between is missing"
+        elif seen == seq and seen_digest != digest:
+            fault = "is another than the one that a second chain saw"
+        elif seq in (1, last + 1):
+            former = former if seq > 1 else ""
+            body = f"{former}{line[: -_END - len(_BEFORE_HASH)]}}}"
+            if hashlib.sha256(body.encode()).hexdigest() != digest:
+                fault = "was changed, or the line before it"
+        if fault:
+            place = f"chain {writer}, line {seq} of {entry.at:%Y-%m-%d %H:%M:%S}"
+            self.faults.append(f"{place} {fault}")
+        self.heads[writer] = (seq, digest)
+        (self.open.discard if entry.verb == STOPPED else self.open.add)(writer)
+        return entry
+
+    def finish(self, *, whole: bool) -> None:
+        """Find missing ends of chains, and if the log is `whole`, chains that are not there."""
+        for writer, (seq, _) in sorted(self.seen.items()):
+            last, _ = max(
+                each.get(writer, NO_HEAD) for each in (self.heads, self.pruned)
+            )
+            if last < seq and (whole or writer in self.heads):
+                self.faults.append(
+                    f"chain {writer}: lines {last + 1} to {seq} are missing at its end"
+                )
+
+
+class AuditFile:
+    """The lines of this machine's writers in files, one for each month; safe from any process."""
+
+    TAIL_BYTES = 256 * 1024
+
+    def __init__(self, path: Path) -> None:
+        """Write next to `path`: `audit.jsonl` stands for `audit-2026-11.jsonl` and others."""
+        self._path = path
+
+    def files(self) -> list[Path]:
+        """Return the files of all months, the oldest first."""
+        names = f"{self._path.stem}-????-??{self._path.suffix}"
+        return sorted(self._path.parent.glob(names))
+
+    def append(self, lines: Sequence[str]) -> None:
+        """Append lines, all of them on disk or none. Raises `OSError`."""
+        name = f"{self._path.stem}-{datetime.now(UTC):%Y-%m}{self._path.suffix}"
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(self._path.with_name(name), flags, 0o600)
+        with os.fdopen(descriptor, "r+b", buffering=0):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            size = os.lseek(descriptor, 0, os.SEEK_END)
+            text = "".join(f"{line}\n" for line in lines).encode()
+            if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                text = b"\n" + text  # a crash cut the last line off
+            try:
+                while text:
+                    text = text[os.write(descriptor, text) :]
+                os.fdatasync(descriptor)
+            except OSError:
+                os.ftruncate(descriptor, size)
+                raise
+
+    def last_entries(self) -> list[AuditEntry]:
+        """Return the last entries of the newest file. Raises `OSError`."""
+        for path in self.files()[-1:]:
+            with path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - self.TAIL_BYTES))
+                return list(filter(None, map(parse_line, file.read().splitlines())))
+        return []
+
+
+def read_lines(files: Iterable[Path]) -> Iterator[str]:
+    """Yield the lines of files. Raises `OSError`."""
+    for path in files:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            yield from (line.rstrip("\n") for line in file if line != "\n")
+
+
+class Requester(NamedTuple):
+    """Who sends a request; `about` is the owner of the memory that is asked."""
+
+    owner: int = 0
+    token: str = ""
+    via: str = ""
+    address: str = ""
+    about: int = 0
+    name: str = ""
+
+
+_NOBODY = Requester()
+REQUESTER: ContextVar[Requester] = ContextVar("requester", default=_NOBODY)
+"""Who sent the request that this thread answers."""
+
+QUEUE_MAX = 20_000
+"""Lines that wait to be written; while it is full, further ones are counted as lost."""
+BATCH_MAX = 1_000
+GATHER_S = 0.1
+"""Lines of so long are written together, unless somebody waits for one."""
+MINUTE_S = 60.0
+WAIT_S = 5.0
+"""How long a request waits for its line."""
+RETRY_S = 1.0
+HEADS_MAX = 200
+ADDRESSES_MAX = 1_000
+"""Addresses whose failed logins are counted apart within a minute."""
+
+
+class AuditLog:
+    """The writer of a process: one thread writes what all others note, table first, then file.
+
+    So the file has no line that the table lacks, unless the database was restored from a backup.
+    """
+
+    def __init__(
+        self, table: AuditTable, file: AuditFile | None = None, *, strict: bool = False
+    ) -> None:
+        """Write to `table` and `file`; `strict` refuses requests that cannot be logged."""
+        self._table, self._file, self._strict = table, file, strict
+        self._writer = new_id(datetime.now(UTC))
+        self._head: Head = NO_HEAD
+        self._at = datetime.min.replace(tzinfo=UTC)
+        self._queue: deque[AuditEntry] = deque()
+        self._sealed: list[tuple[int, datetime, str]] = []
+        """Numbered lines with their times, which the table lacks."""
+        self._unfiled: list[str] = []
+        """Lines that the file lacks."""
+        self._changing = threading.Condition()
+        self._noted = self._written = self._lost = 0
+        self._failure = ""
+        self._logins: Counter[tuple[str, int]] = Counter()
+        self._names: dict[int, str] = {}
+        self._seen: Heads = {}
+        self._minute_ends = time.monotonic() + MINUTE_S
+        self._work, self._urgent = threading.Event(), threading.Event()
+        self._is_closing = False
+        self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._require_present_database()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_closing = True
+        self._urgent.set()
+        self._work.set()
+        self._thread.join(WAIT_S)
+
+    def note(
+        self,
+        verb: str,
+        *,
+        ids: Sequence[str] = (),
+        count: int | None = None,
+        outcome: str = "",
+        about: int = 0,
+        who: Requester | None = None,
+        whole: bool = False,
+        heads: Heads | None = None,
+    ) -> None:
+        """Note a line about what `who` asked, by default who sent this thread's request.
+
+        `whole` lines have all ids, and are waited for until they are on disk; so is each line of a
+        strict log, which raises `StorageFailed` if it cannot be written.
+        """
+        who = REQUESTER.get() if who is None else who
+        about = about or who.about
+        entry = AuditEntry(
+            at=datetime.now(UTC),
+            verb=verb,
+            outcome=outcome,
+            **who._replace(about=0 if about == who.owner else about)._asdict(),
+            ids=ids if whole else ids[:IDS_MAX],
+            count=len(ids) if count is None else count,
+            heads=heads or {},
+        )
+        place = self._put(entry)
+        if whole or self._strict:
+            self._urgent.set()
+            with self._changing:
+                self._changing.wait_for(
+                    lambda: self._written >= place or self._failure, WAIT_S
+                )
+                is_written = self._written >= place
+            if not is_written:
+                self.check(self._failure or "it is not written in time")
+
+    def check(self, failure: str = "") -> None:
+        """Raise `StorageFailed` if the log is strict and not written, for a known `failure` too."""
+        reason = failure or self._failure
+        if self._strict and reason:
+            raise StorageFailed(
+                f"the audit log cannot be written, and audit.strict refuses what is not logged; what "
+                f"this request changed stays: {reason}",
+                reason=reason,
+            )
+
+    @staticmethod
+    def begin(
+        owner: int,
+        token: str = "",
+        address: str = "",
+        *,
+        via: str = "token",
+        about: int = 0,
+    ) -> None:
+        """Set who sent the request that this thread answers.
+
+        `about` is the owner of the memory that is asked, if it is another one.
+        """
+        REQUESTER.set(Requester(owner, token, via, address, about))
+
+    def wrap(self, caller: Caller, *, owner: int = 0) -> Caller:
+        """Return a caller that notes each call, of `owner` over the socket, or as `begin` says."""
+        return AuditedCaller(caller, self, owner=owner)
+
+    def note_change(self, verb: str, owner: int, ids: Sequence[str] = ()) -> None:
+        """Note a change of an owner or its tokens, and wait until the line is on disk."""
+        self.note(verb, about=owner, ids=ids, whole=True)
+
+    def note_failed_login(self, address: str, owner: int = 0) -> None:
+        """Count a failed login within a minute; `owner` is the number that the token named."""
+        with self._changing:
+            is_known = (address, owner) in self._logins
+            has_room = is_known or len(self._logins) < ADDRESSES_MAX
+            self._logins[(address, owner) if has_room else ("", 0)] += 1
+
+    def _put(self, entry: AuditEntry) -> float:
+        """Queue an entry, or count it as lost; return when it is written, as a number of entries."""
+        with self._changing:
+            if len(self._queue) >= QUEUE_MAX:
+                self._lost += 1
+                return float("inf")
+            self._queue.append(entry)
+            self._noted += 1
+            place = self._noted
+        self._work.set()
+        return place
+
+    def _run(self) -> None:
+        """Write what is noted until the log is closed; after an error try again."""
+        is_last = False
+        while not is_last:
+            self._work.wait(max(0.0, self._minute_ends - time.monotonic()))
+            self._urgent.wait(GATHER_S)
+            self._work.clear()
+            self._urgent.clear()
+            is_last = self._is_closing
+            try:
+                if is_last or time.monotonic() >= self._minute_ends:
+                    self._note_minute()
+                while self._queue or self._sealed or self._unfiled:
+                    self._write_batch()
+            except Exception as error:  # noqa: BLE001 the thread must go on
+                self._note_failure(error)
+                time.sleep(0 if is_last else RETRY_S)
+                self._work.set()
+
+    def _note_failure(self, error: Exception) -> None:
+        """Keep why the log cannot be written, log it once, and wake who waits for it."""
+        if not self._failure:
+            log_failure("audit_not_written", error)
+        with self._changing:
+            self._failure = str(error) or repr(error)
+            self._changing.notify_all()
+
+    def _note_minute(self) -> None:
+        """Note the failed logins of the last minute, and heads of chains that have moved on."""
+        self._minute_ends = time.monotonic() + MINUTE_S
+        self._names.clear()
+        now = datetime.now(UTC)
+        with self._changing:
+            logins, self._logins = self._logins, Counter()
+        for (address, owner), count in logins.items():
+            where: dict[str, Any] = {"address": address, "about": owner, "count": count}
+            self._put(AuditEntry(at=now, verb="login", outcome="unauthorized", **where))
+        if self._noted and (moved := self._find_moved_heads()):
+            self._put(AuditEntry(at=now, verb=HEADS, heads=moved))
+        if self._noted and self._is_closing:
+            self._put(AuditEntry(at=now, verb=STOPPED))
+
+    def _find_moved_heads(self) -> Heads:
+        """Return the heads of other chains that this chain has not noted yet."""
+        heads = self._table.heads(HEADS_MAX)
+        heads.pop(self._writer, None)
+        moved = {w: head for w, head in heads.items() if self._seen.get(w) != head}
+        self._seen = heads
+        return moved
+
+    def _write_batch(self) -> None:
+        """Write the next lines to the table, then to the file; wake who waits for them."""
+        if not self._sealed:
+            self._seal_next()
+        self._table.append(self._writer, self._sealed)
+        self._unfiled += [line for _, _, line in self._sealed] if self._file else []
+        self._sealed = []
+        is_filed = False
+        try:
+            if self._file:
+                self._file.append(self._unfiled)
+            self._unfiled, self._failure, is_filed = [], "", True
+        finally:  # without the file the table goes on
+            del self._unfiled[:-QUEUE_MAX]
+            with self._changing:
+                if is_filed or not self._strict:
+                    self._written = self._noted - len(self._queue)
+                self._changing.notify_all()
+
+    def _seal_next(self) -> None:
+        """Take the next entries from the queue, and give each its number, name and hash."""
+        now = datetime.now(UTC)
+        entries = list(islice(self._queue, BATCH_MAX))
+        taken = len(entries)
+        if self._head == NO_HEAD:
+            heads = self._find_moved_heads()
+            entries.insert(0, AuditEntry(at=now, verb="started", heads=heads))
+        if self._lost:
+            entries.append(AuditEntry(at=now, verb="lost", count=self._lost))
+        if unnamed := {each.owner for each in entries} - self._names.keys() - {0}:
+            self._names |= self._table.names(sorted(unnamed))
+        with self._changing:
+            for _ in range(taken):
+                self._queue.popleft()
+            self._lost -= entries[-1].count if self._lost else 0
+        for entry in entries:
+            entry.writer, entry.seq = self._writer, self._head[0] + 1
+            entry.at = self._at = max(entry.at, self._at)
+            entry.name = entry.name or self._names.get(entry.owner, "")
+            line, digest = seal_entry(entry, self._head[1])
+            self._head = (entry.seq, digest)
+            self._sealed.append((entry.seq, entry.at, line))
+
+    def _require_present_database(self) -> None:
+        """Raise `StorageFailed` if the file has lines that the table lacks.
+
+        Then the database was restored from a backup that is older than they are.
+        """
+        try:
+            last = self._file.last_entries() if self._file else []
+        except OSError as error:
+            self._note_failure(error)
+            return
+        count = self._table.count_lacking([(each.writer, each.seq) for each in last])
+        if self._file and count:
+            files = " ".join(map(str, self._file.files()))
+            raise StorageFailed(
+                f"the database is older than the audit log, of which it lacks {count} lines or more: "
+                "what was forgotten, removed or revoked since its backup may be back. Before it is "
+                f"served, run with the login that owns the tables: mnem db replay {files}"
+            )
+
+
+class AuditedForgets:
+    """Notes what an owner forgets before it is deleted, so that it can be forgotten again."""
+
+    def __init__(self, audit: Callable[[], AuditLog | None], owner: int) -> None:
+        self._audit, self._owner = audit, owner
+
+    def note(self, ids: Sequence[str], verb: str = FORGOTTEN) -> None:
+        """Note memories or learnings as about to be forgotten; wait until that is on disk."""
+        if (audit := self._audit()) and ids:
+            audit.note(verb, about=self._owner, ids=ids, whole=True)
+
+    def withdraw(self, ids: Sequence[str]) -> None:
+        """Note memories as not forgotten after all: restored, or impossible to forget."""
+        self.note(ids, PUT_BACK)
+
+
+class AuditedCaller(Caller):
+    """Caller of verbs that notes each call in the audit log."""
+
+    def __init__(self, caller: Caller, audit: AuditLog, *, owner: int = 0) -> None:
+        """Pass requests on to `caller`; they are of `owner` over the socket, if it is not 0."""
+        self._caller, self._audit, self._owner = caller, audit, owner
+
+    def call(self, request: Request[R], /) -> R:
+        """Carry out a request, note it with the ids of its result, and return its result."""
+        verb, asked = request.verb_name(), names(getattr(request, "id", None))
+        if verb in UNLOGGED:
+            return self._caller.call(request)
+        if self._owner:
+            self._audit.begin(self._owner, via="socket")
+        self._audit.check()
+        try:
+            result = self._caller.call(request)
+        except Exception as error:
+            code = getattr(error, "code", MnemosynedError.code)
+            self._audit.note(verb, ids=asked, outcome=code)
+            raise
+        count = getattr(result, "memories", None)
+        is_preview = getattr(request, "dry_run", False)
+        self._audit.note(
+            verb,
+            ids=ids_in(result) or asked,
+            count=count if isinstance(count, int) else None,
+            outcome="preview" if is_preview else "",
+            whole=request.deletes and not is_preview,
+        )
+        return result
+
+
+def ids_in(result: Any) -> list[str]:  # noqa: ANN401
+    """Return the ids of a verb's result: its own, and those of the records in its lists."""
+    kind = type(result)
+    fields = getattr(kind, "__struct_fields__", ()) or getattr(kind, "__slots__", ())
+    ids: list[str] = []
+    for field in fields:
+        value = getattr(result, field)
+        for each in value if isinstance(value, list | tuple) else (value,):
+            id = each if field in ID_FIELDS else getattr(each, "id", None)
+            ids += [id] if isinstance(id, str) and id else []
+    return ids

@@ -1,0 +1,121 @@
+"""The table of the audit log: lines that a login which serves may append, and not read or change."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Self
+
+import psycopg
+
+from mnemosyned.storage.common.session import Row
+from mnemosyned.storage.postgres.connections import (
+    Connection,
+    connected_once,
+    explaining_failures,
+)
+from mnemosyned.storage.postgres.roles import require_table_owner
+from mnemosyned.storage.postgres.session import PostgresSession
+
+_APPEND = (
+    "SELECT audit_append(%(writers)s::text[], %(seqs)s::bigint[], %(times)s::timestamptz[], "
+    "%(lines)s::text[])"
+)
+_LACKING = "SELECT audit_lacking(%(writers)s::text[], %(seqs)s::bigint[])"
+_LAST = (
+    "SELECT DISTINCT ON (writer) writer, seq, left(right(line, 66), 64) FROM audit "
+    "WHERE at < %(end)s ORDER BY writer, seq DESC"
+)
+_READ = "SELECT writer, seq, at, line FROM audit WHERE {} ORDER BY {}"
+
+
+class AuditTable:
+    """The table of the audit log, on a connection of its own; safe from any thread.
+
+    Every method raises `StorageFailed`. `read`, `last_before` and `delete` need the login that owns
+    the tables.
+    """
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._asking = threading.Lock()
+        self._connection: Connection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._connection:
+            with suppress(psycopg.Error):
+                self._connection.close()
+
+    def append(self, writer: str, lines: Sequence[tuple[int, datetime, str]]) -> None:
+        """Append numbered lines of a chain durably; those that are there stay as they are."""
+        if lines:
+            seqs, times, texts = map(list, zip(*lines, strict=True))
+            writers = [writer] * len(lines)
+            self._ask(_APPEND, writers=writers, seqs=seqs, times=times, lines=texts)
+
+    def heads(self, limit: int) -> dict[str, tuple[int, str]]:
+        """Return number and hash of the last line of each of the newest chains, by writer."""
+        rows = self._ask("SELECT * FROM audit_heads(%(limit)s::bigint)", limit=limit)
+        return {writer: (seq, digest) for writer, seq, digest in rows}
+
+    def names(self, owners: Sequence[int]) -> dict[int, str]:
+        """Return the names of owners by their numbers."""
+        sql = "SELECT * FROM owner_names(%(owners)s::bigint[])"
+        return dict(self._ask(sql, owners=owners))
+
+    def count_lacking(self, places: Sequence[tuple[str, int]]) -> int:
+        """Return how many of these lines, given by writer and number, the table lacks."""
+        writers, seqs = [writer for writer, _ in places], [seq for _, seq in places]
+        ((count,),) = self._ask(_LACKING, writers=writers, seqs=seqs)
+        return int(count)
+
+    def read(self, *, since: datetime | None = None) -> Iterator[Row]:
+        """Yield the rows of all chains: writer, number, time and line.
+
+        They come chain by chain, or if `since` is given by time, the newest first.
+        """
+        order = "at DESC, writer DESC, seq DESC" if since else "writer, seq"
+        sql = _READ.format("at >= %(since)s" if since else "true", order)
+        with (
+            explaining_failures("the audit log was not read"),
+            connected_once(self._dsn) as connection,
+            connection.transaction(),
+        ):
+            session = PostgresSession(connection, 0)
+            require_table_owner(session)
+            yield from session.stream(sql, since=since)
+
+    def oldest(self) -> datetime | None:
+        """Return the time of the first line; None without lines."""
+        first: datetime | None
+        ((first,),) = self._ask("SELECT min(at) FROM audit")
+        return first
+
+    def read_pruned(self, end: datetime) -> list[str]:
+        """Return the lines before a time that say what was pruned."""
+        sql = 'SELECT line FROM audit WHERE at < %(end)s AND line LIKE \'%%"verb":"pruned"%%\''
+        return [line for (line,) in self._ask(sql, end=end)]
+
+    def last_before(self, end: datetime) -> dict[str, tuple[int, str]]:
+        """Return number and hash of the last line of each chain before a time, by writer."""
+        rows = self._ask(_LAST, end=end)
+        return {writer: (seq, digest) for writer, seq, digest in rows}
+
+    def delete(self, end: datetime) -> int:
+        """Delete the lines before a time; return how many."""
+        sql = "WITH gone AS (DELETE FROM audit WHERE at < %(end)s RETURNING 1) "
+        ((count,),) = self._ask(f"{sql} SELECT count(*) FROM gone", end=end)
+        return int(count)
+
+    def _ask(self, sql: str, **values: object) -> list[Row]:
+        """Run a statement in a transaction of its own, and return its rows."""
+        with self._asking, explaining_failures("the audit log was not written"):
+            if self._connection is None or self._connection.closed:
+                self._connection = connected_once(self._dsn)
+            session = PostgresSession(self._connection, 0)
+            return session.execute(sql, **values).fetchall()

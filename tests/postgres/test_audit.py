@@ -1,0 +1,336 @@
+"""The audit log of a daemon that serves owners: what is in it, and what shows that it was touched."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import psycopg
+import pytest
+from click.testing import CliRunner
+from e2e.daemons import Daemon, running
+from support.postgres import number_of, programs, rows, run
+
+from mnemosyned import Client
+from mnemosyned.assembly.stores import open_audit
+from mnemosyned.cli.maintenance.audit import audit
+from mnemosyned.cli.maintenance.servers import db, owner
+from mnemosyned.config import load_config
+from mnemosyned.errors import InvalidRequest, StorageFailed, Unauthorized
+from mnemosyned.memory.engine_ports import OWN_SCOPES
+from mnemosyned.paths import shipped
+from mnemosyned.service.audit import AuditFile, AuditLog, Requester
+from mnemosyned.storage.postgres.audit import AuditTable
+from mnemosyned.storage.postgres.owners import PostgresOwners
+from mnemosyned.storage.postgres.roles import request_role
+from mnemosyned.storage.postgres.session import PostgresSession
+from mnemosyned.storage.postgres.store import open_owners
+
+pytestmark = pytest.mark.postgres
+Serve = Callable[..., AbstractContextManager[tuple[Daemon, str]]]
+"""Starts a daemon with settings; the daemon and its URL."""
+ANNA = Requester(2, "0a", "token", "192.0.2.7")
+WORDS = ("blue", "bicycle", "shed", "where")
+
+
+@pytest.fixture
+def owners(dsn: str) -> Iterator[PostgresOwners]:
+    with open_owners(dsn, migrations=shipped("migrations") / "postgres") as owners:
+        for name in ("anna", "bert"):
+            owners.add(name)
+        yield owners
+
+
+@pytest.fixture
+def serve(dsn: str, tmp_path: Path) -> Serve:
+    @contextmanager
+    def begin(**settings: str) -> Iterator[tuple[Daemon, str]]:
+        all_settings: dict[str, Any] = {
+            "MNEMOSYNE_LISTEN": "127.0.0.1:0",
+            "MNEMOSYNE_OWNERS_SERVE": "true",
+            "MNEMOSYNE_SLEEP_ON_SHUTDOWN": "false",
+            "MNEMOSYNE_AUDIT_FILE": str(tmp_path / "audit.jsonl"),
+            **settings,
+        }
+        with running(tmp_path / "d", "--database", dsn, **all_settings) as daemon:
+            (line,) = daemon.events("listening")
+            yield daemon, f"http://127.0.0.1:{line['address'].rpartition(':')[2]}"
+
+    return begin
+
+
+def logged(dsn: str) -> list[dict[str, Any]]:
+    """The entries of the table, chain by chain."""
+    found = rows(dsn, "SELECT line FROM audit ORDER BY writer, seq")
+    return [json.loads(line) for (line,) in found]
+
+
+def test_every_request_has_a_line_and_no_line_has_a_word(
+    dsn: str, owners: PostgresOwners, serve: Serve, tmp_path: Path
+) -> None:
+    token = owners.issue("anna", "laptop", OWN_SCOPES)
+    with serve() as (daemon, url):
+        with Client(url=url, token=token.secret) as client:
+            client.remember("The blue bicycle is in the shed.", id="bike")
+            client.recall("where is the bicycle?")
+            client.forget(session="default", dry_run=True)
+            client.forget(session="default")
+            client.status()
+        with Client(url=url, token="mnt_2_" + "x" * 43) as client:
+            for _ in range(3):
+                with pytest.raises(Unauthorized):
+                    client.recall("where?")
+        with daemon.client() as client:
+            client.remember("The daemon's own blue bicycle.", id="own")
+        daemon.stop()
+
+    lines = logged(dsn)
+    assert [
+        (line["verb"], line.get("outcome", ""), line.get("ids", []), line.get("count"))
+        for line in lines
+    ] == [
+        ("started", "", [], None),
+        ("remember", "", ["bike"], 1),
+        ("recall", "", ["bike"], 1),
+        ("forget", "preview", ["bike"], 1),
+        ("forgotten", "", ["bike"], 1),
+        ("forget", "", [], 1),
+        ("remember", "", ["own"], 1),
+        ("login", "unauthorized", [], 3),
+        ("stopped", "", [], None),
+    ]
+    asked = lines[1]
+    assert (asked["owner"], asked["name"], asked["token"]) == (
+        2,
+        "anna",
+        token.token.id,
+    )
+    assert (asked["via"], asked["address"]) == ("token", "127.0.0.1")
+    assert (lines[6]["owner"], lines[6]["name"], lines[6]["via"]) == (
+        1,
+        "local",
+        "socket",
+    )
+    assert (lines[7]["address"], lines[7]["about"]) == ("127.0.0.1", 2)
+    (file,) = tmp_path.glob("audit-*.jsonl")
+    assert [json.loads(line) for line in file.read_text().splitlines()] == lines
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert not [word for word in WORDS if word in file.read_text()]
+
+
+@pytest.fixture(autouse=True)
+def configured(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands of this process are about the same database and file as the daemons."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("MNEMOSYNE_DATABASE", dsn)
+    monkeypatch.setenv("MNEMOSYNE_AUDIT_FILE", str(tmp_path / "audit.jsonl"))
+
+
+def mnem(group: click.Group, *words: str) -> tuple[int, str]:
+    """The exit code of a command, and what it prints."""
+    done = CliRunner().invoke(
+        group, words, catch_exceptions=False, standalone_mode=False
+    )
+    return done.return_value or 0, done.output
+
+
+def verified(*words: str) -> tuple[int, str]:
+    return mnem(audit, "verify", *words)
+
+
+@contextmanager
+def writer(dsn: str, tmp_path: Path, *, strict: bool = False) -> Iterator[AuditLog]:
+    """A process that writes to the log."""
+    file = AuditFile(tmp_path / "audit.jsonl")
+    with AuditTable(dsn) as table, AuditLog(table, file, strict=strict) as log:
+        yield log
+
+
+def write_chains(dsn: str, tmp_path: Path) -> list[str]:
+    """Three chains: of a process, of two at once; the writers' ids."""
+    with writer(dsn, tmp_path) as log:
+        for number in range(5):
+            log.note("recall", ids=[f"m{number}"], who=ANNA)
+    with writer(dsn, tmp_path) as first, writer(dsn, tmp_path) as second:
+        for number in range(5):
+            first.note("recall", ids=[f"m{number}"], who=ANNA)
+            second.note("forgotten", ids=[f"f{number}"], who=ANNA, whole=True)
+    found = rows(dsn, "SELECT DISTINCT writer FROM audit ORDER BY 1")
+    return [name for (name,) in found]
+
+
+ATTACKS = {
+    "UPDATE audit SET line = replace(line, 'm2', 'm9') WHERE {} AND seq = 4": "line 4",
+    "UPDATE audit SET at = at - interval '1 day' WHERE {} AND seq = 4": "line 4",
+    "DELETE FROM audit WHERE {} AND seq = 3": "line 4",
+    "DELETE FROM audit WHERE {} AND seq = 1": "line 2",
+    "DELETE FROM audit WHERE {} AND seq > 5": "lines 6 to 7",
+    "DELETE FROM audit WHERE {}": "lines 1 to 7",
+    "UPDATE audit AS a SET line = b.line FROM audit AS b WHERE a.writer = b.writer "
+    "AND a.{} AND (a.seq, b.seq) IN ((3, 4), (4, 3))": "line 4",
+    "UPDATE audit SET line = 'x' WHERE {} AND seq = 7": "line 7",
+}
+"""What is done to the first chain, and which fault names it."""
+
+
+def test_what_was_touched_in_the_table_shows_by_other_chains(
+    dsn: str, owners: PostgresOwners, tmp_path: Path
+) -> None:
+    assert owners.owners()
+    first, *_ = write_chains(dsn, tmp_path)
+    for file in tmp_path.glob("audit-*"):
+        file.unlink()
+    code, said = verified()
+    assert (code, "lines in 3 chains: whole; 0 " in said) == (0, True)
+    run(dsn, "CREATE TABLE untouched AS TABLE audit")
+
+    for attack, fault in ATTACKS.items():
+        run(dsn, attack.format(f"writer = '{first}'"))
+        code, said = verified()
+        run(dsn, "TRUNCATE audit", "INSERT INTO audit TABLE untouched")
+
+        assert code == 1, attack
+        assert re.search(f"chain {first}[,:] {fault}", said), (attack, said)
+    assert verified()[0] == 0
+
+
+def call_server(dsn: str, program: str, *words: str) -> None:
+    """Run a program that comes with the server on a database."""
+    subprocess.run(
+        [programs() / program, *words, "-d", dsn], check=True, capture_output=True
+    )
+
+
+def test_a_replay_forgets_removes_and_revokes_again_what_a_restore_brought_back(
+    dsn: str, owners: PostgresOwners, serve: Serve, tmp_path: Path
+) -> None:
+    owners.add("carl")
+    tokens = {
+        name: owners.issue(name, "laptop", OWN_SCOPES).secret
+        for name in ("anna", "bert", "carl")
+    }
+    lost = owners.issue("anna", "lost", OWN_SCOPES).secret
+    dump = str(tmp_path / "dump")
+
+    def ask(url: str, name: str) -> list[str]:
+        with Client(url=url, token=tokens[name]) as client:
+            return [hit.id for hit in client.recall("where is the bicycle?").hits]
+
+    with serve() as (daemon, url):
+        for name, token in tokens.items():
+            with Client(url=url, token=token) as client:
+                for number in range(4):
+                    client.remember(
+                        f"The bicycle {number} is {name}'s.", id=f"b{number}"
+                    )
+                taught = client.learn("Answer in French.").learning.id
+        call_server(dsn, "pg_dump", "-Fc", "-f", dump)
+        with Client(url=url, token=tokens["anna"]) as client:
+            client.forget(id=["b1", "b2"])
+            (learning,) = client.learnings().learnings
+            client.remove_learning(learning.id)
+        assert taught != learning.id
+        assert mnem(owner, "token", "revoke", "anna", "lost")[0] == 0
+        assert mnem(owner, "remove", "carl", "--yes")[0] == 0
+        expected = {name: ask(url, name) for name in ("anna", "bert")}
+        daemon.stop()
+    files = sorted(map(str, tmp_path.glob("audit-*.jsonl")))
+    run(dsn, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
+    call_server(dsn, "pg_restore", dump)
+    settings = load_config(
+        None, overrides={"owners.serve": True, "listen": "127.0.0.1:0"}
+    )
+    with (
+        pytest.raises(StorageFailed, match=re.escape(f"mnem db replay {files[0]}")),
+        open_audit(settings),
+    ):
+        pass
+
+    foretold = json.loads(mnem(db, "replay", "--dry-run", "--json", *files)[1])
+    done = json.loads(mnem(db, "replay", "--json", *files)[1])
+    again = json.loads(mnem(db, "replay", "--json", *files)[1])
+
+    figures = ("forgotten", "owners", "tokens")
+    assert [foretold[name] for name in figures] == [2, ["carl"], 1]
+    assert [done[name] for name in (*figures, "learnings")] == [2, ["carl"], 1, 1]
+    assert [again[name] for name in ("lines", *figures)] == [0, 0, [], 0]
+    assert verified()[0] == 0
+    with serve() as (daemon, url):
+        assert {name: ask(url, name) for name in ("anna", "bert")} == expected
+        with Client(url=url, token=tokens["anna"]) as client:
+            assert not client.learnings().learnings
+        for token in (lost, tokens["carl"]):
+            with Client(url=url, token=token) as client, pytest.raises(Unauthorized):
+                client.recall("where?")
+    assert [each.name for each in owners.owners()] == ["anna", "bert", "local"]
+
+
+def test_a_file_with_faults_or_of_another_database_is_not_replayed(
+    dsn: str, owners: PostgresOwners, tmp_path: Path
+) -> None:
+    assert owners.owners()
+    write_chains(dsn, tmp_path)
+    (file,) = tmp_path.glob("audit-*")
+    lines = file.read_text().splitlines(keepends=True)
+    other = tmp_path / "other.jsonl"
+    other.write_text("".join(lines[:3] + lines[4:]))
+    run(dsn, "DELETE FROM audit")
+    with pytest.raises(InvalidRequest, match=r"line 5 of .* follows line 3"):
+        mnem(db, "replay", str(other))
+    with AuditTable(dsn) as table, AuditLog(table) as log:
+        log.note("recall", who=ANNA)
+    with pytest.raises(InvalidRequest, match="is it another"):
+        mnem(db, "replay", str(file))
+    assert (
+        number_of(dsn, "SELECT count(*) FROM audit WHERE line LIKE '%forgotten%'") == 0
+    )
+    assert mnem(db, "replay", "--despite-faults", str(other))[0] == 0
+
+
+def test_pruned_chains_can_be_checked(
+    dsn: str, owners: PostgresOwners, tmp_path: Path
+) -> None:
+    assert owners.owners()
+    first, second, _ = write_chains(dsn, tmp_path)
+    (file,) = tmp_path.glob("audit-*")
+    old = file.rename(tmp_path / "audit-2025-01.jsonl")
+    run(
+        dsn,
+        f"UPDATE audit SET at = at - interval '500 days' WHERE writer = '{first}' OR seq < 3",
+    )
+
+    code, said = mnem(audit, "prune", "--older", "400d")
+
+    assert (code, "and 1 file" in said, old.exists()) == (0, True, False)
+    assert number_of(dsn, "SELECT min(seq) FROM audit WHERE writer = %s", second) == 3
+    assert verified()[0] == 0
+    run(dsn, f"DELETE FROM audit WHERE writer = '{second}' AND seq = 3")
+    code, said = verified()
+    assert (code, f"chain {second}, line 4" in said) == (1, True)
+
+
+def test_the_role_of_requests_can_append_by_its_function_alone(
+    dsn: str, owners: PostgresOwners
+) -> None:
+    owners.issue("anna", "laptop", OWN_SCOPES)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        role = request_role(PostgresSession(connection, 0))
+        connection.execute(f'SET ROLE "{role}"'.encode())
+        connection.execute(
+            "SELECT audit_append(ARRAY['w'], ARRAY[1::bigint], ARRAY[now()], ARRAY['{}'])"
+        )
+        for statement in (
+            b"SELECT * FROM audit",
+            b"UPDATE audit SET line = ''",
+            b"DELETE FROM audit",
+            b"TRUNCATE audit",
+            b"INSERT INTO audit VALUES ('w', 2, now(), '')",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(statement)
