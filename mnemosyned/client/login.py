@@ -17,7 +17,7 @@ from mnemosyned.client import http
 from mnemosyned.client.address import remote_address
 from mnemosyned.client.connection import error_of, unreachable
 from mnemosyned.client.remote import RemoteDaemon, read_token, remote_of
-from mnemosyned.errors import MnemosynedError, NotFound
+from mnemosyned.errors import Kind, MnemosynedError, NotFound
 from mnemosyned.socket_path import (
     EVERYWHERE,
     TEAM,
@@ -51,7 +51,9 @@ def exchange_code(url: str, code: str, *, name: str, ca: str | None) -> IssuedTo
     remote = RemoteDaemon(url, token="", ca=ca)
     try:
         return _post(remote, LOGIN_PATH, {"code": code, "name": name})
-    except NotFound as error:
+    except MnemosynedError as error:
+        if error.kind is not Kind.NOT_FOUND:
+            raise
         raise NotFound(
             f"{url} issues no tokens for codes: its daemon is older, or serves no owners "
             "(`owners.serve`); name a file with a token: --token-file"
@@ -125,8 +127,9 @@ def renew_token() -> SavedConnection | None:
             remote.saved = None  # else it would be renewed once more
             issued = _post(remote, RENEW_PATH, {})
         except (MnemosynedError, ValueError) as error:
-            # A server that refuses will go on to do so.
-            pause_s = AGAIN_S if getattr(error, "kind", "") == "unavailable" else DAY_S
+            kind = getattr(error, "kind", None)
+            is_final = kind in (Kind.UNAUTHORIZED, Kind.FORBIDDEN, Kind.NOT_FOUND)
+            pause_s = DAY_S if is_final else AGAIN_S
             return _write_fields({**fields, "renew_at": time.time() + pause_s})
         _write_private(Path(saved.token_file), issued.token + "\n")
         fields |= {"owner": issued.owner, "renew_at": _renewal_time(issued)}

@@ -1,4 +1,4 @@
-"""How long a hook takes, each in a process of its own: daemon up, down, and hanging."""
+"""How long a hook takes, each in a process of its own: daemon up, over TLS, down, and hanging."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -17,14 +18,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.corpus import Corpus, fresh
 from bench.measure import Latency, latency, say
 from bench.report import Report
-from e2e.daemons import Daemon, running, short_room
+from e2e.authorities import Authority
+from e2e.daemons import Daemon, environment, mnem, running, short_room
+from e2e.doors import NAMES
 from e2e.hook_programs import Json, Machine, Ran, bad_daemon, hang, prompt
 from e2e.programs import BIN
 from support.agents import claude_line, write_lines
 
 RUNS, AT_ONCE, WORKERS = 200, 1_000, 8
 BATCH, SESSIONS = 500, 100
-UP_BAR_MS, DOWN_BAR_MS, HANGING_BAR_MS = 60.0, 100.0, 300.0
+UP_BAR_MS, TLS_BAR_MS, DOWN_BAR_MS, HANGING_BAR_MS = 60.0, 90.0, 100.0, 300.0
 Work = Callable[[int], Ran]
 
 
@@ -109,6 +112,25 @@ def stop_of(machine: Machine) -> Work:
     return work
 
 
+@dataclass(frozen=True, slots=True)
+class Laptop(Machine):
+    """A home that has logged in on a server, and names no daemon in its environment."""
+
+    def environment(self, **variables: str | None) -> dict[str, str]:
+        return environment(self.home, **variables)
+
+
+def logged_in(home: Path, daemon: Daemon, authority: Authority) -> Laptop:
+    """A laptop of the daemon's only owner."""
+    (line,) = daemon.events("listening")
+    url = f"https://localhost:{line['address'].rpartition(':')[2]}"
+    token = daemon.home / ".local" / "state" / "mnemosyned" / "token"
+    words = ("login", url, "--token-file", str(token), "--ca", str(authority.file))
+    done = mnem(*words, home=home)
+    assert done.returncode == 0, done.stderr
+    return Laptop(home, home / "none.sock")
+
+
 def at_once(work: Work, machine: Machine, calls: int) -> tuple[Latency, int]:
     """Many prompts at once; their times, and how many the daemon was too busy to take."""
     with ThreadPoolExecutor(WORKERS) as workers:
@@ -137,8 +159,10 @@ def main() -> int:
         return times
 
     with tempfile.TemporaryDirectory() as folder, short_room() as room:
-        home = Path(folder)
-        with running(home) as daemon:
+        home = Path(folder) / "daemon"
+        home.mkdir()
+        authority = Authority(Path(folder) / "authority")
+        with running(home, **authority.issue(*NAMES).settings) as daemon:
             machine = Machine(home, daemon.socket)
             filled(daemon, corpus)
             row("a Python that does nothing", bare(machine, options.runs))
@@ -150,6 +174,15 @@ def main() -> int:
                 say(name)
                 times = row(name, measured(work, options.runs))
                 report.bar(f"{name}, p95 ms", times.p95_ms, "<=", UP_BAR_MS)
+            laptop = logged_in(Path(folder) / "laptop", daemon, authority)
+            for name, work in (
+                ("TLS: start of a session", start_of(laptop)),
+                ("TLS: prompt", prompt_of(laptop, questions)),
+                ("TLS: end of a turn", stop_of(laptop)),
+            ):
+                say(name)
+                times = row(name, measured(work, options.runs))
+                report.bar(f"{name}, p95 ms", times.p95_ms, "<=", TLS_BAR_MS)
             say("at once")
             times, waiting = at_once(
                 prompt_of(machine, questions), machine, options.at_once

@@ -89,22 +89,23 @@ class Pump:
 
 
 def spawn_pump(
-    home: Path, socket: Path, *, directory: Path | None = None, **settings: str
+    home: Path, socket: Path | None, *, directory: Path | None = None, **settings: str
 ) -> subprocess.Popen[bytes]:
-    """Start `mnem mcp`."""
+    """Start `mnem mcp`; without a socket it finds its daemon by itself."""
+    named = {"MNEMOSYNE_SOCKET": str(socket)} if socket else {}
     return subprocess.Popen(
         [BIN / "mnem", "mcp"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=directory or home,
-        env=environment(home, MNEMOSYNE_SOCKET=str(socket), **settings),
+        env=environment(home, **named, **settings),
     )
 
 
 @contextmanager
 def pumping(
-    home: Path, socket: Path, *, directory: Path | None = None, **settings: str
+    home: Path, socket: Path | None, *, directory: Path | None = None, **settings: str
 ) -> Iterator[Pump]:
     """A pump that ends with the block, having said nothing to standard error."""
     with spawn_pump(home, socket, directory=directory, **settings) as process:

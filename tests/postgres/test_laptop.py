@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,9 +13,10 @@ from typing import Any
 
 import pytest
 from e2e.authorities import Authority
-from e2e.daemons import Daemon, environment, eventually, mnem, running
+from e2e.daemons import Daemon, environment, eventually, mnem, running, short_room
 from e2e.doors import NAMES
 from e2e.hook_programs import Machine, prompt
+from e2e.pumps import pumping
 from support.agents import claude_line, context_of, write_lines
 from support.openssl import HAVE_OPENSSL
 
@@ -92,13 +94,13 @@ class Laptop(Machine):
 
 
 @pytest.fixture
-def laptop(server: Server, tmp_path: Path) -> Laptop:
-    home = tmp_path / "laptop"
-    (home / ".claude").mkdir(parents=True)
-    file = home / "token"
-    file.write_text(server.token)
-    file.chmod(0o600)
-    return Laptop(home, home / "none.sock")
+def laptop(server: Server) -> Iterator[Laptop]:
+    with short_room() as home:
+        (home / ".claude").mkdir(parents=True)
+        file = home / "token"
+        file.write_text(server.token)
+        file.chmod(0o600)
+        yield Laptop(home, home / "none.sock")
 
 
 def set_up(laptop: Laptop, server: Server, *tools: str) -> str:
@@ -170,3 +172,56 @@ def test_claude_code_remembers_on_the_server_through_its_absence(
         texts = server.texts()
     assert sorted(texts) == sorted({*texts})
     assert {"Name the index cart_idx.", "Ines reviews the ledger."} < {*texts}
+
+
+def test_an_agent_without_hooks_has_the_memory_of_its_folder(
+    server: Server, laptop: Laptop
+) -> None:
+    shop, diary = laptop.home / "shop", laptop.home / "diary"
+    for folder in (shop, diary):
+        (folder / ".git").mkdir(parents=True)
+    with server.up(), running(laptop.home / "own") as own:
+        set_up(laptop, server, "zed")
+        entry = json.loads(
+            (laptop.home / ".config" / "zed" / "settings.json").read_text()
+        )
+        assert entry["context_servers"]["mnem"]["args"] == ["mcp"]
+        assert laptop.mnem("use", "local", str(diary)).returncode == 0
+
+        for folder, socket_path in ((shop, None), (diary, None), (shop, own.socket)):
+            with pumping(laptop.home, socket_path, directory=folder) as agent:
+                agent.initialize("zed")
+                answer = agent.call("remember", content=f"Said in {folder.name}.")
+                state = agent.call("status")
+            if folder is diary:  # no daemon of its own runs on the usual socket
+                assert "mnem start" in str(answer)
+            else:
+                assert str(folder) in str(state)
+
+        assert server.texts() == ["Said in shop."]
+        assert laptop.mnem("use", "local", "/").returncode == 0
+        done = laptop.mnem("setup", "--check", "--json")
+        assert json.loads(done.stdout)["server"] == server.url
+        assert "mnem start" in json.loads(done.stdout)["daemon"]
+        undone = laptop.mnem("setup", "--undo", "zed", "--yes")
+        assert undone.returncode == 0
+        assert not (laptop.home / ".config" / "zed" / "settings.json").exists()
+
+
+def test_a_setup_says_what_is_wrong_with_the_connection(
+    server: Server, laptop: Laptop
+) -> None:
+    token, ca = str(laptop.home / "token"), str(server.authority.file)
+
+    def refused(*words: str) -> str:
+        done = laptop.mnem("setup", "zed", "--yes", "--url", server.url, *words)
+        assert done.returncode != 0
+        assert not (laptop.home / ".config" / "mnemosyned").exists()
+        return done.stderr.decode()
+
+    assert "no daemon answers" in refused("--token-file", token, "--ca", ca)
+    with server.up():
+        assert "asks for a token" in refused("--ca", ca)
+        assert "does not know" in refused("--token-file", token)
+        (laptop.home / "token").write_text("mnt_2_" + "x" * 43)
+        assert "refuses the token" in refused("--token-file", token, "--ca", ca)

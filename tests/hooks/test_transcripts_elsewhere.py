@@ -1,0 +1,166 @@
+"""Transcripts of another machine, sent in pieces: each message is stored once, whatever the pieces."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from support.agents import SAID, TALK, claude_line, texts, write_lines
+
+from mnemosyned.agents.hooks import remote
+from mnemosyned.agents.hooks.remote import (
+    describe_transcript,
+    find_directory,
+    read_piece,
+)
+from mnemosyned.agents.hooks.service import HookEnvelope, HookService
+from mnemosyned.storage.sqlite.store import SqliteStore
+
+
+class Link:
+    """The server as the hook sees it, without the network between them."""
+
+    def __init__(self, hooks: HookService) -> None:
+        self._hooks = hooks
+        self.wanted: int | None = None
+        self.posts = 0
+
+    def post(self, body: bytes) -> tuple[int, bytes]:
+        self.posts += 1
+        envelope = msgspec.json.decode(body, type=HookEnvelope)
+        answer, self.wanted = self._hooks.handle_call(envelope, is_remote=True)
+        return 200, json.dumps(answer).encode()
+
+
+def call(link: Link, transcript: Path, event: str = "Stop") -> None:
+    """A hook's call, and then the lines that the server wants."""
+    payload = {
+        "hook_event_name": event,
+        "session_id": "s1",
+        "cwd": "/w/shop",
+        "transcript_path": str(transcript),
+        "prompt": "What is empty?",
+    }
+    envelope: dict[str, Any] = {
+        "payload": payload,
+        "environment": {"CLAUDE_PROJECT_DIR": "/w/shop"},
+        "project": "github.com/ann/shop",
+        "transcript": describe_transcript(str(transcript)),
+    }
+    link.post(json.dumps(envelope).encode())
+    if link.wanted is not None:
+        assert remote.send_lines(link, envelope, str(transcript), link.wanted)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def link(hooks: HookService) -> Link:
+    return Link(hooks)
+
+
+def test_a_prompt_sends_no_lines_and_the_end_of_a_turn_sends_each_once(
+    link: Link, store: SqliteStore, transcript: Path
+) -> None:
+    write_lines(transcript, TALK)
+    call(link, transcript, "UserPromptSubmit")
+    assert (link.posts, texts(store, "claude-code:s1")) == (1, [])
+
+    call(link, transcript)
+    call(link, transcript)
+    write_lines(
+        transcript, [claude_line("user", "Then keep it longer.", uuid="u3", minutes=2)]
+    )
+    call(link, transcript)
+
+    assert texts(store, "claude-code:s1") == [*SAID, "Then keep it longer."]
+    session = store.agents.session("claude-code:s1")
+    assert session is not None
+    assert session.position == transcript.stat().st_size
+    assert (session.transcript, session.project) == ("", "github.com/ann/shop")
+
+
+@pytest.mark.parametrize("size", [40, 200, 1_000])
+def test_pieces_of_any_size_hold_whole_lines(
+    link: Link,
+    store: SqliteStore,
+    transcript: Path,
+    size: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(remote, "PIECE_BYTES", size)
+    monkeypatch.setattr(remote, "LINE_BYTES_MAX", 2_000)
+    said = [f"Line {number} is about the cart." for number in range(6)]
+    lines = [claude_line("user", text, uuid=f"u{text}") for text in said]
+    lines.insert(3, claude_line("user", "x" * 9_000, uuid="too long"))
+    write_lines(transcript, lines)
+    with transcript.open("a") as file:
+        file.write('{"type": "user", "not": "whole')
+
+    call(link, transcript)
+
+    assert texts(store, "claude-code:s1") == said
+
+
+def test_a_file_in_the_place_of_another_is_read_from_its_beginning(
+    link: Link, store: SqliteStore, transcript: Path
+) -> None:
+    write_lines(transcript, TALK)
+    call(link, transcript)
+    kept = transcript.with_name("kept.jsonl")
+    transcript.rename(kept)
+    write_lines(
+        transcript, [*TALK, claude_line("user", "One more.", uuid="u9", minutes=2)]
+    )
+
+    call(link, transcript)
+
+    assert texts(store, "claude-code:s1") == [*SAID, "One more."]
+
+
+def test_only_a_regular_file_of_the_user_is_sent(transcript: Path) -> None:
+    write_lines(transcript, TALK)
+    link, fifo = transcript.with_name("a.jsonl"), transcript.with_name("b.jsonl")
+    link.symlink_to(transcript)
+    os.mkfifo(fifo)
+
+    for path in (str(link), str(fifo), "", str(transcript.parent), "/none\0.jsonl"):
+        assert describe_transcript(path) is None
+        assert read_piece(path, 0) is None
+    assert remote.find_transcript({"transcript_path": "/etc/passwd"}) == ""
+    assert remote.find_transcript({"transcriptPath": str(transcript)})
+
+
+def test_the_directory_is_the_projects_where_the_tool_names_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+    assert find_directory({}) == str(tmp_path)
+    assert find_directory({"workspace_roots": ["file:///w/a"]}) == "/w/a"
+    assert find_directory({"cwd": "/w/b", "workspace_roots": ["/w/a"]}) == "/w/b"
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", "/w/c")
+    assert find_directory({"cwd": "/w/d"}) == "/w/c"
+
+
+def test_a_remote_call_has_no_file_of_the_daemons_machine_read(
+    hooks: HookService, store: SqliteStore, transcript: Path, tmp_path: Path
+) -> None:
+    write_lines(transcript, TALK)
+    (tmp_path / ".git").mkdir()
+    payload = {
+        "hook_event_name": "Stop",
+        "session_id": "s1",
+        "cwd": str(tmp_path),
+        "transcript_path": str(transcript),
+    }
+
+    _, wanted = hooks.handle_call(HookEnvelope(payload=payload), is_remote=True)
+    hooks.capture.drain()
+
+    assert wanted is None
+    session = store.agents.latest(["agent:s1", "claude-code:s1"], 10)
+    assert list(session) == []

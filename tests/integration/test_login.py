@@ -1,0 +1,196 @@
+"""A login on a server: its files, the memory of each folder, and the renewal of its token."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from support.endpoints import Behavior, gives, serving
+
+from mnemosyned import Client
+from mnemosyned.cli.main import mnem
+from mnemosyned.client.address import address_of
+from mnemosyned.client.login import renew_token, save_login
+from mnemosyned.socket_path import (
+    LOCAL,
+    TEAM,
+    connection_for,
+    connection_path,
+    saved_connection,
+)
+
+TOKEN, SUCCESSOR = "mnt_2_" + "x" * 43, "mnt_2_" + "y" * 43
+DAYS = 90
+
+
+def issues(token: str, days: float = DAYS) -> Behavior:
+    """A server that issues a token."""
+    ends = datetime.now(UTC) + timedelta(days=days)
+    fields = {"token": token, "owner": "anna", "scopes": ["read", "write"]}
+    return gives(200, json.dumps({**fields, "expires_at": ends.isoformat()}).encode())
+
+
+def refuses(status: int, code: str) -> Behavior:
+    error = {"code": code, "message": "it is refused", "field": None}
+    return gives(status, json.dumps({"error": error}).encode())
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in [*os.environ]:
+        if name.startswith(("MNEMOSYNE_", "XDG_", "CONFIGURATION_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words: str, stdin: str = "") -> Result:
+    return CliRunner().invoke(mnem, words, input=stdin, standalone_mode=False)
+
+
+def url_of(port_url: str) -> str:
+    return port_url.removesuffix("/v1")
+
+
+def test_a_code_becomes_a_token_that_only_the_user_can_read() -> None:
+    with serving(issues(TOKEN)) as server:
+        url = url_of(server.url)
+
+        done = run("login", url, "--name", "laptop", stdin="code-1\n")
+
+        assert done.exception is None
+        assert f"logged in at {url} as anna" in done.output
+        (seen,) = server.seen
+    assert (seen.path, seen.body) == ("/v1/login", {"code": "code-1", "name": "laptop"})
+    assert "authorization" not in {name.lower() for name in seen.headers}
+    saved = saved_connection()
+    assert saved is not None
+    assert Path(saved.token_file).read_text() == TOKEN + "\n"
+    for path in (saved.token_file, connection_path()):
+        assert Path(path).stat().st_mode & 0o777 == 0o600
+    assert TOKEN not in Path(connection_path()).read_text()
+    assert str(address_of(None)) == url
+
+    assert "logged out" in run("logout").output
+    assert saved_connection() is None
+    assert not Path(saved.token_file).exists()
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (refuses(401, "unauthorized"), "it is refused"),
+        (refuses(404, "unknown_verb"), "issues no tokens for codes"),
+        (gives(200, b"{}"), "answered what is no token"),
+    ],
+)
+def test_a_login_that_fails_leaves_nothing_behind(answer: Behavior, words: str) -> None:
+    with serving(answer) as server:
+        done = run("login", url_of(server.url), stdin="code-1\n")
+
+    assert words in str(done.exception)
+    assert not Path(connection_path()).exists()
+
+
+def test_a_login_asks_for_a_code_before_it_asks_the_server() -> None:
+    assert "needs a one-time code" in str(
+        run("login", "https://memory.example").exception
+    )
+    assert "cross the network" in str(run("login", "http://memory.example").exception)
+
+
+def test_the_nearest_folder_decides_which_memory_is_used(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, inner = home / "shop", home / "shop" / "inner"
+    (inner / "deep").mkdir(parents=True)
+    with serving(issues(TOKEN)) as server:
+        url = url_of(server.url)
+        run("login", url, "--project", str(shop), stdin="code\n")
+    (home / "link").symlink_to(inner)
+
+    assert connection_for(str(home)) is None
+    assert connection_for(str(inner / "deep")) is not None
+    run("use", LOCAL, str(inner))
+    assert connection_for(str(inner / "deep")) is None
+    assert connection_for(str(home / "link" / "deep")) is None
+    assert connection_for(str(shop)) is not None
+    shown = json.loads(run("use", "--json").output)
+    assert shown["folders"] == {"/": LOCAL, str(shop): TEAM, str(inner): LOCAL}
+    monkeypatch.chdir(shop)
+    assert str(Client()._address) == url  # noqa: SLF001 what a program would ask
+    monkeypatch.setenv("MNEMOSYNE_SOCKET", "/run/none.sock")
+    assert str(address_of(None)) == "/run/none.sock"
+
+
+def test_a_damaged_file_is_not_taken_for_no_login() -> None:
+    path = Path(connection_path())
+    path.parent.mkdir(parents=True)
+    path.write_text('{"url": ')
+
+    with pytest.raises(ValueError, match="is damaged; run `mnem login URL` again"):
+        address_of(None)
+
+
+def make_due() -> None:
+    """Let the time of the renewal come."""
+    path = Path(connection_path())
+    fields = json.loads(path.read_text())
+    path.write_text(json.dumps({**fields, "renew_at": time.time() - 1}))
+
+
+def test_a_token_is_renewed_once_by_many_and_all_go_on_with_it() -> None:
+    with serving(issues(TOKEN), issues(SUCCESSOR)) as server:
+        run("login", url_of(server.url), stdin="code\n")
+        address = address_of(None)
+        assert len(server.seen) == 1  # it is not due
+        make_due()
+        threads = [threading.Thread(target=renew_token) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert [seen.path for seen in server.seen] == ["/v1/login", "/v1/renew"]
+        assert server.seen[1].headers["Authorization"] == f"Bearer {TOKEN}"
+        assert SUCCESSOR.encode() in address.headers
+        saved = saved_connection()
+    assert saved is not None
+    assert saved.renew_at - time.time() > DAYS / 3 * 86_400
+    assert Path(saved.token_file).read_text() == SUCCESSOR + "\n"
+
+
+def test_a_renewal_that_fails_keeps_the_token_and_is_tried_again() -> None:
+    with serving(issues(TOKEN), refuses(401, "unauthorized")) as server:
+        run("login", url_of(server.url), stdin="code\n")
+        make_due()
+        saved = renew_token()
+    assert saved is not None
+    assert 3_600 < saved.renew_at - time.time() < 2 * 86_400
+    make_due()
+    saved = renew_token()  # nobody is there
+    assert saved is not None
+    assert 0 < saved.renew_at - time.time() < 3_600
+    assert Path(saved.token_file).read_text() == TOKEN + "\n"
+
+
+def test_a_token_file_of_the_user_stays_and_is_not_renewed(home: Path) -> None:
+    file = home / "own"
+    file.write_text(TOKEN)
+    file.chmod(0o644)
+    with pytest.raises(ValueError, match="others may read"):
+        save_login("https://memory.example", ca=None, token_file=str(file))
+    file.chmod(0o600)
+
+    saved = save_login("https://memory.example", ca=None, token_file=str(file))
+
+    assert saved.renew_at == float("inf")
+    run("logout")
+    assert file.exists()
