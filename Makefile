@@ -52,7 +52,7 @@ STOP := if [ -x $(MNEM) ]; then if $(MNEM) stop --help >/dev/null 2>&1; then $(M
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q
 # NAMING are the test modules that name a mark: to collect all takes seconds.
 NAMING = $(sort $(shell grep -rlw 'mark\.$(1)' tests --include='test_*.py'))
-SLOW := postgres or citus or top or web or backup or http or adapters or agents or fault or lifetime or packaging or systemd or llm or slow
+SLOW := postgres or citus or deb or deploy or top or web or backup or http or adapters or agents or fault or lifetime or packaging or systemd or llm or slow
 # llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
 LLAMA_VERSION := 0.3.36
 LLAMA_WHEELS ?= $(CURDIR)/build/wheels
@@ -81,7 +81,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-citus test-top test-web pictures-web pictures-agents test-http test-llm test-adapters \
-	check format fit-endings fit-probes run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model uninstall lock clean
+	check format fit-endings fit-probes run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model deb test-deb uninstall lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -488,6 +488,34 @@ wheel-llm: $(READY)
 	tail -n 1 build/llama.log | grep -qx "exit 0" \
 		|| { tail -n 30 build/llama.log; echo "llama.cpp was not built"; exit 1; }
 
+# Made of a copy of the checkout; the time of the last commit is that of all files, so that the same commit
+# gives the same packages.
+DEB := build/deb
+DEB_TREE = $(DEB)/mnemosyned
+DEB_VERSION ?= $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' mnemosyned/version.py)
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
+DEBIAN_PYTHON_OK = /usr/bin/python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+deb: $(COMPILED) ## Debian packages in build/deb, for the Debian that this machine runs
+	@command -v dh >/dev/null && $(DEBIAN_PYTHON_OK) || { echo "Debian's tools are missing: apt-get install debhelper python3-venv"; exit 1; }
+	@rm -rf $(DEB)
+	@mkdir -p $(DEB_TREE)
+	@cp -r mnemosyned migrations config systemd docs pyproject.toml requirements-server.lock README.md LICENSE CHANGELOG.md $(DEB_TREE)
+	@mv $(DEB_TREE)/config/debian $(DEB_TREE)/debian
+	@printf 'mnemosyned (%s) unstable; urgency=medium\n\n  * %s\n\n -- %s  %s\n' '$(DEB_VERSION)' \
+		'Changes are in /usr/share/doc/mnemosyned/changelog.gz.' \
+		"$$(sed -n 's/^Maintainer: //p' config/debian/control)" "$$(date -u -R -d @$(SOURCE_DATE_EPOCH))" \
+		> $(DEB_TREE)/debian/changelog
+	@export SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH); set -e; \
+		$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w $(DEB) $(DEB_TREE); \
+		wheel=$$(realpath $(DEB)/*.whl) python=$(abspath $(BIN))/python; cd $(DEB_TREE); \
+		MNEMOSYNED_WHEEL=$$wheel MNEMOSYNED_BUILD=$$python PYTHONDONTWRITEBYTECODE=1 \
+			dpkg-buildpackage -b -us -uc >../build.log 2>&1 || { tail -n 40 ../build.log; exit 1; }
+	@ls -sh $(DEB)/*.deb
+
+test-deb: deb ## lint, build again, install, upgrade and remove the Debian packages in a chroot (slow, needs root)
+	@command -v mmdebstrap lintian >/dev/null || echo "for all of it: apt-get install mmdebstrap lintian"
+	$(PYTEST) -m deb tests/deploy
+
 uninstall: ## undo `make install`; your memory and a config you changed stay
 	@$(STOP)
 	@if $(UNIT_LOADED); then systemctl --user --quiet disable --now mnemosyned; fi
@@ -508,10 +536,15 @@ uninstall: ## undo `make install`; your memory and a config you changed stay
 	@$(RELOAD)
 	@echo "uninstalled. Your memory stays in $(STATE)"
 
-lock: $(READY) ## resolve the dependencies anew into requirements.lock and requirements-llm.lock
+# What Debian packages and the image of containers may hold besides the daemon.
+SERVER_EXTRAS := postgres personal top
+lock: $(READY) ## resolve the dependencies anew into requirements.lock and requirements-server.lock
 	$(BIN)/python -m pip install -q uv
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header \
 		--no-annotate --no-emit-index-url --extra dev --upgrade -o requirements.lock pyproject.toml
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header \
+		--no-annotate --no-emit-index-url $(addprefix --extra ,$(SERVER_EXTRAS)) \
+		--constraints requirements.lock --upgrade -o requirements-server.lock pyproject.toml
 
 clean: ## remove what was built, the environment included
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 __version__ = "0.1.0"
+DEBIAN_PREFIX = "/usr/lib/mnemosyned"
+"""The environment of the Debian package; `config/debian/fill_packages.py` makes it."""
+DEBIAN_EXTRAS = ("postgres", "top", "personal")
+"""Extras with a Debian package of their own."""
 
 
 def install_command(extra: str) -> str:
@@ -17,6 +21,8 @@ def install_command(extra: str) -> str:
     from importlib.metadata import requires  # noqa: PLC0415
     from importlib.util import find_spec  # noqa: PLC0415
 
+    if sys.prefix == DEBIAN_PREFIX and extra in DEBIAN_EXTRAS:
+        return f"sudo apt install mnemosyned-{extra}"
     marked = re.compile(rf"(.*?) *; *extra == .{re.escape(extra)}.")
     needed = filter(None, map(marked.fullmatch, requires("mnemosyned") or ()))
     packages = shlex.join(match[1] for match in needed)

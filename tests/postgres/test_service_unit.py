@@ -77,7 +77,7 @@ def prepare(folder: Path, dsn: str, server: Path) -> tuple[Path, set[str]]:
         "ExecReload=+/usr/bin/env kill -HUP $MAINPID",
         "Environment=PATH=%h/.local/bin:/usr/bin:/bin",
         f"Environment=PYTHONPATH={CHECKOUT}:{driver}",
-        "Environment=MNEMOSYNE_EMBEDDING_ENCODER=none",
+        "Environment=MNEMOSYNE_EMBEDDING_ENCODER=none MNEMOSYNE_SHUTDOWN_DRAIN_S=0.5",
         unit=UNIT,
     )
     return home, keep
