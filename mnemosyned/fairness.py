@@ -27,6 +27,19 @@ def pause_for_other_owners() -> None:
         turns.rest()
 
 
+def note_database_time(since: float) -> None:
+    """Add the time since a monotonic time to what this thread has spent on the database."""
+    spent_s = time.monotonic() - since
+    _thread.database_s = getattr(_thread, "database_s", 0.0) + spent_s
+
+
+def take_database_time() -> float:
+    """Return the seconds that this thread has spent on the database since the last call."""
+    spent_s: float = getattr(_thread, "database_s", 0.0)
+    _thread.database_s = 0.0
+    return spent_s
+
+
 class FairTurns:
     """The processor time that owners use for requests; safe from any thread."""
 

@@ -107,6 +107,7 @@ RESTART = {
     "audit.table",
     "audit.file",
     "audit.strict",
+    "tracing.endpoint",
     "llm.concurrency",
     "sleep.tick_s",
     "limits.body_bytes_max",
@@ -319,6 +320,12 @@ class AuditConfig(_Section, frozen=True):
     keep_days: Annotated[float, Meta(gt=0, le=36_600)] = 400
 
 
+class TracingConfig(_Section, frozen=True):
+    """Traces of requests for OpenTelemetry, if any."""
+
+    endpoint: Annotated[str, Meta(pattern=r"^https?://[^\s@]+$")] | None = None
+
+
 class LogConfig(_Section, frozen=True):
     """Level and format of the log."""
 
@@ -352,6 +359,7 @@ class Config(_Section, frozen=True):
     tls: TlsConfig = msgspec.field(default_factory=TlsConfig)
     owners: OwnersConfig = msgspec.field(default_factory=OwnersConfig)
     audit: AuditConfig = msgspec.field(default_factory=AuditConfig)
+    tracing: TracingConfig = msgspec.field(default_factory=TracingConfig)
     log: LogConfig = msgspec.field(default_factory=LogConfig)
 
     @property

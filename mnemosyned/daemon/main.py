@@ -53,11 +53,12 @@ from mnemosyned.paths import token_path
 from mnemosyned.sleep.sleeper import final_consolidation
 from mnemosyned.text.word_cache import clear_word_caches
 from mnemosyned.verbs.upkeep import Status
-from mnemosyned.version import __version__
+from mnemosyned.version import __version__, install_command
 
 if TYPE_CHECKING:
     from mnemosyned.assembly.owners import OwnerMemories, OwnerMemory
     from mnemosyned.daemon.http.tcp import Certificate
+    from mnemosyned.daemon.tracing import RequestTracer
 
 
 HEALTH_TIMEOUT_S = 5.0
@@ -265,6 +266,8 @@ class Daemon:
             ]
             if config.metrics_listen:
                 self._serve_metrics(stack, config.metrics_listen, collectors)
+            if endpoint := config.tracing.endpoint:
+                activity.trace = stack.enter_context(_trace_requests(endpoint)).record
             memory = self._await_memories(stack)
             if memory is None:
                 return
@@ -529,6 +532,19 @@ def _listen_on_tcp(
     return listen_on_tcp(
         config.listen or "", token_file=token_file, certificate=certificate
     )
+
+
+def _trace_requests(endpoint: str) -> AbstractContextManager[RequestTracer]:
+    """Return a context manager that sends traces to a collector's URL. Raises `ConfigInvalid`."""
+    try:
+        # Loaded here: without traces nobody needs the package.
+        from mnemosyned.daemon.tracing import trace_requests  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigInvalid(
+            f"tracing.endpoint needs OpenTelemetry: {install_command('otel')}",
+            field="tracing.endpoint",
+        ) from error
+    return trace_requests(endpoint)
 
 
 def _open_owner_memories(

@@ -143,6 +143,8 @@ def _format_number(value: float) -> str:
     return repr(int(value)) if value == int(value) else repr(float(value))
 
 
+Trace = Callable[[HttpRequest, str, HTTPStatus, float], None]
+"""Takes an answered request, its label, its status and the seconds that it took."""
 BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
 OTHER = "other"
 """The label of all paths that do not exist."""
@@ -165,6 +167,8 @@ class ServerActivity:
         self.streams_max = 0
         self.errors: Counter[str] = Counter()
         """Errors of requests, by code."""
+        self.trace: Trace | None = None
+        """Records each answered request, if traces are sent."""
         self.pools: dict[str, Callable[[], PoolFigures | None]] = {}
         """Functions that return the use of pools, by name."""
         self.started_at = time.time()

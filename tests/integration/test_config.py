@@ -139,6 +139,10 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "audit.file": ("/tmp/audit.jsonl", "/tmp/audit.jsonl"),  # noqa: S108 only a name
     "audit.strict": ("true", True),
     "audit.keep_days": ("30", 30.0),
+    "tracing.endpoint": (
+        "http://127.0.0.1:4318/v1/traces",
+        "http://127.0.0.1:4318/v1/traces",
+    ),
     "log.level": ("debug", "debug"),
     "log.format": ("json", "json"),
 }

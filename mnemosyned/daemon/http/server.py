@@ -676,6 +676,8 @@ def make_handler(
         duration_s = time.monotonic() - started
         label = labels.get(request.path, OTHER)
         activity.requests.observe(duration_s, label, str(response.status.value))
+        if activity.trace:
+            activity.trace(request, label, response.status, duration_s)
         log.debug(
             "request",
             path=request.path,

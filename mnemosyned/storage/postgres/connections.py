@@ -18,6 +18,7 @@ from typing import TypeAlias, TypeVar
 import psycopg
 
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy, StorageFailed
+from mnemosyned.fairness import note_database_time
 from mnemosyned.memory.engine_ports import PoolFigures
 from mnemosyned.storage.common.session import Row
 
@@ -258,6 +259,7 @@ class Connections:
         """
         if self._is_closed:
             raise StorageFailed(CLOSED)
+        asked = time.monotonic()
         self._wait_for_place(owner, use)
         try:
             connection, begun = self._begin_on_connection(begin)
@@ -266,6 +268,7 @@ class Connections:
                 yield connection, begun
             finally:
                 self._return_connection(connection)
+                note_database_time(asked)
             ended = time.monotonic()
             if use is Use.WRITE and ended - began >= LONG_WRITE_S:
                 with self._changing:

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from mnemosyned.errors import StorageFailed
+from mnemosyned.fairness import note_database_time
 from mnemosyned.storage.sqlite.session import SqliteSession
 
 BUSY_TIMEOUT_S = 10.0
@@ -173,6 +174,7 @@ class Readers:
     @contextmanager
     def snapshot(self) -> Iterator[SqliteSession]:
         """Lend a session that sees one state of the file while the block runs."""
+        began = time.monotonic()
         if not self._admitting.is_set():  # a third of the time of a wait that is over
             self._admitting.wait(self._wait_s)
         try:
@@ -195,6 +197,7 @@ class Readers:
             raise storage_failed(error, NOT_ANSWERED) from error
         finally:
             self._pool.put(connection)
+            note_database_time(began)
 
     def _renew_connection(self, outdated: SqliteSession | None) -> SqliteSession:
         """Open and return a connection to the file at the path; close the outdated connection.

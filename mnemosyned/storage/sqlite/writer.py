@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from mnemosyned.errors import DatabaseReplaced, StorageFailed
+from mnemosyned.fairness import note_database_time
 from mnemosyned.logs import logger
 from mnemosyned.storage.common.session import Transactional
 from mnemosyned.storage.sqlite.connections import (
@@ -108,6 +109,7 @@ class Writer:
         Return one ticket for each function, with its result or error. A thread that gets the lock
         also commits the writes that other threads queued.
         """
+        began = time.monotonic()
         tickets = [_CommitTicket(work, durable=durable) for work in works]
         self._waiting.extend(tickets)  # type: ignore[arg-type]  # the queue forgets the type
         for ticket in tickets:
@@ -115,6 +117,7 @@ class Writer:
                 with self._lock:
                     if not ticket.done:
                         self._commit_waiting()
+        note_database_time(began)
         return tickets
 
     def _commit_waiting(self) -> None:
