@@ -6,6 +6,7 @@ It is for programs that must start at once, so it loads next to nothing.
 from __future__ import annotations
 
 import os
+import time
 
 TYPE_CHECKING = False
 
@@ -67,6 +68,7 @@ def url_from_environment() -> str | None:
 
 TEAM, LOCAL = "team", "local"
 """The memories that a folder may use: that of the login, and that of this machine."""
+OWN_MEMORY = "your own, on this machine"
 EVERYWHERE = "/"
 
 
@@ -80,10 +82,15 @@ class SavedConnection:
         self.ca: str | None = fields.get("ca")
         self.owner: str = fields.get("owner") or ""
         """The owner's name; empty if the server did not say it."""
-        self.renew_at: float = fields.get("renew_at") or float("inf")
-        """When the token is to be renewed, in seconds since 1970."""
+        self.renew_at: float | None = fields.get("renew_at")
+        """When the token is to be renewed, in seconds since 1970; None for never."""
         self.folders: dict[str, str] = fields["folders"]
         """The memory by folder: `TEAM` or `LOCAL`; the nearest folder above counts."""
+
+    @property
+    def is_renewal_due(self) -> bool:
+        """Whether the time to renew the token has come."""
+        return self.renew_at is not None and time.time() >= self.renew_at
 
     def memory_of(self, directory: str) -> str:
         """Return the memory that a directory uses, `TEAM` or `LOCAL`."""
@@ -91,6 +98,10 @@ class SavedConnection:
         while path not in self.folders and path != EVERYWHERE:
             path = os.path.dirname(path)  # noqa: PTH120
         return self.folders.get(path, LOCAL)
+
+    def describe(self, memory: str) -> str:
+        """Return in words whose and where a memory is, `TEAM` or `LOCAL`."""
+        return f"the team's, at {self.url}" if memory == TEAM else OWN_MEMORY
 
 
 def connection_path() -> str:

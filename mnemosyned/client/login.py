@@ -8,8 +8,9 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -39,7 +40,7 @@ class IssuedToken(msgspec.Struct, frozen=True, kw_only=True):
     token: str
     owner: str = ""
     scopes: list[str] = []
-    expires_at: datetime | None = None
+    expires_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
 def exchange_code(url: str, code: str, *, name: str, ca: str | None) -> IssuedToken:
@@ -76,23 +77,19 @@ def save_login(
     """
     with _lock_connection():
         path = Path(connection_path())
-        file = token_file or str(path.with_name("connection.token"))
-        if issued is not None:
-            _write_private(Path(file), issued.token + "\n")
-        read_token(file)
         if folders is None:
             with contextlib.suppress(ValueError):
                 former = saved_connection()
                 folders = former.folders if former else None
         fields = {
             "url": url.rstrip("/"),
-            "token_file": file,
+            "token_file": token_file or str(path.with_name("connection.token")),
             "ca": ca and str(Path(ca).expanduser().absolute()),
-            "owner": issued.owner if issued else "",
-            "renew_at": _renewal_time(issued) if issued else None,
             "folders": folders or {EVERYWHERE: TEAM},
         }
-        return _write_fields(fields)
+        if token_file:
+            read_token(token_file)
+        return _write_connection(fields, issued)
 
 
 def choose_memory(memory: str, folders: list[str]) -> SavedConnection:
@@ -105,10 +102,8 @@ def choose_memory(memory: str, folders: list[str]) -> SavedConnection:
         saved = saved_connection()
         if saved is None:
             raise ValueError("there is no login on a server yet: mnem login URL")
-        chosen = saved.folders | {
-            os.path.realpath(folder): memory for folder in folders
-        }
-        return _write_fields({**_fields_of(saved), "folders": chosen})
+        chosen = dict.fromkeys(map(os.path.realpath, folders), memory)
+        return _write_connection({**vars(saved), "folders": saved.folders | chosen})
 
 
 def renew_token() -> SavedConnection | None:
@@ -119,21 +114,17 @@ def renew_token() -> SavedConnection | None:
     """
     with contextlib.suppress(OSError, ValueError), _lock_connection(waits=False):
         saved = saved_connection()
-        if saved is None or time.time() < saved.renew_at:
+        if saved is None or not saved.is_renewal_due:
             return saved
-        fields = _fields_of(saved)
         try:
             remote = remote_of(saved)
             remote.saved = None  # else it would be renewed once more
-            issued = _post(remote, RENEW_PATH, {})
+            return _write_connection(vars(saved), _post(remote, RENEW_PATH, {}))
         except (MnemosynedError, ValueError) as error:
             kind = getattr(error, "kind", None)
             is_final = kind in (Kind.UNAUTHORIZED, Kind.FORBIDDEN, Kind.NOT_FOUND)
-            pause_s = DAY_S if is_final else AGAIN_S
-            return _write_fields({**fields, "renew_at": time.time() + pause_s})
-        _write_private(Path(saved.token_file), issued.token + "\n")
-        fields |= {"owner": issued.owner, "renew_at": _renewal_time(issued)}
-        return _write_fields(fields)
+            renew_at = time.time() + (DAY_S if is_final else AGAIN_S)
+            return _write_connection({**vars(saved), "renew_at": renew_at})
     return None
 
 
@@ -153,24 +144,20 @@ def remove_login() -> SavedConnection | None:
         return saved
 
 
-def _renewal_time(issued: IssuedToken) -> float | None:
-    """Return when a token is to be renewed: after half of its life; None if it does not expire."""
-    if issued.expires_at is None:
-        return None
-    now = time.time()
-    return now + max(AGAIN_S, (issued.expires_at.timestamp() - now) / 2)
+def _write_connection(
+    fields: Mapping[str, object], issued: IssuedToken | None = None
+) -> SavedConnection:
+    """Write the file of the connection, and that of a token that was issued; return what it says.
 
-
-def _fields_of(saved: SavedConnection) -> dict[str, object]:
-    """Return the fields of a login as they are written."""
-    fields = dict(vars(saved))
-    if saved.renew_at == float("inf"):
-        fields["renew_at"] = None
-    return fields
-
-
-def _write_fields(fields: Mapping[str, object]) -> SavedConnection:
-    """Write the file of the connection and return what it says. Raises `OSError`."""
+    A token that expires is to be renewed after half of its life. Raises `OSError`.
+    """
+    if issued is not None:
+        _write_private(Path(str(fields["token_file"])), issued.token + "\n")
+        renew_at = None
+        if issued.expires_at is not None:
+            now = time.time()
+            renew_at = now + max(AGAIN_S, (issued.expires_at.timestamp() - now) / 2)
+        fields = {**fields, "owner": issued.owner, "renew_at": renew_at}
     text = json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
     _write_private(Path(connection_path()), text)
     return SavedConnection(json.loads(text))
@@ -233,11 +220,6 @@ def _post(remote: RemoteDaemon, path: str, fields: Mapping[str, str]) -> IssuedT
     if answer.status != 200:
         raise error_of(answer.status, answer.body)
     try:
-        issued = msgspec.json.decode(answer.body, type=IssuedToken)
+        return msgspec.json.decode(answer.body, type=IssuedToken)
     except msgspec.DecodeError as error:
         raise MnemosynedError(f"{remote} answered what is no token") from error
-    if issued.expires_at is not None and issued.expires_at.tzinfo is None:
-        return msgspec.structs.replace(
-            issued, expires_at=issued.expires_at.replace(tzinfo=UTC)
-        )
-    return issued

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import time
 
 from mnemosyned.socket_path import CA_VARIABLE, TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
 
@@ -102,7 +101,7 @@ class RemoteDaemon:
 
     def renew_if_due(self) -> None:
         """Replace the token of a login in its file if it is time; errors leave it as it is."""
-        if self.saved is not None and time.time() >= self.saved.renew_at:
+        if self.saved is not None and self.saved.is_renewal_due:
             # Loaded here: it is time once in some weeks.
             from mnemosyned.client.login import renew_token  # noqa: PLC0415
 

@@ -25,6 +25,7 @@ from mnemosyned.daemon.http.protocol import (
 )
 from mnemosyned.daemon.resources import (
     EVENTS_PATH,
+    HOOKS_PATH,
     MCP_PATH,
     POLL_S,
     ScopedCaller,
@@ -245,6 +246,13 @@ class OwnerResources:
             self._limits.use_write(owner, memories=lines, size=size)
             return restore.route(request)
 
+        hooks = hook_resources(memory.get_hooks, scopes=scopes)[HOOKS_PATH]
+
+        def handle_limited_hook(request: HttpRequest) -> Response:
+            """Answer a hook's call, which counts as a memory that is written."""
+            self._limits.use_write(owner, memories=1, size=len(request.body))
+            return hooks.route(request)
+
         found = {
             **verb_resources(caller),
             **exchange,
@@ -258,7 +266,7 @@ class OwnerResources:
                 last_event,
             ),
             MCP_PATH: mcp_resource(caller, memory.agents, scopes=scopes),
-            **hook_resources(memory.get_hooks, scopes=scopes),
+            HOOKS_PATH: dataclasses.replace(hooks, route=handle_limited_hook),
         }
         return audit_resources(found, audit) if audit else found
 

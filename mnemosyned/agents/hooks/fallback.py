@@ -81,19 +81,8 @@ def _take_warning_turn(place: str) -> bool:
 
     `place` is the directory of the spool.
     """
-    mark = os.path.join(place, spool.WARNED)
-    try:
-        if time.time() - os.stat(mark).st_mtime < WARN_EVERY_S:
-            return False
-    except OSError:
-        pass
-    try:
-        os.makedirs(place, mode=0o700, exist_ok=True)
-        os.close(os.open(mark, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-        os.utime(mark)
-    except OSError:
-        return False
-    return True
+    is_time = spool.age_s(place, spool.WARNED) >= WARN_EVERY_S
+    return is_time and spool.touch(place, spool.WARNED)
 
 
 def format_warning(name: str, text: str) -> bytes:

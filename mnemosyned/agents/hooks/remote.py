@@ -73,8 +73,6 @@ WAITING_NOTE = (
 )
 REFUSED_NOTE = "{url} refuses the token; what is said now waits here until you log in: mnem login {url}"
 FULL_NOTE = "{url} does not take what is said, and the spool for it is full"
-TEAMS, OWN = "the team's, at {url}", "your own, on this machine"
-"""What an agent is told at a start of the memory that it uses."""
 
 
 def handle_event(payload: bytes) -> str | None:
@@ -91,8 +89,14 @@ def handle_event(payload: bytes) -> str | None:
         print_once(NOTHING)
         return None
     directory = find_directory(fields)
+    remote, memory = None, ""
     try:
-        remote, memory = _find_daemon(directory)
+        if url := url_from_environment():
+            remote = remote_daemon(url)
+        elif saved := saved_connection():
+            used = saved.memory_of(directory)
+            remote = remote_of(saved) if used == TEAM else None
+            memory = saved.describe(used)
     except ValueError as error:
         # Loaded here: a login that works needs nothing of it.
         from mnemosyned.agents.hooks.fallback import format_warning  # noqa: PLC0415
@@ -126,20 +130,6 @@ def find_directory(fields: Fields) -> str:
         return ""
 
 
-def _find_daemon(directory: str) -> tuple[RemoteDaemon | None, str]:
-    """Return the daemon on a server for a directory, and its memory in words for an agent.
-
-    The daemon is None if the directory uses the memory of this machine; the words are empty without
-    a login. Raises `ValueError` for an environment or a login that cannot be used.
-    """
-    if url := url_from_environment():
-        return remote_daemon(url), ""
-    saved = saved_connection()
-    if saved is None or saved.memory_of(directory) != TEAM:
-        return None, OWN if saved else ""
-    return remote_of(saved), TEAMS.format(url=saved.url)
-
-
 class Server:
     """A connection to the daemon on a server, and the spool of calls that wait for it."""
 
@@ -154,7 +144,6 @@ class Server:
         """The byte from which the last answer wants lines of the transcript; None for none."""
         self.is_slow = False
         """Whether the server was asked and did not answer in time."""
-        self._away = os.path.join(self.place, AWAY)
         self._connection: socket.socket | None = None
 
     def post(self, body: bytes) -> tuple[int, bytes]:
@@ -163,28 +152,20 @@ class Server:
         Raises `OSError` if the server is not reached, or was not lately. The caller limits the
         time.
         """
-        self.is_slow = True
-        try:
-            return self._post(body)
-        except OSError:
-            self.is_slow = False
-            raise
-
-    def _post(self, body: bytes) -> tuple[int, bytes]:
-        """Post as `post` does."""
-        if self._connection is None:
-            self._connection = self._connect()
         head = (
             f"POST {HOOKS_PATH} HTTP/1.1\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\n"
         )
         request = head.encode() + self.remote.headers + b"\r\n" + body
-        response = exchange(
-            self._connection,
-            request,
-            reset_is_unread=False,
-            bytes_max=ANSWER_BYTES_MAX,
-        )
+        self.is_slow = True
+        try:
+            connection = self._connection = self._connection or self._connect()
+            response = exchange(
+                connection, request, reset_is_unread=False, bytes_max=ANSWER_BYTES_MAX
+            )
+        except (OSError, ValueError):
+            self.is_slow = False
+            raise
         self.is_slow = False
         if not response.stays_open:
             self._connection = None
@@ -193,19 +174,10 @@ class Server:
         self.status = response.status
         return 503 if self.status in LATER else self.status, response.body
 
-    def note_away(self) -> None:
-        """Save that the server let a call wait in vain, so that the next ones do not wait."""
-        os.makedirs(self.place, mode=0o700, exist_ok=True)
-        os.close(os.open(self._away, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-        os.utime(self._away)
-
     def _connect(self) -> socket.socket:
         """Return a new connection to the server. Raises `OSError`."""
-        try:
-            if time.time() - os.stat(self._away).st_mtime < AWAY_S:
-                raise ConnectionError("the server did not answer lately")
-        except FileNotFoundError:
-            pass
+        if spool.age_s(self.place, AWAY) < AWAY_S:
+            raise ConnectionError("the server did not answer lately")
         if not self.remote.tls:
             return socket.create_connection((self.remote.host, self.remote.port))
         # Loaded here: http:// needs none of it.
@@ -248,7 +220,7 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
         print_once(NOTHING)
         return
     if server.is_slow:
-        server.note_away()
+        spool.touch(server.place, AWAY)
     # Loaded here: with the server up nothing of it is needed.
     from mnemosyned.agents.hooks import fallback  # noqa: PLC0415
 
@@ -276,7 +248,7 @@ def _send_rest(server: Server, envelope: Fields, path: str) -> None:
         pass
     signal.setitimer(signal.ITIMER_REAL, 0)
     saved = server.remote.saved
-    is_renewal_due = saved is not None and time.time() >= saved.renew_at
+    is_renewal_due = saved is not None and saved.is_renewal_due
     if (wanted is None and not is_renewal_due) or os.fork():
         return
     os.setsid()
@@ -306,13 +278,11 @@ def find_transcript(fields: Fields) -> str:
 def describe_transcript(path: str) -> Fields | None:
     """Return what the server is told of a transcript; None if it is no file of this user."""
     try:
-        # A FIFO is not waited for, and a link not followed.
-        status = os.lstat(path) if path else None
+        status = os.lstat(path)
     except (OSError, ValueError):
         return None
-    if status is None or not stat.S_ISREG(status.st_mode) or not status.st_size:
-        return None
-    if status.st_uid != os.geteuid():
+    is_own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+    if not (is_own and status.st_size):
         return None
     return {
         "name": os.path.basename(path),

@@ -70,6 +70,26 @@ def list_waiting(place: str) -> list[str]:
         return []
 
 
+def age_s(place: str, mark: str) -> float:
+    """Return the seconds since `touch` was called for a mark in a spool; infinity if never."""
+    try:
+        return time.time() - os.stat(os.path.join(place, mark)).st_mtime
+    except OSError:
+        return float("inf")
+
+
+def touch(place: str, mark: str) -> bool:
+    """Save the present time as that of an empty file `mark` in a spool; return True if it worked."""
+    path = os.path.join(place, mark)
+    try:
+        os.makedirs(place, mode=0o700, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        os.utime(path)
+    except OSError:
+        return False
+    return True
+
+
 def put(place: str, name: str, content: bytes) -> bool:
     """Write a call of a hook to the file `name` in a spool, in place of a file of this name.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Sequence
 from getpass import getpass
 from pathlib import Path
 
@@ -19,9 +18,12 @@ from mnemosyned.client.address import remote_address
 from mnemosyned.client.connection import Connection
 from mnemosyned.client.remote import RemoteDaemon, remote_daemon
 from mnemosyned.errors import InvalidRequest, ScopeMissing
+from mnemosyned.importers.projects import project_of
 from mnemosyned.socket_path import (
+    CA_VARIABLE,
     EVERYWHERE,
     LOCAL,
+    OWN_MEMORY,
     SOCKET_VARIABLE,
     TEAM,
     URL_VARIABLE,
@@ -31,39 +33,6 @@ from mnemosyned.socket_path import (
 from mnemosyned.verbs.upkeep import Status
 
 CODE_CHARS_MAX = 1_000
-WHERE = {TEAM: "the team's, at {url}", LOCAL: "your own, on this machine"}
-
-
-def log_in(
-    url: str,
-    *,
-    token_file: str | None,
-    ca: str | None,
-    name: str = "",
-    projects: Sequence[str] = (),
-) -> SavedConnection:
-    """Log in on the server at a URL, by the token in a file or else a code that is asked for.
-
-    Return what was saved. The token is named `name` on the server. `projects` are the folders whose
-    memory is kept there; without any, an earlier choice stays, by default everything. Raises
-    `InvalidRequest` and the server's error.
-    """
-    folders = None
-    if projects:
-        folders = {EVERYWHERE: LOCAL} | dict.fromkeys(
-            map(os.path.realpath, projects), TEAM
-        )
-    try:
-        if token_file:
-            token_file = os.path.realpath(token_file)
-            check_access(remote_daemon(url, token_file=token_file, ca=ca))
-            return logins.save_login(url, ca=ca, token_file=token_file, folders=folders)
-        RemoteDaemon(url, token="", ca=ca)  # before somebody types a code
-        code = _read_code(url)
-        issued = logins.exchange_code(url, code, name=name, ca=ca)
-        return logins.save_login(url, ca=ca, issued=issued, folders=folders)
-    except (ValueError, OSError) as error:
-        raise InvalidRequest(str(error)) from error
 
 
 def check_access(remote: RemoteDaemon) -> None:
@@ -97,14 +66,13 @@ def _read_code(url: str) -> str:
 
 def describe_memories(saved: SavedConnection) -> str:
     """Return in a line which memory is used in which folders."""
-    others = sorted(set(saved.folders) - {EVERYWHERE})
     usual = saved.memory_of(EVERYWHERE)
-    words = WHERE[usual].format(url=saved.url)
-    except_in = [folder for folder in others if saved.folders[folder] != usual]
-    if not except_in:
+    words = saved.describe(usual)
+    others = [each for each in sorted(saved.folders) if saved.folders[each] != usual]
+    if not others:
         return f"memory: {words}, everywhere"
-    other = WHERE[LOCAL if usual == TEAM else TEAM].format(url=saved.url)
-    return f"memory: {other}, in {', '.join(except_in)}; {words}, elsewhere"
+    other = saved.describe(LOCAL if usual == TEAM else TEAM)
+    return f"memory: {other}, in {', '.join(others)}; {words}, elsewhere"
 
 
 def warn_of_environment() -> None:
@@ -146,13 +114,27 @@ def login(
     Asks for the one-time code that you were given, or reads it from standard input. The token
     renews itself.
     """
-    saved = log_in(
-        server,
-        token_file=token_file,
-        ca=ca,
-        name=name or socket.gethostname(),
-        projects=projects,
-    )
+    folders = None
+    if projects:
+        chosen = map(os.path.realpath, projects)
+        folders = {EVERYWHERE: LOCAL} | dict.fromkeys(chosen, TEAM)
+    if not ca and server.startswith("https"):
+        ca = os.environ.get(CA_VARIABLE)
+    issued = None
+    try:
+        if token_file:
+            check_access(remote_daemon(server, token_file=token_file, ca=ca))
+            token_file = os.path.realpath(token_file)
+        else:
+            RemoteDaemon(server, token="", ca=ca)  # before somebody types a code
+            name = name or socket.gethostname()
+            code = _read_code(server)
+            issued = logins.exchange_code(server, code, name=name, ca=ca)
+        saved = logins.save_login(
+            server, ca=ca, issued=issued, token_file=token_file, folders=folders
+        )
+    except (ValueError, OSError) as error:
+        raise InvalidRequest(str(error)) from error
     if prints_json():
         return say_json(
             {"url": saved.url, "owner": saved.owner, "folders": saved.folders}
@@ -178,11 +160,8 @@ def logout() -> int:
         return 0
     say(f"logged out of {saved.url}; the memory is this machine's, everywhere")
     if waiting := sum(len(spool.list_waiting(place)) for place in spool.folders()[1:]):
-        calls = count_of(waiting, "call")
-        say(
-            f"{calls} of agents' hooks wait for a server until you log in again",
-            err=True,
-        )
+        calls = count_of(waiting, "hook call")
+        say(f"until you log in again, there wait {calls} for a server", err=True)
     return 0
 
 
@@ -201,30 +180,23 @@ def use(memory: str | None, folders: tuple[str, ...]) -> None:
     The folder is the project of the working directory, unless others are named, and counts with all
     below it; / is everything. Without a choice it shows them.
     """
+    here = str(Path.cwd())
     try:
         if memory is None:
             saved = saved_connection()
         else:
-            chosen = folders or (str(_find_project(Path.cwd())),)
+            chosen = folders or (project_of(here).root or here,)
             saved = logins.choose_memory(memory, list(chosen))
     except (ValueError, OSError) as error:
         raise InvalidRequest(str(error)) from error
-    here = saved.memory_of(str(Path.cwd())) if saved else LOCAL
+    present = saved.memory_of(here) if saved else LOCAL
     if prints_json():
-        say_json({"here": here, "folders": saved.folders if saved else {}})
+        say_json({"here": present, "folders": saved.folders if saved else {}})
         return
     if saved is None:
-        say(
-            "memory: your own, on this machine, everywhere; there is no login on a server"
-        )
+        say(f"memory: {OWN_MEMORY}, everywhere; there is no login on a server")
         return
     rows = [(folder, saved.folders[folder]) for folder in sorted(saved.folders)]
     say(table(("folder", "memory"), rows), styled=True)
-    say(f"here: {WHERE[here].format(url=saved.url)}")
+    say(f"here: {saved.describe(present)}")
     warn_of_environment()
-
-
-def _find_project(here: Path) -> Path:
-    """Return the top of the repository around a directory, or else the directory."""
-    roots = (each for each in (here, *here.parents) if (each / ".git").exists())
-    return next(roots, here)
