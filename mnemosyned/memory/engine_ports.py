@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
@@ -550,6 +550,8 @@ class Owner:
     """In the tables, without their indexes; None where they were not measured."""
     tokens: int = 0
     """Tokens that are valid."""
+    is_group: bool = False
+    """Whether its members read and write it, by tokens of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -573,17 +575,64 @@ class IssuedToken:
     secret: str
 
 
+GROUP_SCOPES = (Scope.READ, Scope.WRITE, Scope.FORGET)
+"""What a member may do in the memory of a group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Membership:
+    """An owner's right to the memory of a group."""
+
+    group: str
+    member: str
+    scopes: tuple[Scope, ...]
+    joined_at: datetime
+
+
+class SharedMemory(NamedTuple):
+    """The memory of a group, as a member may use it."""
+
+    owner: int
+    name: str
+    scopes: frozenset[Scope]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenHolder:
-    """The owner and the scopes of a valid token, whose owner is not suspended."""
+    """The memory that a request is about, and its valid token, whose owner is not suspended."""
 
     owner: int
     token: str
     """The token's id."""
     scopes: frozenset[Scope]
+    """Those of the token, in the memory of a group as far as the membership allows them."""
     name: str
     """The token's name, such as that of a laptop."""
     expires_at: datetime | None
+    owner_name: str = ""
+    groups: tuple[SharedMemory, ...] = ()
+    """The memories of the owner's groups, by name, with the scopes of the token there."""
+    member: int | None = None
+    """The owner of the token, where the memory is that of a group."""
+
+    def in_memory_of(self, name: str) -> TokenHolder | None:
+        """Return the holder in its own memory alone, or in that of a group of this name.
+
+        None if there is no such group, or the owner is no member.
+        """
+        if name == self.owner_name:
+            return replace(self, groups=())
+        for group in self.groups:
+            if group.name == name:
+                return replace(
+                    self,
+                    owner=group.owner,
+                    owner_name=name,
+                    scopes=group.scopes,
+                    groups=(),
+                    member=self.owner,
+                )
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from support.fakes import consolidate, memory, promotion, remember_batch, trio
 from support.postgres import rows_of
 
 from mnemosyned.errors import InvalidRequest, NotFound
-from mnemosyned.memory.engine_ports import Owner, Scope
+from mnemosyned.memory.engine_ports import GROUP_SCOPES, Owner, Scope, SharedMemory
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres import owners as owners_module
@@ -267,3 +267,80 @@ def test_a_token_of_a_suspended_owner_holds_nothing(
         connection.execute("UPDATE owner SET suspended_at = now() WHERE name = 'anna'")
 
     assert owners.holder(issued.secret) is None
+
+
+def test_members_of_a_group_hold_its_memory_by_tokens_of_their_own(
+    owners: PostgresOwners, dsn: str
+) -> None:
+    anna, team = owners.add("anna"), owners.add("team", is_group=True)
+    owners.add("bert")
+    secret = owners.issue("anna", "laptop", (Scope.READ, Scope.FORGET)).secret
+    other = owners.issue("bert", "laptop", ALL_SCOPES).secret
+
+    owners.join("team", "anna", [Scope.WRITE, Scope.READ])
+    holder = owners.holder(secret)
+
+    assert holder
+    assert (holder.owner, holder.owner_name) == (anna.number, "anna")
+    assert holder.groups == (SharedMemory(team.number, "team", frozenset({Scope.READ})),)
+    inside = holder.in_memory_of("team")
+    assert inside
+    assert (inside.owner, inside.scopes) == (team.number, {Scope.READ})
+    assert (inside.owner_name, inside.member) == ("team", anna.number)
+    alone = holder.in_memory_of("anna")
+    assert alone
+    assert (alone.owner, alone.scopes, alone.groups) == (anna.number, holder.scopes, ())
+    stranger = owners.holder(other)
+    assert stranger
+    assert stranger.groups == ()
+    for name in ("team", "anna", "local", "nobody", "", "team, bert"):
+        assert stranger.in_memory_of(name) is None
+
+    with psycopg.connect(dsn) as connection:
+        connection.execute("UPDATE owner SET suspended_at = now() WHERE name = 'team'")
+    holder = owners.holder(secret)
+    assert holder
+    assert holder.groups == ()
+
+
+def test_memberships_change_end_and_go_with_their_owners(
+    owners: PostgresOwners,
+) -> None:
+    for name in ("anna", "bert"):
+        owners.add(name)
+    for name in ("team", "board"):
+        owners.add(name, is_group=True)
+    for group in ("team", "board"):
+        owners.join(group, "anna", GROUP_SCOPES)
+    joined = owners.join("team", "bert", [Scope.READ])
+    assert owners.join("team", "bert", [Scope.WRITE]).joined_at == joined.joined_at
+
+    assert [(each.group, each.member, each.scopes) for each in owners.memberships()] == [
+        ("board", "anna", GROUP_SCOPES),
+        ("team", "anna", GROUP_SCOPES),
+        ("team", "bert", (Scope.WRITE,)),
+    ]
+    assert [each.member for each in owners.memberships("board")] == ["anna"]
+    owners.leave("team", "bert")
+    with pytest.raises(NotFound, match="no member"):
+        owners.leave("team", "bert")
+    owners.remove("board")
+    assert [each.group for each in owners.memberships()] == ["team"]
+    owners.remove("anna")
+    assert owners.memberships() == []
+
+
+def test_a_group_has_no_tokens_and_is_no_member(owners: PostgresOwners) -> None:
+    owners.add("team", is_group=True)
+    owners.add("board", is_group=True)
+    owners.add("anna")
+
+    with pytest.raises(InvalidRequest, match="no tokens"):
+        owners.issue("team", "laptop", ALL_SCOPES)
+    with pytest.raises(NotFound, match="no owner 'board'"):
+        owners.join("team", "board", GROUP_SCOPES)
+    with pytest.raises(NotFound, match="no group 'anna'"):
+        owners.join("anna", "anna", GROUP_SCOPES)
+    with pytest.raises(InvalidRequest, match="one or more of read, write, forget"):
+        owners.join("team", "anna", [])
+    assert [each.is_group for each in owners.owners()] == [False, True, False, True]

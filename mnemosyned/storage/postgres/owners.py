@@ -16,11 +16,13 @@ import psycopg
 
 from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory.engine_ports import (
+    GROUP_SCOPES,
     LOCAL_OWNER,
     NAME_FORM,
     TOKEN_PREFIX,
     Distribution,
     IssuedToken,
+    Membership,
     Migration,
     Owner,
     OwnerFigures,
@@ -28,6 +30,7 @@ from mnemosyned.memory.engine_ports import (
     RemovedOwner,
     Scope,
     ServerPurge,
+    SharedMemory,
     TokenHolder,
     owner_of,
 )
@@ -38,6 +41,7 @@ from mnemosyned.storage.postgres.connections import connected_apart, explaining_
 from mnemosyned.storage.postgres.pool import Pool
 from mnemosyned.storage.postgres.purge import purge_server
 from mnemosyned.storage.postgres.roles import (
+    OWNER_TABLES,
     ensure_role,
     lock_schema,
     owned_tables,
@@ -111,7 +115,7 @@ DELETED_AT_ONCE = 5_000
 ALL = 0
 """The owner of statements about all of them: none."""
 _FIELDS = (
-    "o.owner, o.name, o.created_at, o.working_count + o.archive_count, o.episodic_count, "
+    "o.owner, o.name, o.is_group, o.created_at, o.working_count + o.archive_count, o.episodic_count, "
     "o.working_characters + o.archive_characters + o.episodic_characters"
 )
 _VALID_TOKENS = (
@@ -125,10 +129,31 @@ _BYTES = (
     "SELECT owner, sum(pg_column_size({table}.*))::bigint FROM {table} GROUP BY owner"
 )
 _ADD = (
-    "INSERT INTO owner AS o (owner, name) VALUES (%(number)s, %(name)s) "
+    "INSERT INTO owner AS o (owner, name, is_group) VALUES (%(number)s, %(name)s, %(is_group)s) "
     f"RETURNING {_FIELDS}"
 )
-_NUMBER = "SELECT owner FROM owner WHERE name = %(name)s"
+_NUMBER = (
+    "SELECT owner FROM owner WHERE name = %(name)s AND is_group = ANY(%(kinds)s)"
+)
+_IS_TAKEN = "SELECT EXISTS (SELECT 1 FROM owner WHERE name = %(name)s)"
+_HOLDER = (
+    "SELECT digest, id, name, scopes, expires_at, (SELECT json_agg(json_build_array("
+    "memory_owner, memory_name, m.scopes)) FROM memories_of(%(owner)s::bigint) AS m) "
+    "FROM token_holder(%(owner)s::bigint, %(digest)s)"
+)
+_JOIN = (
+    "INSERT INTO membership (owner, group_owner, scopes, joined_at) "
+    "VALUES (%(owner)s, %(group)s, %(scopes)s::text[], now()) "
+    "ON CONFLICT (owner, group_owner) DO UPDATE SET scopes = excluded.scopes "
+    "RETURNING scopes, joined_at"
+)
+_MEMBERSHIPS = (
+    "WITH g AS MATERIALIZED (SELECT owner, name FROM owner WHERE is_group) "
+    "SELECT g.name, o.name, m.scopes, m.joined_at FROM membership AS m "
+    "JOIN g ON g.owner = m.group_owner JOIN owner AS o ON o.owner = m.owner "
+    "WHERE m.group_owner = coalesce(%(group)s::bigint, m.group_owner) "
+    "ORDER BY g.name, o.name LIMIT %(most)s"
+)
 _DELETE_SOME = (
     "DELETE FROM memory WHERE owner = %(owner)s AND seq IN "
     "(SELECT seq FROM memory WHERE owner = %(owner)s ORDER BY seq LIMIT %(most)s)"
@@ -166,23 +191,30 @@ class PostgresOwners:
         self._in_role = f'SET LOCAL ROLE "{role}"' if role else "SELECT 1"
         self._prepare = prepare
         self.on_change: Callable[[str, int, Sequence[str]], object] = lambda *_: None
-        """Called with what is done, an owner's number and ids of tokens; before a removal."""
+        """Called with what is done, an owner's number and ids of tokens, or of a group the member's name.
 
-    def add(self, name: str) -> Owner:
-        """Add an owner, and return it. Raises `InvalidRequest` for a taken or malformed name."""
+        Before a removal."""
+
+    def add(self, name: str, *, is_group: bool = False) -> Owner:
+        """Add an owner, or a group; return it.
+
+        Raises `InvalidRequest` for a taken or malformed name.
+        """
         _check_name(name, field="name")
         self._prepare()
         with self._pool.outside_transactions(ALL) as session:
             session.execute("BEGIN")
             # The nodes of a cluster cannot compare names by a key.
             lock_schema(session)
-            if session.scalar(_NUMBER, name=name) is not None:
+            if session.scalar(_IS_TAKEN, name=name):
                 raise InvalidRequest(
                     f"there is an owner {name} already; choose another name",
                     field="name",
                 )
             number = session.scalar("SELECT nextval('owner_number')")
-            row = session.execute(_ADD, number=number, name=name).fetchone()
+            row = session.execute(
+                _ADD, number=number, name=name, is_group=is_group
+            ).fetchone()
             session.execute("COMMIT")
         assert row  # noqa: S101 for mypy: INSERT … RETURNING gives its row
         self.on_change("owner_add", number, ())
@@ -203,7 +235,7 @@ class PostgresOwners:
                 )
         return [
             _owner_from(
-                row[:6], tokens=row[6], size=sizes[row[0]] if measured else None
+                row[:7], tokens=row[7], size=sizes[row[0]] if measured else None
             )
             for row in rows
         ]
@@ -211,7 +243,7 @@ class PostgresOwners:
     def remove(self, name: str) -> RemovedOwner:
         """Revoke an owner's tokens, delete and purge all of its rows; return what was deleted.
 
-        If an earlier call was interrupted, this one finishes the deletion. Raises `NotFound`, and
+        Of a group, all members leave it. If an earlier call was interrupted, this one finishes the deletion. Raises `NotFound`, and
         `InvalidRequest` for the owner of the database's own memory.
         """
         number = self.number(name)
@@ -226,6 +258,9 @@ class PostgresOwners:
             session.execute(
                 "UPDATE owner_token SET revoked_at = now() "
                 "WHERE owner = %(owner)s AND revoked_at IS NULL"
+            )
+            session.execute(
+                "DELETE FROM membership WHERE %(owner)s IN (owner, group_owner)"
             )
             counts = session.execute(
                 "SELECT working_count + archive_count, episodic_count FROM owner "
@@ -242,14 +277,14 @@ class PostgresOwners:
             for table in ("memory", *tables):
                 session.execute(f'DELETE FROM "{table}" WHERE owner = %(owner)s')
             session.execute_once("RESET ROLE")
-            for table in ("owner_token", "owner"):
+            for table in reversed(OWNER_TABLES):
                 session.execute(f'DELETE FROM "{table}" WHERE owner = %(owner)s')
         memories, summaries = counts or (0, 0)
         return RemovedOwner(
             name=name,
             memories=memories,
             summaries=summaries,
-            purged=purge.purge_tables(self._pool, [*tables, "owner_token", "owner"]),
+            purged=purge.purge_tables(self._pool, [*tables, *OWNER_TABLES]),
             left=purge.BEYOND,
         )
 
@@ -270,6 +305,11 @@ class PostgresOwners:
         if not scopes:
             raise InvalidRequest("a token needs a scope", field="scopes")
         with self._writing_for(owner) as session:
+            if session.scalar("SELECT is_group FROM owner WHERE owner = %(owner)s"):
+                raise InvalidRequest(
+                    f"{owner} is a group, which has no tokens: its members use their own",
+                    field="owner",
+                )
             issued = _insert_token(session, name, scopes, valid_for=valid_for)
         self.on_change("token_add", session.owner, [issued.token.id])
         return issued
@@ -381,20 +421,23 @@ class PostgresOwners:
             return None
         digest = _token_digest(secret)
         with self._pool.outside_transactions(number) as session:
-            row = session.execute(
-                "SELECT digest, id, name, scopes, expires_at "
-                "FROM token_holder(%(owner)s::bigint, %(digest)s)",
-                digest=digest,
-            ).fetchone()
+            row = session.execute(_HOLDER, digest=digest).fetchone()
         if row is None or not hmac.compare_digest(bytes(row[0]), digest):
             return None
-        _, token, name, scopes, expires_at = row
+        _, token, name, allowed, expires_at, memories = row
+        scopes = frozenset(map(Scope, allowed))
+        (_, owner_name, _), *groups = memories
         return TokenHolder(
             owner=number,
             token=token,
             name=name,
-            scopes=frozenset(map(Scope, scopes)),
+            scopes=scopes,
             expires_at=expires_at,
+            owner_name=owner_name,
+            groups=tuple(
+                SharedMemory(group, its_name, scopes & set(map(Scope, there)))
+                for group, its_name, there in groups
+            ),
         )
 
     def figures(self, *, before: datetime, identity: str) -> OwnerFigures:
@@ -408,20 +451,71 @@ class PostgresOwners:
         memories = {"working": working, "archive": archive, "episodic": episodic}
         return OwnerFigures(owners, memories, *others)
 
+    def join(self, group: str, member: str, scopes: Sequence[Scope]) -> Membership:
+        """Make an owner a member of a group, or change what a member may do there.
+
+        Raises `NotFound`, and `InvalidRequest` for a group as the member, or scopes that a group has
+        not.
+        """
+        unknown = [scope for scope in scopes if scope not in GROUP_SCOPES]
+        if unknown or not scopes:
+            raise InvalidRequest(
+                f"a member of a group has one or more of {', '.join(GROUP_SCOPES)}",
+                field="scopes",
+            )
+        number = self.number(group, is_group=True)
+        with self._pool.writing(self.number(member, is_group=False)) as session:
+            row = session.execute(
+                _JOIN,
+                group=number,
+                scopes=[scope.value for scope in GROUP_SCOPES if scope in scopes],
+            ).fetchone()
+        assert row  # noqa: S101 for mypy: INSERT … RETURNING gives its row
+        self.on_change("group_join", number, [member])
+        return _membership_from((group, member, *row))
+
+    def leave(self, group: str, member: str) -> None:
+        """End an owner's membership of a group. Raises `NotFound`."""
+        number = self.number(group, is_group=True)
+        with self._writing_for(member) as session:
+            ended = session.execute(
+                "DELETE FROM membership WHERE owner = %(owner)s AND group_owner = %(group)s",
+                group=number,
+            ).rowcount
+        if not ended:
+            raise NotFound(f"{member} is no member of {group}", field="member")
+        self.on_change("group_leave", number, [member])
+
+    def memberships(self, group: str | None = None) -> Sequence[Membership]:
+        """Return the members of a group, or of all groups, sorted by group and member.
+
+        Raises `NotFound`.
+        """
+        number = self.number(group, is_group=True) if group else None
+        with self._pool.outside_transactions(ALL) as session:
+            rows = session.execute(_MEMBERSHIPS, group=number, most=OWNERS_LISTED_MAX)
+            return list(map(_membership_from, rows))
+
     @contextmanager
     def _writing_for(self, owner: str) -> Iterator[PostgresSession]:
         """Lend a session in a write transaction of the owner with this name. Raises `NotFound`."""
         with self._pool.writing(self.number(owner)) as session:
             yield session
 
-    def number(self, name: str) -> int:
-        """Return the number of the owner with this name. Raises `NotFound`."""
+    def number(self, name: str, *, is_group: bool | None = None) -> int:
+        """Return the number of the owner with this name.
+
+        With `is_group`, only of a group, or only of an owner that is none. Raises `NotFound`.
+        """
         with self._pool.outside_transactions(ALL) as session:
             require_table_owner(session)
-            number: int | None = session.scalar(_NUMBER, name=name)
+            number: int | None = session.scalar(
+                _NUMBER, name=name, kinds=[True, False] if is_group is None else [is_group]
+            )
         if number is None:
+            kind = "group" if is_group else "owner"
             raise NotFound(
-                f"there is no owner {name!r}; `mnem owner list` shows all",
+                f"there is no {kind} {name!r}; `mnem owner list` shows all",
                 field="owner",
             )
         return number
@@ -440,13 +534,24 @@ def _check_name(name: str, *, field: str) -> None:
         )
 
 
+def _membership_from(row: Row) -> Membership:
+    """Return a membership from a row of group, member, scopes and time."""
+    group, member, scopes, joined_at = row
+    return Membership(
+        group=group,
+        member=member,
+        scopes=tuple(map(Scope, scopes)),
+        joined_at=joined_at,
+    )
+
+
 def _owner_from(row: Row, *, tokens: int = 0, size: int | None = None) -> Owner:
-    """Return an owner from a row of number, name, creation time and totals.
+    """Return an owner from a row of `_FIELDS`: number, name, kind, creation time and totals.
 
     The totals are memories, summaries and characters; `tokens` is the number of valid tokens, and
     `size` the number of bytes, None if not measured.
     """
-    number, name, created_at, memories, summaries, characters = row
+    number, name, is_group, created_at, memories, summaries, characters = row
     return Owner(
         number=number,
         name=name,
@@ -456,6 +561,7 @@ def _owner_from(row: Row, *, tokens: int = 0, size: int | None = None) -> Owner:
         characters=characters,
         bytes=size,
         tokens=tokens,
+        is_group=is_group,
     )
 
 

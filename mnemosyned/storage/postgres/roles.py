@@ -51,10 +51,12 @@ _HELD = (
     "SELECT c.relname FROM pg_class AS c "
     "JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'owner' "
     "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') "
-    "AND c.relrowsecurity AND c.relname NOT IN ('owner', 'owner_token') ORDER BY c.relname"
+    "AND c.relrowsecurity AND c.relname != ALL(%(apart)s::text[]) ORDER BY c.relname"
 )
+OWNER_TABLES = ("owner", "owner_token", "membership")
+"""Tables about owners, which no request may change; the first is that of the owners themselves."""
 _FUNCTIONS = (
-    "IN ('token_of', 'token_holder', 'note_token_uses', 'owners_with_work', "
+    "IN ('token_of', 'token_holder', 'memories_of', 'note_token_uses', 'owners_with_work', "
     "'owners_lacking_vectors', 'owner_figures', 'owner_names', 'audit_append', 'audit_heads', "
     "'audit_lacking')"
 )
@@ -250,8 +252,8 @@ def lock_schema(session: PostgresSession) -> None:
 
 
 def owned_tables(session: PostgresSession) -> list[str]:
-    """Return the names of the tables with an owner column, except those of owners and tokens."""
-    return [name for (name,) in session.execute(_HELD)]
+    """Return the names of the tables with an owner column, except `OWNER_TABLES`."""
+    return [name for (name,) in session.execute(_HELD, apart=list(OWNER_TABLES))]
 
 
 def _is_member(session: PostgresSession, role: str) -> bool | None:

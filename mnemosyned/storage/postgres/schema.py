@@ -32,6 +32,7 @@ from mnemosyned.storage.postgres.roles import (
     LOCK_SCHEMA,
     ensure_role,
     lock_schema,
+    OWNER_TABLES,
     owned_tables,
     request_role,
     table_owner,
@@ -260,9 +261,8 @@ def _has_extension(connection: psycopg.Connection[Row]) -> bool:
     return bool(row and row[0])
 
 
-_FIRST = "owner"
+_FIRST = OWNER_TABLES[0]
 """The table whose parts the others' parts lie with."""
-_TOKENS = "owner_token"
 _HAS_CITUS = "SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')"
 _NODES = (
     "SELECT count(*) FROM pg_dist_node WHERE shouldhaveshards AND noderole = 'primary'"
@@ -378,7 +378,7 @@ def _distribute(session: PostgresSession, shards: int) -> list[str]:
     Return the names of the tables that were distributed.
     """
     there = {name for (name,) in session.execute(_DISTRIBUTED)}
-    tables = _in_foreign_key_order(session, [_FIRST, _TOKENS, *owned_tables(session)])
+    tables = _in_foreign_key_order(session, [*OWNER_TABLES, *owned_tables(session)])
     new = [table for table in tables if table not in there]
     for table in new:
         if table == _FIRST:
