@@ -105,7 +105,7 @@ class ForeignOrigin(MnemosynedError, code="foreign_origin", kind=Kind.FORBIDDEN)
 
 
 class NotFound(MnemosynedError, code="not_found", kind=Kind.NOT_FOUND):
-    """No memory or episode has this id."""
+    """No memory or episode has this id, or no memory of this owner is the sender's to ask."""
 
 
 class UnknownVerb(MnemosynedError, code="unknown_verb", kind=Kind.NOT_FOUND):

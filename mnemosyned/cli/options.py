@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 SOCKET, URL, TOKEN_FILE, CA = "--socket", "--url", "--token-file", "--ca"
+OWNER = "--owner"
 _HELP = {
     SOCKET: "The daemon's socket; default: $MNEMOSYNE_SOCKET or the usual one.",
     URL: "A daemon behind https://HOST:PORT; default: $MNEMOSYNE_URL.",
@@ -31,8 +32,9 @@ _HELP = {
     "file in $MNEMOSYNE_TOKEN_FILE.",
     CA: "A PEM file with the authority of its certificate; default: $MNEMOSYNE_CA, or those that "
     "this machine knows.",
+    OWNER: "Whose memory there: that of a group; default: $MNEMOSYNE_OWNER, or your own.",
 }
-_METAVARS = {SOCKET: "PATH", URL: "URL", TOKEN_FILE: "FILE", CA: "FILE"}
+_METAVARS = {SOCKET: "PATH", URL: "URL", TOKEN_FILE: "FILE", CA: "FILE", OWNER: "NAME"}
 ALL_COMMANDS = "mnemosyned.all_commands"
 """The key of the context under which it is noted that the help page is to list every command."""
 _IS_LOCAL = "mnemosyned.local"
@@ -42,13 +44,14 @@ _TYPED = "mnemosyned.address"
 
 
 def address_options(*, hidden: bool, taken: Sequence[str] = ()) -> list[click.Option]:
-    """Return the click options --socket, --url, --token-file and --ca.
+    """Return the click options --socket, --url, --token-file, --ca and --owner.
 
     Names in `taken` are left out; `hidden` leaves the options out of the help page.
     """
     return [
         click.Option(
-            [name],
+            # Commands have arguments of these names.
+            [name, f"address_{name.strip('-').replace('-', '_')}"],
             expose_value=False,
             hidden=hidden,
             metavar=_METAVARS[name],
@@ -95,8 +98,8 @@ def typed_url(context: click.Context) -> str | None:
         url = typed.get(URL) or url_from_environment()
     except ValueError as error:
         raise InvalidRequest(str(error)) from error
-    if url is None and typed:
-        raise InvalidRequest(f"{min(typed)} goes with --url, or {URL_VARIABLE}")
+    if url is None and (others := sorted(typed.keys() - {OWNER})):
+        raise InvalidRequest(f"{others[0]} goes with --url, or {URL_VARIABLE}")
     return url
 
 
@@ -112,14 +115,23 @@ def typed_remote(context: click.Context) -> RemoteDaemon | None:
         is_local = context.meta.get(_IS_LOCAL) or SOCKET in typed
         saved = None if url or is_local else connection_for()
         if url is None and saved is None:
+            if OWNER in typed:
+                raise InvalidRequest(
+                    f"{OWNER} goes with --url, {URL_VARIABLE} or a login"
+                )
             return None
         # Loaded here: most commands ask the socket.
         from mnemosyned.client.remote import remote_daemon, remote_of  # noqa: PLC0415
 
         if saved is not None:
-            return remote_of(saved)
+            return remote_of(saved, owner=typed.get(OWNER))
         assert url is not None  # noqa: S101 see above
-        return remote_daemon(url, token_file=typed.get(TOKEN_FILE), ca=typed.get(CA))
+        return remote_daemon(
+            url,
+            token_file=typed.get(TOKEN_FILE),
+            ca=typed.get(CA),
+            owner=typed.get(OWNER),
+        )
     except ValueError as error:
         raise InvalidRequest(str(error)) from error
 

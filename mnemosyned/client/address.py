@@ -161,24 +161,25 @@ def address_of(
     url: str | None = None,
     token: str | None = None,
     ca: str | os.PathLike[str] | None = None,
+    owner: str | None = None,
 ) -> Address:
     """Return the address of a daemon: its socket at `path`, or its URL.
 
     Without either, the environment names the URL or the socket, or else `mnem login` chose a
     server for the current directory, or else it is the usual socket. `ca` is the PEM file of a
-    certificate authority. Raises `ValueError` for arguments that do not belong together, and
-    `InvalidRequest` for an unusable path.
+    certificate authority, `owner` whose memory is asked on a server. Raises `ValueError` for
+    arguments that do not belong together, and `InvalidRequest` for an unusable path.
     """
-    if path is None and url is None and token is None and ca is None:
+    if (path, url, token, ca) == (None,) * 4:
         url = url_from_environment()
         if url is None and (saved := connection_for()):
             # Loaded here: most clients ask the socket.
             from mnemosyned.client.remote import remote_of  # noqa: PLC0415
 
-            return remote_address(remote_of(saved))
+            return remote_address(remote_of(saved, owner=owner))
     if url is None:
-        if token is not None or ca is not None:
-            raise ValueError("a token and an authority go with a url")
+        if (token, ca, owner) != (None,) * 3:
+            raise ValueError("a token, an authority and an owner go with a url")
         named = socket_path(os.fspath(path) if path else None)
         if fault := path_form_fault(named):
             raise InvalidRequest(
@@ -192,7 +193,7 @@ def address_of(
     from mnemosyned.client.remote import remote_daemon  # noqa: PLC0415
 
     authority = os.fspath(ca) if ca is not None else None
-    return remote_address(remote_daemon(url, token=token, ca=authority))
+    return remote_address(remote_daemon(url, token=token, ca=authority, owner=owner))
 
 
 def remote_address(remote: RemoteDaemon) -> Address:

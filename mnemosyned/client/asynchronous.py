@@ -241,18 +241,20 @@ class AsyncClient(AsyncVerbs):
         url: str | None = None,
         token: str | None = None,
         ca: str | os.PathLike[str] | None = None,
+        owner: str | None = None,
         timeout_s: float = TIMEOUT_S,
         connections: int = CONNECTIONS_MAX,
     ) -> None:
         """Make a client of the socket, of a URL with a token, or of the address in the environment.
 
-        `ca` is the PEM file of the authority that signed the certificate of an https:// URL. At
-        most `connections` connections are in use at once in each event loop. Raises `ValueError`
-        for arguments that do not belong together.
+        `ca` is the PEM file of the authority that signed the certificate of an https:// URL, `owner`
+        whose memory is asked there: a group's, or one's own without its groups. At most `connections`
+        connections are in use at once in each event loop. Raises `ValueError` for arguments that do
+        not belong together.
         """
         if connections < 1:
             raise ValueError("connections must be at least 1")
-        self._address = address_of(socket, url, token, ca)
+        self._address = address_of(socket, url, token, ca, owner)
         self._timeout_s = timeout_s
         self._connections = connections
         self._idle: IdleConnections[Channel] = IdleConnections()

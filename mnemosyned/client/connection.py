@@ -183,15 +183,17 @@ class Connection:
         url: str | None = None,
         token: str | None = None,
         ca: str | os.PathLike[str] | None = None,
+        owner: str | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         """Make a client of the socket, of a URL with a token, or of the address in the environment.
 
         `ca` is the PEM file of the authority that signed the certificate of an https:// URL;
-        without it the authorities that this machine knows count. Raises `ValueError` for arguments
+        without it the authorities that this machine knows count. `owner` names whose memory is asked
+        at a URL: a group's, or one's own without its groups. Raises `ValueError` for arguments
         that do not belong together.
         """
-        self._set_up(address_of(socket, url, token, ca), timeout_s)
+        self._set_up(address_of(socket, url, token, ca, owner), timeout_s)
 
     @classmethod
     def to(cls, address: Address, *, timeout_s: float = TIMEOUT_S) -> Self:
@@ -217,7 +219,7 @@ class Connection:
 
     @property
     def identity(self) -> str:
-        """A secret text that names the daemon's memory: its URL and token; empty for a socket."""
+        """A secret text that names the daemon's memory: URL, token, owner; empty for a socket."""
         return self._address.identity
 
     def close(self) -> None:

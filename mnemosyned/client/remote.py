@@ -9,7 +9,13 @@ import os
 import re
 import stat
 
-from mnemosyned.socket_path import CA_VARIABLE, TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
+from mnemosyned.socket_path import (
+    CA_VARIABLE,
+    OWNER_HEADER,
+    OWNER_VARIABLE,
+    TOKEN_FILE_VARIABLE,
+    TOKEN_VARIABLE,
+)
 
 TYPE_CHECKING = False
 """Type checkers take it for true; `typing`, which has it too, takes 5 ms to load in a hook."""
@@ -36,11 +42,13 @@ class RemoteDaemon:
         token: str,
         token_origin: str = "",
         ca: str | None = None,
+        owner: str | None = None,
     ) -> None:
         """Take a URL, a token and its origin in words, and the PEM file of an authority.
 
-        Without `ca` the authorities of this machine count. Raises `ValueError` for an invalid URL,
-        http:// to another machine, and `ca` with http://.
+        Without `ca` the authorities of this machine count. `owner` names whose memory it is, by
+        default as `OWNER_VARIABLE` does. Raises `ValueError` for an invalid URL, http:// to another
+        machine, `ca` with http://, and a name that no owner can have.
         """
         scheme, host, port = _parse_url(url)
         self.url = url.rstrip("/")
@@ -61,6 +69,10 @@ class RemoteDaemon:
         self.saved: SavedConnection | None = None
         """The login whose daemon it is; None for any other."""
         self._token_time = 0
+        self.owner = owner or os.environ.get(OWNER_VARIABLE) or None
+        """The owner of the memory, such as a group; None for the token's own and recall of its groups."""
+        if self.owner and not re.fullmatch(r"[!-~]+", self.owner):
+            raise ValueError(f"{self.owner!r} is no name of an owner")
 
     def __str__(self) -> str:
         return self.url
@@ -68,7 +80,8 @@ class RemoteDaemon:
     @property
     def identity(self) -> str:
         """A secret text that names the daemon's memory: its URL, and its owner or else the token."""
-        return f"{self.url} {self.owner_number or self.token}"
+        memory = f"{self.url} {self.owner_number or self.token}"
+        return f"{memory} {self.owner}" if self.owner else memory
 
     @property
     def owner_number(self) -> str:
@@ -86,7 +99,7 @@ class RemoteDaemon:
 
     @property
     def headers(self) -> bytes:
-        """The HTTP headers of each request, `Host` and the token, each with its line break.
+        """The HTTP headers of each request, `Host`, token and owner, each with its line break.
 
         The token of a login is read again after it was renewed.
         """
@@ -97,7 +110,8 @@ class RemoteDaemon:
                 self.token = read_token(self.saved.token_file)
                 self._token_time = changed
         token = f"Authorization: Bearer {self.token}\r\n" if self.token else ""
-        return (host + token).encode()
+        owner = f"{OWNER_HEADER}: {self.owner}\r\n" if self.owner else ""
+        return (host + token + owner).encode()
 
     def renew_if_due(self) -> None:
         """Replace the token of a login in its file if it is time; errors leave it as it is."""
@@ -114,15 +128,17 @@ def remote_daemon(
     token: str | None = None,
     token_file: str | None = None,
     ca: str | None = None,
+    owner: str | None = None,
 ) -> RemoteDaemon:
     """Return the daemon behind a URL, with its token and certificate authority.
 
     The token is `token`, or in the file `token_file`, or in the environment: `TOKEN_VARIABLE`, or
     the file that `TOKEN_FILE_VARIABLE` names. `ca` is a PEM file of the authority, by default the
-    file that `CA_VARIABLE` names, else the authorities of this machine count. Raises `ValueError`
-    for an invalid URL, http:// to another machine, a token that is missing or not printable ASCII
-    without blanks, a token file that cannot be read or that others may read or change, and `ca`
-    with http://.
+    file that `CA_VARIABLE` names, else the authorities of this machine count. `owner` names whose
+    memory it is, by default as `OWNER_VARIABLE` does. Raises `ValueError` for an invalid URL,
+    http:// to another machine, a token that is missing, a token or owner that is not printable
+    ASCII without blanks, a token file that cannot be read or that others may read or change, and
+    `ca` with http://.
     """
     _parse_url(url)  # its faults come before those of the token
     chosen, origin, file = _find_token(url, token, token_file)
@@ -132,16 +148,23 @@ def remote_daemon(
         )
     if not ca and url.lower().startswith("https://"):
         ca = os.environ.get(CA_VARIABLE) or None
-    remote = RemoteDaemon(url, token=chosen, token_origin=origin, ca=ca)
+    remote = RemoteDaemon(url, token=chosen, token_origin=origin, ca=ca, owner=owner)
     remote.token_file = file and os.path.realpath(file)
     return remote
 
 
-def remote_of(saved: SavedConnection) -> RemoteDaemon:
-    """Return the daemon of a login. Raises `ValueError` if its token file cannot be used."""
+def remote_of(saved: SavedConnection, *, owner: str | None = None) -> RemoteDaemon:
+    """Return the daemon of a login, for the memory of an owner as in `remote_daemon`.
+
+    Raises `ValueError` if its token file cannot be used.
+    """
     file = saved.token_file
     remote = RemoteDaemon(
-        saved.url, token=read_token(file), token_origin=f"in {file}", ca=saved.ca
+        saved.url,
+        token=read_token(file),
+        token_origin=f"in {file}",
+        ca=saved.ca,
+        owner=owner,
     )
     remote.saved = saved
     return remote

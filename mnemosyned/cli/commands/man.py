@@ -37,6 +37,7 @@ ENVIRONMENT = {
     "MNEMOSYNE_TOKEN": "Its token.",
     "MNEMOSYNE_TOKEN_FILE": "A file with its token, for you alone to read.",
     "MNEMOSYNE_CA": "A PEM file with the authority of its certificate.",
+    "MNEMOSYNE_OWNER": "Whose memory is asked there: that of a group.",
     "MNEM_FORMAT": "The format of answers, as --format names it.",
     "MNEM_PAGER, PAGER": "The pager for what is longer than the screen; cat means none.",
     "NO_COLOR": "Print without styles.",

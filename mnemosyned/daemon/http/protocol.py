@@ -21,9 +21,11 @@ from mnemosyned.errors import (
     Kind,
     MalformedRequest,
     MnemosynedError,
+    NotFound,
     Unauthorized,
 )
 from mnemosyned.http_messages import HttpRequest, Response
+from mnemosyned.socket_path import OWNER_HEADER
 
 STATUS_OF_KIND = {
     Kind.INVALID: HTTPStatus.BAD_REQUEST,
@@ -157,6 +159,34 @@ def bearer_token(headers: Mapping[str, str]) -> str | None:
 
 OPEN_BODY_BYTES = 4_096
 """The longest body of a request without a token; its length must be said."""
+OWNER_CHARS_SHOWN = 100
+_OWNER = OWNER_HEADER.lower()
+
+
+def named_owner(headers: Mapping[str, str]) -> str | None:
+    """Return the name of the owner whose memory a request asks for; None for that of its sender."""
+    return headers.get(_OWNER)
+
+
+def unknown_owner(name: str) -> NotFound:
+    """Return the error for the name of an owner whose memory is not the sender's to ask.
+
+    Nothing in it tells whether there is an owner of this name.
+    """
+    return NotFound(
+        f"no memory of {name[:OWNER_CHARS_SHOWN]!r} is yours to ask; leave out the header "
+        f"{OWNER_HEADER} for your own, or ask who runs the server to make you a member",
+        field=OWNER_HEADER,
+    )
+
+
+def check_owner(headers: Mapping[str, str], only: str) -> None:
+    """Raise `NotFound` if a request asks for another memory than that of the owner `only`."""
+    name = named_owner(headers)
+    if name not in (None, only):
+        raise unknown_owner(str(name))
+
+
 HEAD_BYTES_MAX = 256 * 1024
 """A question of 4,096 characters in a URL is 48 KB; a list of names is longer."""
 REASON_CHARS_MAX = 200

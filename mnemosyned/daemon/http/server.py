@@ -30,7 +30,12 @@ from mnemosyned.daemon.http.listening import (
     count_allowed_connections,
     refused_user_id,
 )
-from mnemosyned.daemon.http.protocol import HttpProtocol, RequestRefused, error_response
+from mnemosyned.daemon.http.protocol import (
+    HttpProtocol,
+    RequestRefused,
+    check_owner,
+    error_response,
+)
 from mnemosyned.daemon.http.workers import WAITING_MAX, OwnerOf, Workers
 from mnemosyned.daemon.metrics import OTHER, ServerActivity
 from mnemosyned.errors import (
@@ -44,6 +49,7 @@ from mnemosyned.errors import (
 )
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
 from mnemosyned.logs import log_failure, logger
+from mnemosyned.memory.engine_ports import LOCAL_NAME
 
 HEALTH_PATHS = ("/health", "/v1/health")
 """Answered by the loop itself: whether the socket still answers, however busy the threads are."""
@@ -653,11 +659,11 @@ def make_handler(
         """Return the response to a request, or to its error; count it, log unexpected errors."""
         started = time.monotonic()
         try:
-            found = (
-                table
-                if tcp_resources is None or request.local
-                else tcp_resources(request)
-            )
+            found: Mapping[str, Resource] = table
+            if tcp_resources and not request.local:
+                found = tcp_resources(request)
+            else:
+                check_owner(request.headers, LOCAL_NAME)
             response = _call_resource(found, request)
         except RequestRefused as refused:
             response = refused.response
