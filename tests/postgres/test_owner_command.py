@@ -141,3 +141,24 @@ def test_a_migration_for_a_login_that_is_not_there_says_so(dsn: str) -> None:
             ["migrate", "--url", dsn, "--serving", "nobody_at_all"],
             catch_exceptions=False,
         )
+
+
+def test_a_group_gets_members_and_goes() -> None:
+    for name in ("anna", "bert"):
+        printed("add", name)
+    assert "mnem owner group join team OWNER" in printed("group", "add", "team")
+    assert printed("group", "join", "team", "anna") == "anna may read, write in team\n"
+    printed("group", "join", "team", "bert", "--scopes", "read")
+
+    members = json.loads(printed("group", "list", "team", "--json"))
+    assert [(each["member"], each["scopes"]) for each in members] == [
+        ("anna", ["read", "write"]),
+        ("bert", ["read"]),
+    ]
+    assert printed("group", "leave", "team", "bert") == "bert left team\n"
+    assert "bert" not in printed("group", "list")
+    assert "group" in printed("list")
+    with pytest.raises(InvalidRequest, match="no tokens"):
+        run("token", "add", "team")
+    printed("remove", "team", "--yes")
+    assert json.loads(printed("group", "list", "--json")) == []

@@ -282,7 +282,9 @@ def test_members_of_a_group_hold_its_memory_by_tokens_of_their_own(
 
     assert holder
     assert (holder.owner, holder.owner_name) == (anna.number, "anna")
-    assert holder.groups == (SharedMemory(team.number, "team", frozenset({Scope.READ})),)
+    assert holder.groups == (
+        SharedMemory(team.number, "team", frozenset({Scope.READ})),
+    )
     inside = holder.in_memory_of("team")
     assert inside
     assert (inside.owner, inside.scopes) == (team.number, {Scope.READ})
@@ -315,7 +317,9 @@ def test_memberships_change_end_and_go_with_their_owners(
     joined = owners.join("team", "bert", [Scope.READ])
     assert owners.join("team", "bert", [Scope.WRITE]).joined_at == joined.joined_at
 
-    assert [(each.group, each.member, each.scopes) for each in owners.memberships()] == [
+    assert [
+        (each.group, each.member, each.scopes) for each in owners.memberships()
+    ] == [
         ("board", "anna", GROUP_SCOPES),
         ("team", "anna", GROUP_SCOPES),
         ("team", "bert", (Scope.WRITE,)),

@@ -67,7 +67,13 @@ def list_owners(*, measured: bool) -> None:
         listed = owners.owners(measured=measured)
     rows = [
         (
-            *(each.name, each.memories, each.summaries, each.characters),
+            *(
+                each.name,
+                "group" if each.is_group else "",
+                each.memories,
+                each.summaries,
+                each.characters,
+            ),
             *("" if each.bytes is None else each.bytes, each.tokens),
             local_time(each.created_at),
         )
@@ -101,6 +107,67 @@ def remove(name: str, *, yes: bool) -> None:
 
 
 @owner.group()
+def group() -> None:
+    """Add groups, whose memory their members share, and change who is a member."""
+
+
+@group.command("add")
+@click.argument("name")
+@json_option()
+def add_group(name: str) -> None:
+    """Add a group, whose memory its members read and write with tokens of their own."""
+    with _open_owners() as owners:
+        added = owners.add(name, is_group=True)
+    text = f"added {added.name}; for a member: mnem owner group join {added.name} OWNER"
+    say_result(added, text)
+
+
+@group.command()
+@click.argument("group")
+@click.argument("member")
+@click.option(
+    "--scopes",
+    default="read,write",
+    show_default=True,
+    help="What the member may do there, with commas between.",
+)
+@json_option()
+def join(group: str, member: str, scopes: str) -> None:
+    """Make an owner a member of a group, or change what a member may do.
+
+    A token of the member allows there what both it and --scopes allow.
+    """
+    with _open_owners() as owners:
+        joined = owners.join(group, member, _parse_scopes(scopes))
+    say_result(joined, f"{member} may {', '.join(joined.scopes)} in {group}")
+
+
+@group.command()
+@click.argument("group")
+@click.argument("member")
+@json_option()
+def leave(group: str, member: str) -> None:
+    """End a membership; daemons refuse the member within a second."""
+    with _open_owners() as owners:
+        owners.leave(group, member)
+    say_result({"group": group, "member": member}, f"{member} left {group}")
+
+
+@group.command("list")
+@click.argument("group", required=False)
+@json_option()
+def list_members(group: str | None) -> None:
+    """List the members of a group, or of all groups, with what they may do."""
+    with _open_owners() as owners:
+        listed = owners.memberships(group)
+    rows = [
+        (each.group, each.member, ",".join(each.scopes), local_time(each.joined_at))
+        for each in listed
+    ]
+    say_result(listed, table(("group", "member", "scopes", "joined"), rows))
+
+
+@owner.group()
 def token() -> None:
     """Issue, list, rotate and revoke the tokens of an owner."""
 
@@ -125,14 +192,9 @@ def add_token(owner: str, name: str, scopes: str, days: int | None) -> None:
 
     It allows what --scopes says, and is valid for --days, or else until it is revoked.
     """
-    words = [word.strip() for word in scopes.split(",")]
-    if unknown := [word for word in words if word not in tuple(Scope)]:
-        raise click.BadParameter(
-            f"{unknown[0]!r} is none of {', '.join(Scope)}", param_hint="--scopes"
-        )
     valid_for = timedelta(days=days) if days else None
     with _open_owners() as owners:
-        issued = owners.issue(owner, name, [*map(Scope, words)], valid_for=valid_for)
+        issued = owners.issue(owner, name, _parse_scopes(scopes), valid_for=valid_for)
     _print_issued_token(issued)
 
 
@@ -194,7 +256,20 @@ def revoke(owner: str, token: str) -> None:
     say_result({"revoked": count}, text)
 
 
-_HEADERS = ("owner", "memories", "summaries", "characters", "bytes", "tokens", "added")
+_HEADERS = (
+    *("owner", "kind", "memories", "summaries", "characters", "bytes", "tokens"),
+    "added",
+)
+
+
+def _parse_scopes(scopes: str) -> list[Scope]:
+    """Return the scopes in a text with commas between. Raises `click.BadParameter`."""
+    words = [word.strip() for word in scopes.split(",")]
+    if unknown := [word for word in words if word not in tuple(Scope)]:
+        raise click.BadParameter(
+            f"{unknown[0]!r} is none of {', '.join(Scope)}", param_hint="--scopes"
+        )
+    return [*map(Scope, words)]
 
 
 @contextmanager

@@ -132,9 +132,7 @@ _ADD = (
     "INSERT INTO owner AS o (owner, name, is_group) VALUES (%(number)s, %(name)s, %(is_group)s) "
     f"RETURNING {_FIELDS}"
 )
-_NUMBER = (
-    "SELECT owner FROM owner WHERE name = %(name)s AND is_group = ANY(%(kinds)s)"
-)
+_NUMBER = "SELECT owner FROM owner WHERE name = %(name)s AND is_group = ANY(%(kinds)s)"
 _IS_TAKEN = "SELECT EXISTS (SELECT 1 FROM owner WHERE name = %(name)s)"
 _HOLDER = (
     "SELECT digest, id, name, scopes, expires_at, (SELECT json_agg(json_build_array("
@@ -243,8 +241,8 @@ class PostgresOwners:
     def remove(self, name: str) -> RemovedOwner:
         """Revoke an owner's tokens, delete and purge all of its rows; return what was deleted.
 
-        Of a group, all members leave it. If an earlier call was interrupted, this one finishes the deletion. Raises `NotFound`, and
-        `InvalidRequest` for the owner of the database's own memory.
+        All members leave a group. If an earlier call was interrupted, this one finishes the
+        deletion. Raises `NotFound`, and `InvalidRequest` for the owner of the database's own memory.
         """
         number = self.number(name)
         if number == LOCAL_OWNER:
@@ -510,7 +508,9 @@ class PostgresOwners:
         with self._pool.outside_transactions(ALL) as session:
             require_table_owner(session)
             number: int | None = session.scalar(
-                _NUMBER, name=name, kinds=[True, False] if is_group is None else [is_group]
+                _NUMBER,
+                name=name,
+                kinds=[True, False] if is_group is None else [is_group],
             )
         if number is None:
             kind = "group" if is_group else "owner"

@@ -30,9 +30,9 @@ from mnemosyned.storage.postgres.connections import connected_once
 from mnemosyned.storage.postgres.fulltext import word_hashes
 from mnemosyned.storage.postgres.roles import (
     LOCK_SCHEMA,
+    OWNER_TABLES,
     ensure_role,
     lock_schema,
-    OWNER_TABLES,
     owned_tables,
     request_role,
     table_owner,
