@@ -104,6 +104,7 @@ RESTART = {
     "tls.key",
     "owners.serve",
     "owners.open_max",
+    "owners.groups_max",
     "audit.table",
     "audit.file",
     "audit.strict",
@@ -294,6 +295,7 @@ class OwnersConfig(_Section, frozen=True):
 
     serve: bool = False
     open_max: Annotated[int, Meta(ge=1, le=100_000)] = 500
+    groups_max: Annotated[int, Meta(ge=0, le=100)] = 8
     requests_per_minute: Limit = 6_000
     writes_per_minute: Limit = 60_000
     bytes_per_day: Limit = 1 << 30

@@ -590,6 +590,7 @@ def _make_owner_resources(
         limits=owners.limits,
         common=documentation_resources(),
         audit=memory.shared.audit,
+        groups_max=memory.config.owners.groups_max,
     )
 
 

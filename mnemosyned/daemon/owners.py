@@ -17,18 +17,21 @@ import msgspec
 from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.assembly.owner_limits import OwnerLimiter
 from mnemosyned.assembly.owners import OwnerMemory
+from mnemosyned.config.settings import OwnersConfig
 from mnemosyned.daemon.http.protocol import (
     OWNER_ADVICE,
     RequestRefused,
     bearer_token,
+    named_owner,
     token_refusal,
+    unknown_owner,
 )
+from mnemosyned.daemon.members import MemberCaller
 from mnemosyned.daemon.resources import (
     EVENTS_PATH,
     HOOKS_PATH,
     MCP_PATH,
     POLL_S,
-    ScopedCaller,
     audit_resources,
     encode_server_event,
     events_route,
@@ -38,9 +41,15 @@ from mnemosyned.daemon.resources import (
     require_scope,
     verb_resources,
 )
-from mnemosyned.errors import MnemosynedError, ScopeMissing, StorageFailed, Unauthorized
+from mnemosyned.errors import (
+    MnemosynedError,
+    NotFound,
+    ScopeMissing,
+    StorageFailed,
+    Unauthorized,
+)
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
-from mnemosyned.memory.engine_ports import Scope, TokenHolder, owner_of
+from mnemosyned.memory.engine_ports import Scope, SharedMemory, TokenHolder, owner_of
 from mnemosyned.verbs.conversation import Compact
 from mnemosyned.verbs.exchange import EXPORT_PATH, RESTORE_PATH, CutOff
 from mnemosyned.verbs.facade import Caller
@@ -113,6 +122,8 @@ class TokenCache:
 
 R = TypeVar("R")
 Table = Mapping[str, Resource]
+TABLES_MAX = 64
+"""Tables of one memory, by the scopes and groups of tokens."""
 REFUSED = "this token is none, has expired or was revoked; ask who runs the server for another"
 
 
@@ -166,24 +177,29 @@ class OwnerResources:
         limits: OwnerLimiter,
         common: Table,
         audit: AuditLog | None = None,
+        groups_max: int = OwnersConfig().groups_max,
     ) -> None:
         """Take the resources `common` to all owners; `memory_of` opens a memory by owner number.
 
-        Requests and failed logins are noted in the log `audit`, if there is one.
+        Requests and failed logins are noted in the log `audit`, if there is one. Without a named
+        owner, a request asks the memories of at most `groups_max` groups, too.
         """
         self._audit = audit
+        self._groups_max = groups_max
         self._limits = limits
         self._tokens = tokens
         self._memory_of = memory_of
         self._common = common
-        self._tables: WeakKeyDictionary[ServedMemory, dict[frozenset[Scope], Table]] = (
-            WeakKeyDictionary()
-        )
+        self._tables: WeakKeyDictionary[
+            ServedMemory,
+            dict[tuple[frozenset[Scope], tuple[SharedMemory, ...]], Table],
+        ] = WeakKeyDictionary()
 
     def __call__(self, request: HttpRequest) -> Table:
-        """Return the resources that a request may use, by path, and count it for its owner.
+        """Return the resources that a request may use, by path, and count it for its sender.
 
-        Raises `RequestRefused`, and `LimitReached` beyond the owner's requests.
+        Raises `RequestRefused`, `LimitReached` beyond the sender's requests, and `NotFound` for a
+        memory that is not the sender's to ask.
         """
         try:
             holder = self._find_holder(request)
@@ -192,38 +208,56 @@ class OwnerResources:
                 claimed = owner_of(bearer_token(request.headers) or "") or 0
                 self._audit.note_failed_login(request.address, claimed)
             raise
-        self._limits.use_request(holder.owner)
+        sender = holder.member or holder.owner
+        self._limits.use_request(sender)
         if self._audit:
-            self._audit.begin(holder.owner, holder.token, request.address)
+            self._audit.begin(sender, holder.token, request.address, about=holder.owner)
         memory = self._memory_of(holder.owner)
         tables = self._tables.setdefault(memory, {})
-        table = tables.get(holder.scopes)
+        table = tables.get((holder.scopes, holder.groups))
         if table is None:
-            table = tables[holder.scopes] = {
+            if len(tables) >= TABLES_MAX:
+                tables.clear()
+            table = tables[holder.scopes, holder.groups] = {
                 **self._common,
-                **self._make_resources(memory, holder.owner, holder.scopes),
+                **self._make_resources(memory, holder),
             }
         return table
 
     def _find_holder(self, request: HttpRequest) -> TokenHolder:
-        """Return the owner and scopes of a request's token.
+        """Return the memory that a request is about, and the scopes of its token there.
 
-        Raises `RequestRefused` without a valid token.
+        The header `Mnemosyne-Owner` names the memory, or else it is that of the token's owner.
+        Raises `RequestRefused` without a valid token, and `NotFound` for a memory that does not exist
+        or is not the token's to ask.
         """
         given = bearer_token(request.headers)
         holder = self._tokens.holder(given) if given else None
         if holder is None:
             reason = REFUSED if given else OWNER_ADVICE
             raise token_refusal(reason, given=bool(given))
-        return holder
+        name = named_owner(request.headers)
+        chosen = holder if name is None else holder.in_memory_of(name)
+        if chosen is None:
+            raise unknown_owner(str(name))
+        return chosen
 
     def _make_resources(
-        self, memory: ServedMemory, owner: int, scopes: frozenset[Scope]
+        self, memory: ServedMemory, holder: TokenHolder
     ) -> dict[str, Resource]:
-        """Return the handlers for one owner's memory by URL path, limited to a token's scopes."""
-        limited = LimitedCaller(memory.service, self._limits, owner)
-        audit, bus = self._audit, memory.service.events
-        caller: Caller = ScopedCaller(limited, scopes)
+        """Return the handlers for one owner's memory by URL path, as far as a token allows them.
+
+        They do not keep the memory itself, which is dropped if nobody else uses it.
+        """
+        owner, scopes, bus = holder.owner, holder.scopes, memory.service.events
+        audit = self._audit
+        caller: Caller = MemberCaller(
+            memory.service,
+            holder,
+            service_of=lambda group: self._memory_of(group).service,
+            limit=lambda service, number: LimitedCaller(service, self._limits, number),
+            groups_max=self._groups_max,
+        )
         if audit:
             caller = audit.wrap(caller)
         progress = memory.sleeper.cycle
@@ -280,13 +314,14 @@ class OwnerResources:
         """
 
         def check(request: HttpRequest) -> None:
-            """Raise `ScopeMissing` or `RequestRefused` if the request's token may not read."""
+            """Raise `ScopeMissing`, `NotFound` or `RequestRefused` if the token may not read."""
             require_scope(Scope.READ, self._find_holder(request).scopes, action)
 
         def answer(request: HttpRequest) -> Response:
             """Return the route's response, whose stream checks the token before each chunk."""
             check(request)
-            owner = self._find_holder(request).owner
+            holder = self._find_holder(request)
+            owner = holder.member or holder.owner
             self._limits.begin_stream(owner)
             with ExitStack() as counted:
                 counted.callback(self._limits.end_stream, owner)
@@ -341,11 +376,12 @@ class _CheckedStream:
                 self._waiting = chunk
                 time.sleep(POLL_S)
             return b""
-        except (RequestRefused, ScopeMissing) as refused:
+        except RequestRefused:
             self._is_over = True
-            return self._encode_end(
-                refused if isinstance(refused, ScopeMissing) else Unauthorized(REFUSED)
-            )
+            return self._encode_end(Unauthorized(REFUSED))
+        except (ScopeMissing, NotFound) as refused:
+            self._is_over = True
+            return self._encode_end(refused)
         return chunk
 
     def close(self) -> None:

@@ -166,7 +166,7 @@ def require_scope(scope: Scope, scopes: Collection[Scope] | None, action: str) -
     """
     if scopes is None or scope in scopes:
         return
-    allowed = " and ".join(each for each in Scope if each in scopes)
+    allowed = " and ".join(each for each in Scope if each in scopes) or "nothing here"
     raise ScopeMissing(f"this token allows {allowed}; {action} needs the scope {scope}")
 
 
@@ -196,12 +196,16 @@ class ScopedCaller(Caller):
 
         Raises `ScopeMissing`, and the errors of the request.
         """
+        self.check(request)
+        return self._caller.call(request)
+
+    def check(self, request: Request[Any]) -> None:
+        """Raise `ScopeMissing` if the token's scopes do not allow a request."""
         verb = request.verb_name()
         needed, *further = scopes_of(request)
         require_scope(needed, self._scopes, verb)
         for scope in further:
             require_scope(scope, self._scopes, f"a preview ({verb} with dry_run)")
-        return self._caller.call(request)
 
 
 JSON_LINES = "application/jsonl"

@@ -382,4 +382,6 @@ class Hit:
     """Sentences of a memory that no longer apply; those of an episode's originals are in `lines`."""
     history: tuple[Line, ...] = ()
     """Memories superseded by it or its lines, the newest first; only on request."""
+    owner: str | None = None
+    """Name of the group whose memory it is; None for one of the memory that was asked."""
     tags: tuple[str, ...] = ()

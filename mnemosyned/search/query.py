@@ -232,6 +232,11 @@ class RankedResult(NamedTuple):
     """Number of repeats, or texts that differ in figures alone, without a place."""
 
     @property
+    def place(self) -> int:
+        """Row number of the result's memory, or else of its episode."""
+        return self.memory if self.memory is not None else self.episode or 0
+
+    @property
     def positions(self) -> list[int]:
         """Row number of the result's memory, if there is one, then the row numbers of its lines."""
         own = [] if self.memory is None else [self.memory]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from mnemosyned.memory.values import Hit, Line, Tier
 from mnemosyned.search.confidence import ResultJudge
+from mnemosyned.search.merging import index_of
 from mnemosyned.search.placement import add_period_summary, place_by_time
 from mnemosyned.search.query import (
     BEGINNING,
@@ -342,11 +343,13 @@ def make_hits(
     results: Sequence[RankedResult],
     documents: Documents,
     judge: ResultJudge | None = None,
+    *,
+    owners: Sequence[str | None] = (None,),
 ) -> list[Hit]:
     """Return the results as hits with texts and lines, in order, leaving out forgotten memories.
 
     `documents` has the memories and episodes that still exist, by row number. Only with `judge`
-    do the hits have a confidence and a reason.
+    do the hits have a confidence and a reason. `owners` are those of merged candidates.
     """
     hits: list[Hit] = []
     for result in results:
@@ -401,6 +404,7 @@ def make_hits(
             why=why,
             duplicates=result.duplicates,
             explanation=explanation,
+            owner=owners[index_of(result.place)],
             **own,
         )
         hits.append(hit)

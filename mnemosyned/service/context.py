@@ -28,6 +28,7 @@ from mnemosyned.memory.injections import InjectedLine, InjectionKind
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Hit, Learning
 from mnemosyned.service.injections import make_injection
+from mnemosyned.service.recall import GroupMemory
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
 from mnemosyned.text.terms import cut_snippet, parse_terms
 from mnemosyned.text.token_counts import CounterWithMargin, TokenEstimator
@@ -105,7 +106,7 @@ class ContextService:
         *,
         store: MemoryStore,
         clock: Clock,
-        recall: Callable[[Recall], Recalled],
+        recall: Callable[[Recall, Sequence[GroupMemory]], Recalled],
         settings: SettingsInForce,
         rate: RateTexts | None = None,
     ) -> None:
@@ -119,9 +120,12 @@ class ContextService:
         self._recall = recall
         self._settings = settings
 
-    def context(self, request: Context) -> Assembled:
+    def context(
+        self, request: Context, groups: Sequence[GroupMemory] = ()
+    ) -> Assembled:
         """Return the context for the next message: system prompt, messages and recalled memories.
 
+        Memories of `groups` are recalled, too; the ledger counts their words and keeps none.
         Raises `InvalidRequest` if the parts that must be in it exceed the total budget.
         """
         budget, counter = self._token_budget(request), self._settings.counter
@@ -154,31 +158,38 @@ class ContextService:
             memory_place=request.memory_place,
             shrink_learnings=True,
         )
-        recalled = self._select_quotes(request, question, chosen, learnings)
+        recalled = self._select_quotes(request, question, chosen, learnings, groups)
         window = manager.assemble(
             chosen,
             memory_results=[quoted for *_, quoted in recalled],
             learnings=[learning.text for learning in learnings],
             tool_definitions=request.tools,
         )
+        quoted = recalled[: window.memory_shown]
+        rules = learnings[: window.learnings_shown]
         shown = [
             *(
                 InjectedLine(
                     id=id,
                     text=words,
                     reason="recalled for this message"
-                    + (", told as ended" if quoted.text != words else ""),
+                    + (", told as ended" if quote.text != words else ""),
                 )
-                for id, words, quoted in recalled[: window.memory_shown]
+                for owner, id, words, quote in quoted
+                if owner is None
             ),
             *(
                 InjectedLine(
                     id=each.id, text=each.text, reason=f"{each.kind} for this message"
                 )
-                for each in learnings[: window.learnings_shown]
+                for each in rules
             ),
         ]
-        if shown and not self._store.read_only:
+        if (quoted or rules) and not self._store.read_only:
+            words = [
+                *(words for _, _, words, _ in quoted),
+                *(each.text for each in rules),
+            ]
             self._store.injections.add(
                 make_injection(
                     self._clock.now(),
@@ -186,7 +197,7 @@ class ContextService:
                     client=next(iter(names(request.source)), ""),
                     session=next(iter(names(request.session)), ""),
                     prompt=question,
-                    text="\n".join(line.text for line in shown),
+                    text="\n".join(words),
                     lines=shown,
                 )
             )
@@ -197,8 +208,8 @@ class ContextService:
             total=window.breakdown.total,
             kept=list(window.kept),
             dropped=list(window.dropped),
-            recalled=[id for id, *_ in recalled[: window.memory_shown]],
-            learnings=[learning.id for learning in learnings[: window.learnings_shown]],
+            recalled=[id for _, id, *_ in quoted],
+            learnings=[learning.id for learning in rules],
             orphans=list(window.orphans),
         )
 
@@ -223,12 +234,13 @@ class ContextService:
         question: str,
         chosen: ChosenWindow,
         learnings: Sequence[Learning],
-    ) -> list[tuple[str, str, Quoted]]:
-        """Return recalled texts to quote, best first, each after its memory's id and words.
+        groups: Sequence[GroupMemory],
+    ) -> list[tuple[str | None, str, str, Quoted]]:
+        """Return recalled texts to quote, best first, each after its memory's owner, id and words.
 
         Texts that the chosen window or a learning shows anyway are not quoted.
         """
-        hits = self._find_relevant_hits(request, question)
+        hits = self._find_relevant_hits(request, question, groups)
         if not hits:
             return []
         in_window = (request.messages[position] for position in chosen.kept)
@@ -245,7 +257,9 @@ class ContextService:
         known = {learning.memory for learning in learnings if learning.memory}
         return list(_quotable_lines(hits, question, seen=seen, known=known))
 
-    def _find_relevant_hits(self, request: Context, question: str) -> list[Hit]:
+    def _find_relevant_hits(
+        self, request: Context, question: str, groups: Sequence[GroupMemory]
+    ) -> list[Hit]:
         """Return the hits relevant enough to be shown; none for a message without content words.
 
         `question` is the text to search for.
@@ -261,7 +275,8 @@ class ContextService:
                 session=request.session,
                 source=request.source,
                 explain=True,
-            )
+            ),
+            groups,
         )
         return relevance.select_relevant_hits(recalled.hits)
 
@@ -283,8 +298,8 @@ def _make_subject_text(request: Context, question: str) -> str:
 
 def _quotable_lines(
     hits: Sequence[Hit], question: str, *, seen: set[str], known: set[str]
-) -> Iterator[tuple[str, str, Quoted]]:
-    """Yield each recalled text once, best first, after the id and the words of its memory.
+) -> Iterator[tuple[str | None, str, str, Quoted]]:
+    """Yield each recalled text once, best first, after the owner, id and words of its memory.
 
     The words come without notes on ends, whose words are forgotten with another memory. Texts in
     `seen` are left out, and each yielded text is added there; so are memories with an id in `known`.
@@ -301,9 +316,9 @@ def _quotable_lines(
                 text="\n".join([snippet, *(f"({ended.note})" for ended in line.ended)]),
                 said=line.created_at,
                 speaker=line.role,
-                source=hit.source or hit.session,
+                source=": ".join(filter(None, (hit.owner, hit.source or hit.session))),
             )
-            yield line.id, snippet, quoted
+            yield hit.owner, line.id, snippet, quoted
 
 
 def _normalize_spaces(words: str) -> str:

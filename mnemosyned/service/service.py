@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mnemosyned.config import SettingsInForce
@@ -23,15 +24,9 @@ from mnemosyned.memory.ports import Draft, MemoryStore
 from mnemosyned.memory.values import (
     Acknowledged,
     EmbedderStatus,
-    Hit,
-    Line,
     MemoryRecord,
     Revision,
 )
-from mnemosyned.search.broad import spread_results
-from mnemosyned.search.confidence import ResultJudge, split_by_confidence
-from mnemosyned.search.placement import misses_time
-from mnemosyned.search.ranking import make_hits, rank
 from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.briefing import BriefingService
 from mnemosyned.service.changes import ChangeService, LearningService
@@ -40,7 +35,6 @@ from mnemosyned.service.context import ContextService
 from mnemosyned.service.endings import (
     EndingFinder,
     EndingService,
-    add_endings,
     mask_ended,
 )
 from mnemosyned.service.events import EventBus
@@ -49,14 +43,15 @@ from mnemosyned.service.figures import DailyFigures
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.injections import LedgerService
 from mnemosyned.service.intake import DraftMaker
-from mnemosyned.service.reading import ListService, make_query, missing_time_note
+from mnemosyned.service.reading import ListService
+from mnemosyned.service.recall import GroupMemory, RecallService
 from mnemosyned.service.undo import CycleUndo
 from mnemosyned.sleep.context import CycleRequest, CycleStopper
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.text.secrets.masking import KnownSecrets
-from mnemosyned.text.terms import match_beginnings
 from mnemosyned.verbs.conversation import (
     Compact,
+    Context,
     Shortened,
 )
 from mnemosyned.verbs.exchange import Export
@@ -68,7 +63,6 @@ from mnemosyned.verbs.memories import (
     Get,
     Got,
     Recall,
-    Recalled,
     Remember,
     RememberedMany,
     RememberMany,
@@ -91,38 +85,6 @@ from mnemosyned.version import __version__
 
 if TYPE_CHECKING:
     from mnemosyned.search.vectors.bearing import BearingRater
-    from mnemosyned.storage.common.records import RecordStore
-
-
-def add_history(
-    memories: RecordStore, hits: Sequence[Hit], *, reveal: bool
-) -> list[Hit]:
-    """Return the hits with the memories they superseded; drop hits already shown under another hit.
-
-    Secrets are masked unless `reveal`.
-    """
-    shown_ids = {hit.id: [line.id for line in hit.lines] or [hit.id] for hit in hits}
-    dated = []
-    for hit in hits:
-        older = {
-            memory.id: memory if reveal else mask_memory(memory)
-            for id in shown_ids[hit.id]
-            for memory in memories.history(id)
-        }
-        history = tuple(
-            Line(
-                id=memory.id,
-                created_at=memory.created_at,
-                role=memory.role,
-                content=memory.content,
-                score=0.0,
-                superseded_at=memory.superseded_at,
-            )
-            for memory in older.values()
-        )
-        dated.append(replace(hit, history=history))
-    superseded = {line.id for hit in dated for line in hit.history}
-    return [hit for hit in dated if not superseded.issuperset(shown_ids[hit.id])]
 
 
 STOP_WAIT_S = 3_000.0
@@ -209,6 +171,14 @@ class MemoryService:
         self._started = time.monotonic()
         self.figures = parts.figures
         self._lists = ListService(store=self._store.lists, clock=self._clock)
+        self.recalls = RecallService(
+            store=self._store,
+            clock=self._clock,
+            endings=self._endings,
+            figures=self.figures,
+            vectors=self._vectors,
+        )
+        self.recall = self.recalls.recall
         self._compact = CompactService(
             store=self._store,
             lease=self.sleeper.cycle.lease,
@@ -236,7 +206,7 @@ class MemoryService:
         self.watched: Callable[[], list[WatchedFolder]] = list
         """Describes the folders that are followed."""
 
-    def _make_verbs(self) -> dict[type[Request[Any]], Callable[[Any], Any]]:
+    def _make_verbs(self) -> dict[type[Request[Any]], Callable[..., Any]]:
         """Return {type of request: function that runs the verb}."""
         context = ContextService(
             store=self._store,
@@ -264,7 +234,7 @@ class MemoryService:
         )
         ledger = LedgerService(store=self._store.injections)
         endings = EndingService(store=self._store.endings, finder=self._endings)
-        functions: dict[str, Callable[[Any], Any]] = {
+        functions: dict[str, Callable[..., Any]] = {
             "undo": undo.undo,
             "forget": self._retention.forget,
             "edit": changes.edit,
@@ -310,17 +280,26 @@ class MemoryService:
         """Set `answer` as the function that runs a verb which only some memories have."""
         self._verbs[verb] = answer
 
-    def call(self, request: Request[R], *, background: bool = False) -> R:
+    def call(
+        self,
+        request: Request[R],
+        *,
+        background: bool = False,
+        groups: Sequence[GroupMemory] = (),
+    ) -> R:
         """Run the verb of a request, and return its result.
 
         Raises a `MnemosynedError`, and then nothing is changed. Sleep cycles do not yield to a call
-        in the `background`, as nobody waits for it.
+        in the `background`, as nobody waits for it. `recall` and `context` also search the memories
+        of `groups`.
         """
         if request.writes and self._stopping:
             raise ShuttingDown(STOPPING)
         try:
             check_texts(request)
             answer = self._verbs[type(request)]
+            if groups and isinstance(request, Recall | Context):
+                answer = partial(answer, groups=groups)
             result: R
             if background or isinstance(request, Sleep | Undo | Status | Forget):
                 # Cycles do not yield to these.
@@ -412,44 +391,6 @@ class MemoryService:
         return RememberedMany(memories, kept.learned)
 
     # --------------------------------------------------------------- recall
-
-    def recall(self, request: Recall) -> Recalled:
-        """Return the hits for a question, best first, with secrets masked unless revealed."""
-        begin = time.perf_counter()
-        self._endings.find_soon()
-        query = make_query(request, now=self._clock.now())
-        asked = query.topic or request.query
-        question = self._vectors.ask(asked) if self._vectors else None
-        candidates = self._store.search.candidates(query)
-        note = ""
-        if self._vectors:
-            candidates, note = self._vectors.near(question, query, candidates)
-        places = rank(query, candidates)
-        if query.topic is not None:
-            places = spread_results(places, candidates.memories, limit=request.limit)
-        shown = self._store.search.documents(places)
-        if not request.reveal:
-            masked = {
-                key: mask_memory(memory) for key, memory in shown.memories.items()
-            }
-            shown = replace(shown, memories=masked)
-        answer = make_hits(query, places, shown, ResultJudge(query, candidates))
-        answer = add_endings(self._store.endings, answer, reveal=request.reveal)
-        confidence = max((hit.confidence for hit in answer), default=0.0)
-        if request.history:
-            answer = add_history(self._store.memories, answer, reveal=request.reveal)
-        if query.spans and misses_time(query, places, candidates):
-            missing = missing_time_note(query, has_hits=bool(answer))
-            note = f"{note}; {missing}" if note else missing
-        hits, nearest = split_by_confidence(query, answer)
-        self.figures.count_recall(time.perf_counter() - begin)
-        return Recalled(
-            hits,
-            note,
-            match_beginnings(query.terms),
-            confidence=confidence,
-            nearest=nearest,
-        )
 
     def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
         """Return the cosine similarity of a text to each of these memories, by memory id.

@@ -85,6 +85,8 @@ class HitLine(Quotation, frozen=True, kw_only=True):
     ended: list[str] = msgspec.field(default_factory=list)
     """What no longer applies in it or in `matching`: until when, and what applies since."""
     this_project: bool = False
+    owner: str = ""
+    """The group whose memory it is; empty for your own."""
     why: str = ""
     """Why it was found: its words of the query, its time, or its meaning."""
 
@@ -394,6 +396,7 @@ def make_hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> HitLi
             for each in ended
         ],
         this_project=this_project,
+        owner=hit.owner or "",
         why=one_line(hit.why, WHY_CHARS_MAX),
     )
 

@@ -107,13 +107,13 @@ def recall(context: ToolContext, tool: forms.RecallTool) -> forms.RecallAnswer:
     if not tool.only_this_project:
         answer = _search_memory(context, tool, None)
         hits = merge_hits(in_project.hits, answer.hits)
-    mine = {hit.id for hit in (*in_project.hits, *in_project.nearest)}
+    mine = {key_of(hit) for hit in (*in_project.hits, *in_project.nearest)}
 
     def fit(page: Sequence[Hit]) -> list[forms.HitLine]:
         """Return the hits as lines, as many as fit into an answer."""
         zone = context.now.tzinfo
         lines = [
-            forms.make_hit_line(hit, zone=zone, this_project=hit.id in mine)
+            forms.make_hit_line(hit, zone=zone, this_project=key_of(hit) in mine)
             for hit in page
         ]
         return forms.fitting_parts(lines, context.bytes_max) if lines else []
@@ -155,14 +155,19 @@ def _search_memory(
     )
 
 
+def key_of(hit: Hit) -> tuple[str | None, str]:
+    """Return the owner and the id of a hit: memories of two owners may have the same id."""
+    return hit.owner, hit.id
+
+
 def merge_hits(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:
     """Return two rankings as one, with one hit from elsewhere after `PROJECT_SHARE` project hits.
 
     A hit in both is taken as a project hit. Further hits in the rankings only lengthen the list, so
     that pages continue each other.
     """
-    mine = {hit.id for hit in project}
-    others = (hit for hit in everywhere if hit.id not in mine)
+    mine = set(map(key_of, project))
+    others = (hit for hit in everywhere if key_of(hit) not in mine)
     hits: list[Hit] = []
     for start in range(0, len(project), PROJECT_SHARE):
         hits += project[start : start + PROJECT_SHARE]

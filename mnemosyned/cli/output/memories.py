@@ -111,7 +111,7 @@ def _hit_text(label: str, hit: Hit, matching: Sequence[str]) -> str:
 
     `matching` are the words of the query; the notes are earlier versions, duplicates and the score.
     """
-    where = "  ".join(filter(None, (hit.session, hit.source, hit.role)))
+    where = "  ".join(filter(None, (hit.owner, hit.session, hit.source, hit.role)))
     head = click.style(
         f"{label} {local_time(hit.created_at)}  {hit.tier.value}  {where}", bold=True
     )

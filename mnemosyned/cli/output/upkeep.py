@@ -389,6 +389,12 @@ def _status_text(stats: Stats) -> str:
         ("backups", _backups_row(stats)),
         ("restart", changed and f"needed for {changed}: mnem restart"),
         ("watching", _watching_row(stats.watched)),
+        (
+            "groups",
+            ", ".join(
+                f"{each.name} ({', '.join(each.scopes)})" for each in stats.groups
+            ),
+        ),
         ("forgotten", WORDS_TO_PURGE if stats.purge_due else ""),
         ("recoverable", recoverable),
         *(

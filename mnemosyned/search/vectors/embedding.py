@@ -98,14 +98,16 @@ class DirectQuestion:
         """Make the vector of `text` once it is needed, by `embedder`."""
         self._text = text
         self._embedder = embedder
+        self._vector: bytes | None = None
 
     def vector(self) -> bytes | None:
         """Return the question's vector; None if the embedder fails, which is logged."""
         try:
-            return self._embedder.embed_question(self._text)
+            # Once, however many memories it is compared with.
+            self._vector = self._vector or self._embedder.embed_question(self._text)
         except (EmbedderFailed, ModelUnavailable) as error:
             log.warning("question_refused", reason=error.message)
-            return None
+        return self._vector
 
 
 RETRY_S = 300.0

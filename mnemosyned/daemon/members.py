@@ -1,0 +1,126 @@
+"""The verbs for a token's owner, who may also be a member of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from mnemosyned.daemon.resources import ScopedCaller
+from mnemosyned.errors import MnemosynedError, NotFound, ScopeMissing
+from mnemosyned.memory.engine_ports import Scope, SharedMemory, TokenHolder
+from mnemosyned.service.recall import GroupMemory
+from mnemosyned.service.service import MemoryService
+from mnemosyned.verbs.conversation import Context, EditLearning, RemoveLearning
+from mnemosyned.verbs.facade import Caller
+from mnemosyned.verbs.listing import Listed, ListMemories
+from mnemosyned.verbs.memories import (
+    EditMemory,
+    Expand,
+    Get,
+    Pin,
+    Recall,
+    Tag,
+    Unpin,
+    Untag,
+)
+from mnemosyned.verbs.request import Request, names
+from mnemosyned.verbs.retention import Forget, Restore
+from mnemosyned.verbs.upkeep import GroupStatus, Stats
+
+R = TypeVar("R")
+BY_ID = (
+    *(Get, Expand, EditMemory, Tag, Untag, Pin, Unpin, Forget, Restore),
+    *(EditLearning, RemoveLearning),
+)
+"""Verbs that find the memory of their id themselves: one's own first, then those of one's groups."""
+
+
+class MemberCaller(ScopedCaller):
+    """Caller of verbs on an owner's memory, and without a named one on those of its groups.
+
+    Recall and context search all of them. A verb with an id works in the first that has it.
+    """
+
+    def __init__(
+        self,
+        own: MemoryService,
+        holder: TokenHolder,
+        *,
+        service_of: Callable[[int], MemoryService],
+        limit: Callable[[MemoryService, int], Caller],
+        groups_max: int,
+    ) -> None:
+        """Call verbs on `own` as far as the holder's token allows.
+
+        `service_of` opens the memory of a group by its number, and `limit` holds the verbs on an
+        owner's memory to its limits. At most `groups_max` groups are asked, the first by name.
+        """
+        super().__init__(limit(own, holder.owner), holder.scopes)
+        self._own = own
+        self._holder = holder
+        self._service_of = service_of
+        self._limit = limit
+        self._groups = holder.groups[:groups_max]
+
+    def call(self, request: Request[R], /) -> R:
+        """Carry out a request if the token's scopes allow it, and return its result.
+
+        Raises `ScopeMissing`, and the errors of the request.
+        """
+        verb: type[Request[Any]] = type(request)
+        if verb in (Recall, Context):
+            self.check(request)
+            asked = [
+                GroupMemory(group.name, partial(self._open, group))
+                for group in self._groups
+                if Scope.READ in group.scopes
+            ]
+            return self._own.call(request, groups=asked)
+        if verb in BY_ID and getattr(request, "id", None):
+            return self._call_by_id(request)
+        result: R = super().call(request)
+        if isinstance(result, Stats):
+            groups = [
+                GroupStatus(group.name, sorted(group.scopes))
+                for group in self._holder.groups
+            ]
+            return cast("R", msgspec.structs.replace(result, groups=groups))
+        if verb is ListMemories and getattr(request, "id_prefix", None):
+            # The shell asks so for an id whose beginning was typed.
+            for group in self._groups:
+                if Scope.READ in group.scopes and not len(cast("Listed", result)):
+                    result = self._open(group).call(request)
+        return result
+
+    def _call_by_id(self, request: Request[R]) -> R:
+        """Carry out a request in the first memory that has its id: one's own, then those of groups.
+
+        Raises `ScopeMissing` if a group has it in which the token does not allow the request, and
+        `NotFound` if none has it.
+        """
+        refused: MnemosynedError
+        try:
+            return super().call(request)
+        except NotFound as unknown:
+            refused = unknown
+        for group in self._groups:
+            limited = self._limit(self._open(group), group.owner)
+            caller = ScopedCaller(limited, group.scopes)
+            try:
+                return caller.call(request)
+            except NotFound:
+                continue
+            except ScopeMissing as missing:
+                # Who may read it is told that it is there.
+                with suppress(NotFound, ScopeMissing):
+                    caller.call(Get(names(getattr(request, "id", None))[0]))
+                    refused = missing
+        raise refused
+
+    def _open(self, group: SharedMemory) -> MemoryService:
+        """Return the verbs on the memory of a group."""
+        return self._service_of(group.owner)
