@@ -80,7 +80,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 	replay tokens encoder vectors vector-search soak exchange postgres postgres-writes owners web plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-citus test-top test-web pictures-web pictures-agents test-http test-llm test-adapters \
+.PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-groups test-citus test-top test-web pictures-web pictures-agents test-http test-llm test-adapters \
 	check format fit-endings fit-probes run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model deb test-deb uninstall lock clean
 
 help: ## show this list
@@ -208,6 +208,9 @@ test-postgres: $(COMPILED) build/postgres/.ready ## the same memory on PostgreSQ
 	$(POSTGRES) $(PYTEST) -n 3 --dist worksteal --engine postgres tests/contract tests/integration \
 		-m "not ($(SLOW) or thorough)"
 	$(POSTGRES) $(PYTEST) -n 2 --dist worksteal -m postgres tests/postgres
+
+test-groups: $(COMPILED) build/postgres/.ready ## random requests of members, former members and strangers to groups; GROUP_REQUESTS=300000 (slow)
+	GROUP_REQUESTS=$(or $(GROUP_REQUESTS),20000) $(POSTGRES) $(PYTEST) -m postgres tests/postgres/test_group_isolation.py
 
 # Citus is in no package that this checkout could install: build it against the server of that folder.
 # It refuses triggers, by which one test has a table fail.

@@ -124,6 +124,7 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "tls.key": ("/etc/memory.key", "/etc/memory.key"),
     "owners.serve": ("true", True),
     "owners.open_max": ("9", 9),
+    "owners.groups_max": ("2", 2),
     "owners.requests_per_minute": ("60", 60),
     "owners.writes_per_minute": ("null", None),
     "owners.bytes_per_day": ("5", 5),

@@ -5,36 +5,21 @@ ISOLATION=100000 sends so many requests, and shows how far it is.
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from datetime import timedelta
 from http import HTTPStatus
-from itertools import islice
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from fuzz.requests import Requests, Sent, by_get, by_post
-from support.fakes import FakeClock
+from postgres.served import Memory, Service, serve_in_process
 from support.postgres import rows_of
-from support.settings import settings_in_force
 
-from mnemosyned.assembly.build import SharedParts
-from mnemosyned.assembly.owners import OwnerMemories
-from mnemosyned.assembly.stores import open_owned_stores
-from mnemosyned.config import DatabaseLocation
-from mnemosyned.daemon.http.server import make_handler
-from mnemosyned.daemon.metrics import ServerActivity
-from mnemosyned.daemon.owners import OwnerResources, TokenCache
-from mnemosyned.http_messages import HttpRequest, Response
-from mnemosyned.memory.engine_ports import Owner, Scope
-from mnemosyned.sleep.lease import ForegroundGate
-from mnemosyned.storage.postgres.owners import PostgresOwners
+from mnemosyned.memory.engine_ports import Scope
 
 pytestmark = pytest.mark.postgres
 REQUESTS = int(os.environ.get("ISOLATION", "1200"))
@@ -45,8 +30,6 @@ MARK = "bertsownword"
 """It is in every text of Bert's, and in no request of Anna's."""
 NOT_HERE = ("backup", "watch")
 """Verbs about files of the daemon's machine."""
-CHUNKS_READ = 50
-"""Of an export that is all there is; a stream of events is left early."""
 SQL = (
     f"' OR owner = {BERT} --",
     f"'; SET mnemosyned.owner = '{BERT}'; SELECT content FROM memory; --",
@@ -62,69 +45,10 @@ SQL = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """An owner's verbs, as a daemon for many answers them over TCP but for the connection."""
-
-    answer: Callable[[HttpRequest], Response]
-    owner: Owner
-    token: str
-
-    def ask(self, sent: Sent, *, token: str = "") -> Response:
-        path, _, query = sent.path.partition("?")
-        headers = {"authorization": f"Bearer {token or self.token}"}
-        response = self.answer(
-            HttpRequest(
-                sent.method, path, query, sent.body or b"", headers, local=False
-            )
-        )
-        if response.stream is None:
-            return response
-        with closing(cast("Generator[bytes]", response.stream)) as stream:
-            parts = islice(stream, CHUNKS_READ)
-            return replace(response, body=b"".join(parts), stream=None)
-
-    def call(self, verb: str, **fields: object) -> Any:  # noqa: ANN401 of any verb
-        response = self.ask(by_post(verb, dict(fields)))
-        assert response.status == HTTPStatus.OK, response.body
-        return json.loads(response.body)
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """What a daemon for many owners has, without rounds in the background."""
-
-    owners: PostgresOwners
-    answer: Callable[[HttpRequest], Response]
-
-    def memory(self, name: str) -> Memory:
-        owner = self.owners.add(name)
-        secret = self.owners.issue(name, "test", tuple(Scope)).secret
-        return Memory(self.answer, owner, secret)
-
-
 @pytest.fixture
 def service(dsn: str) -> Iterator[Service]:
-    clock = FakeClock()
-    shared = SharedParts(
-        settings=settings_in_force({"limits.content_bytes_max": 10_000}),
-        gate=ForegroundGate(),
-        clock=clock,
-        age_clock=clock,
-    )
-    with open_owned_stores(DatabaseLocation(url=dsn)) as stores:
-        memories = OwnerMemories(stores, shared)
-        memories.rounds.start()
-        remote = OwnerResources(
-            tokens=TokenCache(stores.owners),
-            memory_of=memories.get,
-            limits=memories.limits,
-            common={},
-        )
-        yield Service(
-            stores.owners, make_handler({}, ServerActivity(), tcp_resources=remote)
-        )
-        memories.rounds.stop()
+    with serve_in_process(dsn) as service:
+        yield service
 
 
 @pytest.fixture

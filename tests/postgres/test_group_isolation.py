@@ -1,0 +1,208 @@
+"""No request shows a line of a memory that its sender may not read, while members come and go.
+
+GROUP_REQUESTS=300000 sends so many requests, and shows how far it is (`make test-groups`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from http import HTTPStatus
+
+import pytest
+from fuzz.requests import Requests, by_post
+from postgres.served import Memory, Service, serve_in_process
+from postgres.test_isolation import NOT_HERE, SHOWN_EVERY, SQL, aimed, fill, show
+from support.postgres import rows_of
+
+from mnemosyned.memory.engine_ports import GROUP_SCOPES, Scope
+
+pytestmark = pytest.mark.postgres
+REQUESTS = int(os.environ.get("GROUP_REQUESTS", "800"))
+PEOPLE = ("anna", "bert", "carla", "dave")
+GROUPS = ("team", "board", "crew")
+OUT_OF_REACH = ("vault", "erin")
+"""A group whose one member, and a person who, send none of the requests."""
+CHANGED_EVERY = 25
+"""Requests after which a membership changes, a token is revoked and another one is issued."""
+FILLED_EVERY = 500
+MISSING = "no-memory-of-this-name"
+
+
+def mark_of(name: str) -> str:
+    """The word in every text of a memory, and in no request."""
+    return f"{name}sownword"
+
+
+@dataclass(slots=True)
+class Token:
+    """A token that is valid, or one that no longer is."""
+
+    person: str
+    scopes: frozenset[Scope]
+    secret: str
+    valid: bool = True
+
+
+@dataclass(slots=True)
+class World:
+    """Who is a member of what, which tokens there are, and what each may read."""
+
+    service: Service
+    chance: random.Random
+    seconds: float = 0.0
+    members: dict[tuple[str, str], frozenset[Scope]] = field(default_factory=dict)
+    tokens: list[Token] = field(default_factory=list)
+
+    def issue(self, person: str, scopes: Sequence[Scope] = GROUP_SCOPES) -> Token:
+        secret = self.service.owners.issue(person, "test", scopes).secret
+        token = Token(person, frozenset(scopes), secret)
+        self.tokens.append(token)
+        return token
+
+    def some_scopes(self) -> list[Scope]:
+        return self.chance.sample(GROUP_SCOPES, self.chance.randint(1, 3))
+
+    def change(self) -> None:
+        """Change a membership, end a token and issue another; known tokens grow old."""
+        owners, chance = self.service.owners, self.chance
+        place = chance.choice(PEOPLE), chance.choice(GROUPS)
+        if place in self.members and chance.random() < 0.4:
+            owners.leave(place[1], place[0])
+            del self.members[place]
+        else:
+            scopes = self.some_scopes()
+            owners.join(place[1], place[0], scopes)
+            self.members[place] = frozenset(scopes)
+        ended = chance.choice([each for each in self.tokens if each.valid])
+        (id,) = (
+            each.id
+            for each in owners.tokens(ended.person)
+            if owners.holder(ended.secret)
+            and each.id == owners.holder(ended.secret).token
+        )
+        owners.revoke(ended.person, id)
+        ended.valid = False
+        self.issue(ended.person, self.some_scopes())
+        lapsed = owners.issue(
+            ended.person, "test", GROUP_SCOPES, valid_for=timedelta(microseconds=1)
+        )
+        self.tokens.append(
+            Token(ended.person, frozenset(GROUP_SCOPES), lapsed.secret, valid=False)
+        )
+        self.tokens = [each for each in self.tokens if each.valid] + [
+            each for each in self.tokens if not each.valid
+        ][-10:]
+        self.seconds += 1
+
+    def chosen(self, token: Token, owner: str | None) -> set[str] | None:
+        """The names of the memories that a request may read; None for a name that is refused."""
+        groups = {
+            group: token.scopes & scopes
+            for (person, group), scopes in self.members.items()
+            if person == token.person
+        }
+        if owner in groups:
+            return {owner} if Scope.READ in groups[owner] else set()
+        if owner not in (None, token.person):
+            return None
+        own = {token.person} if Scope.READ in token.scopes else set()
+        if owner is None and own:
+            own |= {group for group, scopes in groups.items() if Scope.READ in scopes}
+        return own
+
+
+@pytest.fixture
+def world(dsn: str) -> Iterator[World]:
+    chance = random.Random(os.environ.get("FUZZ_SEED", "groups"))
+    ages: list[World] = []
+    with serve_in_process(dsn, now=lambda: ages[0].seconds if ages else 0.0) as service:
+        ages.append(World(service, chance))
+        yield ages[0]
+
+
+def test_no_request_shows_a_line_that_its_sender_may_not_read(
+    dsn: str, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service, chance = world.service, world.chance
+    people = {name: service.memory(name) for name in (*PEOPLE, "erin", "keeper")}
+    for name in (*GROUPS, "vault"):
+        service.owners.add(name, is_group=True)
+        service.owners.join(name, "keeper", GROUP_SCOPES)
+    world.seconds += 1
+    keeper = people["keeper"]
+    memories = {
+        **{name: people[name] for name in (*PEOPLE, "erin")},
+        **{name: replace(keeper, group=name) for name in (*GROUPS, "vault")},
+    }
+    known = [*PEOPLE, *GROUPS, *OUT_OF_REACH]
+    for name, memory in memories.items():
+        known += fill(memory, mark_of(name))
+    numbers = {each.name: each.number for each in service.owners.owners()}
+    known += map(str, numbers.values())
+    before = {name: rows_of(dsn, numbers[name]) for name in OUT_OF_REACH}
+    for person in PEOPLE:
+        world.issue(person)
+        world.issue(person, world.some_scopes())
+    marks = {name: mark_of(name).encode() for name in memories}
+    requests = Requests("groups", without=NOT_HERE)
+    answers: Counter[int] = Counter()
+    seen: Counter[str] = Counter()
+    began = time.monotonic()
+
+    for done in range(1, REQUESTS + 1):
+        if done % CHANGED_EVERY == 1:
+            world.change()
+        if done % FILLED_EVERY == 0:
+            for name in (*PEOPLE, *GROUPS):
+                text = f"{mark_of(name)} moved to Lisbon in round {done}"
+                memories[name].call("remember", content=text)
+        valid = chance.random() < 0.9
+        token = chance.choice([each for each in world.tokens if each.valid is valid])
+        owner = None
+        if chance.random() < 0.5:
+            others = (token.person, *GROUPS, *known[:9], MISSING, *SQL)
+            owner = chance.choice(GROUPS if chance.random() < 0.5 else others)
+        sent = requests.next()
+        if chance.random() < 0.7:
+            sent = aimed(sent, chance, known)
+        if chance.random() < 0.2:
+            query = f"who moved to Lisbon with {chance.choice(known)}?"
+            sent = by_post("recall", {"query": query, "limit": 50})
+        sender = Memory(service.answer, people[token.person].owner, token.secret)
+        response = sender.ask(sent, owner=owner)
+        answers[response.status] += 1
+
+        readable = world.chosen(token, owner) if token.valid else set()
+        shown = {name for name, mark in marks.items() if mark in response.body}
+        assert shown <= (readable or set()), (sent, token, owner, world.members)
+        assert b"keepersownword" not in response.body
+        assert response.status < HTTPStatus.INTERNAL_SERVER_ERROR, (sent, response.body)
+        assert (response.status == HTTPStatus.UNAUTHORIZED) is not token.valid, sent
+        if token.valid and readable is None:
+            unknown = sender.ask(sent, owner=MISSING)
+            assert response.status == unknown.status == HTTPStatus.NOT_FOUND
+            named = repr(owner).encode()
+            assert named in response.body or b"\\" in response.body
+            assert len(response.body) - len(json.dumps(repr(owner))) == len(
+                unknown.body
+            ) - len(json.dumps(repr(MISSING)))
+        seen.update(shown)
+        if response.status == HTTPStatus.OK and response.body.startswith(b"{"):
+            requests.learn(json.loads(response.body.splitlines()[0]))
+        if done % SHOWN_EVERY == 0:
+            with capsys.disabled():
+                show(done, answers, began)
+
+    assert {name: rows_of(dsn, numbers[name]) for name in OUT_OF_REACH} == before
+    assert answers[HTTPStatus.OK] > REQUESTS / 10
+    assert seen.keys() == {*PEOPLE, *GROUPS}, seen
+    for name in ("team", "vault"):
+        answer = memories[name].ask(by_post("recall", {"query": "Lisbon"}))
+        assert marks[name] in answer.body
