@@ -32,6 +32,9 @@ ABOUT_ALL = {
         "FROM owner AS o ORDER BY o.name",
         "GROUP BY owner",
         "SELECT EXISTS (SELECT 1 FROM owner WHERE owner <>",
+        "SELECT EXISTS (SELECT 1 FROM owner WHERE name =",
+        "SELECT owner, name FROM owner WHERE is_group",
+        "DELETE FROM membership WHERE %(owner)s IN",
     ),
     "postgres/purge.py": ("FROM scrub_due GROUP BY owner",),
 }
