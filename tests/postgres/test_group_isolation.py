@@ -87,13 +87,9 @@ class World:
             owners.join(place[1], place[0], scopes)
             self.members[place] = frozenset(scopes)
         ended = chance.choice([each for each in self.tokens if each.valid])
-        (id,) = (
-            each.id
-            for each in owners.tokens(ended.person)
-            if owners.holder(ended.secret)
-            and each.id == owners.holder(ended.secret).token
-        )
-        owners.revoke(ended.person, id)
+        holder = owners.holder(ended.secret)
+        assert holder
+        owners.revoke(ended.person, holder.token)
         ended.valid = False
         self.issue(ended.person, self.some_scopes())
         lapsed = owners.issue(

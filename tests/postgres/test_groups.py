@@ -129,7 +129,8 @@ def test_a_question_with_empty_groups_is_answered_as_of_ones_own_memory(
         "who bought the mill?",
         "the latest on the mill",
     ):
-        for further in ({}, {"explain": True, "history": True, "limit": 3}):
+        options: list[dict[str, Any]] = [{}, {"explain": True, "history": True}]
+        for further in options:
             alone = anna.call("recall", owner="anna", query=query, **further)
             assert anna.call("recall", query=query, **further) == alone
             assert alone["hits"]

@@ -287,7 +287,8 @@ def test_members_of_a_group_hold_its_memory_by_tokens_of_their_own(
     )
     inside = holder.in_memory_of("team")
     assert inside
-    assert (inside.owner, inside.scopes) == (team.number, {Scope.READ})
+    assert inside.owner == team.number
+    assert inside.scopes == {Scope.READ}
     assert (inside.owner_name, inside.member) == ("team", anna.number)
     alone = holder.in_memory_of("anna")
     assert alone
