@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -216,6 +217,30 @@ def test_a_hook_with_a_url_speaks_to_no_other_daemon(
     (waiting,) = machine.spool.parent.glob("spool@localhost:1/c-*")
     assert b"A late fact" in waiting.read_bytes()
     assert said(daemon) == []
+
+
+def test_a_server_that_hangs_is_not_waited_for_again_at_once(machine: Machine) -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(1)
+        variables: dict[str, str | None] = {
+            "MNEMOSYNE_SOCKET": None,
+            "MNEMOSYNE_URL": f"http://127.0.0.1:{server.getsockname()[1]}",
+            "MNEMOSYNE_TOKEN": "t" * 43,
+            "MNEMOSYNE_HOOK_WAIT_S": "0.2",
+        }
+
+        warned = machine.hook(prompt("A late fact"), **variables)
+        again = machine.hook(prompt("A second late fact"), **variables)
+
+        assert "does not answer" in warned.answer["systemMessage"]
+        assert again.answer == {}
+        server.settimeout(1)
+        server.accept()[0].close()
+        server.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    assert len(list(machine.spool.parent.glob("spool@*/c-*"))) == 2
 
 
 def test_each_start_of_a_session_warns_and_a_resumed_one_does_not(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -24,7 +24,8 @@ from mnemosyned import Client
 from mnemosyned.memory.engine_ports import Scope
 from mnemosyned.memory.listing import ListOrder
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.store import open_owners
+from mnemosyned.storage.postgres.owners import PostgresOwners
+from mnemosyned.storage.postgres.store import open_owners as open_owners_of
 
 pytestmark = [pytest.mark.postgres, HAVE_OPENSSL]
 
@@ -59,9 +60,13 @@ class Server:
             return [memory.content for memory in page.memories]
 
 
+def open_owners(dsn: str) -> AbstractContextManager[PostgresOwners]:
+    return open_owners_of(dsn, migrations=shipped("migrations") / "postgres")
+
+
 @pytest.fixture
 def server(dsn: str, tmp_path: Path) -> Server:
-    with open_owners(dsn, migrations=shipped("migrations") / "postgres") as owners:
+    with open_owners(dsn) as owners:
         owners.add("anna")
         token = owners.issue("anna", "laptop", tuple(Scope)).secret
     authority = Authority(tmp_path / "authority")
@@ -172,6 +177,29 @@ def test_claude_code_remembers_on_the_server_through_its_absence(
         texts = server.texts()
     assert sorted(texts) == sorted({*texts})
     assert {"Name the index cart_idx.", "Ines reviews the ledger."} < {*texts}
+
+
+def test_calls_wait_while_the_token_is_refused(server: Server, laptop: Laptop) -> None:
+    with server.up(), open_owners(server.dsn) as owners:
+        set_up(laptop, server, "claude-code")
+        laptop.hook(prompt("The well is deep."))
+        owners.revoke("anna", "laptop")
+        said = "The bike is blue."
+
+        def warn() -> bool:
+            """Whether the server refuses, as it does within a second."""
+            answer = laptop.hook(prompt(said, session="s2")).answer
+            return "refuses the token" in str(answer)
+
+        eventually(warn, "the token is refused")
+        assert "The bike" in laptop.waiting_for_server()[0].read_text()
+
+        server.token = owners.issue("anna", "laptop", tuple(Scope)).secret
+        (laptop.home / "token").write_text(server.token)
+        laptop.hook(prompt("Hello there.", session="s3"))
+
+        assert laptop.waiting_for_server() == []
+        assert server.texts().count(said) == 1
 
 
 def test_an_agent_without_hooks_has_the_memory_of_its_folder(

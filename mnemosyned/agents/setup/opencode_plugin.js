@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 
 const HOOK = "mnem-hook";
-const PROMPT_MS = 400; // the prompt is shown after this at the latest
+const PROMPT_MS = 2000; // the prompt is shown after this at the latest
 const STORE_MS = 5000;
 const MESSAGES_MAX = 200;
 const ANSWER_CHARS_MAX = 100_000;
