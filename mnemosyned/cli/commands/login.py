@@ -101,7 +101,6 @@ def warn_of_environment() -> None:
     type=click.Path(file_okay=False),
     help="Keep the memory of this folder alone there; may be repeated.",
 )
-@json_option()
 def login(
     server: str,
     ca: str | None,
@@ -135,34 +134,22 @@ def login(
         )
     except (ValueError, OSError) as error:
         raise InvalidRequest(str(error)) from error
-    if prints_json():
-        return say_json(
-            {"url": saved.url, "owner": saved.owner, "folders": saved.folders}
-        )
     owner = f" as {saved.owner}" if saved.owner else ""
     say(f"logged in at {saved.url}{owner}")
     say(describe_memories(saved))
     say("next: mnem setup, for the agents that you use", err=True)
     warn_of_environment()
-    return None
 
 
 @click.command()
-@json_option()
-def logout() -> int:
+def logout() -> None:
     """Use the memory of this machine alone again, and delete the token of the login."""
     saved = logins.remove_login()
-    if prints_json():
-        say_json({"url": saved.url if saved else None})
-        return 0
-    if saved is None:
-        say("there was no login", err=True)
-        return 0
-    say(f"logged out of {saved.url}; the memory is this machine's, everywhere")
+    where = f"logged out of {saved.url}" if saved else "there was no login"
+    say(f"{where}; the memory is {OWN_MEMORY}, everywhere")
     if waiting := sum(len(spool.list_waiting(place)) for place in spool.folders()[1:]):
         calls = count_of(waiting, "hook call")
         say(f"until you log in again, there wait {calls} for a server", err=True)
-    return 0
 
 
 @click.command()

@@ -285,10 +285,10 @@ def setup(
             )
     context = click.get_current_context()
     writes = mode is None and folder is None and not flags["dry_run"]
-    notes = save_typed_login(context, writes=writes)
+    if writes and (url := typed_url(context)):
+        save_typed_login(url, context)
     run = SetupRun(
         client=connect_to_daemon(context),
-        notes=notes,
         machine=machine,
         project=project,
         assumes_yes=flags["yes"],
@@ -303,22 +303,19 @@ def setup(
     return run.set_up(tools) if tools else run.guide()
 
 
-def save_typed_login(context: click.Context, *, writes: bool) -> list[str]:
-    """Log in on the server of --url, or of the environment; return lines about it for the user.
+def save_typed_login(url: str, context: click.Context) -> None:
+    """Log in on the server at the URL that was typed, or is in the environment.
 
-    Tools start our programs without the environment of this shell, so that a server that it names
-    is saved. Unless `writes`, and without a URL, nothing is done. Raises `InvalidRequest` and the
-    server's error.
+    Tools start our programs without the environment of this shell, so that the server in it is
+    saved, too. Raises `InvalidRequest` and the server's error.
     """
-    url = typed_url(context)
-    if url is None or not writes:
-        return []
     remote = typed_remote(context)
     assert remote is not None  # noqa: S101 there is a URL
     check_access(remote)
     issued = None if remote.token_file else IssuedToken(token=remote.token)
     saved = save_login(url, ca=remote.ca, token_file=remote.token_file, issued=issued)
-    return [f"logged in at {saved.url}", describe_memories(saved)]
+    if not prints_json():
+        say(f"logged in at {saved.url}\n{describe_memories(saved)}")
 
 
 def _read_activity(client: Connection) -> tuple[str, list[AgentActivity] | None]:
@@ -338,8 +335,6 @@ class SetupRun:
     """A run of `mnem setup` with the options given, and a method for each mode."""
 
     client: Connection
-    notes: list[str]
-    """Lines to print first, about a login."""
     machine: Machine
     project: Path | None
     """The folder of a setup for one project; None for the user's own files."""
@@ -349,10 +344,8 @@ class SetupRun:
     """Whether a tool was set up."""
 
     def __post_init__(self) -> None:
-        """Find our programs, open the journal, and print the notes."""
+        """Find our programs, and open the journal."""
         self.as_json = prints_json()
-        for note in self.notes:
-            self._say_text(note)
         self.journal = SetupJournal(state_dir() / "setup")
         programs = Programs.of(self.machine, Path(sys.argv[0]))
         self.site = SetupSite(
