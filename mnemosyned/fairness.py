@@ -16,8 +16,8 @@ they all worked: a fifth of the processor is left to it."""
 REST_STEP_S = 0.002
 WAITING_S = 0.05
 """An owner whose threads gave no sign of work for so long waits for the database, as for a lock."""
-FORGOTTEN_S = 1.0
-"""What owners used counts half after so long."""
+FORGOTTEN_S = 5.0
+"""What owners used counts half after so long: whoever writes batches uses much, with pauses."""
 _thread = threading.local()
 
 
@@ -38,6 +38,12 @@ def take_database_time() -> float:
     spent_s: float = getattr(_thread, "database_s", 0.0)
     _thread.database_s = 0.0
     return spent_s
+
+
+def count_server_time(seconds: float) -> None:
+    """Count time that the database server worked for this thread's owner, as its processor time."""
+    if turns := getattr(_thread, "turns", None):
+        turns.count_time(_thread.owner, seconds)
 
 
 class FairTurns:
@@ -96,6 +102,11 @@ class FairTurns:
                     break
             time.sleep(REST_STEP_S)
         _thread.since = time.thread_time()
+
+    def count_time(self, owner: int, used_s: float) -> None:
+        """Add time in seconds to what an owner used, from any thread."""
+        with self._changing:
+            self._count_time(owner, used_s)
 
     def _count_time(self, owner: int, used_s: float) -> None:
         """Add processor time to an owner's total; halve all totals every `FORGOTTEN_S`."""

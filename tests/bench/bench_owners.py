@@ -1,9 +1,9 @@
 """What owners cost a daemon that serves many: memory, first requests, rounds of sleep.
 
-    python tests/bench/bench_owners.py [--owners 500] [--noisy] [--turns 3]
+    python tests/bench/bench_owners.py [--owners 500] [--noisy] [--turns 5]
 
 `--noisy` asks one owner's questions while another one's row is locked, then while that one writes,
-exports and reads events as much as it can, against the same questions before; so many times.
+exports and reads events as much as it can, against the same questions in between; so many turns.
 
 Without it, each owner has so many memories as `EACH` says. A memory is opened at its owner's first
 request; the same request to one that is open is what that is held against. A round visits those who
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import socket
 import statistics
 import subprocess
@@ -173,7 +174,7 @@ def make_noise(
 @contextmanager
 def noise(
     port: int, token: str, *, batch: int, writers: int, streams: int = 0
-) -> Iterator[None]:
+) -> Iterator[subprocess.Popen[bytes]]:
     """One owner's clients in a process of their own, while the block runs."""
     words = [str(each) for each in (port, token, batch, writers, streams)]
     process = subprocess.Popen(
@@ -182,8 +183,7 @@ def noise(
     assert process.stdout
     process.stdout.readline()
     try:
-        time.sleep(2)
-        yield
+        yield process
     finally:
         process.kill()
         process.wait()
@@ -191,7 +191,7 @@ def noise(
 
 
 def questions(port: int, token: str) -> list[float]:
-    """Seconds that each of an owner's questions took, in order of size."""
+    """Seconds that each of an owner's questions took."""
     body = json.dumps({"query": "plum"}).encode()
     times = []
     for _ in range(QUESTIONS):
@@ -199,16 +199,24 @@ def questions(port: int, token: str) -> list[float]:
         assert ask(port, token, "POST", "/v1/recall", body) == 200
         times.append(time.perf_counter() - started)
         time.sleep(0.03)
-    return sorted(times)
+    return times
 
 
-ALONE, LOUD, LOCKED = "alone", "a loud owner", "14 locked writes"
-"""What another owner does meanwhile: 16 writers of 1,000, eight streams and an export; or writes
-that wait for its row."""
+LOADS = {
+    "14 locked writes": {"batch": 1, "writers": 14},
+    "a loud owner": {"batch": 1_000, "writers": 16, "streams": 7},
+}
+"""What another owner does: writes that wait for its locked row; or batches, with live events and an
+export, of which an owner has eight at once."""
+BEGIN_S, END_S = 2.0, 8.0
+"""Until a load is under way; and, stopped, until the daemon has answered what waits."""
 
 
-def neighbors() -> dict[str, list[float]]:
-    """Seconds of one owner's questions, alone and beside another owner's loads, with a new daemon."""
+def neighbors(turns: int) -> dict[str, tuple[list[float], list[float]]]:
+    """Seconds of an owner's questions, alone and beside another's load, by load.
+
+    Both are measured in turn, as other work of the machine comes and goes.
+    """
     import psycopg  # noqa: PLC0415 the other mode has it loaded by the store
 
     dsn = new_database()
@@ -223,48 +231,53 @@ def neighbors() -> dict[str, list[float]]:
         "MNEMOSYNE_LISTEN": f"127.0.0.1:{port}",
         "MNEMOSYNE_OWNERS_SERVE": "true",
         "MNEMOSYNE_DATABASE": dsn,
+        "MNEMOSYNE_OWNERS_WRITES_PER_MINUTE": "null",
+        "MNEMOSYNE_OWNERS_MEMORIES_MAX": "null",
     }
+    times: dict[str, tuple[list[float], list[float]]] = {}
     with running(dsn, env) as daemon, psycopg.connect(dsn) as other:
         for number in range(20):
             body = json.dumps({"content": f"bert's note {number} plum"}).encode()
             assert ask(port, bert, "POST", "/v1/remember", body) == 200
         questions(port, bert)
-        times = {ALONE: questions(port, bert)}
         other.execute(
             "SELECT 1 FROM owner WHERE owner = %s FOR UPDATE", [numbers["anna"]]
         )
-        with noise(port, anna, batch=1, writers=14):
-            times[LOCKED] = questions(port, bert)
-        other.rollback()
-        # Last, as what it left to be written would go on beside the other.
-        with noise(port, anna, batch=1_000, writers=16, streams=8):
-            times[LOUD] = questions(port, bert)
+        for name, load in LOADS.items():
+            alone, beside = times[name] = [], []
+            for _ in range(turns):
+                alone += questions(port, bert)
+                with noise(port, anna, **load):
+                    time.sleep(BEGIN_S)
+                    beside += questions(port, bert)
+                time.sleep(END_S)
+            other.rollback()  # for the load that comes next
         del daemon
     return times
 
 
 def report_neighbors(report: Report, turns: int) -> None:
-    """Measure so many times, as this machine's other work comes and goes; hold the medians to the bars."""
-    measured = [neighbors() for _ in range(turns)]
-    place = int(0.95 * QUESTIONS)
-    for name in (LOUD, LOCKED):
-        ratios = [each[name][place] / each[ALONE][place] for each in measured]
-        for load in (ALONE, name):
-            p95s = [each[load][place] * 1_000 for each in measured]
-            report.figure(
-                f"p95 of a recall, {load}, ms: median", statistics.median(p95s)
-            )
-        say(f"{name}: p95 / alone " + ", ".join(f"{each:.2f}" for each in ratios))
-        report.bar(f"p95 beside {name} / alone", statistics.median(ratios), "<=", 2.0)
-        longest = max(each[name][-1] for each in measured)
-        report.bar(f"longest beside {name}, ms", longest * 1_000, "<=", 200.0)
+    """Measure so many times each, and hold the questions beside a load to those alone."""
+    measured = neighbors(turns)
+    place = int(0.95 * QUESTIONS * turns)
+    for name, (alone, beside) in measured.items():
+        alone.sort()
+        beside.sort()
+        p95s = [times[place] * 1_000 for times in (alone, beside)]
+        report.figure(f"p95 of a recall before {name}, ms", p95s[0])
+        report.figure(f"p95 of a recall beside {name}, ms", p95s[1])
+        report.bar(f"p95 beside {name} / alone", p95s[1] / p95s[0], "<=", 2.0)
+        middle = QUESTIONS * turns // 2
+        report.figure(f"median beside {name} / alone", beside[middle] / alone[middle])
+        report.bar(f"longest beside {name}, ms", beside[-1] * 1_000, "<=", 200.0)
+    report.figure("load of the machine", os.getloadavg()[0])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--owners", type=int, default=OWNERS)
     parser.add_argument("--noisy", action="store_true")
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--noise", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.noise:

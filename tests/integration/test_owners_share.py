@@ -15,7 +15,12 @@ from support.fake_models import FakeTextModel
 from mnemosyned import fairness
 from mnemosyned.daemon.owners import KEPT_MAX, KEPT_S, UNKNOWN_MAX, TokenCache
 from mnemosyned.errors import StorageFailed, SummarizerFailed
-from mnemosyned.fairness import QUANTUM_S, FairTurns, pause_for_other_owners
+from mnemosyned.fairness import (
+    QUANTUM_S,
+    FairTurns,
+    count_server_time,
+    pause_for_other_owners,
+)
 from mnemosyned.memory.engine_ports import Scope, TextModel, TokenHolder
 from mnemosyned.models.sharing import ModelTurns, OwnerModel
 
@@ -211,6 +216,12 @@ def another_at_work(turns: FairTurns, *, used_s: float) -> Iterator[Callable[[],
         end()
 
 
+@pytest.fixture(autouse=True)
+def seen_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a thread at work may show no sign of it for long."""
+    monkeypatch.setattr(fairness, "WAITING_S", 3_600.0)
+
+
 @pytest.fixture
 def rests(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     rests: list[float] = []
@@ -254,6 +265,18 @@ def test_who_used_less_does_not_rest(rests: list[float]) -> None:
         pause_for_other_owners()
 
     assert rests == []
+
+
+def test_time_of_the_database_server_counts_as_used(rests: list[float]) -> None:
+    turns = FairTurns()
+    count_server_time(1.0)  # nobody's
+    with another_at_work(turns, used_s=20 * QUANTUM_S), turns.working(1):
+        rests.clear()
+        count_server_time(1.0)
+        use_processor(2 * QUANTUM_S)
+        pause_for_other_owners()
+
+    assert rests
 
 
 def test_nobody_rests_for_an_owner_whose_threads_wait_for_the_database(

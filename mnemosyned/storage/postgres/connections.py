@@ -18,7 +18,7 @@ from typing import TypeAlias, TypeVar
 import psycopg
 
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy, StorageFailed
-from mnemosyned.fairness import note_database_time
+from mnemosyned.fairness import count_server_time, note_database_time
 from mnemosyned.memory.engine_ports import PoolFigures
 from mnemosyned.storage.common.session import Row
 
@@ -270,6 +270,8 @@ class Connections:
                 self._return_connection(connection)
                 note_database_time(asked)
             ended = time.monotonic()
+            if use is Use.WRITE:
+                count_server_time(ended - began)
             if use is Use.WRITE and ended - began >= LONG_WRITE_S:
                 with self._changing:
                     is_alone = all(
