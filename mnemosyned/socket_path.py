@@ -75,8 +75,8 @@ def url_from_environment() -> str | None:
 
 # ---------------------------------------------------------------- a login on a server
 
-TEAM, LOCAL = "team", "local"
-"""The memories that a folder may use: that of the login, and that of this machine."""
+SERVER, LOCAL = "server", "local"
+"""The memories that a folder may use, besides that of a group: one's own there, and the one here."""
 OWN_MEMORY = "your own, on this machine"
 EVERYWHERE = "/"
 
@@ -94,23 +94,37 @@ class SavedConnection:
         self.renew_at: float | None = fields.get("renew_at")
         """When the token is to be renewed, in seconds since 1970; None for never."""
         self.folders: dict[str, str] = fields["folders"]
-        """The memory by folder: `TEAM` or `LOCAL`; the nearest folder above counts."""
+        """The memory by folder: `SERVER`, `LOCAL` or a group; the nearest folder above counts."""
+        self.group: str | None = None
+        """The group whose memory the directory of `enter` uses."""
 
     @property
     def is_renewal_due(self) -> bool:
         """Whether the time to renew the token has come."""
         return self.renew_at is not None and time.time() >= self.renew_at
 
+    def enter(self, directory: str) -> str:
+        """Return the memory that a directory uses: `SERVER`, `LOCAL` or the name of a group.
+
+        That group is then the one asked.
+        """
+        memory = self.memory_of(directory)
+        self.group = None if memory in (SERVER, LOCAL) else memory
+        return memory
+
     def memory_of(self, directory: str) -> str:
-        """Return the memory that a directory uses, `TEAM` or `LOCAL`."""
+        """Return the memory that a directory uses: `SERVER`, `LOCAL` or the name of a group."""
         path = os.path.realpath(directory or EVERYWHERE)
         while path not in self.folders and path != EVERYWHERE:
             path = os.path.dirname(path)  # noqa: PTH120
         return self.folders.get(path, LOCAL)
 
     def describe(self, memory: str) -> str:
-        """Return in words whose and where a memory is, `TEAM` or `LOCAL`."""
-        return f"the team's, at {self.url}" if memory == TEAM else OWN_MEMORY
+        """Return in words whose and where a memory is."""
+        if memory == LOCAL:
+            return OWN_MEMORY
+        owner = "your own" if memory == SERVER else f"that of {memory}"
+        return f"{owner}, at {self.url}"
 
 
 def connection_path() -> str:
@@ -158,4 +172,4 @@ def connection_for(directory: str | None = None) -> SavedConnection | None:
             directory = os.getcwd()  # noqa: PTH109
         except OSError:  # deleted
             directory = EVERYWHERE
-    return saved if saved.memory_of(directory) == TEAM else None
+    return None if saved.enter(directory) == LOCAL else saved

@@ -21,7 +21,7 @@ from mnemosyned.client.remote import RemoteDaemon, read_token, remote_of
 from mnemosyned.errors import Kind, MnemosynedError, NotFound
 from mnemosyned.socket_path import (
     EVERYWHERE,
-    TEAM,
+    SERVER,
     SavedConnection,
     connection_path,
     saved_connection,
@@ -72,8 +72,8 @@ def save_login(
     """Write the files of a login, and return what they say.
 
     The token is one that was `issued`, or stays in `token_file`, which is then not renewed.
-    `folders` says which memory a folder uses; None keeps what an earlier login said, by default the
-    team's everywhere. Raises `OSError`, and `ValueError` for an unusable token file.
+    `folders` says which memory a folder uses; None keeps what an earlier login said, by default
+    one's own on the server everywhere. Raises `OSError`, and `ValueError` for an unusable token file.
     """
     with _lock_connection():
         path = Path(connection_path())
@@ -85,7 +85,7 @@ def save_login(
             "url": url.rstrip("/"),
             "token_file": token_file or str(path.with_name("connection.token")),
             "ca": ca and str(Path(ca).expanduser().absolute()),
-            "folders": folders or {EVERYWHERE: TEAM},
+            "folders": folders or {EVERYWHERE: SERVER},
         }
         if token_file:
             read_token(token_file)
@@ -93,9 +93,9 @@ def save_login(
 
 
 def choose_memory(memory: str, folders: list[str]) -> SavedConnection:
-    """Save that these folders, with all below them, use a memory: `TEAM` or `LOCAL`.
+    """Save that these folders, with all below them, use a memory: `SERVER`, `LOCAL` or a group.
 
-    Folders are absolute paths; choices for folders below are kept. Raises `ValueError` without a
+    Choices for folders below are kept. Raises `ValueError` without a
     login, and `OSError`.
     """
     with _lock_connection():
@@ -204,6 +204,7 @@ def _post(remote: RemoteDaemon, path: str, fields: Mapping[str, str]) -> IssuedT
 
     Raises the server's error, `DaemonUnreachable` and `ForeignDaemon`.
     """
+    remote.owner = None
     address = remote_address(remote)
     body = msgspec.json.encode(fields)
     head = (

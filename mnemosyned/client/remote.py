@@ -156,7 +156,8 @@ def remote_daemon(
 def remote_of(saved: SavedConnection, *, owner: str | None = None) -> RemoteDaemon:
     """Return the daemon of a login, for the memory of an owner as in `remote_daemon`.
 
-    Raises `ValueError` if its token file cannot be used.
+    Without one it is that of the login's group, if the directory uses one. Raises `ValueError` if
+    its token file cannot be used.
     """
     file = saved.token_file
     remote = RemoteDaemon(
@@ -164,7 +165,7 @@ def remote_of(saved: SavedConnection, *, owner: str | None = None) -> RemoteDaem
         token=read_token(file),
         token_origin=f"in {file}",
         ca=saved.ca,
-        owner=owner,
+        owner=owner or os.environ.get(OWNER_VARIABLE) or saved.group,
     )
     remote.saved = saved
     return remote

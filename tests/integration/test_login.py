@@ -19,7 +19,7 @@ from mnemosyned.client.address import address_of
 from mnemosyned.client.login import renew_token, save_login
 from mnemosyned.socket_path import (
     LOCAL,
-    TEAM,
+    SERVER,
     connection_for,
     connection_path,
     saved_connection,
@@ -123,7 +123,7 @@ def test_the_nearest_folder_decides_which_memory_is_used(
     assert connection_for(str(home / "link" / "deep")) is None
     assert connection_for(str(shop)) is not None
     shown = json.loads(run("use", "--json").output)
-    assert shown["folders"] == {"/": LOCAL, str(shop): TEAM, str(inner): LOCAL}
+    assert shown["folders"] == {"/": LOCAL, str(shop): SERVER, str(inner): LOCAL}
     monkeypatch.chdir(shop)
     assert str(Client()._address) == url  # noqa: SLF001 what a program would ask
     monkeypatch.setenv("MNEMOSYNE_SOCKET", "/run/none.sock")

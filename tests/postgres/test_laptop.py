@@ -53,9 +53,10 @@ class Server:
         with running(self.home, "--database", self.dsn, **self.settings) as daemon:
             yield daemon
 
-    def texts(self) -> list[str]:
-        """All that anna's memory holds, oldest first."""
-        with Client(url=self.url, token=self.token, ca=self.authority.file) as client:
+    def texts(self, owner: str | None = None) -> list[str]:
+        """All that anna's memory, or that of a group, holds, oldest first."""
+        ca = self.authority.file
+        with Client(url=self.url, token=self.token, ca=ca, owner=owner) as client:
             page = client.list(limit=100, order=ListOrder.OLDEST)
             return [memory.content for memory in page.memories]
 
@@ -160,7 +161,7 @@ def test_claude_code_remembers_on_the_server_through_its_absence(
         start = claude(laptop, "SessionStart", source="startup", session_id="s3")
         told = context_of(laptop.hook(start | {"transcript_path": None}).answer)
         assert DECIDED in told
-        assert told.endswith(f"This memory is the team's, at {server.url}.")
+        assert told.endswith(f"This memory is your own, at {server.url}.")
 
     write_lines(
         transcript, [claude_line("user", "Name the index cart_idx.", uuid="u3")]
@@ -234,6 +235,35 @@ def test_an_agent_without_hooks_has_the_memory_of_its_folder(
         undone = laptop.mnem("setup", "--undo", "zed", "--yes")
         assert undone.returncode == 0
         assert not (laptop.home / ".config" / "zed" / "settings.json").exists()
+
+
+def test_a_folder_has_the_memory_of_a_group_also_in_its_spool(
+    server: Server, laptop: Laptop
+) -> None:
+    shop = laptop.home / "shop"
+    (shop / ".git").mkdir(parents=True)
+    ours = {"cwd": str(shop)}
+    with open_owners(server.dsn) as owners:
+        owners.add("crew", is_group=True)
+        owners.join("crew", "anna", (Scope.READ, Scope.WRITE))
+    with server.up():
+        set_up(laptop, server, "claude-code")
+        refused = laptop.mnem("use", "others", str(shop))
+        assert refused.returncode != 0
+        assert laptop.mnem("use", "crew", str(shop)).returncode == 0
+        laptop.hook(prompt(DECIDED) | ours)
+        laptop.hook(prompt("The well is deep.", session="s2"))
+    laptop.hook(prompt("Ines reviews the ledger.", session="s3") | ours)
+
+    with server.up():
+        laptop.hook(prompt("Hello there.", session="s4"))
+        assert len(laptop.waiting_for_server()) == 1
+        laptop.hook(prompt("Hello, crew.", session="s5") | ours)
+
+        assert laptop.waiting_for_server() == []
+        assert server.texts() == ["The well is deep.", "Hello there."]
+        crew = server.texts(owner="crew")
+    assert sorted(crew) == sorted([DECIDED, "Hello, crew.", "Ines reviews the ledger."])
 
 
 def test_a_setup_says_what_is_wrong_with_the_connection(

@@ -35,7 +35,7 @@ from mnemosyned.client.http import LIMITED, exchange
 from mnemosyned.client.remote import RemoteDaemon, remote_daemon, remote_of
 from mnemosyned.importers.projects import project_of
 from mnemosyned.socket_path import (
-    TEAM,
+    LOCAL,
     saved_connection,
     url_from_environment,
 )
@@ -94,8 +94,8 @@ def handle_event(payload: bytes) -> str | None:
         if url := url_from_environment():
             remote = remote_daemon(url)
         elif saved := saved_connection():
-            used = saved.memory_of(directory)
-            remote = remote_of(saved) if used == TEAM else None
+            used = saved.enter(directory)
+            remote = None if used == LOCAL else remote_of(saved)
             memory = saved.describe(used)
     except ValueError as error:
         # Loaded here: a login that works needs nothing of it.
@@ -135,9 +135,9 @@ class Server:
 
     def __init__(self, remote: RemoteDaemon) -> None:
         self.remote = remote
-        place = f"{remote.host}:{remote.port}"
-        owner = remote.owner_number
-        self.place = spool.folder(f"{place}@{owner}" if owner else place)
+        place = (f"{remote.host}:{remote.port}", remote.owner_number, remote.owner)
+        name = "@".join(filter(None, place)).replace("%", "%25").replace("/", "%2F")
+        self.place = spool.folder(name)
         self.status = 0
         """HTTP status of the last answer."""
         self.wanted: int | None = None

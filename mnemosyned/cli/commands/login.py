@@ -16,7 +16,7 @@ from mnemosyned.cli.output.terminal import count_of, say, say_json, table
 from mnemosyned.client import login as logins
 from mnemosyned.client.address import remote_address
 from mnemosyned.client.connection import Connection
-from mnemosyned.client.remote import RemoteDaemon, remote_daemon
+from mnemosyned.client.remote import RemoteDaemon, remote_daemon, remote_of
 from mnemosyned.errors import InvalidRequest, ScopeMissing
 from mnemosyned.importers.projects import project_of
 from mnemosyned.socket_path import (
@@ -24,8 +24,8 @@ from mnemosyned.socket_path import (
     EVERYWHERE,
     LOCAL,
     OWN_MEMORY,
+    SERVER,
     SOCKET_VARIABLE,
-    TEAM,
     URL_VARIABLE,
     SavedConnection,
     saved_connection,
@@ -67,12 +67,12 @@ def _read_code(url: str) -> str:
 def describe_memories(saved: SavedConnection) -> str:
     """Return in a line which memory is used in which folders."""
     usual = saved.memory_of(EVERYWHERE)
-    words = saved.describe(usual)
-    others = [each for each in sorted(saved.folders) if saved.folders[each] != usual]
-    if not others:
-        return f"memory: {words}, everywhere"
-    other = saved.describe(LOCAL if usual == TEAM else TEAM)
-    return f"memory: {other}, in {', '.join(others)}; {words}, elsewhere"
+    parts = []
+    for memory in sorted({*saved.folders.values()} - {usual}):
+        places = [each for each, used in saved.folders.items() if used == memory]
+        parts.append(f"{saved.describe(memory)}, in {', '.join(sorted(places))}")
+    where = "elsewhere" if parts else "everywhere"
+    return f"memory: {'; '.join([*parts, saved.describe(usual)])}, {where}"
 
 
 def warn_of_environment() -> None:
@@ -116,7 +116,7 @@ def login(
     folders = None
     if projects:
         chosen = map(os.path.realpath, projects)
-        folders = {EVERYWHERE: LOCAL} | dict.fromkeys(chosen, TEAM)
+        folders = {EVERYWHERE: LOCAL} | dict.fromkeys(chosen, SERVER)
     if not ca and server.startswith("https"):
         ca = os.environ.get(CA_VARIABLE)
     issued = None
@@ -153,7 +153,7 @@ def logout() -> None:
 
 
 @click.command()
-@click.argument("memory", required=False, type=click.Choice([TEAM, LOCAL]))
+@click.argument("memory", required=False, metavar="[server|local|GROUP]")
 @click.argument(
     "folders",
     nargs=-1,
@@ -162,7 +162,7 @@ def logout() -> None:
 )
 @json_option()
 def use(memory: str | None, folders: tuple[str, ...]) -> None:
-    """Choose which memory a folder uses: the team's, or your own on this machine.
+    """Choose which memory a folder uses: yours on the server, that of a group, or this machine's.
 
     The folder is the project of the working directory, unless others are named, and counts with all
     below it; / is everything. Without a choice it shows them.
@@ -172,6 +172,8 @@ def use(memory: str | None, folders: tuple[str, ...]) -> None:
         if memory is None:
             saved = saved_connection()
         else:
+            if memory not in (SERVER, LOCAL) and (saved := saved_connection()):
+                check_access(remote_of(saved, owner=memory))
             chosen = folders or (project_of(here).root or here,)
             saved = logins.choose_memory(memory, list(chosen))
     except (ValueError, OSError) as error:
