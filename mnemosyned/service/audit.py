@@ -226,7 +226,7 @@ REQUESTER: ContextVar[Requester] = ContextVar("requester", default=_NOBODY)
 QUEUE_MAX = 20_000
 """Lines that wait to be written; while it is full, further ones are counted as lost."""
 BATCH_MAX = 1_000
-GATHER_S = 0.1
+GATHER_S = 0.2
 """Lines of so long are written together, unless somebody waits for one."""
 MINUTE_S = 60.0
 WAIT_S = 5.0

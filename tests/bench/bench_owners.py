@@ -1,6 +1,8 @@
 """What owners cost a daemon that serves many: memory, first requests, rounds of sleep.
 
-    python tests/bench/bench_owners.py [--owners 500] [--noisy] [--turns 5]
+    python tests/bench/bench_owners.py [--owners 500] [--noisy] [--audit] [--turns 5]
+
+`--audit` asks two daemons in turns, one of which keeps the audit log.
 
 `--noisy` asks one owner's questions while another one's row is locked, then while that one writes,
 exports and reads events as much as it can, against the same questions in between; so many turns.
@@ -19,17 +21,18 @@ import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.daemon import running
+from bench.daemon import cpu_seconds, running
 from bench.measure import say
 from bench.report import Report
 from support.engines import new_database
@@ -41,7 +44,7 @@ from mnemosyned.assembly.stores import open_owned_stores
 from mnemosyned.config import Config
 from mnemosyned.config.settings import OwnersConfig
 from mnemosyned.memory.consolidation import Trigger
-from mnemosyned.memory.engine_ports import LOCAL_OWNER, Scope
+from mnemosyned.memory.engine_ports import LOCAL_OWNER, OWN_SCOPES, Scope
 from mnemosyned.storage.postgres.store import OwnedStores
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 
@@ -273,13 +276,79 @@ def report_neighbors(report: Report, turns: int) -> None:
     report.figure("load of the machine", os.getloadavg()[0])
 
 
+AUDITED_ROUNDS, AUDITED_EACH = 60, 20
+
+
+def report_audit(report: Report) -> None:
+    """Ask two daemons in turns, one of which keeps the audit log in table and file."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        asked: dict[str, tuple[int, str, int]] = {}
+        for name in ("without", "with"):
+            dsn = new_database()
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                port = free.getsockname()[1]
+            with open_owned_stores(Config(database=dsn).location) as stores:
+                stores.owners.add("anna")
+                token = stores.owners.issue("anna", "bench", OWN_SCOPES).secret
+            env = {
+                "MNEMOSYNE_LISTEN": f"127.0.0.1:{port}",
+                "MNEMOSYNE_OWNERS_SERVE": "true",
+                "MNEMOSYNE_DATABASE": dsn,
+                "MNEMOSYNE_AUDIT_TABLE": str(name == "with").lower(),
+                "MNEMOSYNE_AUDIT_FILE": f"{folder}/audit.jsonl",
+                "MNEMOSYNE_EMBEDDING_ENCODER": "none",
+            }
+            daemon = stack.enter_context(running(dsn, env))
+            asked[name] = port, token, daemon.pid
+        for verb, bar in (("remember", 1.05), ("recall", 1.05)):
+            cpu: dict[str, list[float]] = {"without": [], "with": []}
+            times: dict[str, list[float]] = {"without": [], "with": []}
+            for turn in range(AUDITED_ROUNDS):
+                for name in sorted(asked, reverse=turn % 2 == 0):
+                    port, token, pid = asked[name]
+                    before = cpu_seconds(pid)
+                    for number in range(AUDITED_EACH):
+                        line = f"matter{number} of turn {turn}: Huber came to the mill"
+                        fields = {"content": line}
+                        if verb == "recall":
+                            fields = {"query": f"when was matter{number}?"}
+                        body = json.dumps(fields).encode()
+                        started = time.perf_counter()
+                        assert ask(port, token, "POST", f"/v1/{verb}", body) == 200
+                        times[name].append(time.perf_counter() - started)
+                    time.sleep(0.2)  # the log is written after the answers
+                    cpu[name].append((cpu_seconds(pid) - before) / AUDITED_EACH)
+            for name in asked:
+                each_ms = statistics.median(times[name]) * 1_000
+                report.figure(f"{verb} {name} the audit log, ms: median", each_ms)
+            for what, seconds, most in (
+                ("processor time", cpu, 1.10),
+                ("median time", times, bar),
+            ):
+                # By pairs of rounds, as this machine's other work comes and goes.
+                each = len(seconds["with"]) // AUDITED_ROUNDS
+                ratios = [
+                    statistics.median(seconds["with"][place : place + each])
+                    / statistics.median(seconds["without"][place : place + each])
+                    for place in range(0, len(seconds["with"]), each)
+                ]
+                ratio = statistics.median(ratios)
+                report.bar(f"{verb}: {what} with / without", ratio, "<=", most)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--owners", type=int, default=OWNERS)
     parser.add_argument("--noisy", action="store_true")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--noise", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--audit", action="store_true")
     options = parser.parse_args()
+    if options.audit:
+        report = Report("bench-owners-audit")
+        report_audit(report)
+        return report.finish()
     if options.noise:
         port, token, batch, writers, streams = options.noise
         make_noise(
