@@ -357,10 +357,13 @@ class AuditLog:
             has_room = is_known or len(self._logins) < ADDRESSES_MAX
             self._logins[(address, owner) if has_room else ("", 0)] += 1
 
-    def _put(self, entry: AuditEntry) -> float:
-        """Queue an entry, or count it as lost; return when it is written, as a number of entries."""
+    def _put(self, entry: AuditEntry, *, is_last: bool = False) -> float:
+        """Queue an entry; return when it is written, as a number of entries.
+
+        If the queue is full, it is counted as lost, except for the last one.
+        """
         with self._changing:
-            if len(self._queue) >= QUEUE_MAX:
+            if len(self._queue) >= QUEUE_MAX and not is_last:
                 self._lost += 1
                 return float("inf")
             self._queue.append(entry)
@@ -409,7 +412,7 @@ class AuditLog:
         if self._noted and (moved := self._find_moved_heads()):
             self._put(AuditEntry(at=now, verb=HEADS, heads=moved))
         if self._noted and self._is_closing:
-            self._put(AuditEntry(at=now, verb=STOPPED))
+            self._put(AuditEntry(at=now, verb=STOPPED), is_last=True)
 
     def _find_moved_heads(self) -> Heads:
         """Return the heads of other chains that this chain has not noted yet."""

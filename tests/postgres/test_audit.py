@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -18,10 +19,11 @@ from e2e.daemons import Daemon, running
 from support.postgres import number_of, programs, rows, run
 
 from mnemosyned import Client
+from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.stores import open_audit
 from mnemosyned.cli.maintenance.audit import audit
 from mnemosyned.cli.maintenance.servers import db, owner
-from mnemosyned.config import load_config
+from mnemosyned.config import Config, load_config
 from mnemosyned.errors import InvalidRequest, StorageFailed, Unauthorized
 from mnemosyned.memory.engine_ports import OWN_SCOPES
 from mnemosyned.paths import shipped
@@ -31,6 +33,7 @@ from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.storage.postgres.roles import request_role
 from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.store import open_owners
+from mnemosyned.verbs.memories import Get
 
 pytestmark = pytest.mark.postgres
 Serve = Callable[..., AbstractContextManager[tuple[Daemon, str]]]
@@ -334,3 +337,33 @@ def test_the_role_of_requests_can_append_by_its_function_alone(
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(statement)
+
+
+def test_an_export_of_an_owner_has_everything_and_can_be_imported(
+    dsn: str, owners: PostgresOwners, serve: Serve, tmp_path: Path
+) -> None:
+    token = owners.issue("anna", "laptop", OWN_SCOPES)
+    with serve() as (daemon, url):
+        with Client(url=url, token=token.secret) as client:
+            client.remember("The blue bicycle is in the shed.", id="bike")
+            client.learn("Answer in French.")
+        daemon.stop()
+    file = tmp_path / "anna.jsonl"
+
+    code, said = mnem(owner, "export", "anna", str(file), "--json")
+
+    receipt = json.loads(said)
+    account = Path(f"{file}.account.jsonl")
+    kinds = [json.loads(line)["record"] for line in account.read_text().splitlines()]
+    assert (code, receipt["records"]["memory"], kinds[:2]) == (0, 1, ["owner", "token"])
+    assert {"audit"} < set(kinds)
+    assert token.secret.rsplit("_", 1)[-1] not in account.read_text()
+    for path in (file, account):
+        assert path.stat().st_mode & 0o777 == 0o600
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        assert receipt["files"][str(path)] == digest
+    with open_memory(Config(database=str(tmp_path / "copy.db"))) as memory:
+        lines = file.read_bytes().splitlines(keepends=True)[1:-1]
+        memory.service.restore_lines(b"".join(lines))
+        assert memory.service.call(Get("bike")).memory
+    assert logged(dsn)[-2]["verb"] == "owner_export"

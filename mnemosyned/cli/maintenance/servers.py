@@ -12,6 +12,7 @@ import click
 
 from mnemosyned.assembly.stores import open_audit, open_owners, open_server
 from mnemosyned.cli.maintenance.audit import replay
+from mnemosyned.cli.maintenance.owner_export import export_owner
 from mnemosyned.cli.options import EXIT_NOTHING, json_option, prints_json
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import (
@@ -393,3 +394,4 @@ def _open_configured_server() -> PostgresServer:
 
 
 db.add_command(replay)
+owner.add_command(export_owner)

@@ -1,0 +1,134 @@
+"""`mnem owner export`: everything that a database has of one owner, for whoever asks for it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from getpass import getuser
+from itertools import chain
+from pathlib import Path
+
+import click
+import msgspec
+
+from mnemosyned.assembly.stores import open_audit, open_audit_table, open_owned_stores
+from mnemosyned.cli.commands.backup import check_target, open_whole_file
+from mnemosyned.cli.options import json_option
+from mnemosyned.cli.output.show import say_result
+from mnemosyned.cli.output.terminal import count_of
+from mnemosyned.config import config_file, load_config
+from mnemosyned.errors import StorageFailed
+from mnemosyned.memory.exchange import KIND_NAMES, AnyRecord
+from mnemosyned.service.audit import parse_line
+from mnemosyned.service.exchange import ExchangeService
+from mnemosyned.service.service import SystemClock
+from mnemosyned.verbs.exchange import FOOTER, KINDS, Export, Footer, parse_line_kind
+
+ACCOUNT = ".account.jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedOwner:
+    """The receipt of an export."""
+
+    owner: str
+    at: datetime
+    files: dict[str, str]
+    """The SHA-256 of each file, by its path."""
+    records: dict[str, int]
+    """Lines by kind."""
+
+
+@click.command("export")
+@click.argument("name")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--force", is_flag=True, help="Replace files that exist.")
+@json_option()
+def export_owner(name: str, file: Path, *, force: bool) -> None:
+    """Write everything that the database has of an owner to FILE and FILE.account.jsonl.
+
+    `mnem import` reads FILE: memories, summaries, learnings and what belongs to them. The other file
+    has what an import leaves out: what agents were given, what can be put back, followed folders,
+    tokens without their secrets, and lines of the audit log.
+    """
+    account = file.with_name(file.name + ACCOUNT)
+    for path in (file, account):
+        check_target(path, force=force)
+    config = load_config(config_file())
+    with (
+        open_owned_stores(config.location) as stores,
+        open_audit_table(config.location) as table,
+        open_audit(config, user=getuser()) as log,
+    ):
+        number = stores.owners.number(name)
+        owner = next(each for each in stores.owners.owners() if each.number == number)
+        store = stores.store(number)
+        exchange = ExchangeService(
+            store=store.exchange,
+            clock=SystemClock(),
+            database=name,
+            file=None,
+            schema_version=store.schema_version,
+            postpone_cycles=lambda _: None,
+            on_restored=lambda: None,
+        )
+        footer, digest = _write_chunks(file, exchange.export(Export()))
+        if parse_line_kind(footer).record != FOOTER:
+            raise StorageFailed(f"the export is not whole: {footer.decode()}")
+        records = Counter(msgspec.json.decode(footer, type=Footer).counts)
+
+        def account_lines() -> Iterator[bytes]:
+            """Yield the lines of what an export leaves out, and count them."""
+            things = [
+                ("owner", owner),
+                *(("token", t) for t in stores.owners.tokens(name)),
+            ]
+            with store.exchange.everything() as (_, everything):
+                for kind, thing in chain(things, _records_beside(everything)):
+                    records[kind] += 1
+                    line = msgspec.json.encode(thing)
+                    yield b'{"record":"%s",%s\n' % (kind.encode(), line[1:])
+            for *_, line in table.read():
+                entry = parse_line(line)
+                if entry and number in (entry.owner, entry.about):
+                    records["audit"] += 1
+                    yield f'{{"record":"audit",{line[1:]}\n'.encode()
+
+        _, account_digest = _write_chunks(account, account_lines())
+        if log:
+            log.note_change("owner_export", number)
+    done = ExportedOwner(
+        owner=name,
+        at=datetime.now(UTC),
+        files={str(file): digest, str(account): account_digest},
+        records=dict(records),
+    )
+    parts = [
+        count_of(records["memory"], "memory"),
+        count_of(records["episode"], "summary"),
+    ]
+    text = [f"{name}: {', '.join(parts)}; {count_of(records.total(), 'line')} in all"]
+    text += [f"{path}: SHA-256 {found}" for path, found in done.files.items()]
+    say_result(done, "\n".join(text))
+
+
+def _records_beside(records: Iterable[AnyRecord]) -> Iterator[tuple[str, object]]:
+    """Yield kind and record of those that an export leaves out, but for vectors and clocks."""
+    for record in records:
+        kind = KIND_NAMES[type(record)]
+        if kind not in (*KINDS, "vector", "clock"):
+            yield kind, record
+
+
+def _write_chunks(path: Path, chunks: Iterable[bytes]) -> tuple[bytes, str]:
+    """Write chunks of lines to a file; return the last chunk and the file's SHA-256."""
+    digest, last = hashlib.sha256(), b""
+    with open_whole_file(path) as written:
+        for chunk in filter(None, chunks):
+            written.write(chunk)
+            digest.update(chunk)
+            last = chunk
+    return last, digest.hexdigest()

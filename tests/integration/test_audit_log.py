@@ -1,0 +1,146 @@
+"""The audit log without a database: its files, its queue, and what it does when neither can be written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import nullcontext
+from datetime import datetime
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from mnemosyned.errors import StorageFailed
+from mnemosyned.service import audit
+from mnemosyned.service.audit import (
+    AuditEntry,
+    AuditFile,
+    AuditLog,
+    ChainVerifier,
+    Requester,
+    parse_line,
+    read_lines,
+)
+
+ANNA = Requester(2, "0a", "token", "192.0.2.7")
+
+
+class FakeTable:
+    """A table in memory, which can be out of reach."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.is_away = False
+
+    def append(self, writer: str, lines: Sequence[tuple[int, datetime, str]]) -> None:
+        assert writer
+        if self.is_away:
+            raise StorageFailed("the database cannot be reached")
+        self.lines += [line for _, _, line in lines]
+
+    def heads(self, limit: int) -> dict[str, tuple[int, str]]:
+        assert limit
+        return {}
+
+    def names(self, owners: Sequence[int]) -> dict[int, str]:
+        return dict.fromkeys(owners, "anna")
+
+    def count_lacking(self, places: Sequence[tuple[str, int]]) -> int:
+        return 0 * len(places)
+
+    @property
+    def entries(self) -> list[AuditEntry]:
+        return [entry for line in self.lines if (entry := parse_line(line))]
+
+
+def log_on(
+    table: FakeTable, file: AuditFile | None = None, *, strict: bool = False
+) -> AuditLog:
+    return AuditLog(cast("Any", table), file, strict=strict)
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "RETRY_S", 0.01)
+    monkeypatch.setattr(audit, "GATHER_S", 0.01)
+
+
+def test_a_file_that_cannot_be_written_is_as_before_and_gets_all_lines_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, file = FakeTable(), AuditFile(tmp_path / "audit.jsonl")
+
+    def refuse(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with log_on(table, file) as log:
+        log.note("recall", who=ANNA, whole=True)
+        (path,) = file.files()
+        before = path.read_bytes()
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fdatasync", refuse)
+            log.note("remember", ids=["a"], who=ANNA, whole=True)
+            assert path.read_bytes() == before
+        log.note("forgotten", ids=["a"], who=ANNA, whole=True)
+
+    assert [entry.verb for entry in table.entries] == [
+        *("started", "recall", "remember", "forgotten", "stopped"),
+    ]
+    assert list(read_lines(file.files())) == table.lines
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_strict_log_refuses_what_it_cannot_write_and_another_counts_it(
+    monkeypatch: pytest.MonkeyPatch, *, strict: bool
+) -> None:
+    monkeypatch.setattr(audit, "QUEUE_MAX", 3)
+    table = FakeTable()
+    table.is_away = True
+    refused = pytest.raises(StorageFailed, match="cannot be written")
+    with log_on(table, strict=strict) as log:
+        for _ in range(5):
+            with refused if strict else nullcontext():
+                log.note("recall", who=ANNA, whole=True)
+        with refused if strict else nullcontext():
+            log.check()
+        table.is_away = False
+
+    lost = [entry.count for entry in table.entries if entry.verb == "lost"]
+    assert sum(lost) + sum(entry.verb == "recall" for entry in table.entries) == 5
+    assert lost
+
+
+def test_a_line_that_a_crash_cut_off_is_no_fault_and_spoils_no_other(
+    tmp_path: Path,
+) -> None:
+    file = AuditFile(tmp_path / "audit.jsonl")
+    for whole in (True, False):
+        table = FakeTable()
+        with log_on(table, file) as log:
+            log.note("recall", who=ANNA, whole=True)
+        (path,) = file.files()
+        if whole:
+            path.write_bytes(path.read_bytes()[:-30])
+    verifier = ChainVerifier()
+    for line in read_lines(file.files()):
+        verifier.check(line)
+
+    assert (verifier.faults, verifier.unreadable, len(verifier.open)) == ([], 1, 1)
+
+
+def test_failed_logins_are_counted_by_address_and_addresses_have_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(audit, "ADDRESSES_MAX", 2)
+    table = FakeTable()
+    with log_on(table) as log:
+        for address in ("192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.3"):
+            log.note_failed_login(address, 7)
+
+    found = {
+        (entry.address, entry.about): entry.count
+        for entry in table.entries
+        if entry.verb == "login"
+    }
+    assert found == {("192.0.2.1", 7): 2, ("192.0.2.2", 7): 1, ("", 0): 1}
