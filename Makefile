@@ -77,7 +77,7 @@ NODE_22 := node -e 'process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)'
 NEWER_SQLITE := 0.5.4.post2
 
 BENCHES := peer recall write sleep forget locomo talks times life start footprint hooks grounding learnings telling summaries events small-model model-latency context hostile server \
-	replay tokens encoder vectors vector-search soak exchange postgres postgres-writes owners web plots
+	replay tokens encoder vectors vector-search soak exchange postgres postgres-writes owners team web plots
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-groups test-citus test-top test-web pictures-web pictures-agents test-http test-llm test-adapters \
@@ -345,6 +345,12 @@ bench-postgres-writes: $(COMPILED) build/postgres/.ready ## writing to PostgreSQ
 bench-owners: $(COMPILED) build/postgres/.ready ## what owners cost a daemon for many, and how a loud one is borne; OWNERS=500
 	$(POSTGRES) $(BIN)/python tests/bench/bench_owners.py $(if $(OWNERS),--owners "$(OWNERS)")
 	$(POSTGRES) $(BIN)/python tests/bench/bench_owners.py --noisy
+
+bench-team: $(COMPILED) build/postgres/.ready ## recalls of 200 owners by 32 clients, rounds and triggers of 5,000; DATA=…/locomo10.json [OWNERS=200] [PROCESSES=2] [TEAM=5000]
+	$(if $(DATA),,$(error say where LoCoMo is, as in `make bench-team DATA=../shared/datasets/locomo/locomo10.json`))
+	status=0; $(POSTGRES) $(BIN)/python tests/bench/bench_team.py recall --data "$(DATA)" \
+		$(if $(OWNERS),--owners "$(OWNERS)") $(if $(PROCESSES),--processes "$(PROCESSES)") || status=1; \
+	$(POSTGRES) $(BIN)/python tests/bench/bench_team.py rounds $(if $(TEAM),--owners "$(TEAM)") || status=1; exit $$status
 
 bench-scale: $(COMPILED) build/postgres/.ready ## what one memory costs a server: the inputs of make scale; MEMORIES=10000
 	$(POSTGRES) $(BIN)/python tests/bench/bench_scale.py $(if $(MEMORIES),--memories "$(MEMORIES)")

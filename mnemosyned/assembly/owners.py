@@ -104,7 +104,7 @@ class OwnerRounds:
         self._scheduler = SleepScheduler(
             sleep=self.run,
             enforce_cap=self._serve_requested,
-            check_triggers=self._check_triggers,
+            check_triggers=self.check_triggers,
             tick_s=shared.settings.config.sleep.tick_s,
         )
 
@@ -173,7 +173,7 @@ class OwnerRounds:
             for owner in [self._requested.pop() for _ in range(len(self._requested))]:
                 self._run_for_owner(owner, purge_and_enforce)
 
-    def _check_triggers(self) -> None:
+    def check_triggers(self) -> None:
         """Start a sleep cycle in each open memory that has reached a trigger, such as a size."""
         for memory in self._list_open():
             if self._stopped.is_set():
