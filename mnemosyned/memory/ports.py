@@ -6,6 +6,7 @@ What both engines do alike stands once, in the parts of `storage/common/`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -219,6 +220,10 @@ class PendingRollups:
 
 class SearchStore(Protocol):
     """Finds candidates; ranking them is the domain's."""
+
+    def one_snapshot(self) -> AbstractContextManager[None]:
+        """Have what this thread reads in the block share a snapshot, where that saves time."""
+        return nullcontext()
 
     def candidates(self, query: Query) -> SearchCandidates:
         """Return the memories and summaries that match a query, not yet ranked."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -98,6 +99,16 @@ class RecallService:
         groups are left out, with a note, if they fail or after `GROUPS_S` seconds.
         """
         begin = time.perf_counter()
+        self._endings.find_soon()
+        # A thread that waits for a connection for a group holds none for its own memory.
+        with nullcontext() if groups else self.store.search.one_snapshot():
+            recalled = self._recall(request, groups)
+        self._figures.count_recall(time.perf_counter() - begin)
+        return recalled
+
+    def _recall(self, request: Recall, groups: Sequence[GroupMemory]) -> Recalled:
+        """Return the hits for a question, as `recall` does."""
+        begin = time.perf_counter()
         query = make_query(request, now=self._clock.now())
         asked = query.topic or request.query
         question = self._vectors.ask(asked) if self._vectors else None
@@ -112,6 +123,7 @@ class RecallService:
                 continue
             try:
                 memory = group.open().recalls
+                memory._endings.find_soon()  # noqa: SLF001 of this class
                 found, note = memory.search(query, question)
             except MnemosynedError as error:
                 note = f"the memory of {group.name} was left out: {error.message}"
@@ -149,7 +161,6 @@ class RecallService:
         if query.spans and misses_time(query, places, merged):
             notes.append(missing_time_note(query, has_hits=bool(answer)))
         sure, nearest = split_by_confidence(query, answer)
-        self._figures.count_recall(time.perf_counter() - begin)
         return Recalled(
             sure,
             "; ".join(filter(None, dict.fromkeys(notes))),
@@ -165,11 +176,11 @@ class RecallService:
 
         `question` is the question on its way to the embedding model; None without one.
         """
-        self._endings.find_soon()
-        candidates = self.store.search.candidates(query)
-        if self._vectors is None:
-            return candidates, ""
-        return self._vectors.near(question, query, candidates)
+        with self.store.search.one_snapshot():
+            candidates = self.store.search.candidates(query)
+            if self._vectors is None:
+                return candidates, ""
+            return self._vectors.near(question, query, candidates)
 
     def complete(self, hits: Sequence[Hit], request: Recall) -> list[Hit]:
         """Return hits of this memory with what ended in them and, if requested, their history."""

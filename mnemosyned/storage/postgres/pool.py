@@ -11,7 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -206,8 +206,24 @@ def _expected_rows(session: PostgresSession, table: str) -> float:
 log = logger()
 
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_NAME_OWNER = "SELECT set_config('mnemosyned.owner', %(owner)s::text, true)"
+_SET_OWNER = "set_config('mnemosyned.owner', %(owner)s::text, true)"
+_SET_ROLE = "set_config('role', %(role)s, true)"
 _LAZILY = "SET LOCAL synchronous_commit = off"
+
+
+@dataclass(slots=True)
+class _SharedSnapshot:
+    """The snapshot of an owner that the reads of a thread share, once one has begun."""
+
+    owner: int
+    stack: ExitStack
+    session: PostgresSession | None = None
+
+
+class _ThreadSnapshot(threading.local):
+    """The snapshot that is shared in this thread, or None."""
+
+    snapshot: _SharedSnapshot | None = None
 
 
 class Pool:
@@ -231,7 +247,7 @@ class Pool:
         self._dsn = dsn
         self._schema = schema
         self._has_citus = has_citus
-        self._role = (f'SET LOCAL ROLE "{role}"',) if role else ()
+        self._role = role
         admit = None if schema is None else partial(check_schema, known=schema)
         self._is_beside = beside is not None
         self.connections: Connections = (
@@ -242,6 +258,7 @@ class Pool:
         """The longest that a transaction has kept an owner's others from writing."""
         self._measuring = threading.Lock()
         self._growth = OwnerGrowth()
+        self._shared = _ThreadSnapshot()
 
     def close(self) -> None:
         """Close the connections after running transactions, unless they belong to another pool."""
@@ -261,18 +278,61 @@ class Pool:
             check_ready(self._dsn, known=self._schema or 0, takes_writes=takes_writes)
 
     @contextmanager
+    def sharing(self, owner: int) -> Iterator[None]:
+        """Have all that this thread reads of an owner while the block runs see one snapshot.
+
+        The first read begins the transaction, which saves each further one its own.
+        """
+        if self._shared.snapshot is not None:
+            yield
+            return
+        with ExitStack() as stack:
+            self._shared.snapshot = _SharedSnapshot(owner, stack)
+            try:
+                yield
+            finally:
+                self._shared.snapshot = None
+
+    @contextmanager
     def reading(
         self, owner: int, *, first: str = "", use: Use = Use.READ
     ) -> Iterator[PostgresSession]:
         """Lend a session that sees one state of the database while the block runs.
 
         `first` is a statement sent along with the beginning; the session's `first` has its result.
-        `use` tells for which limit the connection counts.
+        `use` tells for which limit the connection counts. Within `sharing`, all blocks of a thread
+        that read have one session.
         """
+        shared = self._shared.snapshot
+        if shared is None or shared.owner != owner or use is not Use.READ:
+            with self._snapshot(owner, first=first, use=use) as session:
+                yield session
+            return
+        if shared.session is None:
+            shared.session = shared.stack.enter_context(
+                self._snapshot(owner, first=first, use=use)
+            )
+        elif first:
+            shared.session.first = shared.session.execute(first)
+        try:
+            with explaining_failures(NOT_ANSWERED):
+                yield shared.session
+        except BaseException:
+            # The server answers nothing more in a transaction with an error.
+            shared.session = None
+            with suppress(StorageFailed):
+                shared.stack.close()
+            raise
+
+    @contextmanager
+    def _snapshot(
+        self, owner: int, *, first: str, use: Use
+    ) -> Iterator[PostgresSession]:
+        """Lend a session in a transaction of its own, as `reading` does."""
 
         def begin(connection: Connection) -> PostgresSession:
             with connection.pipeline():
-                session = self._begin(connection, owner, (_SNAPSHOT, *self._role))
+                session = self._begin(connection, owner, (_SNAPSHOT,))
                 session.first = session.execute(first) if first else None
             return session
 
@@ -286,10 +346,14 @@ class Pool:
 
     def read(self, owner: int, statements: Sequence[Statement]) -> list[list[Row]]:
         """Run statements in one round trip on one snapshot; return the rows of each statement."""
+        if self._shared.snapshot is not None:
+            with self.reading(owner) as session, session.pipeline():
+                results = [session.execute(sql, **values) for sql, values in statements]
+            return [result.fetchall() for result in results]
 
         def begin(connection: Connection) -> list[list[Row]]:
             with connection.pipeline():
-                session = self._begin(connection, owner, (_SNAPSHOT, *self._role))
+                session = self._begin(connection, owner, (_SNAPSHOT,))
                 results = [session.execute(sql, **values) for sql, values in statements]
                 session.execute("COMMIT")
             return [result.fetchall() for result in results]
@@ -307,7 +371,7 @@ class Pool:
         The changes are on disk after the block; without `durable`, a crash of the server may undo
         all of them. Raises `NotFound` for an owner that was removed.
         """
-        first = ("BEGIN", *self._role, *(() if durable else (_LAZILY,)))
+        first = ("BEGIN", *(() if durable else (_LAZILY,)))
 
         def begin(connection: Connection) -> PostgresSession:
             with connection.pipeline():
@@ -349,7 +413,7 @@ class Pool:
             ):
                 began = time.monotonic()
                 with connection.pipeline():
-                    session = self._begin(connection, owner, ("BEGIN", *self._role))
+                    session = self._begin(connection, owner, ("BEGIN",))
                     yield session
                     is_committing = True
                     connection.execute("COMMIT")
@@ -387,11 +451,15 @@ class Pool:
         for statement in first:
             session.execute(statement)
         if self._has_citus:
+            if self._role:
+                session.execute(f'SET LOCAL ROLE "{self._role}"')
             # It hands statements alone on to its nodes, and no function's effect.
             session.execute_once(f"SET LOCAL mnemosyned.owner = {owner:d}")
-        else:
+        elif self._role:
             # One text for all owners: pg_stat_statements keeps each text apart.
-            session.execute(_NAME_OWNER)
+            session.execute(f"SELECT {_SET_ROLE}, {_SET_OWNER}", role=self._role)
+        else:
+            session.execute(f"SELECT {_SET_OWNER}")
         return session
 
     def _note_growth(self, session: PostgresSession) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain
@@ -390,6 +391,10 @@ class PostgresSearch(PostgresPart, SearchStore):
         self._frequencies = frequencies
         self._kept = IndexCache()
         self._kept_rows = RowCache()
+
+    def one_snapshot(self) -> AbstractContextManager[None]:
+        """Have all reads of this thread see one snapshot while the block runs."""
+        return self._pool.sharing(self._owner)
 
     def candidates(self, query: Query) -> SearchCandidates:
         """Return the memories and summaries that match a question, not yet ranked.

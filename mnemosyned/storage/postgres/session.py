@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
@@ -282,7 +283,7 @@ class PostgresSession(CommonSession):
         pause_for_other_owners()
         text = sql.encode()
         bound: dict[str, object] = {"owner": self.owner}
-        bound |= {name: _in_utc(value) for name, value in values.items()}
+        bound |= {name: _bindable(value) for name, value in values.items()}
         try:
             result = self._connection.execute(text, bound, prepare=prepare)
         except (psycopg.DataError, UnicodeEncodeError):
@@ -292,6 +293,10 @@ class PostgresSession(CommonSession):
                 raise
             result = self._connection.execute(text, storable, prepare=prepare)
         return cast("Result", result)
+
+    def pipeline(self) -> AbstractContextManager[object]:
+        """Send the statements of the block together; their errors are raised at its end."""
+        return self._connection.pipeline()
 
     def execute_many(self, sql: str, rows: Iterable[Mapping[str, object]], /) -> int:
         """Run an SQL statement once for each row of values, in few round trips.
@@ -303,7 +308,7 @@ class PostgresSession(CommonSession):
                 sql.encode(),
                 [
                     {"owner": self.owner}
-                    | {name: _in_utc(value) for name, value in row.items()}
+                    | {name: _bindable(value) for name, value in row.items()}
                     for row in rows
                 ],
             )
@@ -526,12 +531,19 @@ class PostgresSession(CommonSession):
         }
 
 
-def _in_utc(value: object) -> object:
-    """Return a time, or the times in a list, converted to UTC; other values unchanged."""
+def _bindable(value: object) -> object:
+    """Return a time, or the times in a list, in UTC, and numbers in a list as text of an array.
+
+    Other values are returned unchanged. The driver would look at each number twice, and prepare the
+    statement anew for numbers of another size.
+    """
     if isinstance(value, datetime):
         return in_zone(value, UTC)
-    if isinstance(value, list) and value and isinstance(value[0], datetime):
-        return list(map(_in_utc, value))
+    if isinstance(value, list) and value:
+        if isinstance(value[0], datetime):
+            return list(map(_bindable, value))
+        if set(map(type, value)) == {int}:
+            return f"{{{','.join(map(str, value))}}}"
     return value
 
 
