@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from tzlocal import get_localzone
 
@@ -72,6 +72,14 @@ EMBEDDER_TURNS = 4
 """A thread waits for so many calls of others at most, each as long as it may be."""
 
 
+class ProcessEvents(Protocol):
+    """The buses of owners' events where several processes serve them."""
+
+    def bus(self, owner: int) -> EventBus:
+        """Return the bus of an owner's events in this process."""
+        ...
+
+
 @dataclass(slots=True, kw_only=True)
 class SharedParts:
     """Parts that the memories of one process have in common."""
@@ -91,6 +99,10 @@ class SharedParts:
     """Judges the clock for what cannot be undone; None where it is always believed."""
     audit: AuditLog | None = None
     """The audit log, where one is kept."""
+    relay: ProcessEvents | None = None
+    """Has the bus of each owner's events, where several processes serve them."""
+    makes_rounds: bool = True
+    """Whether sleep cycles begin by themselves here; not in a further process of a daemon."""
 
     def replace_turns(self, turns: ModelTurns | None) -> None:
         """Replace the queue for the language models that owners share; None means no models.
@@ -220,7 +232,9 @@ def assemble_service(
         rater=shared.rater,
     )
     # Cycles and verbs publish their events on the same bus.
-    cycle.observer = events = EventBus(clock=shared.clock)
+    relay = shared.relay
+    events = relay.bus(owner) if relay else EventBus(clock=shared.clock)
+    cycle.observer = events
     return MemoryService(parts, events=events), retention
 
 
@@ -521,15 +535,22 @@ class OpenMemory:
 
 @contextmanager
 def open_memory(
-    config: Config, *, clock: Clock | None = None, socket: Path | None = None
+    config: Config,
+    *,
+    clock: Clock | None = None,
+    socket: Path | None = None,
+    relay: ProcessEvents | None = None,
+    makes_rounds: bool = True,
 ) -> Iterator[OpenMemory]:
     """Return a context manager that opens a memory's database and starts its background threads.
 
     `socket` is the Unix socket on which the caller will serve it; without it, threads run only with
-    the setting `auto_sleep`. `clock` replaces the system's clock. Raises `ConfigInvalid`,
+    the setting `auto_sleep`. `clock` replaces the system's clock. In a daemon of several processes
+    `relay` has the buses of events, and one process alone `makes_rounds`. Raises `ConfigInvalid`,
     `DatabaseInUse` and `SchemaTooNew`.
     """
     shared, lease = _make_shared_parts(config, clock)
+    shared.relay, shared.makes_rounds = relay, makes_rounds
     location = config.location
     if socket and location.file:  # an embedding program sets its own limits
         # Loaded here: on a server there are no page caches.
@@ -541,7 +562,9 @@ def open_memory(
         open_store(location, socket=socket, embeds=embeds) as store,
         ExitStack() as stack,
     ):
-        in_background = not store.read_only and bool(socket or config.auto_sleep)
+        in_background = not store.read_only and bool(
+            socket or (config.auto_sleep and makes_rounds)
+        )
         stack.callback(shared.close)
         stack.callback(lease.close)
         if clock is None and not store.read_only:
@@ -579,7 +602,7 @@ def open_memory(
             vectors=vectors,
         )
         stack.enter_context(memory.sleeper)
-        if socket:
+        if socket or relay:
             _start_hooks_and_watcher(stack, memory, store, shared.gate)
         yield memory
 
@@ -631,7 +654,7 @@ def _start_hooks_and_watcher(
             settings=memory.settings,
         )
     )
-    if not memory.store.read_only:
+    if not memory.store.read_only and memory.shared.makes_rounds:
         memory.watcher = stack.enter_context(
             WatcherHost(
                 service=memory.service,

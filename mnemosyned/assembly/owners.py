@@ -186,8 +186,11 @@ class OwnerRounds:
         """Run sleep cycles for the owners who have memories to consolidate, prune or roll up.
 
         They have turns of `TURN_S`, and further ones, after all others, until nothing is left.
-        `trigger` is the reason noted in the cycles' reports.
+        `trigger` is the reason noted in the cycles' reports. Only the first process of a daemon
+        makes rounds.
         """
+        if not self._shared.makes_rounds:
+            return
 
         def sleep(owner: int) -> bool:
             """Run a sleep cycle of one owner; return whether another turn would do more."""

@@ -213,9 +213,17 @@ def _check_listen(config: Config, origins: Mapping[str, str]) -> None:
 def _check_owners(config: Config, origins: Mapping[str, str]) -> None:
     """Raise `ConfigInvalid` if `owners.serve` is set without a database server or an address.
 
-    `origins` says by dotted key where settings were set.
+    The same for `owners.processes` without `owners.serve`. `origins` says by dotted key where
+    settings were set.
     """
     if not config.owners.serve:
+        if config.owners.processes > 1:
+            where = origins["owners.processes"]
+            raise ConfigInvalid(
+                f"{where}: owners.processes needs owners.serve: true; a single memory has one "
+                "process",
+                field="owners.processes",
+            )
         return
     missing = ""
     if not is_server(config.database):

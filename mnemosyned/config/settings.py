@@ -103,6 +103,7 @@ RESTART = {
     "tls.certificate",
     "tls.key",
     "owners.serve",
+    "owners.processes",
     "owners.open_max",
     "owners.groups_max",
     "audit.table",
@@ -294,6 +295,7 @@ class OwnersConfig(_Section, frozen=True):
     """Whether the memories of many owners are served, and the limits of each in each daemon."""
 
     serve: bool = False
+    processes: Annotated[int, Meta(ge=1, le=64)] = 1
     open_max: Annotated[int, Meta(ge=1, le=100_000)] = 500
     groups_max: Annotated[int, Meta(ge=0, le=100)] = 8
     requests_per_minute: Limit = 6_000

@@ -56,8 +56,11 @@ from mnemosyned.verbs.upkeep import Status
 from mnemosyned.version import __version__, install_command
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from mnemosyned.assembly.owners import OwnerMemories, OwnerMemory
     from mnemosyned.daemon.http.tcp import Certificate
+    from mnemosyned.daemon.processes import ProcessGroup
     from mnemosyned.daemon.tracing import RequestTracer
 
 
@@ -93,7 +96,7 @@ class LogFile:
         self._path = path
         self._bytes_max = bytes_max
         try:
-            self._open_file()
+            self.open()
         except OSError as error:
             raise ConfigInvalid(
                 f"--log-file: {path} cannot be written to: {error.strerror}"
@@ -107,9 +110,9 @@ class LogFile:
         with suppress(OSError):
             if self._path.stat().st_size >= self._bytes_max:
                 self._path.replace(self._path.with_name(f"{self._path.name}.1"))
-                self._open_file()
+                self.open()
 
-    def _open_file(self) -> None:
+    def open(self) -> None:
         """Open the log file for appending, and redirect standard output and error to it."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(self._path, flags, 0o600)
@@ -187,6 +190,7 @@ STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the log there, 10 MB at most, instead of to standard error.",
 )
+@click.option("--process", "further", hidden=True)
 @click.option("--check", is_flag=True, help="Check the settings and exit.")
 @click.version_option(__version__)
 def main(
@@ -195,6 +199,7 @@ def main(
     socket: str | None,
     log_file: Path | None,
     *,
+    further: str | None,
     check: bool,
 ) -> None:
     """Keep memory for AI agents: remember, sleep, recall. Runs until SIGTERM or SIGINT.
@@ -207,6 +212,10 @@ def main(
     sys.setswitchinterval(SWITCH_S)
     named = {"database": database, "socket": socket}
     overrides = {key: value for key, value in named.items() if value}
+    group: ProcessGroup | None = None
+    if further:
+        joined = _load_processes().FurtherProcess(further)
+        group, overrides["listen"] = joined, joined.address
     try:
         config = with_default_model(
             load_config(file or config_file(), overrides=overrides)
@@ -218,7 +227,13 @@ def main(
             _load_certificate(config)
             say("the settings are valid")
             return
-        Daemon(config, file=file, overrides=overrides, log_file=kept_log).run()
+        if group is None and config.owners.processes > 1:
+            group = _load_processes().FirstProcess(
+                config.owners.processes, sys.argv[1:]
+            )
+        Daemon(
+            config, file=file, overrides=overrides, log_file=kept_log, group=group
+        ).run()
     except MnemosynedError as error:
         say(f"mnemosyned: {error.message}", err=True)
         code = EXIT_CONFIG if isinstance(error, ConfigInvalid) else EXIT_FAILED
@@ -235,8 +250,12 @@ class Daemon:
         file: Path | None,
         overrides: dict[str, str],
         log_file: LogFile | None = None,
+        group: ProcessGroup | None = None,
     ) -> None:
-        """Take the settings, their file and the `overrides` of the command line, by dotted key."""
+        """Take the settings, their file and the `overrides` of the command line, by dotted key.
+
+        `group` is what connects this process with others of the same daemon.
+        """
         self._config = config
         self._log_file = log_file
         self._socket = config.socket_path  # for all this life, whatever a reload says
@@ -247,6 +266,8 @@ class Daemon:
         self._growth = process_memory.MemoryGrowth()
         self._owners: OwnerMemories | None = None
         self._probe = HealthProbe()
+        self._group = group
+        self._is_first = group is None or group.is_first
 
     def run(self) -> None:
         """Open the memories, serve requests until a stop signal, and close everything.
@@ -260,11 +281,11 @@ class Daemon:
         path = self._socket
         with ExitStack() as stack:
             activity = ServerActivity()
-            collectors: list[Collector] = [
-                partial(server_samples, activity),
-                self._probe.samples,
-            ]
-            if config.metrics_listen:
+            served: Collector = partial(server_samples, activity)
+            if self._group:
+                served = self._group.collect(served)
+            collectors: list[Collector] = [served, self._probe.samples]
+            if config.metrics_listen and self._is_first:
                 self._serve_metrics(stack, config.metrics_listen, collectors)
             if endpoint := config.tracing.endpoint:
                 activity.trace = stack.enter_context(_trace_requests(endpoint)).record
@@ -276,9 +297,14 @@ class Daemon:
             if self._owners:
                 collectors.append(partial(owner_samples, self._owners))
             stack.callback(collectors.clear)  # before the memories are closed
-            listeners = [Listener(stack.enter_context(listen_on_socket(path)))]
+            listeners = []
+            if self._is_first:
+                unix = stack.enter_context(listen_on_socket(path))
+                listeners.append(Listener(unix))
             if config.listen:
-                tcp = _listen_on_tcp(config, self._certificate)
+                tcp = _listen_on_tcp(
+                    config, self._certificate, joins=not self._is_first
+                )
                 listeners.append(stack.enter_context(tcp))
             self._probe.memory = memory
             loop = stack.enter_context(
@@ -293,6 +319,9 @@ class Daemon:
                 )
             )
             self._probe.loop = loop
+            if self._group:
+                stack.callback(self._group.close, config.shutdown_drain_s)
+                self._group.start(listeners[-1].access.address)
             notify_service_manager("READY=1", f"STATUS=serving on {path}")
             log.info(
                 "ready",
@@ -302,13 +331,16 @@ class Daemon:
                 start_s=round(time.monotonic() - started, 3),
             )
             self._wait_for_stop(memory, loop)
+            if self._group:
+                self._group.signal_all(signal.SIGTERM)
             self._drain(loop)
             notify_service_manager("STOPPING=1", "STATUS=final consolidation")
             memory.service.stop_writes()
             if self._owners:
                 self._owners.stop_writes()
             memory.sleeper.cycle.lease.interrupt()  # a model stops writing now
-            if self._config.sleep.on_shutdown and not memory.store.read_only:
+            may_sleep = self._is_first and not memory.store.read_only
+            if self._config.sleep.on_shutdown and may_sleep:
                 self._run_final_consolidation(memory)
         log.info("stopped", uptime_s=round(time.monotonic() - started, 3))
 
@@ -343,7 +375,12 @@ class Daemon:
             with ExitStack() as opening:
                 try:
                     memory = opening.enter_context(
-                        open_memory(self._config, socket=self._socket)
+                        open_memory(
+                            self._config,
+                            socket=self._socket if self._is_first else None,
+                            relay=self._group.relay if self._group else None,
+                            makes_rounds=self._is_first,
+                        )
                     )
                     audit = opening.enter_context(open_audit(self._config))
                     memory.shared.audit = audit
@@ -382,10 +419,14 @@ class Daemon:
                 return
             if received:
                 self._reload_settings(memory)
+            if self._group:
+                self._group.check(received)
             safe = self._check_database_file(memory)
             self._trim_process_memory(memory)
-            if self._log_file:
+            if self._log_file and self._is_first:
                 self._log_file.rotate()
+            elif self._log_file:
+                self._log_file.open()  # as the first process may have begun another
             if watchdog and safe and self._is_healthy(memory, loop):
                 notify_service_manager("WATCHDOG=1")
             elapsed, now = time.monotonic() - waited, _wall_clock_s()
@@ -402,7 +443,8 @@ class Daemon:
         A second stop signal ends that, and stays pending.
         """
         self._probe.draining = True
-        if not (drain_s := self._config.shutdown_drain_s):
+        drain_s = self._config.shutdown_drain_s
+        if not drain_s or (self._group and self._group.is_orphaned):
             return
         notify_service_manager("STOPPING=1", f"STATUS=draining for {drain_s:g} s")
         log.info("draining", seconds=drain_s)
@@ -518,19 +560,31 @@ class Daemon:
             notify_service_manager(f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}")
 
 
+def _load_processes() -> ModuleType:
+    """Return the module of daemons with several processes."""
+    # Loaded here: with one process the start need not wait for it.
+    from mnemosyned.daemon import processes  # noqa: PLC0415
+
+    return processes
+
+
 def _listen_on_tcp(
-    config: Config, certificate: Certificate | None
+    config: Config, certificate: Certificate | None, *, joins: bool
 ) -> AbstractContextManager[Listener]:
     """Return a context manager that listens on the address in the setting `listen`.
 
-    Clients need the daemon's token, or if many owners are served a token of an owner.
+    With `joins`, another process of the daemon listens there already. Clients need the daemon's
+    token, or if many owners are served a token of an owner.
     """
     # Loaded here: without TCP the start need not wait for it.
     from mnemosyned.daemon.http.tcp import listen_on_tcp  # noqa: PLC0415
 
     token_file = None if config.owners.serve else token_path()
     return listen_on_tcp(
-        config.listen or "", token_file=token_file, certificate=certificate
+        config.listen or "",
+        token_file=token_file,
+        certificate=certificate,
+        joins=joins,
     )
 
 

@@ -7,11 +7,12 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from mnemosyned.errors import DaemonBusy, MnemosynedError
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.consolidation import CycleReport, Trigger
+from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.memory.values import Acknowledged
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.conversation import Context
@@ -50,6 +51,8 @@ class Subscription:
         """Begin with `missed`, the events since the last one that a returning reader has."""
         self.dropped = False
         """Whether it was dropped, as it did not read in time."""
+        self.is_over = False
+        """Whether its reader has left."""
         self._waiting = deque(missed)
         self._ready = threading.Event()
         if missed:
@@ -77,14 +80,42 @@ class Subscription:
         return [self._waiting.popleft() for _ in range(len(self._waiting))]
 
 
+class EventRelay(Protocol):
+    """Passes the events of owners between the processes of a daemon."""
+
+    def has_readers(self, owner: int) -> bool:
+        """Return whether an owner has readers in any process, or had some a moment ago."""
+        ...
+
+    def count_readers(self, owner: int, change: int, *, kept_s: float) -> None:
+        """Note one reader more or less; after the last, an owner counts as read for `kept_s`."""
+        ...
+
+    def send(self, owner: int, event: Event) -> None:
+        """Have an event numbered and handed to the owner's bus in every process."""
+        ...
+
+
 class EventBus:
     """Hands events to readers; costs nothing while there are none. Safe from any thread."""
 
-    def __init__(self, *, clock: Clock, limits: EventLimits | None = None) -> None:
-        """Begin without readers; `clock` dates the events."""
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        limits: EventLimits | None = None,
+        relay: EventRelay | None = None,
+        owner: int = LOCAL_OWNER,
+    ) -> None:
+        """Begin without readers; `clock` dates the events.
+
+        With `relay`, readers of `owner` in other processes get them, too.
+        """
         self.limits = limits or EventLimits()
         self._clock = clock
-        self._lock = threading.Lock()
+        self._relay = relay
+        self._owner = owner
+        self._lock = threading.RLock()
         self._subscriptions: list[Subscription] = []
         self._kept: deque[Event] = deque(maxlen=self.limits.kept)
         self._kept_until = 0.0
@@ -95,6 +126,8 @@ class EventBus:
         """Whether a client reads events, or read them a moment ago and may come back."""
         if self._subscriptions:
             return True
+        if self._relay:
+            return self._relay.has_readers(self._owner)
         return self._kept_until > 0 and time.monotonic() < self._kept_until
 
     def publish(self, kind: EventKind, **fields: Any) -> None:  # noqa: ANN401
@@ -104,9 +137,16 @@ class EventBus:
         """
         if not self.listening:
             return
+        if self._relay:
+            self._relay.send(self._owner, self.event(kind, **fields))
+            return
         with self._lock:
             self._last_id += 1
-            event = self.event(kind, id=self._last_id, **fields)
+            self.deliver(self.event(kind, id=self._last_id, **fields))
+
+    def deliver(self, event: Event) -> None:
+        """Hand a numbered event to all readers in this process, and keep it for a while."""
+        with self._lock:
             self._kept.append(event)
             for subscription in list(self._subscriptions):
                 if subscription.size < self.limits.waiting:
@@ -114,6 +154,14 @@ class EventBus:
                 else:
                     self._subscriptions.remove(subscription)
                     subscription.drop()
+
+    def drop_readers(self) -> None:
+        """End all subscriptions, as events were lost."""
+        with self._lock:
+            for subscription in self._subscriptions:
+                subscription.drop()
+            self._subscriptions.clear()
+            self._kept.clear()
 
     def event(self, kind: EventKind, *, id: int = 0, **fields: Any) -> Event:  # noqa: ANN401
         """Return a new event of the present time with these fields.
@@ -127,6 +175,20 @@ class EventBus:
 
         Raises `DaemonBusy` if there are too many readers.
         """
+        if self._relay and not self.listening:
+            with self._lock:
+                self._kept.clear()
+        if self._relay:  # before it is promised that nothing is missed from here on
+            self._relay.count_readers(self._owner, 1, kept_s=self.limits.kept_s)
+        try:
+            return self._subscribe(after)
+        except DaemonBusy:
+            if self._relay:
+                self._relay.count_readers(self._owner, -1, kept_s=self.limits.kept_s)
+            raise
+
+    def _subscribe(self, after: int | None) -> Subscription:
+        """Return a new subscription, as `subscribe` does."""
         with self._lock:
             if len(self._subscriptions) >= self.limits.subscribers:
                 raise DaemonBusy(
@@ -144,6 +206,11 @@ class EventBus:
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """End a subscription; keep later events for a while, in case the reader comes back."""
+        if subscription.is_over:
+            return
+        subscription.is_over = True
+        if self._relay:
+            self._relay.count_readers(self._owner, -1, kept_s=self.limits.kept_s)
         with self._lock:
             if subscription in self._subscriptions:
                 self._subscriptions.remove(subscription)

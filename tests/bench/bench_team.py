@@ -28,7 +28,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -66,13 +65,13 @@ BARE = "SELECT seq, left(content, 120) FROM memory WHERE owner = %s AND seq = AN
 
 
 @contextmanager
-def served(dsn: str, **owners: Any) -> Iterator[tuple[OwnedStores, OwnerMemories]]:
+def served(dsn: str) -> Iterator[tuple[OwnedStores, OwnerMemories]]:
     """The memories of many owners, as a daemon has them; it sleeps when it is told to."""
     config = Config(
         sleep=SleepConfig(tick_s=3_600, interval_minutes=100_000),
         database=dsn,
         embedding=EmbeddingConfig(encoder="none"),
-        owners=OwnersConfig(**owners),
+        owners=OwnersConfig(open_max=OPEN),
     )
     with open_memory(config) as local, open_owned_stores(config.location) as stores:
         memories = OwnerMemories(stores, local.shared)
@@ -266,22 +265,35 @@ def recall(report: Report, options: argparse.Namespace) -> None:
             before = computed_s(daemon.pid), computed_s(server)
             asked = crowd.run(MEASURED_S)
             after = computed_s(daemon.pid), computed_s(server)
-            parts = [
-                end - start for end, start in zip(after, before, strict=True)
-            ]
+            parts = [end - start for end, start in zip(after, before, strict=True)]
             spent = [own + part for own, part in zip(spent, parts, strict=True)]
             times += asked
             found = latency(asked)
             each_ms = [1_000 * part / len(asked) for part in parts]
             rows.append(
-                [len(asked) / MEASURED_S, found.p50_ms, found.p95_ms, found.p99_ms]
-                + [*each_ms, bare_rate(dsn), os.getloadavg()[0]]
+                [
+                    len(asked) / MEASURED_S,
+                    found.p50_ms,
+                    found.p95_ms,
+                    found.p99_ms,
+                    *each_ms,
+                    bare_rate(dsn),
+                    os.getloadavg()[0],
+                ]
             )
         crowd.close()
     report.table(
         f"{CLIENTS} clients, {len(tokens)} owners, {options.processes} processes",
-        ["a second", "p50 ms", "p95 ms", "p99 ms", "daemon ms CPU", "server ms CPU"]
-        + ["bare statements a second", "load"],
+        [
+            "a second",
+            "p50 ms",
+            "p95 ms",
+            "p99 ms",
+            "daemon ms CPU",
+            "server ms CPU",
+            "bare statements a second",
+            "load",
+        ],
         rows,
     )
     found = latency(times)
@@ -325,14 +337,20 @@ def copy_owners(dsn: str, count: int) -> list[int]:
         assert row
         among = f"generate_series({first}, {numbers[-1]}) AS g"
         for statement in (
-            "INSERT INTO owner (owner, name, last_memory, working_count, working_characters) "
-            "SELECT g, 'owner-' || g, last_memory, working_count, working_characters "
-            f"FROM owner, {among} WHERE owner = {seed}",
-            f"INSERT INTO memory (owner, {row[0]}) "
-            f"SELECT g, {row[0]} FROM memory, {among} WHERE owner = {seed}",
-            "INSERT INTO fresh (owner, seq, created_at) SELECT g, seq, "
-            f"CASE WHEN g < {first + DUE} THEN created_at ELSE now() END "
-            f"FROM fresh, {among} WHERE owner = {seed}",
+            (
+                "INSERT INTO owner (owner, name, last_memory, working_count, working_characters) "
+                "SELECT g, 'owner-' || g, last_memory, working_count, working_characters "
+                f"FROM owner, {among} WHERE owner = {seed}"
+            ),
+            (
+                f"INSERT INTO memory (owner, {row[0]}) "
+                f"SELECT g, {row[0]} FROM memory, {among} WHERE owner = {seed}"
+            ),
+            (
+                "INSERT INTO fresh (owner, seq, created_at) SELECT g, seq, "
+                f"CASE WHEN g < {first + DUE} THEN created_at ELSE now() END "
+                f"FROM fresh, {among} WHERE owner = {seed}"
+            ),
             f"DELETE FROM fresh WHERE owner = {seed}",
             f"SELECT setval('owner_number', {numbers[-1] + 1})",
             "VACUUM ANALYZE",
@@ -347,7 +365,7 @@ def rounds(report: Report, options: argparse.Namespace) -> None:
     say(f"making {options.owners} owners")
     numbers = copy_owners(dsn, options.owners)
     server = server_pid(dsn)
-    with served(dsn, open_max=OPEN) as (stores, memories):
+    with served(dsn) as (stores, memories):
         del stores
         memories.get(numbers[-1]).service.call(Recall("who fixed the mill wheel?"))
         memories.get(numbers[-1]).service.call(Status())
@@ -368,9 +386,7 @@ def rounds(report: Report, options: argparse.Namespace) -> None:
         memories.rounds.run(Trigger.SCHEDULE)
         ended = time.process_time(), computed_s(server), time.perf_counter()
     with psycopg.connect(dsn) as connection:
-        row = connection.execute(
-            "SELECT count(DISTINCT owner) FROM placed"
-        ).fetchone()
+        row = connection.execute("SELECT count(DISTINCT owner) FROM placed").fetchone()
         assert row
     report.figure("memory of an open owner, kB", each_kb)
     names = ("daemon's CPU", "server's CPU", "time")

@@ -108,7 +108,7 @@ def serve(dsn: str, owners: PostgresOwners, tmp_path: Path) -> Serve:
             **settings,
         }
         with running(tmp_path, "--database", dsn, **all_settings) as daemon:
-            (line,) = daemon.events("listening")
+            line, *_ = daemon.events("listening")
             assert "token_file" not in line
             port = int(line["address"].rpartition(":")[2])
             yield Service(daemon, owners, port)

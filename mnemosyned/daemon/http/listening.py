@@ -32,17 +32,28 @@ log = logger()
 
 
 def bind_tcp(
-    host: str, port: int, *, named: str, advice: str, field: str
+    host: str,
+    port: int,
+    *,
+    named: str,
+    advice: str,
+    field: str,
+    joins: bool = False,
 ) -> socket.socket:
     """Return a socket that listens on a TCP address; port 0 is a free one.
 
-    Raises `InvalidRequest` for an address that cannot be used, with its name, `named`, and `advice`.
+    With `joins`, another process of this user may listen there already: the kernel shares the
+    connections among them. Raises `InvalidRequest` for an address that cannot be used, with its
+    name, `named`, and `advice`.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, joins)
         listener.bind((host, port))
+        # From here on others may join; before, the address had to be free.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()

@@ -32,13 +32,18 @@ log = logger()
 
 @contextmanager
 def listen_on_tcp(
-    setting: str, *, token_file: Path | None, certificate: Certificate | None = None
+    setting: str,
+    *,
+    token_file: Path | None,
+    certificate: Certificate | None = None,
+    joins: bool = False,
 ) -> Iterator[Listener]:
     """Return a context manager that listens on a TCP address, "host:port", and gives the listener.
 
     Clients must send the token in the file `token_file`, which is created if missing; with None, a
-    token of an owner. With a certificate clients speak TLS. Raises `InvalidRequest` for an address
-    in use, and `ConfigInvalid` for the token's file.
+    token of an owner. With a certificate clients speak TLS. With `joins`, another process of the
+    daemon listens there already. Raises `InvalidRequest` for an address in use, and
+    `ConfigInvalid` for the token's file.
     """
     advice, is_token = OWNER_ADVICE, _is_owner_token
     if token_file:
@@ -51,6 +56,7 @@ def listen_on_tcp(
         named=f"listen: {setting}",
         advice="choose another port",
         field="listen",
+        joins=joins,
     ) as listener:
         address, hosts = _names_of(listener)
         access = Access(

@@ -296,7 +296,7 @@ class PostgresSession(CommonSession):
 
     def pipeline(self) -> AbstractContextManager[object]:
         """Send the statements of the block together; their errors are raised at its end."""
-        return self._connection.pipeline()
+        return cast("AbstractContextManager[object]", self._connection.pipeline())
 
     def execute_many(self, sql: str, rows: Iterable[Mapping[str, object]], /) -> int:
         """Run an SQL statement once for each row of values, in few round trips.
