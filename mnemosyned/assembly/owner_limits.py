@@ -10,13 +10,18 @@ import math
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from mnemosyned.config.settings import OWNER_LIMITS, OwnersConfig
 from mnemosyned.errors import LimitReached
 from mnemosyned.fairness import USERS_MAX, OwnerAllowance
+from mnemosyned.service.service import WriteLimits
+from mnemosyned.verbs.conversation import Compact
+from mnemosyned.verbs.memories import Remember, RememberMany
+from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.upkeep import LimitUse
 
 PERIODS_S = {
@@ -194,3 +199,36 @@ class OwnerLimiter:
                 if len(self._known) > USERS_MAX:
                     self._known.popitem(last=False)
         return known
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsOfOwner(WriteLimits):
+    """The limits of one owner, for the verbs on its memory."""
+
+    limiter: OwnerLimiter
+    owner: int
+
+    def admit(self, request: Request[Any]) -> None:
+        """Count a request that writes, by the memories that it has.
+
+        What deletes, and a dry run, is never refused. Raises `LimitReached`, and `StorageFailed`.
+        """
+        if request.deletes or getattr(request, "dry_run", False):
+            return
+        memories: Sequence[Remember] = ()
+        if isinstance(request, Remember):
+            memories = (request,)
+        elif isinstance(request, RememberMany):
+            memories = request.memories
+        count = len(memories) or isinstance(request, Compact)
+        size = sum(len(memory.content.encode()) for memory in memories)
+        self.limiter.use_write(self.owner, memories=count, size=size)
+
+    def admit_lines(self, lines: bytes | bytearray) -> None:
+        """Count the lines of an export, each as a memory. Raises as `admit`."""
+        count = lines.count(b"\n")
+        self.limiter.use_write(self.owner, memories=count, size=len(lines))
+
+    def list_uses(self) -> list[LimitUse]:
+        """Return the owner's limits that are set, and what is used. Raises `StorageFailed`."""
+        return self.limiter.list_uses(self.owner)

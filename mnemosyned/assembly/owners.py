@@ -25,7 +25,7 @@ from mnemosyned.assembly.build import (
     make_owner_vectors,
     make_shared_vectors,
 )
-from mnemosyned.assembly.owner_limits import OwnerLimiter
+from mnemosyned.assembly.owner_limits import LimitsOfOwner, OwnerLimiter
 from mnemosyned.assembly.stores import (
     make_summarizer,
     open_owned_stores,
@@ -440,6 +440,8 @@ class OwnerMemories:
             purge_soon=lambda: self.rounds.request_purge(owner),
             owner=owner,
         )
+
+        service.limits = LimitsOfOwner(self.limits, owner)
 
         @cache
         def get_hooks() -> HookService:

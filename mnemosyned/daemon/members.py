@@ -15,7 +15,6 @@ from mnemosyned.memory.engine_ports import Scope, SharedMemory, TokenHolder
 from mnemosyned.service.recall import GroupMemory
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.conversation import Context, EditLearning, RemoveLearning
-from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.listing import Listed, ListMemories
 from mnemosyned.verbs.memories import (
     EditMemory,
@@ -51,19 +50,17 @@ class MemberCaller(ScopedCaller):
         holder: TokenHolder,
         *,
         service_of: Callable[[int], MemoryService],
-        limit: Callable[[MemoryService, int], Caller],
         groups_max: int,
     ) -> None:
         """Call verbs on `own` as far as the holder's token allows.
 
-        `service_of` opens the memory of a group by its number, and `limit` holds the verbs on an
-        owner's memory to its limits. At most `groups_max` groups are asked, the first by name.
+        `service_of` opens the memory of a group by its number. At most `groups_max` groups are
+        asked, the first by name.
         """
-        super().__init__(limit(own, holder.owner), holder.scopes)
+        super().__init__(own, holder.scopes)
         self._own = own
         self._holder = holder
         self._service_of = service_of
-        self._limit = limit
         self._groups = holder.groups[:groups_max]
 
     def call(self, request: Request[R], /) -> R:
@@ -108,8 +105,7 @@ class MemberCaller(ScopedCaller):
         except NotFound as unknown:
             refused = unknown
         for group in self._groups:
-            limited = self._limit(self._open(group), group.owner)
-            caller = ScopedCaller(limited, group.scopes)
+            caller = ScopedCaller(self._open(group), group.scopes)
             try:
                 return caller.call(request)
             except NotFound:

@@ -7,7 +7,7 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
@@ -29,7 +29,6 @@ from mnemosyned.daemon.http.protocol import (
 from mnemosyned.daemon.members import MemberCaller
 from mnemosyned.daemon.resources import (
     EVENTS_PATH,
-    HOOKS_PATH,
     MCP_PATH,
     POLL_S,
     audit_resources,
@@ -50,12 +49,9 @@ from mnemosyned.errors import (
 )
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
 from mnemosyned.memory.engine_ports import Scope, SharedMemory, TokenHolder, owner_of
-from mnemosyned.verbs.conversation import Compact
-from mnemosyned.verbs.exchange import EXPORT_PATH, RESTORE_PATH, CutOff
+from mnemosyned.verbs.exchange import EXPORT_PATH, CutOff
 from mnemosyned.verbs.facade import Caller
-from mnemosyned.verbs.memories import Remember, RememberMany
-from mnemosyned.verbs.request import Request
-from mnemosyned.verbs.upkeep import EventKind, Stats
+from mnemosyned.verbs.upkeep import EventKind
 
 if TYPE_CHECKING:
     from mnemosyned.service.audit import AuditLog
@@ -129,38 +125,6 @@ REFUSED = "this token is none, has expired or was revoked; ask who runs the serv
 
 ServedMemory = OpenMemory | OwnerMemory
 """A memory whose resources are served."""
-
-
-class LimitedCaller(Caller):
-    """Caller of verbs that counts what is written to an owner's memory, within its limits."""
-
-    def __init__(self, caller: Caller, limits: OwnerLimiter, owner: int) -> None:
-        """Pass requests about the memory of `owner` on to `caller` if `limits` allow them."""
-        self._caller = caller
-        self._limits = limits
-        self._owner = owner
-
-    def call(self, request: Request[R], /) -> R:
-        """Carry out a request, and return its result; that of `status` with the owner's limits.
-
-        Raises `LimitReached`, and the errors of the request. What deletes is never refused.
-        """
-        if request.writes and not (
-            request.deletes or getattr(request, "dry_run", False)
-        ):
-            memories: Sequence[Remember] = ()
-            if isinstance(request, Remember):
-                memories = (request,)
-            elif isinstance(request, RememberMany):
-                memories = request.memories
-            count = len(memories) or isinstance(request, Compact)
-            size = sum(len(memory.content.encode()) for memory in memories)
-            self._limits.use_write(self._owner, memories=count, size=size)
-        result = self._caller.call(request)
-        if isinstance(result, Stats):
-            limits = self._limits.list_uses(self._owner)
-            result = msgspec.structs.replace(result, limits=limits)
-        return result
 
 
 class OwnerResources:
@@ -249,20 +213,18 @@ class OwnerResources:
 
         They do not keep the memory itself, which is dropped if nobody else uses it.
         """
-        owner, scopes, bus = holder.owner, holder.scopes, memory.service.events
+        scopes, bus = holder.scopes, memory.service.events
         audit = self._audit
         caller: Caller = MemberCaller(
             memory.service,
             holder,
             service_of=lambda group: self._memory_of(group).service,
-            limit=lambda service, number: LimitedCaller(service, self._limits, number),
             groups_max=self._groups_max,
         )
         if audit:
             caller = audit.wrap(caller)
         progress = memory.sleeper.cycle
         exchange = exchange_resources(memory.service, scopes=scopes)
-        restore = exchange[RESTORE_PATH]
 
         def last_event(error: MnemosynedError) -> bytes:
             """Return the bytes of the event that tells why a stream of events ends."""
@@ -274,23 +236,9 @@ class OwnerResources:
             """Return the bytes of the line that tells why an export ends early."""
             return msgspec.json.encode(CutOff(reason=error.message)) + b"\n"
 
-        def restore_limited(request: HttpRequest) -> Response:
-            """Import the lines of a request's body, each counted as a memory that is written."""
-            size, lines = len(request.body), request.body.count(b"\n")
-            self._limits.use_write(owner, memories=lines, size=size)
-            return restore.route(request)
-
-        hooks = hook_resources(memory.get_hooks, scopes=scopes)[HOOKS_PATH]
-
-        def handle_limited_hook(request: HttpRequest) -> Response:
-            """Answer a hook's call, which counts as a memory that is written."""
-            self._limits.use_write(owner, memories=1, size=len(request.body))
-            return hooks.route(request)
-
         found = {
             **verb_resources(caller),
             **exchange,
-            RESTORE_PATH: dataclasses.replace(restore, route=restore_limited),
             EXPORT_PATH: self._checked_stream_resource(
                 exchange[EXPORT_PATH].route, "export", last_line
             ),
@@ -300,7 +248,7 @@ class OwnerResources:
                 last_event,
             ),
             MCP_PATH: mcp_resource(caller, memory.agents, scopes=scopes),
-            HOOKS_PATH: dataclasses.replace(hooks, route=handle_limited_hook),
+            **hook_resources(memory.get_hooks, scopes=scopes),
         }
         return audit_resources(found, audit) if audit else found
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.learnings.relevance import RateTexts
@@ -71,6 +71,7 @@ from mnemosyned.verbs.request import Request, check_texts
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import (
     EventKind,
+    LimitUse,
     Log,
     Logged,
     Sleep,
@@ -145,8 +146,27 @@ class SystemClock:
         return datetime.now(UTC)
 
 
+class WriteLimits(Protocol):
+    """The limits of a memory's owner, and what is used of them."""
+
+    def admit(self, request: Request[Any]) -> None:
+        """Count a request that writes. Raises `LimitReached`, and `StorageFailed`."""
+        ...
+
+    def admit_lines(self, lines: bytes | bytearray) -> None:
+        """Count the lines of an export that are to be restored. Raises the same."""
+        ...
+
+    def list_uses(self) -> list[LimitUse]:
+        """Return the limits that are set, and what is used. Raises `StorageFailed`."""
+        ...
+
+
 class MemoryService:
     """The verbs over one store, safe to call from any thread."""
+
+    limits: WriteLimits | None = None
+    """The limits of the owner, in a daemon that serves many."""
 
     def __init__(self, parts: ServiceParts, *, events: EventBus | None = None) -> None:
         """Run the verbs by `parts`; events go to `events`, or to a new bus for None."""
@@ -297,6 +317,8 @@ class MemoryService:
             raise ShuttingDown(STOPPING)
         try:
             check_texts(request)
+            if request.writes and self.limits:
+                self.limits.admit(request)
             answer = self._verbs[type(request)]
             if groups and isinstance(request, Recall | Context):
                 answer = partial(answer, groups=groups)
@@ -328,6 +350,8 @@ class MemoryService:
         """Store the records in lines of an export as they are; return counts by outcome."""
         if self._stopping:
             raise ShuttingDown(STOPPING)
+        if self.limits:
+            self.limits.admit_lines(lines)
         with self.sleeper.cycle.gate:
             return self._exchange.restore(lines)
 
@@ -499,6 +523,7 @@ class MemoryService:
             restart_needed=list(parts.settings.restart_needed),
             problems=maintenance.problems(),
             warnings=[*maintenance.warnings(), *parts.keeper.warnings()],
+            limits=self.limits.list_uses() if self.limits else [],
         )
 
     def watch(self, request: Watch) -> Watching:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from support.fake_models import FakeTextModel
 
-from mnemosyned.assembly.owner_limits import FULL_RETRY_S, OwnerLimiter
+from mnemosyned.assembly.owner_limits import FULL_RETRY_S, LimitsOfOwner, OwnerLimiter
 from mnemosyned.config import load_config
 from mnemosyned.config.settings import OwnersConfig
 from mnemosyned.daemon.http.protocol import error_response
@@ -17,6 +17,8 @@ from mnemosyned.errors import ConfigInvalid, LimitReached
 from mnemosyned.fairness import OwnerAllowance
 from mnemosyned.models.sharing import ModelTurns, OwnerModel
 from mnemosyned.search.vectors.owners import OwnerTurns
+from mnemosyned.verbs.memories import Pin, Remember, RememberMany
+from mnemosyned.verbs.retention import Forget
 
 ANNA, BERT = 2, 3
 NONE = OwnersConfig(
@@ -244,3 +246,24 @@ def test_limits_are_read_from_the_environment() -> None:
 
     assert config.limits_by_owner == {"ci": {"requests_per_minute": None}}
     assert config.streams_max == 4
+
+
+def test_a_request_counts_by_the_memories_that_it_has(owners: Owners) -> None:
+    owners.limit(writes_per_minute=100, bytes_per_day=10_000)
+    limits = LimitsOfOwner(owners.limiter, ANNA)
+
+    def used() -> list[int]:
+        return [use.used for use in limits.list_uses()]
+
+    for request in (
+        Forget(id="a"),
+        RememberMany([Remember("said")] * 9, dry_run=True),
+        Pin("a", dry_run=True),
+    ):
+        limits.admit(request)
+    assert used() == [0, 0]
+    limits.admit(Remember("süß"))
+    limits.admit(RememberMany([Remember("12345678")] * 9))
+    limits.admit(Pin("a"))
+    limits.admit_lines(b"{}\n" * 4)
+    assert used() == [15, 5 + 72 + 12]

@@ -68,6 +68,11 @@ def test_a_full_memory_takes_no_more_until_some_is_forgotten(service: Service) -
     batch = {"memories": [{"id": f"m{n}", "content": f"word {n}"} for n in range(5)]}
     assert service.ask("/v1/remember_many", token, batch)[0] == 200
 
+    def hook(event: str) -> int:
+        payload = {"hook_event_name": event, "session_id": "s", "prompt": "a word"}
+        return service.ask("/hooks", token, {"payload": payload})[0]
+
+    assert [hook("SessionStart"), hook("UserPromptSubmit")] == [200, 429]
     code, _, answer = service.ask("/v1/remember", token, {"content": "one more"})
 
     assert (code, answer["error"]["code"]) == (429, "limit_reached")
