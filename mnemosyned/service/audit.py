@@ -49,29 +49,22 @@ ID_FIELDS = frozenset({"id", "recalled", "learnings", "expand", "archived"})
 
 
 class AuditEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A line of the log without its hash."""
+    """A line of the log without its hash; `docs/audit.md` says what its fields are."""
 
     writer: str = ""
     """A ULID of the process that wrote it: chains sort by their beginning."""
     seq: int = 0
-    """Its number in the chain, from 1."""
     at: datetime
     verb: str
     outcome: str = ""
-    """The code of the error, or `preview`; empty for what was done."""
     owner: int = 0
-    """Who asked, by number; 0 for a command or a failed login."""
     name: str = ""
-    """The owner's name at that time, or the user who ran the command."""
     token: str = ""
     via: str = ""
-    """What showed who asks: `token`, `socket` or `command`."""
     address: str = ""
     about: int = 0
-    """The owner that it is about, if that is another one."""
     ids: Sequence[str] = ()
     count: int = 0
-    """Memories or records concerned; more than there are ids where those were cut."""
     heads: Heads = {}
     """Last lines of other chains as they were then; in `pruned`, the last that were deleted."""
 
@@ -283,29 +276,22 @@ class AuditLog:
         verb: str,
         *,
         ids: Sequence[str] = (),
-        count: int | None = None,
-        outcome: str = "",
-        about: int = 0,
         who: Requester | None = None,
         whole: bool = False,
-        heads: Heads | None = None,
+        **fields: Any,  # noqa: ANN401
     ) -> None:
         """Note a line about what `who` asked, by default who sent this thread's request.
 
-        `whole` lines have all ids, and are waited for until they are on disk; so is each line of a
-        strict log, which raises `StorageFailed` if it cannot be written.
+        `fields` are further ones of the entry. `whole` lines have all ids, and are waited for until
+        they are on disk; so is each line of a strict log, which raises `StorageFailed` if it cannot
+        be written.
         """
         who = REQUESTER.get() if who is None else who
-        about = about or who.about
-        entry = AuditEntry(
-            at=datetime.now(UTC),
-            verb=verb,
-            outcome=outcome,
-            **who._replace(about=0 if about == who.owner else about)._asdict(),
-            ids=ids if whole else ids[:IDS_MAX],
-            count=len(ids) if count is None else count,
-            heads=heads or {},
-        )
+        given = {"count": len(ids), **who._asdict(), **fields}
+        if given["about"] == who.owner:
+            given["about"] = 0
+        ids = ids if whole else ids[:IDS_MAX]
+        entry = AuditEntry(at=datetime.now(UTC), verb=verb, ids=ids, **given)
         place = self._put(entry)
         if whole or self._strict:
             self._urgent.set()
@@ -522,12 +508,13 @@ class AuditedCaller(Caller):
             code = getattr(error, "code", MnemosynedError.code)
             self._audit.note(verb, ids=asked, outcome=code)
             raise
-        count = getattr(result, "memories", None)
         is_preview = getattr(request, "dry_run", False)
+        ids = ids_in(result) or asked
+        count = getattr(result, "memories", None)
         self._audit.note(
             verb,
-            ids=ids_in(result) or asked,
-            count=count if isinstance(count, int) else None,
+            ids=ids,
+            count=count if isinstance(count, int) else len(ids),
             outcome="preview" if is_preview else "",
             whole=request.deletes and not is_preview,
         )

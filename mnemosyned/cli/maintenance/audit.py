@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from getpass import getuser
 from itertools import groupby, islice
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -18,14 +19,12 @@ from mnemosyned.cli.options import EXIT_NOTHING, json_option
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import count_of, local_time, table
 from mnemosyned.config import Config, config_file, load_config
-from mnemosyned.errors import InvalidRequest
+from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory.engine_ports import LOCAL_NAME
 from mnemosyned.service.audit import (
     BATCH_MAX,
-    FORGOTTEN,
     NO_HEAD,
     PRUNED,
-    PUT_BACK,
     AuditEntry,
     AuditFile,
     ChainVerifier,
@@ -37,6 +36,19 @@ from mnemosyned.service.intake import split_into_chunks
 
 LISTED_MAX, DAYS_MAX = 100_000, 36_600
 FAULTS_SHOWN = 20
+CHANGES = {
+    "forgotten": ("memory", True),
+    "remove_learning": ("memory", True),
+    "put_back": ("memory", False),
+    "token_revoke": ("token", True),
+    "token_rotate": ("token", True),
+    "group_leave": ("member", True),
+    "group_join": ("member", False),
+    "owner_suspend": ("suspended", True),
+    "owner_resume": ("suspended", False),
+    "owner_remove": ("owner", True),
+}
+"""What a replay looks at: the verb of a line, and the kind of thing that is gone or there again."""
 ALL_CHAINS = 10**9
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -48,20 +60,6 @@ def audit() -> None:
     The log is in a database on a server; its table is read with the login that owns the tables. The
     files are those of the setting audit.file; a command that names FILEs reads these alone.
     """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditCheck:
-    """The result of `mnem audit verify`."""
-
-    lines: int
-    chains: int
-    unstopped: int
-    """Chains without a stop: their writers run, or were killed."""
-    unreadable: int
-    """Lines of files that a crash or a full disk cut off."""
-    faults: list[str]
-    heads: Heads
 
 
 @audit.command()
@@ -81,7 +79,8 @@ def verify(files: tuple[Path, ...], against: Path | None) -> int:
     config = load_config(config_file())
     heads: Heads = {}
     if against:
-        heads = msgspec.json.decode(against.read_bytes(), type=AuditCheck).heads
+        heads = msgspec.json.decode(against.read_bytes(), type=dict[str, Any])["heads"]
+        heads = msgspec.convert(heads, Heads)
     checked = _check_files(files or _files_of(config), heads if files else {})
     faults, unreadable = checked.faults, checked.unreadable
     if not files:
@@ -97,24 +96,21 @@ def verify(files: tuple[Path, ...], against: Path | None) -> int:
                     )
         checked.finish(whole=True)
         faults = [*checked.faults, *faults]
-    count = (
-        f"{count_of(checked.lines, 'line')} in {count_of(len(checked.heads), 'chain')}"
-    )
+    done = {
+        "lines": checked.lines,
+        "unstopped": len(checked.open),
+        "unreadable": unreadable,
+        "faults": faults,
+        "heads": checked.heads,
+    }
+    chains = count_of(len(checked.heads), "chain")
     state = f"{len(faults):,} faults" if faults else "whole"
-    unstopped = (
-        f"{count_of(len(checked.open), 'chain')} without a stop: running, or killed"
-    )
-    text = [f"{count}: {state}; {unstopped}", *faults[:FAULTS_SHOWN]]
+    unstopped = count_of(len(checked.open), "chain")
+    count = f"{count_of(checked.lines, 'line')} in {chains}: {state}"
+    text = [f"{count}; {unstopped} without a stop: running, or killed"]
+    text += faults[:FAULTS_SHOWN]
     if unreadable:
         text.append(f"{count_of(unreadable, 'line')} of files cut off by a crash")
-    done = AuditCheck(
-        lines=checked.lines,
-        chains=len(checked.heads),
-        unstopped=len(checked.open),
-        unreadable=unreadable,
-        faults=faults,
-        heads=checked.heads,
-    )
     say_result(done, "\n".join(text))
     return EXIT_NOTHING if faults else 0
 
@@ -219,49 +215,27 @@ def prune(older: str | None) -> None:
     say_result({"before": end, "lines": lines, "files": files}, text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
-    """The receipt of `mnem db replay`: what was done again."""
+def find_losses(entries: Iterable[AuditEntry]) -> Mapping[str, Mapping[int, list[str]]]:
+    """Return what lines say that is gone, by kind and number of the owner, as the last of each says.
 
-    dry_run: bool
-    at: datetime
-    files: list[Path]
-    lines: int
-    """Lines that the table lacked."""
-    forgotten: int
-    """Memories."""
-    learnings: int
-    owners: list[str]
-    """Removed ones."""
-    tokens: int
-    """Revoked ones."""
-
-
-class _Losses:
-    """Changes that a restored backup took back, read from lines in the order of time."""
-
-    VERBS = {FORGOTTEN, PUT_BACK, "remove_learning", "owner_remove", "token_revoke"} | {
-        "token_rotate"
-    }
-
-    def __init__(self, entries: Iterable[AuditEntry]) -> None:
-        self.forgotten: defaultdict[int, dict[str, None]] = defaultdict(dict)
-        """Ids of memories and learnings by owner."""
-        self.revoked: defaultdict[int, list[str]] = defaultdict(list)
-        """Ids of tokens by owner."""
-        self.removed: set[int] = set()
-        for entry in entries:
-            owner = entry.about or entry.owner
-            if entry.verb in (FORGOTTEN, "remove_learning"):
-                self.forgotten[owner] |= dict.fromkeys(entry.ids)
-            elif entry.verb == PUT_BACK:
-                for id in entry.ids:
-                    self.forgotten[owner].pop(id, None)
-            elif entry.verb == "owner_remove":
-                self.removed.add(owner)
-            else:
-                is_rotated = entry.verb == "token_rotate"
-                self.revoked[owner] += entry.ids[:1] if is_rotated else entry.ids
+    That are ids of memories and learnings, of tokens, and names of members; an owner that was
+    removed or suspended is there with an empty text.
+    """
+    last: dict[tuple[str, int, str], tuple[datetime, bool]] = {}
+    for entry in entries:
+        kind, is_gone = CHANGES.get(entry.verb, ("", False))
+        if not kind or entry.outcome:
+            continue
+        ids = entry.ids[:1] if entry.verb == "token_rotate" else entry.ids
+        for id in ids or [""]:
+            key = kind, entry.about or entry.owner, id
+            last[key] = max((entry.at, is_gone), last.get(key, (entry.at, is_gone)))
+    found: defaultdict[str, defaultdict[int, list[str]]]
+    found = defaultdict(lambda: defaultdict(list))
+    for (kind, owner, id), (_, is_gone) in last.items():
+        if is_gone:
+            found[kind][owner].append(id)
+    return found
 
 
 @click.command()
@@ -306,29 +280,27 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
                 if entry.seq > there.get(entry.writer, NO_HEAD)[0]:
                     yield entry, line
 
-        lines, found = 0, list[AuditEntry]()
-        for entry, _ in lacking():
-            lines += 1
-            found += (
-                [entry] if entry.verb in _Losses.VERBS and not entry.outcome else []
-            )
-        losses = _Losses(sorted(found, key=lambda each: each.at))
-        names = {each.number: each.name for each in owners.owners()}
-        removed = [names[number] for number in losses.removed & names.keys()]
-        memories = learnings = tokens = 0
-        for number in names.keys() - losses.removed:
-            deletion = stores.store(number).deletion
-            for ids in split_into_chunks([*losses.forgotten[number]], BATCH_MAX):
+        losses = find_losses(entry for entry, _ in lacking())
+        lines = sum(1 for _ in lacking())
+        known = {each.number: each for each in owners.owners()}
+        done: Counter[str] = Counter()
+        removed = [known[number].name for number in losses["owner"].keys() & known]
+        for number in sorted(known.keys() - losses["owner"]):
+            name, deletion = known[number].name, stores.store(number).deletion
+            for ids in split_into_chunks(losses["memory"].get(number, []), BATCH_MAX):
                 removal = deletion.preview(ids)
                 if not dry_run:
                     removal = deletion.forget(ids) | deletion.forget_learnings(ids)
-                memories += removal.working + removal.archived
-                learnings += removal.learnings
-            revoked = losses.revoked[number]
-            known = owners.tokens(names[number]) if revoked else ()
-            for token in known:
+                done["forgotten"] += removal.working + removal.archived
+                done["learnings"] += removal.learnings
+            revoked = losses["token"].get(number, [])
+            for token in owners.tokens(name) if revoked else ():
                 if token.valid and token.id in revoked:
-                    tokens += 1 if dry_run else owners.revoke(names[number], token.id)
+                    done["tokens"] += 1 if dry_run else owners.revoke(name, token.id)
+            for member in () if dry_run else losses["member"].get(number, []):
+                with suppress(NotFound):
+                    owners.leave(name, member)
+                    done["members"] += 1
         for name in () if dry_run else removed:
             owners.remove(name)
         for writer, group in groupby(lacking(), lambda each: each[0].writer):
@@ -339,20 +311,22 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
         with open_audit(config, user=getuser()) as log:
             if log:
                 log.note("replayed", count=lines, whole=True)
-    receipt = Replayed(
-        dry_run=dry_run,
-        at=datetime.now(UTC),
-        files=list(files),
-        lines=lines,
-        forgotten=memories,
-        learnings=learnings,
-        owners=removed,
-        tokens=tokens,
-    )
-    done = "would be done again" if dry_run else "done again"
-    text = (
-        f"{count_of(lines, 'line')} of the log were lost; {done}: "
-        f"{count_of(memories, 'memory')} and {count_of(learnings, 'learning')} forgotten, "
-        f"{count_of(len(removed), 'owner')} removed, {count_of(tokens, 'token')} revoked"
-    )
+    receipt = {
+        "dry_run": dry_run,
+        "at": datetime.now(UTC),
+        "files": files,
+        "lines": lines,
+        "owners": removed,
+        **{
+            name: done[name] for name in ("forgotten", "learnings", "tokens", "members")
+        },
+    }
+    again = "would be done again" if dry_run else "done again"
+    what = [
+        f"{count_of(done['forgotten'], 'memory')} forgotten",
+        f"{count_of(done['learnings'], 'learning')} removed",
+        f"{count_of(len(removed), 'owner')} removed",
+        f"{count_of(done['tokens'], 'token')} revoked",
+    ]
+    text = f"{count_of(lines, 'line')} of the log were lost; {again}: {', '.join(what)}"
     say_result(receipt, text)
