@@ -142,6 +142,7 @@ class OwnerRounds:
         if self._is_started:
             self._scheduler.stop()
         self._workers.shutdown()
+        self._owners.save_uses(now=True)
 
     def request_upkeep(self, owner: int) -> None:
         """Have an owner's memory purged and kept to its maximum size soon, in the background."""
@@ -174,7 +175,11 @@ class OwnerRounds:
                 self._run_for_owner(owner, purge_and_enforce)
 
     def check_triggers(self) -> None:
-        """Start a sleep cycle in each open memory that has reached a trigger, such as a size."""
+        """Start a sleep cycle in each open memory that has reached a trigger, such as a size.
+
+        The uses of tokens are saved on the way, once a minute.
+        """
+        self._owners.save_uses()
         for memory in self._list_open():
             if self._stopped.is_set():
                 return

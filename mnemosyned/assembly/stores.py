@@ -39,8 +39,12 @@ if TYPE_CHECKING:
     from mnemosyned.models.sharing import ModelTurns
     from mnemosyned.service.audit import AuditLog
     from mnemosyned.storage.postgres.audit import AuditTable
-    from mnemosyned.storage.postgres.owners import PostgresOwners, PostgresServer
-    from mnemosyned.storage.postgres.store import OwnedStores, PostgresStore
+    from mnemosyned.storage.postgres.owners import PostgresOwners
+    from mnemosyned.storage.postgres.store import (
+        OwnedStores,
+        PostgresServer,
+        PostgresStore,
+    )
 
 
 log = logger()

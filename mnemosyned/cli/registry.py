@@ -42,5 +42,5 @@ GROUPS = tuple(dict.fromkeys(command.group for command in COMMANDS.values()))
 """The titles of the groups, in the order of the help page."""
 LOCAL = {"backup", "model", "watch"} | {
     command.name for command in COMMANDS.values() if ".maintenance." in command.target
-}
+} - {"owner"}
 """The commands that work on the daemon's own machine alone."""

@@ -291,6 +291,9 @@ class TlsConfig(_Section, frozen=True):
     key: FilePath | None = None
 
 
+TokenDays = Annotated[int, Meta(ge=1, le=36_600)]
+
+
 class OwnersConfig(_Section, frozen=True):
     """Whether the memories of many owners are served, and the limits of each in each daemon."""
 
@@ -298,6 +301,8 @@ class OwnersConfig(_Section, frozen=True):
     processes: Annotated[int, Meta(ge=1, le=64)] = 1
     open_max: Annotated[int, Meta(ge=1, le=100_000)] = 500
     groups_max: Annotated[int, Meta(ge=0, le=100)] = 8
+    token_days: TokenDays = 90
+    token_days_max: TokenDays | None = 366
     requests_per_minute: Limit = 6_000
     writes_per_minute: Limit = 60_000
     bytes_per_day: Limit = 1 << 30

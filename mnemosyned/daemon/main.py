@@ -642,7 +642,8 @@ def _make_owner_resources(
         tokens=TokenCache(owners.owners),
         memory_of=memory_of,
         limits=owners.limits,
-        common=documentation_resources(),
+        common=documentation_resources(serves_owners=True),
+        config=lambda: memory.settings.config.owners,
         audit=memory.shared.audit,
         groups_max=memory.config.owners.groups_max,
     )

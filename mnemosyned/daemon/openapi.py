@@ -75,15 +75,24 @@ _RAISES = re.compile(r"\n\s*Raises (.*)", re.DOTALL)
 
 
 @cache
-def openapi_json() -> bytes:
+def openapi_json(*, serves_owners: bool = False) -> bytes:
     """Return the OpenAPI document of the HTTP API as JSON."""
-    return msgspec.json.encode(openapi())
+    return msgspec.json.encode(openapi(serves_owners=serves_owners))
 
 
 @cache
-def openapi() -> Schema:
-    """Return the OpenAPI document of the HTTP API as a dict, made from the verbs' types."""
-    types = [*VERBS.values(), *(result_type(verb) for verb in VERBS.values())]
+def openapi(*, serves_owners: bool = False) -> Schema:
+    """Return the OpenAPI document of the HTTP API as a dict, made from the verbs' types.
+
+    With `serves_owners` it has the verbs about owners, too.
+    """
+    verbs = {name: VERBS[ALIASES.get(name, name)] for name in (*VERBS, *ALIASES)}
+    if serves_owners:
+        # Loaded here: a memory with one owner has none of them.
+        from mnemosyned.verbs.owners import ADMINISTRATION, ENROLMENT  # noqa: PLC0415
+
+        verbs |= {verb.verb_name(): verb for verb in (*ENROLMENT, *ADMINISTRATION)}
+    types = [*verbs.values(), *(result_type(verb) for verb in verbs.values())]
     _, schemas = msgspec.json.schema_components(types, ref_template=REF)
     return {
         "openapi": "3.1.0",
@@ -97,7 +106,7 @@ def openapi() -> Schema:
             {"url": "http://127.0.0.1:7464", "description": "as `listen` says"},
         ],
         "security": [{}, {"token": []}],
-        "paths": {**_verb_paths(schemas), **_page_paths()},
+        "paths": {**_verb_paths(verbs, schemas), **_page_paths()},
         "components": {
             "schemas": {**_complete_schemas(schemas), "Error": _error_schema()},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -134,14 +143,15 @@ def summary_of(verb: type[Request[Any]]) -> tuple[str, str]:
 # -------------------------------------------------------------------- paths
 
 
-def _verb_paths(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
-    """Return the OpenAPI description of each verb and alias by URL path.
+def _verb_paths(
+    verbs: Mapping[str, type[Request[Any]]], schemas: Mapping[str, Schema]
+) -> dict[str, Schema]:
+    """Return the OpenAPI description of each verb by URL path; `verbs` are by name or alias.
 
     `schemas` are the schemas of all types by name. Verbs that write have no GET.
     """
     paths: dict[str, Schema] = {}
-    for name in (*VERBS, *ALIASES):
-        verb = VERBS[ALIASES.get(name, name)]
+    for name, verb in verbs.items():
         path = {"post": _post_operation(name, verb)}
         if not verb.writes:
             path["get"] = _get_operation(name, verb, schemas)
@@ -159,7 +169,11 @@ def _post_operation(name: str, verb: type[Request[Any]]) -> Schema:
         "required": required,
         "content": {JSON: {"schema": _schema_reference(verb.__name__)}},
     }
-    return {**_verb_operation(name, verb), "operationId": name, "requestBody": body}
+    return {
+        **_verb_operation(name, verb),
+        "operationId": _operation_id(name),
+        "requestBody": body,
+    }
 
 
 def _get_operation(
@@ -177,7 +191,11 @@ def _get_operation(
         if _fits_in_query(described)
     ]
     operation = _verb_operation(name, verb)
-    return {**operation, "operationId": f"{name}_by_url", "parameters": parameters}
+    return {
+        **operation,
+        "operationId": f"{_operation_id(name)}_by_url",
+        "parameters": parameters,
+    }
 
 
 def _verb_operation(name: str, verb: type[Request[Any]]) -> Schema:
@@ -197,6 +215,11 @@ def _verb_operation(name: str, verb: type[Request[Any]]) -> Schema:
             **_error_responses(errors_of(verb), body=True),
         },
     }
+
+
+def _operation_id(name: str) -> str:
+    """Return the id of a verb's operation: its name, without the slashes of a path."""
+    return name.replace("/", "_")
 
 
 def _page_paths() -> dict[str, Schema]:
@@ -342,9 +365,9 @@ EXAMPLES = {"string": "…", "integer": 1, "number": 0.5, "boolean": True}
 
 
 @cache
-def docs_page() -> str:
+def docs_page(*, serves_owners: bool = False) -> str:
     """Return the documentation of the HTTP API as one HTML page."""
-    description = openapi()
+    description = openapi(serves_owners=serves_owners)
     style = Path(__file__).with_name("docs.css").read_text(encoding="utf-8")
     paths, schemas = description["paths"], description["components"]["schemas"]
     bodies = {_request_schema_name(path) for path in paths.values()}

@@ -18,6 +18,7 @@ from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.assembly.owner_limits import OwnerLimiter
 from mnemosyned.assembly.owners import OwnerMemory
 from mnemosyned.config.settings import OwnersConfig
+from mnemosyned.daemon.enrolment import OwnerRoutes
 from mnemosyned.daemon.http.protocol import (
     OWNER_ADVICE,
     RequestRefused,
@@ -80,7 +81,7 @@ class TokenCache:
     def __init__(
         self, owners: PostgresOwners, *, now: Callable[[], float] = time.monotonic
     ) -> None:
-        self._owners = owners
+        self.owners = owners
         self._now = now
         self._lock = threading.Lock()
         self._known: OrderedDict[bytes, _CachedHolder] = OrderedDict()
@@ -97,7 +98,7 @@ class TokenCache:
             kept = self._known.get(digest) or self._unknown.get(digest)
         if kept and asked < kept.until:
             return kept.holder
-        holder = self._owners.holder(secret)
+        holder = self.owners.holder(secret)
         # From when it was asked: the answer may be older than its arrival.
         self._cache_holder(digest, _CachedHolder(holder, asked + KEPT_S))
         return holder
@@ -140,20 +141,24 @@ class OwnerResources:
         memory_of: Callable[[int], ServedMemory],
         limits: OwnerLimiter,
         common: Table,
+        config: Callable[[], OwnersConfig] = OwnersConfig,
         audit: AuditLog | None = None,
         groups_max: int = OwnersConfig().groups_max,
     ) -> None:
         """Take the resources `common` to all owners; `memory_of` opens a memory by owner number.
 
-        Requests and failed logins are noted in the log `audit`, if there is one. Without a named
-        owner, a request asks the memories of at most `groups_max` groups, too.
+        `config` returns the present settings of owners. Requests and failed logins are noted in the
+        log `audit`, if there is one. Without a named owner, a request asks the memories of at most
+        `groups_max` groups, too.
         """
         self._audit = audit
         self._groups_max = groups_max
         self._limits = limits
         self._tokens = tokens
         self._memory_of = memory_of
-        self._common = common
+        routes = OwnerRoutes(tokens.owners, config, self._find_holder, audit)
+        self._open = routes.open
+        self._common = {**common, **routes.for_holders}
         self._tables: WeakKeyDictionary[
             ServedMemory,
             dict[tuple[frozenset[Scope], tuple[SharedMemory, ...]], Table],
@@ -165,6 +170,8 @@ class OwnerResources:
         Raises `RequestRefused`, `LimitReached` beyond the sender's requests, and `NotFound` for a
         memory that is not the sender's to ask.
         """
+        if request.path in self._open:
+            return self._open
         try:
             holder = self._find_holder(request)
         except RequestRefused:
@@ -174,8 +181,11 @@ class OwnerResources:
             raise
         sender = holder.member or holder.owner
         self._limits.use_request(sender)
+        self._tokens.owners.note_use(sender, holder.token)
         if self._audit:
             self._audit.begin(sender, holder.token, request.address, about=holder.owner)
+        if request.path in self._common:  # about no memory
+            return self._common
         memory = self._memory_of(holder.owner)
         tables = self._tables.setdefault(memory, {})
         table = tables.get((holder.scopes, holder.groups))

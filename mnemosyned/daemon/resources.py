@@ -361,14 +361,24 @@ def _verb_resource(caller: Caller, verb: type[Request[Any]]) -> Resource:
 
     def route(request: HttpRequest) -> Response:
         """Call the verb with the HTTP request's fields, and respond with its result as JSON."""
-        if request.method == "POST":
-            call = parse(verb, request.body or b"{}")
-        else:
-            call = parse_text(verb, _query_fields(request))
-        return Response(HTTPStatus.OK, msgspec.json.encode(caller.call(call)))
+        result = caller.call(parse_call(verb, request))
+        return Response(HTTPStatus.OK, msgspec.json.encode(result))
 
     methods = ("POST",) if verb.writes else ("GET", "POST")
     return Resource(route, methods=methods, local_only=verb.local_only)
+
+
+V = TypeVar("V", bound=Request[Any])
+
+
+def parse_call(verb: type[V], request: HttpRequest) -> V:
+    """Return the call of a verb in an HTTP request: from its JSON (POST) or its query (GET).
+
+    Raises the errors of `parse` and `parse_text`.
+    """
+    if request.method == "POST":
+        return parse(verb, request.body or b"{}")
+    return parse_text(verb, _query_fields(request))
 
 
 def _query_fields(request: HttpRequest) -> dict[str, str | list[str]]:
@@ -408,8 +418,11 @@ def resources(
     return audit_resources(found, audit, owner=LOCAL_OWNER) if audit else found
 
 
-def documentation_resources() -> dict[str, Resource]:
-    """Return the handlers of `/openapi.json` and `/docs`, the API's documentation, by URL path."""
+def documentation_resources(*, serves_owners: bool = False) -> dict[str, Resource]:
+    """Return the handlers of `/openapi.json` and `/docs`, the API's documentation, by URL path.
+
+    With `serves_owners` it has the verbs about owners, too.
+    """
 
     def show_page(request: HttpRequest) -> Response:
         """Return the API's description: as OpenAPI in JSON, or for `/docs` as a page of HTML."""
@@ -417,8 +430,8 @@ def documentation_resources() -> dict[str, Resource]:
         from mnemosyned.daemon.openapi import docs_page, openapi_json  # noqa: PLC0415
 
         if request.path == "/openapi.json":
-            return Response(HTTPStatus.OK, openapi_json())
-        body = docs_page().encode()
+            return Response(HTTPStatus.OK, openapi_json(serves_owners=serves_owners))
+        body = docs_page(serves_owners=serves_owners).encode()
         return Response(HTTPStatus.OK, body, content_type=HTML, headers=PAGE_HEADERS)
 
     return dict.fromkeys(("/openapi.json", "/docs"), Resource(show_page))

@@ -520,6 +520,11 @@ _TOKEN = re.compile(
     rf"{TOKEN_PREFIX}([1-9][0-9]{{0,18}})_[A-Za-z0-9_-]{{43}}", re.ASCII
 )
 _OWNERS_MAX = 2**63 - 1
+CODE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+"""Crockford's Base32, without letters that look like a digit."""
+CODE_CHARS = 20
+"""Of an invitation's code: 100 random bits."""
+_MISREAD = str.maketrans("OIL", "011")
 
 
 class Scope(StrEnum):
@@ -552,6 +557,14 @@ class Owner:
     """Tokens that are valid."""
     is_group: bool = False
     """Whether its members read and write it, by tokens of their own."""
+    invitations: int = 0
+    """Codes that may still be redeemed."""
+    suspended_at: datetime | None = None
+    """Since when the owner's tokens are refused."""
+    last_used_at: datetime | None = None
+    """When a token was last used, to a minute or so."""
+    requests: int = 0
+    """Requests with its tokens, as far as these are still listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -565,6 +578,9 @@ class OwnerToken:
     expires_at: datetime | None
     revoked_at: datetime | None
     valid: bool
+    last_used_at: datetime | None = None
+    """When it was last used, to a minute or so."""
+    requests: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -595,6 +611,29 @@ class SharedMemory(NamedTuple):
     owner: int
     name: str
     scopes: frozenset[Scope]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enrolment:
+    """A new token of whoever redeemed a code or renewed a token, with its secret, shown once."""
+
+    token: str
+    owner: str
+    """The owner's name."""
+    scopes: tuple[Scope, ...]
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation:
+    """A one-time code for an owner, which is shown once and not kept."""
+
+    owner: str
+    code: str
+    expires_at: datetime
+    """Until when it may be redeemed."""
+    added: bool
+    """Whether the owner was added with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -686,6 +725,25 @@ def owner_of(token: str) -> int | None:
     form = _TOKEN.fullmatch(token)
     owner = int(form[1]) if form else 0
     return owner if 0 < owner <= _OWNERS_MAX else None
+
+
+def format_code(owner: int, characters: str) -> str:
+    """Return the code of an invitation, such as `7-K3F9A-…`, from its random characters."""
+    groups = [characters[at : at + 5] for at in range(0, CODE_CHARS, 5)]
+    return "-".join([str(owner), *groups])
+
+
+def read_code(text: str) -> tuple[int, str] | None:
+    """Return the owner's number and the random characters of a code as people type it.
+
+    None if it is not a code.
+    """
+    number, _, typed = text.strip().upper().partition("-")
+    characters = re.sub(r"[\s-]", "", typed).translate(_MISREAD)
+    if not re.fullmatch(r"[1-9][0-9]{0,18}", number, re.ASCII):
+        return None
+    is_code = len(characters) == CODE_CHARS and set(characters) <= set(CODE_ALPHABET)
+    return (int(number), characters) if is_code and int(number) <= _OWNERS_MAX else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

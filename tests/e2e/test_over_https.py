@@ -286,7 +286,6 @@ LEAVES = {
     "db": ["db", "purge"],
     "config": ["config", "set", "wm_max", "9"],
     "model": ["model", "list"],
-    "owner": ["owner", "list"],
     "watch": ["watch", "--list"],
     "backup": ["backup", "never.db"],
     "restore-db": ["restore-db", "never.db"],

@@ -125,6 +125,8 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "owners.serve": ("true", True),
     "owners.open_max": ("9", 9),
     "owners.groups_max": ("2", 2),
+    "owners.token_days": ("30", 30),
+    "owners.token_days_max": ("60", 60),
     "owners.requests_per_minute": ("60", 60),
     "owners.writes_per_minute": ("null", None),
     "owners.bytes_per_day": ("5", 5),

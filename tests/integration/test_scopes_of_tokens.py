@@ -48,6 +48,9 @@ class Owners:
             owner=1, token=secret, scopes=scopes, name="laptop", expires_at=None
         )
 
+    def note_use(self, owner: int, token: str) -> None:
+        """Nobody reads it here."""
+
 
 class Service:
     """One memory, served to whoever has a token."""

@@ -22,7 +22,8 @@ from mnemosyned import Client
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.stores import open_audit
 from mnemosyned.cli.maintenance.audit import audit
-from mnemosyned.cli.maintenance.servers import db, owner
+from mnemosyned.cli.maintenance.owners import owner
+from mnemosyned.cli.maintenance.servers import db
 from mnemosyned.config import Config, load_config
 from mnemosyned.errors import InvalidRequest, StorageFailed, Unauthorized
 from mnemosyned.memory.engine_ports import OWN_SCOPES

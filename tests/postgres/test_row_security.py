@@ -23,10 +23,10 @@ from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres import roles
 from mnemosyned.storage.postgres.memories import SAID_BEFORE
-from mnemosyned.storage.postgres.owners import PostgresServer
 from mnemosyned.storage.postgres.roles import ROLES, ensure_role, request_role
 from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.store import (
+    PostgresServer,
     PostgresStore,
     open_owned_stores,
     open_owners,
@@ -39,7 +39,7 @@ OWN, OTHER = 7, 8
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
 UNHELD = {"schema_migration", "reindexing", "audit"}
 """Tables that are nobody's."""
-OUT_OF_REACH = {"owner_token", "membership"}
+OUT_OF_REACH = {"owner_token", "owner_invitation", "membership"}
 
 
 def keep(store: PostgresStore, *memories: MemoryRecord) -> None:
@@ -152,6 +152,8 @@ def test_rows_cannot_be_given_to_another_owner(two_owners: str) -> None:
     [
         "SELECT * FROM owner_token",
         "SELECT * FROM membership",
+        "SELECT * FROM owner_invitation",
+        "UPDATE owner SET suspended_at = NULL",
         "INSERT INTO owner (owner, name) VALUES (9, 'nine')",
         "UPDATE owner SET name = 'mine'",
         "DELETE FROM owner",
@@ -504,13 +506,13 @@ def test_who_waits_for_the_schema_is_told_for_whom(
     monkeypatch.setattr(roles, "LOCK_S", 1)
     with (
         psycopg.connect(two_owners, application_name="pg_tool") as holder,
-        open_owners(two_owners, migrations=MIGRATIONS) as owners,
+        psycopg.connect(two_owners) as waiting,
     ):
         holder.execute("LOCK TABLE schema_migration IN EXCLUSIVE MODE")
         pid = holder.info.backend_pid
 
         with pytest.raises(StorageFailed, match=rf"process {pid} \(pg_tool\)"):
-            owners.add("anna")
+            roles.lock_schema(PostgresSession(waiting, 0))
 
 
 def test_an_owner_is_listed_without_a_role(dsn: str) -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 from mnemosyned.assembly.stores import open_audit, open_audit_table, open_owned_stores
 from mnemosyned.cli.commands.backup import check_target, open_whole_file
-from mnemosyned.cli.options import json_option
+from mnemosyned.cli.options import json_option, refuse_url
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import count_of
 from mnemosyned.config import config_file, load_config
@@ -54,6 +54,7 @@ def export_owner(name: str, file: Path, *, force: bool) -> None:
     has what an import leaves out: what agents were given, what can be put back, followed folders,
     tokens without their secrets, and lines of the audit log.
     """
+    refuse_url(click.get_current_context())
     account = file.with_name(file.name + ACCOUNT)
     for path in (file, account):
         check_target(path, force=force)

@@ -23,6 +23,8 @@ from mnemosyned.errors import ConfigInvalid
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import owner_of
 
+LOGIN_PATH = "/v1/login"
+"""Where the code of an invitation is exchanged for a token."""
 TOKEN_BYTES = 32
 TOKEN_CHARS_MIN = 32
 TOKEN_CHARS_MAX = 1_000
@@ -64,7 +66,9 @@ def listen_on_tcp(
             address=address,
             hosts=None if certificate else hosts,
             is_token=is_token,
-            open_paths=frozenset(PROBE_PATHS),
+            open_paths=frozenset(
+                PROBE_PATHS if token_file else (*PROBE_PATHS, LOGIN_PATH)
+            ),
             advice=advice,
         )
         noted = {"token_file": str(token_file)} if token_file else {}

@@ -68,8 +68,10 @@ CREATE TABLE IF NOT EXISTS schema_migration (
 )
 """
 _COMPATIBLE = re.compile(rb"-- compatible with (\d+)\r?\n")
-_STATEMENT = re.compile(rb"(?:\$\$.*?\$\$|[^$])+?;\r?\n", re.DOTALL)
-"""A statement ends with its line, but not within `$$`."""
+_STATEMENT = re.compile(
+    rb"(?:\$\$.*?\$\$|BEGIN ATOMIC.*?END(?=;\r?\n)|[^$])+?;\r?\n", re.DOTALL
+)
+"""A statement ends with its line, but not within `$$` or the body of a function."""
 _STATE = (
     "SELECT coalesce(max(version), 0), "
     "coalesce(max(oldest) FILTER (WHERE version > %(known)s), 0) FROM schema_migration"

@@ -1,9 +1,9 @@
-"""The PostgreSQL store: one owner's rows in a database, connected, of the present schema."""
+"""The PostgreSQL store: one owner's rows in a database, of the present schema; the server as a whole."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,26 +11,36 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from mnemosyned.errors import ConfigInvalid, NotFound, StorageFailed
-from mnemosyned.memory.engine_ports import LOCAL_OWNER, PoolFigures
+from mnemosyned.memory.engine_ports import (
+    LOCAL_OWNER,
+    Distribution,
+    Migration,
+    PoolFigures,
+    ServerPurge,
+)
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
 from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
 from mnemosyned.storage.common.learnings import LearningStore
 from mnemosyned.storage.common.records import tier_totals
-from mnemosyned.storage.common.session import reads, writes
+from mnemosyned.storage.common.session import Row, reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import (
     ClockStore,
     WatchStore,
 )
 from mnemosyned.storage.postgres import health
-from mnemosyned.storage.postgres.connections import connected_once, explaining_failures
+from mnemosyned.storage.postgres.connections import (
+    connected_apart,
+    connected_once,
+    explaining_failures,
+)
 from mnemosyned.storage.postgres.exchange import PostgresExchange
 from mnemosyned.storage.postgres.forgetting import PostgresDeletion, PostgresGrace
 from mnemosyned.storage.postgres.health import check_server
 from mnemosyned.storage.postgres.listing import PostgresLists
 from mnemosyned.storage.postgres.memories import PostgresRecords
-from mnemosyned.storage.postgres.owners import PostgresOwners, PostgresServer
+from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.storage.postgres.parts import (
     PostgresAgents,
     PostgresChanges,
@@ -42,6 +52,7 @@ from mnemosyned.storage.postgres.parts import (
     PostgresUndo,
 )
 from mnemosyned.storage.postgres.pool import Pool, PostgresPart
+from mnemosyned.storage.postgres.purge import purge_server
 from mnemosyned.storage.postgres.roles import (
     ensure_role,
     request_role,
@@ -51,6 +62,7 @@ from mnemosyned.storage.postgres.roles import (
     table_owner,
 )
 from mnemosyned.storage.postgres.schema import (
+    distribute,
     has_citus,
     index_glued_words,
     prepare_search,
@@ -444,3 +456,73 @@ def _check_server(dsn: str) -> None:
             "written %25 or %40",
             field="database",
         ) from None
+
+
+_VERSION = "SELECT coalesce(max(version), 0) FROM schema_migration"
+_HAS_OWNERS = f"SELECT EXISTS (SELECT 1 FROM owner WHERE owner <> {LOCAL_OWNER})"
+
+
+class PostgresServer:
+    """A database as a whole: each method connects, and brings the schema up to date first.
+
+    Every method may be repeated, and raises `StorageFailed` if the database fails.
+    """
+
+    def __init__(self, dsn: str, *, migrations: Path) -> None:
+        self._dsn = dsn
+        self._migrations = migrations
+
+    def migrate(self, *, serving: str | None = None) -> Migration:
+        """Upgrade the schema, and the rights of the login that serves requests.
+
+        Return what was done. `serving` is a login without tables that serves from now on. Raises
+        `StorageFailed` for a login that does not own the tables.
+        """
+        with self._connect() as connection:
+            session = PostgresSession(connection, 0)
+            require_table_owner(session)
+            exists = session.scalar("SELECT to_regclass('schema_migration')")
+            before = session.scalar(_VERSION) if exists else 0
+        with self._upgrade() as connection:
+            session = PostgresSession(connection, 0)
+            PostgresSession(connection, LOCAL_OWNER).ensure_owner()
+            if serving or role_in_use(session) or session.scalar(_HAS_OWNERS):
+                ran = ensure_role(connection, serving=serving)
+            else:
+                ran = revoke_from_others(session)
+            after = session.scalar(_VERSION)
+        return Migration(before=before, after=after, statements=tuple(ran))
+
+    def purge(self) -> ServerPurge:
+        """Rewrite all tables and the write-ahead log, so that no deleted text is left on disk.
+
+        Each table is locked while it is written. Return what was purged and what is left.
+        """
+        with self._upgrade() as connection:
+            return purge_server(connection)
+
+    def distribute(self, shards: int) -> Distribution:
+        """Distribute the tables over the nodes of a cluster in `shards` parts.
+
+        All rows of an owner are on one node. Raises `InvalidRequest` if the server is no cluster.
+        """
+        with self._upgrade() as connection:
+            return distribute(connection, shards=shards)
+
+    @contextmanager
+    def _upgrade(self) -> Iterator[psycopg.Connection[Row]]:
+        """Upgrade the schema and old index entries, then lend a connection to the block."""
+        with explaining_failures("nothing was done"):
+            upgrade(self._dsn, self._migrations)
+        with self._connect() as connection:
+            index_glued_words(connection)
+            yield connection
+
+    @contextmanager
+    def _connect(self) -> Iterator[psycopg.Connection[Row]]:
+        """Lend a connection to the block, and turn the server's errors into `StorageFailed`."""
+        with (
+            explaining_failures("it was not finished"),
+            closing(connected_apart(self._dsn)) as connection,
+        ):
+            yield connection

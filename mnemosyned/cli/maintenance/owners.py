@@ -1,0 +1,425 @@
+"""`mnem owner`: owners of a database on a server and their tokens, on the database or over https."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from getpass import getuser
+from typing import TYPE_CHECKING, TextIO, TypeVar
+
+import click
+
+from mnemosyned.cli.calls import connect_to_daemon
+from mnemosyned.cli.maintenance.owner_export import export_owner
+from mnemosyned.cli.options import chosen_format, json_option, prints_json, typed_url
+from mnemosyned.cli.output.show import say_result
+from mnemosyned.cli.output.terminal import (
+    ask_or_exit,
+    count_of,
+    local_time,
+    say,
+    say_json,
+    table,
+)
+from mnemosyned.memory.engine_ports import OWN_SCOPES, IssuedToken, Scope
+from mnemosyned.verbs import owners as verbs
+from mnemosyned.verbs.request import Request, validate
+
+if TYPE_CHECKING:
+    from mnemosyned.verbs.facade import Caller
+
+R = TypeVar("R")
+HOURS_MAX = 24 * 366
+_SCOPES = click.option(
+    "--scopes",
+    default=",".join(OWN_SCOPES),
+    show_default=True,
+    help="What it allows, with commas between.",
+)
+_DAYS = click.option(
+    "--days",
+    type=click.IntRange(1, verbs.DAYS_MAX),
+    help="How long the token is valid; else as owners.token_days says.",
+)
+
+
+@contextmanager
+def _administration() -> Iterator[Caller]:
+    """Lend a caller of the verbs of administration.
+
+    With a URL it is the daemon there, else the database of the settings. Raises `ConfigInvalid` if
+    these name no server.
+    """
+    context = click.get_current_context()
+    if typed_url(context):
+        with connect_to_daemon(context) as daemon:
+            yield daemon
+        return
+    # Loaded here: who asks a daemon needs no engine.
+    from mnemosyned.assembly.administration import OwnerAdministration  # noqa: PLC0415
+    from mnemosyned.assembly.stores import open_audit, open_owners  # noqa: PLC0415
+    from mnemosyned.config import config_file, load_config  # noqa: PLC0415
+
+    config = load_config(config_file())
+    with (
+        open_owners(config.location) as owners,
+        open_audit(config, user=getuser()) as audit,
+    ):
+        if audit:
+            owners.on_change = audit.note_change
+        yield OwnerAdministration(owners, config.owners)
+
+
+def _call(request: Request[R]) -> R:
+    """Carry out one request of administration, and return its result."""
+    with _administration() as administration:
+        return administration.call(validate(request))
+
+
+@click.group()
+def owner() -> None:
+    """Invite, list, suspend and remove owners of a database on a server; issue their tokens.
+
+    It asks the daemon behind --url or MNEMOSYNE_URL, with a token of the scope admin. Without one it
+    works on the database that the settings name, with or without a daemon, as the login that owns
+    the tables.
+    """
+
+
+@owner.command()
+@click.argument("name")
+@json_option()
+def add(name: str) -> None:
+    """Add an owner, whose memory no other owner sees."""
+    added = _call(verbs.AddOwner(name))
+    text = f"added {added.name}; for a token: mnem owner token add {added.name}"
+    say_result(added, text)
+
+
+@owner.command()
+@click.argument("names", nargs=-1)
+@click.option(
+    "--csv",
+    "file",
+    type=click.File("r", encoding="utf-8-sig"),
+    help="A file with a line for each owner under the headers name, scopes, days; - is standard "
+    "input.",
+)
+@_SCOPES
+@_DAYS
+@click.option(
+    "--valid-days",
+    type=click.IntRange(1, verbs.DAYS_MAX),
+    default=7,
+    show_default=True,
+    help="How long the codes may be redeemed.",
+)
+@json_option()
+def invite(
+    names: tuple[str, ...],
+    *,
+    file: TextIO | None,
+    scopes: str,
+    days: int | None,
+    valid_days: int,
+) -> None:
+    """Print a one-time code for each owner, adding those that are missing; all or none.
+
+    Who has a code exchanges it for a token with `mnem login`. Codes are not kept, and cannot be
+    shown again. In a pipe they are printed as CSV. Scopes and days of a file weigh more than those
+    of the options.
+    """
+    given = _scopes_from(scopes)
+    invitees = [verbs.Invitee(name, given, days) for name in names]
+    if file:
+        invitees += _invitees_in(file, given, days)
+    if not invitees:
+        raise click.UsageError("name owners, or a file with --csv")
+    made = _call(verbs.InviteOwners(invitees, valid_days)).invitations
+    if prints_json():
+        say_json(made)
+        return
+    rows = [(each.owner, each.code) for each in made]
+    if chosen_format() == "table":
+        say(table(("owner", "code"), rows))
+    else:
+        csv.writer(sys.stdout).writerows([("owner", "code"), *rows])
+    added = count_of(sum(each.added for each in made), "owner")
+    until = local_time(made[0].expires_at)
+    say(f"added {added}; the codes are not shown again, valid until {until}", err=True)
+
+
+def _invitees_in(
+    file: TextIO, scopes: list[Scope], days: int | None
+) -> list[verbs.Invitee]:
+    """Return the owners in a CSV file, with `scopes` and `days` where it names none.
+
+    Raises `click.BadParameter` with the line at fault.
+    """
+    rows = csv.DictReader(file, skipinitialspace=True)
+    invitees: list[verbs.Invitee] = []
+    for row in rows:
+        named, lasts = (row.get("name") or "").strip(), (row.get("days") or "").strip()
+        is_plain = named and (lasts or "1").isdigit() and None not in row
+        if not is_plain or len(invitees) == verbs.INVITED_MAX:
+            raise click.BadParameter(
+                f"line {rows.line_num}: under the headers name, scopes, days each line has a name, "
+                "and if need be scopes, in quotes with commas between, and a number of days; "
+                f"{verbs.INVITED_MAX:,} lines at most",
+                param_hint="--csv",
+            )
+        own = _scopes_from(row["scopes"]) if row.get("scopes") else scopes
+        invitees.append(verbs.Invitee(named, own, int(lasts) if lasts else days))
+    return invitees
+
+
+def _scopes_from(words: str) -> list[Scope]:
+    """Return the scopes in a list with commas between. Raises `click.BadParameter`."""
+    scopes = [word.strip() for word in words.split(",")]
+    if unknown := [word for word in scopes if word not in tuple(Scope)]:
+        raise click.BadParameter(
+            f"{unknown[0]!r} is none of {', '.join(Scope)}", param_hint="--scopes"
+        )
+    return list(map(Scope, scopes))
+
+
+@owner.command("list")
+@click.option(
+    "--bytes", "measured", is_flag=True, help="Measure the bytes, row by row."
+)
+@json_option()
+def list_owners(*, measured: bool) -> None:
+    """List all owners with the sizes of their memories, their valid tokens and their last use.
+
+    Sizes are numbers of memories, summaries and characters, and with --bytes also of bytes, for
+    which the login that owns the tables is needed. No text is shown.
+    """
+    listed = _call(verbs.ListOwners(bytes=measured)).owners
+    rows = [
+        (
+            *(each.name, "group" if each.is_group else "", each.memories),
+            *(each.summaries, each.characters),
+            *("" if each.bytes is None else each.bytes, each.tokens),
+            *(each.invitations or "", each.requests, local_time(each.last_used_at)),
+            *(local_time(each.created_at), "suspended" if each.suspended_at else ""),
+        )
+        for each in listed
+    ]
+    say_result(
+        listed,
+        table(
+            _HEADERS,
+            rows,
+            optional=("added", "summaries", "requests"),
+            without_empty=True,
+        ),
+    )
+
+
+@owner.command()
+@click.argument("name")
+@json_option()
+def suspend(name: str) -> None:
+    """Refuse an owner's tokens and codes within a second; its memory stays as it is."""
+    changed = _call(verbs.ChangeOwner(name, suspended=True))
+    say_result(changed, f"suspended {name}; mnem owner resume {name} takes it back")
+
+
+@owner.command()
+@click.argument("name")
+@json_option()
+def resume(name: str) -> None:
+    """Accept the tokens and codes of a suspended owner again."""
+    changed = _call(verbs.ChangeOwner(name, suspended=False))
+    say_result(changed, f"{name} is not suspended any more")
+
+
+@owner.command()
+@click.argument("name")
+@click.argument("new_name")
+@json_option()
+def rename(name: str, new_name: str) -> None:
+    """Give an owner another name; its memory, tokens and codes stay as they are."""
+    changed = _call(verbs.ChangeOwner(name, new_name=new_name))
+    say_result(changed, f"{name} is {new_name} from now on")
+
+
+@owner.command()
+@click.argument("name")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@json_option()
+def remove(name: str, *, yes: bool) -> None:
+    """Delete an owner with all its memory; nothing brings it back.
+
+    Its tokens are revoked first. The answer says where words still are, and until when.
+    """
+    if not yes:
+        ask_or_exit(f"delete {name} and everything that it keeps?")
+    removed = _call(verbs.RemoveOwner(name))
+    held = f"{count_of(removed.memories, 'memory')}, {count_of(removed.summaries, 'summary')}"
+    lines = [f"deleted {removed.name}: {held}"]
+    if not removed.purged:
+        lines.append(
+            "until VACUUM has run, the pages of the tables keep words: another program still looks "
+            "at them, or only their owner may do that: mnem db purge with that login"
+        )
+    lines += [f"words are left in {place}" for place in removed.left]
+    say_result(removed, "\n".join(lines))
+
+
+@owner.group()
+def group() -> None:
+    """Add groups, whose memory their members share, and change who is a member."""
+
+
+@group.command("add")
+@click.argument("name")
+@json_option()
+def add_group(name: str) -> None:
+    """Add a group, whose memory its members read and write with tokens of their own."""
+    added = _call(verbs.AddOwner(name, is_group=True))
+    text = f"added {added.name}; for a member: mnem owner group join {added.name} OWNER"
+    say_result(added, text)
+
+
+@group.command()
+@click.argument("group")
+@click.argument("member")
+@click.option(
+    "--scopes",
+    default="read,write",
+    show_default=True,
+    help="What the member may do there, with commas between.",
+)
+@json_option()
+def join(group: str, member: str, scopes: str) -> None:
+    """Make an owner a member of a group, or change what a member may do.
+
+    A token of the member allows there what both it and --scopes allow.
+    """
+    joined = _call(verbs.JoinGroup(group, member, _scopes_from(scopes)))
+    say_result(joined, f"{member} may {', '.join(joined.scopes)} in {group}")
+
+
+@group.command()
+@click.argument("group")
+@click.argument("member")
+@json_option()
+def leave(group: str, member: str) -> None:
+    """End a membership; daemons refuse the member within a second."""
+    left = _call(verbs.LeaveGroup(group, member))
+    say_result({"group": group, "member": left.name}, f"{member} left {group}")
+
+
+@group.command("list")
+@click.argument("group", required=False)
+@json_option()
+def list_members(group: str | None) -> None:
+    """List the members of a group, or of all groups, with what they may do."""
+    listed = _call(verbs.ListMembers(group)).memberships
+    rows = [
+        (each.group, each.member, ",".join(each.scopes), local_time(each.joined_at))
+        for each in listed
+    ]
+    say_result(listed, table(("group", "member", "scopes", "joined"), rows))
+
+
+@owner.group()
+def token() -> None:
+    """Issue, list, rotate and revoke the tokens of an owner."""
+
+
+@token.command("add")
+@click.argument("owner")
+@click.option("--name", default="token", show_default=True, help="What it is for.")
+@_SCOPES
+@_DAYS
+@json_option()
+def add_token(owner: str, name: str, scopes: str, days: int | None) -> None:
+    """Issue a token for an owner and print it; it cannot be shown again.
+
+    It allows what --scopes says, and is valid for --days, or else as owners.token_days says.
+    """
+    given = _scopes_from(scopes)
+    _print_issued_token(_call(verbs.IssueToken(owner, name, given, days)))
+
+
+@token.command("list")
+@click.argument("owner")
+@json_option()
+def list_tokens(owner: str) -> None:
+    """List an owner's tokens, the newest first; the tokens themselves are not kept."""
+    listed = _call(verbs.ListTokens(owner)).tokens
+    if prints_json():
+        say_json(listed)
+    elif listed:
+        rows = []
+        for each in listed:
+            state = "valid"
+            if each.revoked_at:
+                state = f"revoked {local_time(each.revoked_at)}"
+            elif each.expires_at:
+                validity = "valid until" if each.valid else "expired"
+                state = f"{validity} {local_time(each.expires_at)}"
+            issued, used = map(local_time, (each.created_at, each.last_used_at))
+            rows.append(
+                (each.id, each.name, ",".join(each.scopes), issued, used, state)
+            )
+        headers = ("id", "name", "scopes", "issued", "last used", "state")
+        say(table(headers, rows, optional=("issued",)))
+    else:
+        say(f"{owner} has no token; mnem owner token add {owner} issues one", err=True)
+
+
+@token.command()
+@click.argument("owner")
+@click.argument("token")
+@click.option(
+    "--keep-hours",
+    type=click.FloatRange(0, HOURS_MAX),
+    default=0,
+    show_default=True,
+    help="How long the old one is valid yet.",
+)
+@json_option()
+def rotate(owner: str, token: str, keep_hours: float) -> None:
+    """Replace a token, named by its id or name, by a new one of the same kind.
+
+    The old token is refused at once, or after --keep-hours.
+    """
+    _print_issued_token(_call(verbs.RotateToken(owner, token, keep_hours)))
+
+
+@token.command()
+@click.argument("owner")
+@click.argument("token")
+@json_option()
+def revoke(owner: str, token: str) -> None:
+    """Revoke a token by its id, or all of a name; daemons refuse it within a second."""
+    revoked = _call(verbs.RevokeTokens(owner, token))
+    say_result(revoked, f"revoked {count_of(revoked.revoked, 'token')} of {owner}")
+
+
+_HEADERS = (
+    *("owner", "kind", "memories", "summaries", "characters", "bytes", "tokens"),
+    *("invitations", "requests", "last used", "added", "state"),
+)
+
+
+def _print_issued_token(issued: IssuedToken) -> None:
+    """Print a new token's secret on standard output, and until when it is valid on standard error.
+
+    With --json both are printed as JSON.
+    """
+    if prints_json():
+        say_json(issued)
+        return
+    say(issued.secret)
+    until = issued.token.expires_at
+    lasts = f"valid until {local_time(until)}" if until else "valid until it is revoked"
+    say(f"keep it now, it is not shown again; {lasts}", err=True)
+
+
+owner.add_command(export_owner)
