@@ -239,7 +239,7 @@ def exchange_resources(
 
 HOOKS_PATH = "/hooks"
 WANTED_HEADER = "Mnemosyne-Transcript"
-"""The byte of its transcript from which a hook on another machine is to send lines."""
+"""The byte from which a hook on another machine is to read its transcript; see `HookOutcome`."""
 _decode = msgspec.json.Decoder(HookEnvelope).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -265,7 +265,7 @@ def hook_resources(
             is_remote=not request.local,
             may_tell=scopes is None or Scope.READ in scopes,
         )
-        headers = () if wanted is None else ((WANTED_HEADER, str(wanted)),)
+        headers = () if wanted is None else ((WANTED_HEADER, wanted),)
         return Response(HTTPStatus.OK, _encode(answer), headers=headers)
 
     return {HOOKS_PATH: Resource(handle_hook, methods=("POST",))}

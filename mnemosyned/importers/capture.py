@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
 
 from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import DatabaseUnreachable, Kind, MemoryBusy, MnemosynedError
@@ -47,6 +49,23 @@ CATCH_UP = 50
 """Sessions, the last seen, whose transcripts are checked when another starts."""
 
 log = logger()
+
+
+Offset = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
+
+
+class TranscriptPart(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a transcript on another machine that was read there."""
+
+    file: Annotated[str, msgspec.Meta(pattern="^[0-9:]{1,60}$")]
+    """Device and inode there."""
+    size: Offset
+    """Bytes of the whole file."""
+    position: Offset | None = None
+    """The byte at which the part ends; None if nothing was read yet."""
+    messages: list[transcripts.TranscriptMessage] = []
+    conversation: str = ""
+    """The original of a copied conversation, if the transcript names it."""
 
 
 @dataclass(slots=True)
@@ -216,23 +235,22 @@ class Capture:
         self._due.put(session.session, after_s=LOOK_AGAIN_S if complete else 0.0)
         return stored
 
-    def read_piece(
-        self, session: AgentSession, piece: transcripts.TranscriptPiece
+    def store_part(
+        self, session: AgentSession, part: TranscriptPart
     ) -> tuple[int, int]:
-        """Store the messages in a piece of a transcript that another machine sent.
+        """Store the messages in a part of a transcript that another machine has read.
 
-        Return the number of messages stored, and the byte from which the next piece is to begin: 0
+        Return the number of messages stored, and the byte from which the next part is to begin: 0
         if the file is another one than before. Raises storage errors.
         """
-        is_same = session.file == piece.file and session.position <= piece.size
-        if not piece.lines:
+        if part.position is None:
+            is_same = session.file == part.file and session.position <= part.size
             return 0, session.position if is_same else 0
-        reading = transcripts.read_piece(piece)
         stored = self.store_messages(
-            session, reading.messages, conversation=reading.conversation
+            session, part.messages, conversation=part.conversation
         )
-        self._agents.advance(session.session, reading.position, piece.file)
-        return stored, reading.position
+        self._agents.advance(session.session, part.position, part.file)
+        return stored, part.position
 
     def queue_session(self, session: AgentSession) -> bool:
         """Queue a session for the capture thread; return False if it has no readable transcript."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import stat
@@ -37,7 +36,7 @@ class TranscriptMessage:
 
     role: Role
     text: str
-    created_at: datetime | None = None
+    created_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     unique_id: str = ""
     """The tool's own id of the message."""
     is_copied: bool = False
@@ -498,59 +497,11 @@ def read_transcript(
         else:
             reading = _read_lines(stream, size, position, bytes_max, finished=finished)
     modified = datetime.fromtimestamp(status.st_mtime, tz=UTC)
-    messages = _date_messages(reading.messages, modified)
-    return replace(reading, messages=messages, file=identity)
-
-
-_Offset = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
-
-
-class TranscriptPiece(msgspec.Struct, frozen=True, kw_only=True):
-    """Lines of a transcript on another machine, read there and sent to the daemon."""
-
-    name: str
-    """The file's name without its folders."""
-    file: Annotated[str, msgspec.Meta(pattern="^[0-9:]{1,60}$")]
-    """Device and inode there."""
-    size: _Offset
-    """Bytes of the whole file."""
-    modified: float = 0.0
-    """Time of its last change, in seconds since 1970."""
-    start: _Offset = 0
-    """The byte at which `lines` begin."""
-    head: bytes = b""
-    """The first line, unless `lines` begin with it; encoded in Base64, as `lines` are."""
-    lines: bytes = b""
-    """Whole lines, or a whole document; empty if nothing is sent yet."""
-
-
-def read_piece(piece: TranscriptPiece) -> TranscriptReading:
-    """Return the cleaned messages in a piece of a transcript, as `read_transcript` returns those."""
-    data = piece.head + piece.lines
-    stream, offset = io.BytesIO(data), len(piece.head)
-    if piece.name.endswith(".json"):
-        reading = _read_document(stream, len(data), 0)
-        position = reading.position
-    else:
-        reading = _read_lines(stream, len(data), offset, len(data), finished=False)
-        position = piece.start + reading.position - offset
-    modified = moment_from(piece.modified, zone=UTC)
-    return replace(
-        reading,
-        messages=_date_messages(reading.messages, modified),
-        position=position,
-        file=piece.file,
-    )
-
-
-def _date_messages(
-    messages: Sequence[TranscriptMessage], modified: datetime | None
-) -> tuple[TranscriptMessage, ...]:
-    """Return the messages cleaned; those without a time get that of the file's last change."""
-    return tuple(
+    messages = tuple(
         message if message.created_at else replace(message, created_at=modified)
-        for message in clean_messages(messages)
+        for message in clean_messages(reading.messages)
     )
+    return replace(reading, messages=messages, file=identity)
 
 
 def _open_transcript(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]:

@@ -1,11 +1,11 @@
-"""Transcripts of another machine, sent in pieces: each message is stored once, whatever the pieces."""
+"""Transcripts of another machine, sent in parts: each message is stored once, whatever the parts."""
 
 from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -15,7 +15,6 @@ from mnemosyned.agents.hooks import remote
 from mnemosyned.agents.hooks.remote import (
     describe_transcript,
     find_directory,
-    read_piece,
 )
 from mnemosyned.agents.hooks.service import HookEnvelope, HookService
 from mnemosyned.storage.sqlite.store import SqliteStore
@@ -32,7 +31,8 @@ class Link:
     def post(self, body: bytes) -> tuple[int, bytes]:
         self.posts += 1
         envelope = msgspec.json.decode(body, type=HookEnvelope)
-        answer, self.wanted = self._hooks.handle_call(envelope, is_remote=True)
+        answer, wanted = self._hooks.handle_call(envelope, is_remote=True)
+        self.wanted = None if wanted is None else int(wanted.partition(";")[0])
         return 200, json.dumps(answer).encode()
 
 
@@ -53,7 +53,8 @@ def call(link: Link, transcript: Path, event: str = "Stop") -> None:
     }
     link.post(json.dumps(envelope).encode())
     if link.wanted is not None:
-        assert remote.send_lines(link, envelope, str(transcript), link.wanted)  # type: ignore[arg-type]
+        server = cast("remote.Server", link)
+        assert remote.send_messages(server, envelope, str(transcript), link.wanted)
 
 
 @pytest.fixture
@@ -83,18 +84,16 @@ def test_a_prompt_sends_no_lines_and_the_end_of_a_turn_sends_each_once(
 
 
 @pytest.mark.parametrize("size", [40, 200, 1_000])
-def test_pieces_of_any_size_hold_whole_lines(
+def test_parts_of_any_size_are_each_sent_once(
     link: Link,
     store: SqliteStore,
     transcript: Path,
     size: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(remote, "PIECE_BYTES", size)
-    monkeypatch.setattr(remote, "LINE_BYTES_MAX", 2_000)
+    monkeypatch.setattr(remote, "PART_BYTES", size)
     said = [f"Line {number} is about the cart." for number in range(6)]
     lines = [claude_line("user", text, uuid=f"u{text}") for text in said]
-    lines.insert(3, claude_line("user", "x" * 9_000, uuid="too long"))
     write_lines(transcript, lines)
     with transcript.open("a") as file:
         file.write('{"type": "user", "not": "whole')
@@ -120,7 +119,7 @@ def test_a_file_in_the_place_of_another_is_read_from_its_beginning(
     assert texts(store, "claude-code:s1") == [*SAID, "One more."]
 
 
-def test_only_a_regular_file_of_the_user_is_sent(transcript: Path) -> None:
+def test_only_a_regular_file_of_the_user_is_described(transcript: Path) -> None:
     write_lines(transcript, TALK)
     link, fifo = transcript.with_name("a.jsonl"), transcript.with_name("b.jsonl")
     link.symlink_to(transcript)
@@ -128,9 +127,30 @@ def test_only_a_regular_file_of_the_user_is_sent(transcript: Path) -> None:
 
     for path in (str(link), str(fifo), "", str(transcript.parent), "/none\0.jsonl"):
         assert describe_transcript(path) is None
-        assert read_piece(path, 0) is None
-    assert remote.find_transcript({"transcript_path": "/etc/passwd"}) == ""
-    assert remote.find_transcript({"transcriptPath": str(transcript)})
+
+
+def test_only_what_a_person_or_an_agent_said_leaves_the_machine(
+    link: Link, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[bytes] = []
+    post = link.post
+
+    def listen(body: bytes) -> tuple[int, bytes]:
+        sent.append(body)
+        return post(body)
+
+    monkeypatch.setattr(link, "post", listen)
+    result = {"type": "user", "toolUseResult": {"stdout": "the key is 4711"}}
+    write_lines(transcript, [*TALK, result])
+    other = transcript.parent / "notes.txt"
+    write_lines(other, TALK)
+
+    call(link, transcript)
+    call(link, other)
+
+    assert SAID[1].encode() in b"".join(sent)
+    assert b"4711" not in b"".join(sent)
+    assert len(sent) == 3  # nothing of a file that is no transcript
 
 
 def test_the_directory_is_the_projects_where_the_tool_names_it(

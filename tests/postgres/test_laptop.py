@@ -149,6 +149,7 @@ def test_claude_code_remembers_on_the_server_through_its_absence(
             ],
         )
         assert laptop.hook(claude(laptop, "Stop")).answer == {}
+        eventually(lambda: len(server.texts()) == 2, "the turn is sent")
         assert server.texts() == [DECIDED, "Postgres 16 it is."]
 
         hint = context_of(
@@ -199,7 +200,7 @@ def test_calls_wait_while_the_token_is_refused(server: Server, laptop: Laptop) -
         (laptop.home / "token").write_text(server.token)
         laptop.hook(prompt("Hello there.", session="s3"))
 
-        assert laptop.waiting_for_server() == []
+        eventually(lambda: not laptop.waiting_for_server(), "the call is handed in")
         assert server.texts().count(said) == 1
 
 
@@ -260,7 +261,7 @@ def test_a_folder_has_the_memory_of_a_group_also_in_its_spool(
         assert len(laptop.waiting_for_server()) == 1
         laptop.hook(prompt("Hello, crew.", session="s5") | ours)
 
-        assert laptop.waiting_for_server() == []
+        eventually(lambda: not laptop.waiting_for_server(), "the call is handed in")
         assert server.texts() == ["The well is deep.", "Hello there."]
         crew = server.texts(owner="crew")
     assert sorted(crew) == sorted([DECIDED, "Hello, crew.", "Ines reviews the ledger."])

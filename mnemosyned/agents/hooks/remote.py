@@ -1,7 +1,7 @@
-"""A hook whose memory is on a server: its call over HTTPS, then the new lines of the transcript.
+"""A hook whose memory is on a server: its call over HTTPS, then what the transcript says since.
 
-The server can read no file of this machine, so that it says from which byte on it wants lines. A
-call that does not reach it waits in a spool of its own.
+The server can read no file of this machine: it names the byte from which the hook is to read the
+transcript and send its messages. A call that does not reach it waits in a spool of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import signal
 import socket
 import stat
 import time
-from binascii import b2a_base64
 
 from mnemosyned.agents.hooks import spool
 from mnemosyned.agents.hooks.client import (
@@ -51,11 +50,11 @@ if TYPE_CHECKING:
 LIMIT_S = 1.5
 """Longest wait for the answer, unless the user says otherwise."""
 SEND_S = 1.0
-"""Time in which lines and waiting calls are sent while the tool waits."""
+"""Time in which messages are sent while the tool waits, before it ends or forgets."""
 LOOK_AGAIN_S = 2.0
 """Tools write the last lines of a turn a moment after its hook."""
 AFTERWARDS_S = 20.0
-"""Time of the process that sends what is left, while the tool goes on."""
+"""Time of the process that sends the rest, while the tool goes on."""
 AWAY_S = 30.0
 """After a wait in vain, calls go into the spool at once for so long."""
 AWAY = ".away"
@@ -63,11 +62,8 @@ LATER = frozenset({401, 404, LIMITED})
 """Refusals that end with a new login, an upgrade or a pause: the call waits."""
 RESOLVER_OPTIONS = "timeout:1 attempts:1"
 """Of the resolver in the C library, which no signal interrupts."""
-PIECE_BYTES = 256 * 1024
-HEAD_BYTES_MAX = 256 * 1024
-LINE_BYTES_MAX = 4 << 20
-"""A longer line is passed over."""
-DOCUMENT_BYTES_MAX = 16 << 20
+PART_BYTES = 256 * 1024
+"""Bytes read of a transcript for a call."""
 WAITING_NOTE = (
     "{url} does not answer; what is said now waits here and is remembered there later"
 )
@@ -141,7 +137,9 @@ class Server:
         self.status = 0
         """HTTP status of the last answer."""
         self.wanted: int | None = None
-        """The byte from which the last answer wants lines of the transcript; None for none."""
+        """The byte from which the last answer has the transcript read; None if not."""
+        self.is_urgent = False
+        """Whether that is to happen before the tool goes on."""
         self.is_slow = False
         """Whether the server was asked and did not answer in time."""
         self._connection: socket.socket | None = None
@@ -170,7 +168,9 @@ class Server:
         if not response.stays_open:
             self._connection = None
         wanted = response.headers.get("mnemosyne-transcript", "")
-        self.wanted = int(wanted) if wanted.isdigit() else None
+        byte, _, when = wanted.partition(";")
+        self.wanted = int(byte) if byte.isdigit() else None
+        self.is_urgent = bool(when)
         self.status = response.status
         return 503 if self.status in LATER else self.status, response.body
 
@@ -187,9 +187,9 @@ class Server:
         return connect(self.remote, tls_context(self.remote.ca), AFTERWARDS_S)
 
     def post_late(self, content: bytes) -> int:
-        """Post a call from the spool, and the lines of its transcript; return the HTTP status.
+        """Post a call from the spool, and the messages of its transcript; return the HTTP status.
 
-        The status is 503 if some of the lines could not be sent.
+        The status is 503 if some of them could not be sent.
         """
         envelope = json.loads(content)
         path = find_transcript(envelope["payload"])
@@ -197,7 +197,7 @@ class Server:
         status, _ = self.post(json.dumps(envelope).encode())
         wanted = self.wanted
         if status == OK and wanted is not None:
-            return OK if send_lines(self, envelope, path, wanted) else 503
+            return OK if send_messages(self, envelope, path, wanted) else 503
         return status
 
 
@@ -232,24 +232,25 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
 
 
 def _send_rest(server: Server, envelope: Fields, path: str) -> None:
-    """Send the lines that the server wants, and the calls that wait for it.
+    """Send the messages that the server wants, and the calls that wait for it.
 
-    At the end of a turn another process looks again for lines, so that the tool need not wait. It
-    also renews the token of a login, if that is due.
+    Another process does it, so that the tool need not wait, unless the tool may end or compact the
+    conversation. At the end of a turn it looks again for lines that the tool writes late. It also
+    renews the token of a login, if that is due.
     """
     wanted = server.wanted
-    try:
+    if wanted is not None and server.is_urgent:
         signal.setitimer(signal.ITIMER_REAL, SEND_S, AGAIN_S)
-        if wanted is not None:
-            send_lines(server, envelope, path, wanted)
-        if spool.list_waiting(server.place):
-            spool.hand_in(server.place, server.post_late)
-    except (OSError, ValueError, TimeIsUp):
-        pass
-    signal.setitimer(signal.ITIMER_REAL, 0)
+        try:
+            send_messages(server, envelope, path, wanted)
+            wanted = None
+        except (OSError, TimeIsUp):
+            pass
+        signal.setitimer(signal.ITIMER_REAL, 0)
     saved = server.remote.saved
     is_renewal_due = saved is not None and saved.is_renewal_due
-    if (wanted is None and not is_renewal_due) or os.fork():
+    has_calls = bool(spool.list_waiting(server.place))
+    if not (wanted is not None or is_renewal_due or has_calls) or os.fork():
         return
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
@@ -257,10 +258,12 @@ def _send_rest(server: Server, envelope: Fields, path: str) -> None:
         os.dup2(null, stream)
     signal.setitimer(signal.ITIMER_REAL, AFTERWARDS_S, AGAIN_S)
     server.remote.renew_if_due()
+    if has_calls:
+        spool.hand_in(server.place, server.post_late)
     if wanted is not None:
+        send_messages(server, envelope, path, wanted)
         time.sleep(LOOK_AGAIN_S)
-        again = Server(server.remote)  # the first one is the parent's
-        again.post_late(json.dumps({**envelope, "late": True}).encode())
+        server.post_late(json.dumps({**envelope, "late": True}).encode())
 
 
 # ------------------------------------------------------------- transcripts
@@ -270,9 +273,7 @@ def find_transcript(fields: Fields) -> str:
     """Return the path of the transcript that a tool's JSON or the environment names, or empty."""
     paths = [fields.get(key) for key in TRANSCRIPT_KEYS]
     paths.append(os.environ.get("CURSOR_TRANSCRIPT_PATH"))
-    named = next((path for path in paths if isinstance(path, str) and path), "")
-    is_meant = named.startswith("/") and named.endswith((".jsonl", ".json"))
-    return named if is_meant else ""
+    return next((path for path in paths if isinstance(path, str) and path), "")
 
 
 def describe_transcript(path: str) -> Fields | None:
@@ -284,77 +285,42 @@ def describe_transcript(path: str) -> Fields | None:
     is_own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
     if not (is_own and status.st_size):
         return None
-    return {
-        "name": os.path.basename(path),
-        "file": f"{status.st_dev}:{status.st_ino}",
-        "size": status.st_size,
-        "modified": status.st_mtime,
-    }
+    return {"file": f"{status.st_dev}:{status.st_ino}", "size": status.st_size}
 
 
-def send_lines(server: Server, envelope: Fields, path: str, wanted: int) -> bool:
-    """Send the lines of a transcript from the byte `wanted` on; return False if some are left.
+def send_messages(server: Server, envelope: Fields, path: str, wanted: int) -> bool:
+    """Send the messages of a transcript from the byte `wanted` on; return False if some are left.
 
     `envelope` is the call to send them with. Raises `OSError` if the server is not reached.
     """
-    while (piece := read_piece(path, wanted)) is not None:  # ends with the file
-        call = {**envelope, "late": True, "transcript": piece}
-        status, _ = server.post(json.dumps(call).encode())
-        if status != OK:
-            return False
-        if server.wanted is None or server.wanted <= wanted:
-            break
-        wanted = server.wanted
-    return True
+    # Loaded here: it takes 30 ms, for which no tool waits.
+    import msgspec  # noqa: PLC0415
 
-
-def read_piece(path: str, start: int) -> Fields | None:
-    """Return the next whole lines of a transcript from a byte on, as the server takes them.
-
-    A transcript that is one document is returned whole. None if there are no more.
-    """
-    piece = describe_transcript(path)
-    if piece is None:
-        return None
-    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-        head = b""
-        if path.endswith(".json"):
-            fits = start < piece["size"] <= DOCUMENT_BYTES_MAX
-            start, lines = 0, file.read() if fits else b""
-        else:
-            if start:
-                file.seek(start - 1)
-                start = start if file.read(1) == b"\n" else 0
-            start, lines = _read_whole_lines(file, start)
-            if start:
-                file.seek(0)
-                first = file.readline(HEAD_BYTES_MAX)
-                head = first if first.endswith(b"\n") else b""
-    if not lines:
-        return None
-    encoded = {
-        name: b2a_base64(data, newline=False).decode()
-        for name, data in (("head", head), ("lines", lines))
-    }
-    return {**piece, "start": start, **encoded}
-
-
-def _read_whole_lines(file: Any, start: int) -> tuple[int, bytes]:  # noqa: ANN401 of `io`
-    """Return the byte at which the next whole lines of a file begin, and the lines.
-
-    They have about `PIECE_BYTES`, more for a longer line; a line of more than `LINE_BYTES_MAX` is
-    passed over. Empty without a whole line.
-    """
-    file.seek(start)
-    data = file.read(PIECE_BYTES)
-    if end := data.rfind(b"\n") + 1:
-        return start, data[:end]
-    data += file.readline(LINE_BYTES_MAX)
-    if data.endswith(b"\n"):
-        return start, data
-    rest = data
-    while len(rest) >= LINE_BYTES_MAX and not rest.endswith(b"\n"):
-        rest = file.readline(LINE_BYTES_MAX)
-    return (
-        _read_whole_lines(file, file.tell()) if rest.endswith(b"\n") else (start, b"")
+    from mnemosyned.importers.transcripts import (  # noqa: PLC0415
+        TranscriptRefused,
+        read_transcript,
     )
+
+    part = describe_transcript(path)
+    while part is not None:  # ends with the file
+        try:
+            reading = read_transcript(
+                path, position=wanted, file=part["file"], bytes_max=PART_BYTES
+            )
+        except TranscriptRefused:
+            break
+        if reading.position == wanted:
+            break
+        wanted = reading.position
+        sent = {
+            **part,
+            "position": wanted,
+            "messages": reading.messages,
+            "conversation": reading.conversation,
+        }
+        call = {**envelope, "late": True, "transcript": sent}
+        if server.post(msgspec.json.encode(call))[0] != OK:
+            return False
+        if reading.complete:
+            break
+    return True

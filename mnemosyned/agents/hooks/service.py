@@ -29,11 +29,10 @@ from mnemosyned.agents.hooks.reminder import (
 from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.briefing import find_keywords, has_substance
 from mnemosyned.errors import MnemosynedError
-from mnemosyned.importers.capture import BACKGROUND, Capture
+from mnemosyned.importers.capture import BACKGROUND, Capture, TranscriptPart
 from mnemosyned.importers.projects import KEY_CHARS_MAX, project_of
 from mnemosyned.importers.transcripts import (
     NO_TRANSCRIPT,
-    TranscriptPiece,
     TranscriptRefused,
     clean,
     is_plausible,
@@ -83,8 +82,8 @@ class HookEnvelope(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the call waited in the spool: then nobody waits for an answer."""
     project: str = ""
     """The key of the project, found on the machine of a call over TCP."""
-    transcript: TranscriptPiece | None = None
-    """A piece of the transcript there, or none of its lines yet."""
+    transcript: TranscriptPart | None = None
+    """What was read of the transcript there."""
     memory: str = ""
     """Which memory it is, in words, for a person who has two."""
 
@@ -96,8 +95,8 @@ class HookOutcome:
     stored: int = 0
     context: str = ""
     failure: str = ""
-    wanted: int | None = None
-    """The byte of the transcript from which the caller is to send lines; None for none."""
+    wanted: str | None = None
+    """The byte from which the caller is to read the transcript, and `;now` if no call may follow."""
 
 
 class HookService:
@@ -157,12 +156,12 @@ class HookService:
 
     def handle_call(
         self, envelope: HookEnvelope, *, is_remote: bool = False, may_tell: bool = True
-    ) -> tuple[Json, int | None]:
-        """Store a hook call as `handle` does; return the JSON object and the wanted byte.
+    ) -> tuple[Json, str | None]:
+        """Store a hook call as `handle` does; return the JSON object and `HookOutcome.wanted`.
 
         A call that `is_remote` comes from another machine: no file that it names is looked at, and
-        from the wanted byte on it is to send lines of its transcript, or none if that is None.
-        Without `may_tell` nothing is injected.
+        it is to read its transcript from the wanted byte on, or not if that is None. Without
+        `may_tell` nothing is injected.
         """
         started = time.monotonic()
         call = parse_call(
@@ -171,16 +170,14 @@ class HookService:
             directory=envelope.directory,
             arguments=tuple(envelope.arguments),
         )
-        piece = envelope.transcript if is_plausible(call.transcript) else None
+        part = envelope.transcript if is_plausible(call.transcript) else None
         if is_remote:
             project = envelope.project.replace("\0", "")[:KEY_CHARS_MAX]
             call = replace(call, transcript="", directory="", project=project)
         outcome = HookOutcome()
         try:
             if call.event is not HookEvent.OTHER:
-                self._handle_call(
-                    call, envelope, outcome, piece=piece, may_tell=may_tell
-                )
+                self._handle_call(call, envelope, outcome, part=part, may_tell=may_tell)
         except MnemosynedError as error:
             outcome.failure = error.code
             raise
@@ -188,7 +185,9 @@ class HookService:
             outcome.failure = type(error).__name__
             raise
         finally:
-            event = BACKGROUND if piece and piece.lines else call.event.value
+            event = (
+                BACKGROUND if part and part.position is not None else call.event.value
+            )
             self._count_call(call, event, outcome, time.monotonic() - started)
         return make_answer(call, outcome.context), outcome.wanted
 
@@ -198,7 +197,7 @@ class HookService:
         envelope: HookEnvelope,
         outcome: HookOutcome,
         *,
-        piece: TranscriptPiece | None,
+        part: TranscriptPart | None,
         may_tell: bool,
     ) -> None:
         """Store the call's messages and compose the context to inject.
@@ -210,12 +209,13 @@ class HookService:
             outcome.failure = NO_CONVERSATION
             return
         session = self._update_session(call)
-        if piece is not None:
-            outcome.stored, position = self.capture.read_piece(session, piece)
+        if part is not None:
+            outcome.stored, position = self.capture.store_part(session, part)
             if call.event in CAPTURING or (
-                call.event is HookEvent.START and position < piece.size
+                call.event is HookEvent.START and position < part.size
             ):
-                outcome.wanted = position
+                is_last = call.event in (HookEvent.COMPACT, HookEvent.END)
+                outcome.wanted = f"{position};now" if is_last else str(position)
         else:
             outcome.stored, outcome.failure = self._capture_call(
                 call, session, envelope
