@@ -345,6 +345,7 @@ bench-postgres-writes: $(COMPILED) build/postgres/.ready ## writing to PostgreSQ
 bench-owners: $(COMPILED) build/postgres/.ready ## what owners cost a daemon for many, and how a loud one is borne; OWNERS=500
 	$(POSTGRES) $(BIN)/python tests/bench/bench_owners.py $(if $(OWNERS),--owners "$(OWNERS)")
 	$(POSTGRES) $(BIN)/python tests/bench/bench_owners.py --noisy
+	$(POSTGRES) $(BIN)/python tests/bench/bench_owners.py --enroll
 
 bench-team: $(COMPILED) build/postgres/.ready ## recalls of 200 owners by 32 clients, rounds and triggers of 5,000; DATA=…/locomo10.json [OWNERS=200] [PROCESSES=2] [TEAM=5000]
 	$(if $(DATA),,$(error say where LoCoMo is, as in `make bench-team DATA=../shared/datasets/locomo/locomo10.json`))

@@ -1,6 +1,9 @@
 """What owners cost a daemon that serves many: memory, first requests, rounds of sleep.
 
-    python tests/bench/bench_owners.py [--owners 500] [--noisy] [--audit] [--turns 5]
+    python tests/bench/bench_owners.py [--owners 500] [--noisy] [--audit] [--enroll] [--turns 5]
+
+`--enroll` has `mnem owner invite` read `ENROLLED` owners from a file, and each of them exchange the code for
+a token.
 
 `--audit` asks two daemons in turns, one of which keeps the audit log.
 
@@ -49,6 +52,7 @@ from mnemosyned.storage.postgres.store import OwnedStores
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 
 OWNERS = 500
+ENROLLED = 200
 EACH = 20
 QUESTIONS = 100
 QUESTION = "who agreed to step 3 at the mill?"
@@ -337,10 +341,38 @@ def report_audit(report: Report) -> None:
                 report.bar(f"{verb}: {what} with / without", ratio, "<=", most)
 
 
+def enroll(report: Report) -> None:
+    """Invite many owners by one command, from an empty database on; then log each of them in."""
+    dsn = new_database()
+    with tempfile.NamedTemporaryFile("w", suffix=".csv") as people:
+        lines = [f"person{number},read\n" for number in range(ENROLLED)]
+        people.write("".join(["name,scopes\n", *lines]))
+        people.flush()
+        command = "from mnemosyned.cli.entry import main; main()"
+        words = ["owner", "invite", "--csv", people.name, "--json"]
+        started = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-c", command, *words],
+            env=os.environ | {"MNEMOSYNE_DATABASE": dsn},
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        taken = time.perf_counter() - started
+    report.bar(f"{ENROLLED} owners invited by a command, s", taken, "<=", 10.0)
+    codes = [each["code"] for each in json.loads(done.stdout)]
+    with open_owned_stores(Config(database=dsn).location) as stores:
+        started = time.perf_counter()
+        tokens = [stores.owners.redeem(code, "laptop") for code in codes]
+        taken = time.perf_counter() - started
+    report.figure("login with a code, ms each", taken / ENROLLED * 1_000)
+    report.bar("owners enrolled", len(list(filter(None, tokens))), ">=", ENROLLED)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--owners", type=int, default=OWNERS)
     parser.add_argument("--noisy", action="store_true")
+    parser.add_argument("--enroll", action="store_true")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--noise", nargs=5, help=argparse.SUPPRESS)
     parser.add_argument("--audit", action="store_true")
@@ -359,6 +391,10 @@ def main() -> int:
             streams=int(streams),
         )
         return 0
+    if options.enroll:
+        report = Report("bench-owners-enroll")
+        enroll(report)
+        return report.finish()
     if options.noisy:
         report = Report("bench-owners-noisy")
         report_neighbors(report, options.turns)

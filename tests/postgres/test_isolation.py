@@ -112,6 +112,9 @@ def no_tokens(service: Service, anna: Memory, bert: Memory) -> list[str]:
     expired = issue(
         "bert", "expired", tuple(Scope), valid_for=timedelta(microseconds=1)
     ).secret
+    service.owners.add("carl")
+    suspended = issue("carl", "suspended", tuple(Scope)).secret
+    service.owners.change("carl", suspended=True)
     secret = anna.token.rpartition(f"_{anna.owner.number}_")[2]
     return [
         f"mnt_{bert.owner.number}_{secret}",
@@ -122,6 +125,7 @@ def no_tokens(service: Service, anna: Memory, bert: Memory) -> list[str]:
         f"{bert.token[:-1]}{'A' if bert.token[-1] != 'A' else 'B'}",
         revoked,
         expired,
+        suspended,
         *SQL,
     ]
 

@@ -132,3 +132,37 @@ def test_a_revoked_token_is_named(run: Run, owners: PostgresOwners) -> None:
     assert "refuses the token of MNEMOSYNE_TOKEN: " in said
     assert token not in said
     assert said.count("\n") == 1
+
+
+def test_an_administrator_invites_from_afar_and_a_laptop_logs_in(
+    run: Run, owners: PostgresOwners, url: str, authority: Authority, tmp_path: Path
+) -> None:
+    admin = owners.issue("local", "operator", (Scope.ADMIN,)).secret
+    people = tmp_path / "people.csv"
+    people.write_text('\ufeffname,scopes,days\nzoe\nyan,"read,write",30\n')
+
+    code, printed, said = run(admin, "owner", "invite", "--csv", str(people))
+
+    assert code == 0, said
+    assert "added 2 owners" in said
+    head, *rows = [line.split(",") for line in printed.split()]
+    assert head == ["owner", "code"]
+    assert [name for name, _ in rows] == ["zoe", "yan"]
+    home = tmp_path / "laptop"
+    home.mkdir()
+    words = ("login", url, "--ca", str(authority.file), "--name", "laptop of zoe")
+    assert mnem(*words, home=home, stdin=rows[0][1].lower().encode()).returncode == 0
+    assert mnem("remember", "The bike is red.", home=home).returncode == 0
+    assert "red" in mnem("recall", "bike", home=home).stdout.decode()
+    assert "zoe" in run(admin, "owner", "list")[1]
+    assert "laptop-of-zoe" in run(admin, "owner", "token", "list", "zoe")[1]
+    assert run(admin, "recall", "bike")[0] == 7
+    assert mnem("owner", "list", home=home).returncode == 7
+
+    assert run(admin, "owner", "suspend", "zoe")[0] == 0
+    eventually(
+        lambda: mnem("recall", "bike", home=home).returncode == 7, "zoe is refused"
+    )
+    assert run(admin, "owner", "list", "--bytes")[0] == 0  # this daemon owns the tables
+    assert run(admin, "owner", "remove", "zoe", "--yes")[0] == 0
+    assert "zoe" not in run(admin, "owner", "list")[1]

@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import click
 
+from mnemosyned.assembly.administration import OwnerAdministration
+from mnemosyned.assembly.stores import open_audit, open_owners
 from mnemosyned.cli.calls import connect_to_daemon
 from mnemosyned.cli.maintenance.owner_export import export_owner
-from mnemosyned.cli.options import chosen_format, json_option, prints_json, typed_url
+from mnemosyned.cli.options import (
+    chosen_format,
+    json_option,
+    prints_json,
+    typed_remote,
+    typed_url,
+)
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import (
     ask_or_exit,
@@ -23,6 +31,7 @@ from mnemosyned.cli.output.terminal import (
     say_json,
     table,
 )
+from mnemosyned.config import config_file, load_config
 from mnemosyned.memory.engine_ports import OWN_SCOPES, IssuedToken, Scope
 from mnemosyned.verbs import owners as verbs
 from mnemosyned.verbs.request import Request, validate
@@ -49,20 +58,15 @@ _DAYS = click.option(
 def _administration() -> Iterator[Caller]:
     """Lend a caller of the verbs of administration.
 
-    With a URL it is the daemon there, else the database of the settings. Raises `ConfigInvalid` if
-    these name no server.
+    With a URL it is the daemon there, else the database on a server that the settings name, else
+    the daemon of the login. Raises `ConfigInvalid` if none of them is there.
     """
     context = click.get_current_context()
-    if typed_url(context):
+    config = None if typed_url(context) else load_config(config_file())
+    if config is None or (config.location.file and typed_remote(context)):
         with connect_to_daemon(context) as daemon:
             yield daemon
         return
-    # Loaded here: who asks a daemon needs no engine.
-    from mnemosyned.assembly.administration import OwnerAdministration  # noqa: PLC0415
-    from mnemosyned.assembly.stores import open_audit, open_owners  # noqa: PLC0415
-    from mnemosyned.config import config_file, load_config  # noqa: PLC0415
-
-    config = load_config(config_file())
     with (
         open_owners(config.location) as owners,
         open_audit(config, user=getuser()) as audit,
@@ -84,7 +88,7 @@ def owner() -> None:
 
     It asks the daemon behind --url or MNEMOSYNE_URL, with a token of the scope admin. Without one it
     works on the database that the settings name, with or without a daemon, as the login that owns
-    the tables.
+    the tables. If they name none, it asks the daemon of `mnem login`.
     """
 
 
