@@ -23,6 +23,7 @@ from mnemosyned.config.settings import (
     OWNER_LIMITS,
     PATHS,
     Config,
+    is_loopback,
     is_server,
     tcp_address,
     variable,
@@ -190,7 +191,7 @@ def _read_database_file(config: Config, origins: dict[str, str]) -> Config:
 
 
 def _check_listen(config: Config, origins: Mapping[str, str]) -> None:
-    """Raise `ConfigInvalid` if `listen` is no address that the TLS settings allow, or another is none.
+    """Raise `ConfigInvalid` if `listen` is no address that the TLS settings allow.
 
     `origins` says by dotted key where settings were set.
     """
@@ -199,25 +200,18 @@ def _check_listen(config: Config, origins: Mapping[str, str]) -> None:
     except ConfigInvalid as error:
         where = origins.get(error.field or "", origins["listen"])
         raise ConfigInvalid(f"{where}: {error.message}", field=error.field) from error
-    try:
-        if config.metrics_listen:
-            tcp_address(config.metrics_listen, tls=True)
-    except ValueError as error:
-        where = origins["metrics_listen"]
-        raise ConfigInvalid(
-            f"{where}: metrics_listen: {error}; it says {config.metrics_listen!r}",
-            field="metrics_listen",
-        ) from error
 
 
 def _check_owners(config: Config, origins: Mapping[str, str]) -> None:
-    """Raise `ConfigInvalid` if `owners.serve` is set without a database server or an address.
+    """Raise `ConfigInvalid` if `owners.serve` is set without other settings that are needed for it.
 
-    The same for `owners.processes` without `owners.serve`. `origins` says by dotted key where
-    settings were set.
+    They are a database server and an address, an audience for an identity provider, and a private
+    listener or a secret for a proxy. The same for `owners.processes` without `owners.serve`. `origins`
+    says by dotted key where settings were set.
     """
-    if not config.owners.serve:
-        if config.owners.processes > 1:
+    owners, oidc = config.owners, config.oidc
+    if not owners.serve:
+        if owners.processes > 1:
             where = origins["owners.processes"]
             raise ConfigInvalid(
                 f"{where}: owners.processes needs owners.serve: true; a single memory has one "
@@ -225,16 +219,24 @@ def _check_owners(config: Config, origins: Mapping[str, str]) -> None:
                 field="owners.processes",
             )
         return
-    missing = ""
-    if not is_server(config.database):
-        missing = "a database on a server: set database to postgresql://…"
-    elif not config.listen:
-        missing = 'an address: set listen, such as "0.0.0.0:7464"'
-    if missing:
-        where = origins["owners.serve"]
-        raise ConfigInvalid(
-            f"{where}: owners.serve needs {missing}", field="owners.serve"
-        )
+    is_private = owners.proxy_secret_file or is_loopback(config.listen or "")
+    faults = {
+        "owners.serve needs a database on a server: set database to postgresql://…": (
+            not is_server(config.database)
+        ),
+        'owners.serve needs an address: set listen, such as "0.0.0.0:7464"': (
+            not config.listen
+        ),
+        "oidc.issuer needs oidc.audience, as tokens are for one service": (
+            oidc.issuer and not oidc.audience
+        ),
+        "owners.proxy_header lets in whoever sends it: listen on loopback, or set "
+        "owners.proxy_secret_file": owners.proxy_header and not is_private,
+    }
+    for fault, is_there in faults.items():
+        if is_there:
+            key = fault.partition(" ")[0]
+            raise ConfigInvalid(f"{origins[key]}: {fault}", field=key)
 
 
 def _read_file(path: Path, values: _Values) -> None:
@@ -332,7 +334,7 @@ def value_from_text(key: str, text: str, *, where: str) -> Any:  # noqa: ANN401
         value = _YES_AND_NO.get(value.casefold(), value)
     if value in ("", "null"):
         value = None
-    elif key == "owners.limits_by_owner":
+    elif key in ("owners.limits_by_owner", "oidc.scopes"):
         with suppress(msgspec.DecodeError):  # it is checked as it is then
             value = msgspec.json.decode(value)
     return checked_value(key, value, where=where, strict=False)
@@ -396,7 +398,7 @@ def _find_text_problem(key: str, value: Any) -> str:  # noqa: ANN401
     if key == "backup.schedule" and not (value in BACKUP_SCHEDULES or has_five_fields):
         return f"expected one of {', '.join(BACKUP_SCHEDULES)}, or five cron fields"
     try:
-        if key == "listen":
+        if key in ("listen", "metrics_listen"):
             tcp_address(value, tls=True)  # TLS is another setting: see `_check_listen`
         elif key == "backup.keep":
             BackupRetention.parse(str(value))

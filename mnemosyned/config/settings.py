@@ -116,8 +116,8 @@ RESTART = {
     "limits.threads",
     "limits.connections_max",
 }
-"""Settings that take effect at the next start; besides them, all of `RESTART_SECTION`."""
-RESTART_SECTION = "embedding"
+"""Settings that take effect at the next start; besides them, all of `RESTART_SECTIONS`."""
+RESTART_SECTIONS = ("embedding.", "oidc.", "owners.proxy_")
 FilePath = Annotated[str, Meta(extra={"is_path": True})]
 """The name of a file or a folder."""
 Hours = Annotated[float, Meta(gt=0, le=24 * 366)]
@@ -294,6 +294,19 @@ class TlsConfig(_Section, frozen=True):
 TokenDays = Annotated[int, Meta(ge=1, le=36_600)]
 
 
+class OidcConfig(_Section, frozen=True):
+    """Tokens of an identity provider, which are taken beside our own."""
+
+    issuer: str | None = None
+    audience: str | None = None
+    owner_claim: str = "preferred_username"
+    groups_claim: str = "groups"
+    scopes: dict[str, list[Literal["read", "write", "forget"]]] | None = None
+    """Scopes by group; that of everybody is "*". None: all of them for everybody."""
+    jwks_uri: str | None = None
+    add_owners: bool = False
+
+
 class OwnersConfig(_Section, frozen=True):
     """Whether the memories of many owners are served, and the limits of each in each daemon."""
 
@@ -312,6 +325,8 @@ class OwnersConfig(_Section, frozen=True):
     model_s_per_minute: Limit = None
     limits_by_owner: dict[str, dict[str, Limit]] | None = None
     """Other limits for owners by name."""
+    proxy_header: Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]{1,100}$")] | None = None
+    proxy_secret_file: FilePath | None = None
 
 
 OWNER_LIMITS = tuple(
@@ -367,6 +382,7 @@ class Config(_Section, frozen=True):
     limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
     tls: TlsConfig = msgspec.field(default_factory=TlsConfig)
     owners: OwnersConfig = msgspec.field(default_factory=OwnersConfig)
+    oidc: OidcConfig = msgspec.field(default_factory=OidcConfig)
     audit: AuditConfig = msgspec.field(default_factory=AuditConfig)
     tracing: TracingConfig = msgspec.field(default_factory=TracingConfig)
     log: LogConfig = msgspec.field(default_factory=LogConfig)
@@ -526,7 +542,7 @@ def variable(key: str) -> str:
 
 def needs_restart(key: str) -> bool:
     """Return True if a change of this setting takes effect only at the daemon's next start."""
-    return key in RESTART or key.startswith(f"{RESTART_SECTION}.")
+    return key in RESTART or key.startswith(RESTART_SECTIONS)
 
 
 def changed_keys(former: Config, present: Config) -> list[str]:
@@ -579,6 +595,15 @@ def tcp_address(setting: str, *, tls: bool = False) -> tuple[str, int]:
             "the socket or this port with ssh"
         )
     return str(address), port
+
+
+def is_loopback(setting: str) -> bool:
+    """Return True if "host:port" is an address that only this machine reaches."""
+    try:
+        tcp_address(setting)
+    except ValueError:
+        return False
+    return True
 
 
 class SettingsInForce:

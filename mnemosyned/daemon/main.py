@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from functools import partial
 from http import HTTPStatus
@@ -25,8 +25,7 @@ from mnemosyned.config import Config, config_file, load_config, with_default_mod
 from mnemosyned.config.settings import LimitsConfig
 from mnemosyned.daemon.health import LIVE_PATH, HealthProbe
 from mnemosyned.daemon.http.listening import Listener, listen_on_socket
-from mnemosyned.daemon.http.protocol import bearer_token
-from mnemosyned.daemon.http.server import EventLoop, ResourcesOf, serve_http
+from mnemosyned.daemon.http.server import EventLoop, serve_http
 from mnemosyned.daemon.metrics import (
     METRICS_PATH,
     Collector,
@@ -46,9 +45,9 @@ from mnemosyned.errors import (
     SleepInProgress,
     StorageFailed,
 )
-from mnemosyned.http_messages import HttpRequest, Resource
+from mnemosyned.http_messages import Resource
 from mnemosyned.logs import configure_logs, log_failure, logger
-from mnemosyned.memory.engine_ports import LOCAL_OWNER, owner_of
+from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.paths import token_path
 from mnemosyned.sleep.sleeper import final_consolidation
 from mnemosyned.text.word_cache import clear_word_caches
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
 
     from mnemosyned.assembly.owners import OwnerMemories, OwnerMemory
     from mnemosyned.daemon.http.tcp import Certificate
+    from mnemosyned.daemon.owners import OwnerResources
     from mnemosyned.daemon.processes import ProcessGroup
     from mnemosyned.daemon.tracing import RequestTracer
 
@@ -297,13 +297,17 @@ class Daemon:
             if self._owners:
                 collectors.append(partial(owner_samples, self._owners))
             stack.callback(collectors.clear)  # before the memories are closed
+            owner_resources = _make_owner_resources(self._owners, memory)
             listeners = []
             if self._is_first:
                 unix = stack.enter_context(listen_on_socket(path))
                 listeners.append(Listener(unix))
             if config.listen:
                 tcp = _listen_on_tcp(
-                    config, self._certificate, joins=not self._is_first
+                    config,
+                    self._certificate,
+                    admits=owner_resources.admits if owner_resources else None,
+                    joins=not self._is_first,
                 )
                 listeners.append(stack.enter_context(tcp))
             self._probe.memory = memory
@@ -313,8 +317,8 @@ class Daemon:
                     listeners,
                     limits=config.limits,
                     activity=activity,
-                    tcp_resources=_make_owner_resources(self._owners, memory),
-                    owner_of=_owner_of_request if self._owners else None,
+                    tcp_resources=owner_resources,
+                    owner_of=owner_resources.guess_owner if owner_resources else None,
                     probe=self._probe,
                 )
             )
@@ -569,12 +573,16 @@ def _load_processes() -> ModuleType:
 
 
 def _listen_on_tcp(
-    config: Config, certificate: Certificate | None, *, joins: bool
+    config: Config,
+    certificate: Certificate | None,
+    *,
+    admits: Callable[[Mapping[str, str]], bool] | None,
+    joins: bool,
 ) -> AbstractContextManager[Listener]:
     """Return a context manager that listens on the address in the setting `listen`.
 
     With `joins`, another process of the daemon listens there already. Clients need the daemon's
-    token, or if many owners are served a token of an owner.
+    token, or if many owners are served a token of an owner, or headers that `admits` accepts.
     """
     # Loaded here: without TCP the start need not wait for it.
     from mnemosyned.daemon.http.tcp import listen_on_tcp  # noqa: PLC0415
@@ -585,6 +593,7 @@ def _listen_on_tcp(
         token_file=token_file,
         certificate=certificate,
         joins=joins,
+        admits=admits,
     )
 
 
@@ -618,18 +627,39 @@ def _open_owner_memories(
 
 def _make_owner_resources(
     owners: OwnerMemories | None, memory: OpenMemory
-) -> ResourcesOf | None:
+) -> OwnerResources | None:
     """Return a function that finds the resources for a request over TCP by its owner's token.
 
-    None if the settings serve only the local owner, whose memory is `memory`.
+    None if the settings serve only the local owner, whose memory is `memory`. Raises
+    `ConfigInvalid`.
     """
     if owners is None:
         return None
     # Loaded here, as above.
     from mnemosyned.daemon.owners import (  # noqa: PLC0415
         OwnerResources,
+        ProxyNames,
         TokenCache,
     )
+
+    settings, oidc = memory.config.owners, memory.config.oidc
+    provider = proxy = None
+    if oidc.issuer:
+        try:
+            # Loaded here: without a provider nobody needs the package.
+            from mnemosyned.daemon.oidc import ProviderTokens  # noqa: PLC0415
+        except ImportError as error:
+            raise ConfigInvalid(
+                f"oidc needs PyJWT: {install_command('oidc')}",
+                field="oidc.issuer",
+            ) from error
+        provider = ProviderTokens(
+            oidc, partial(owners.owners.named_holder, add=oidc.add_owners)
+        )
+    if settings.proxy_header:
+        proxy = ProxyNames(
+            settings.proxy_header, settings.proxy_secret_file, owners.owners
+        )
 
     if memory.shared.audit:
         owners.owners.on_change = memory.shared.audit.note_change
@@ -640,6 +670,8 @@ def _make_owner_resources(
 
     return OwnerResources(
         tokens=TokenCache(owners.owners),
+        provided=TokenCache(owners.owners, source=provider) if provider else None,
+        proxy=proxy,
         memory_of=memory_of,
         limits=owners.limits,
         common=documentation_resources(serves_owners=True),
@@ -647,17 +679,6 @@ def _make_owner_resources(
         audit=memory.shared.audit,
         groups_max=memory.config.owners.groups_max,
     )
-
-
-def _owner_of_request(request: HttpRequest) -> int:
-    """Return the number of the owner that a request's token names, without checking the token.
-
-    The local owner's over the Unix socket, and 0, which is nobody's, without such a token.
-    """
-    if request.local:
-        return LOCAL_OWNER
-    token = bearer_token(request.headers)
-    return (token and owner_of(token)) or 0
 
 
 def _load_certificate(config: Config) -> Certificate | None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import hmac
+import re
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -42,6 +45,8 @@ from mnemosyned.daemon.resources import (
     verb_resources,
 )
 from mnemosyned.errors import (
+    ConfigInvalid,
+    DaemonBusy,
     MnemosynedError,
     NotFound,
     ScopeMissing,
@@ -49,7 +54,14 @@ from mnemosyned.errors import (
     Unauthorized,
 )
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
-from mnemosyned.memory.engine_ports import Scope, SharedMemory, TokenHolder, owner_of
+from mnemosyned.memory.engine_ports import (
+    LOCAL_OWNER,
+    OWN_SCOPES,
+    Scope,
+    SharedMemory,
+    TokenHolder,
+    owner_of,
+)
 from mnemosyned.verbs.exchange import EXPORT_PATH, CutOff
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.upkeep import EventKind
@@ -61,6 +73,10 @@ if TYPE_CHECKING:
 KEPT_S = 1.0
 """A token that was revoked is refused so long after, at the latest."""
 KEPT_MAX = 10_000
+JWT_FORM = re.compile(r"[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
+"""A token of an identity provider: three parts in base64, of which the signature may be missing."""
+SECRET_HEADER = "mnemosyne-proxy-secret"  # noqa: S105 a name
+SECRET_CHARS_MIN = 32
 UNKNOWN_MAX = 1_000
 """Of those that are none: they take no place from tokens, however many are tried."""
 
@@ -72,6 +88,14 @@ class _CachedHolder(NamedTuple):
     until: float
 
 
+class HolderSource(Protocol):
+    """Finds the holder of a text that names somebody, such as a token."""
+
+    def holder(self, secret: str, /) -> TokenHolder | None:
+        """Return the holder; None if the text names nobody."""
+        ...
+
+
 class TokenCache:
     """Cache of tokens' holders; the database is asked about each token at most once a second.
 
@@ -79,9 +103,15 @@ class TokenCache:
     """
 
     def __init__(
-        self, owners: PostgresOwners, *, now: Callable[[], float] = time.monotonic
+        self,
+        owners: PostgresOwners,
+        *,
+        source: HolderSource | None = None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Ask `source` for holders, by default `owners`; `now` is the monotonic clock."""
         self.owners = owners
+        self._source = source or owners
         self._now = now
         self._lock = threading.Lock()
         self._known: OrderedDict[bytes, _CachedHolder] = OrderedDict()
@@ -92,16 +122,22 @@ class TokenCache:
 
         None if the token is unknown, expired or revoked. Raises `StorageFailed`.
         """
-        digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+        digest = _digest(secret)
         asked = self._now()
         with self._lock:
             kept = self._known.get(digest) or self._unknown.get(digest)
         if kept and asked < kept.until:
             return kept.holder
-        holder = self.owners.holder(secret)
+        holder = self._source.holder(secret)
         # From when it was asked: the answer may be older than its arrival.
         self._cache_holder(digest, _CachedHolder(holder, asked + KEPT_S))
         return holder
+
+    def last_owner(self, secret: str) -> int:
+        """Return the owner of a token as it was when last asked for; 0 if it is not known."""
+        with self._lock:
+            kept = self._known.get(_digest(secret))
+        return kept.holder.owner if kept and kept.holder else 0
 
     def _cache_holder(self, digest: bytes, kept: _CachedHolder) -> None:
         """Keep a token's holder by the token's digest, and drop the oldest beyond the limit.
@@ -115,6 +151,49 @@ class TokenCache:
             table[digest] = kept
             if len(table) > (UNKNOWN_MAX if kept.holder is None else KEPT_MAX):
                 table.popitem(last=False)
+
+
+def _digest(secret: str) -> bytes:
+    """Return the SHA-256 digest of a token."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+class ProxyNames:
+    """Holders by a header of a proxy that has logged its users in; safe from any thread."""
+
+    def __init__(self, header: str, file: str | None, owners: PostgresOwners) -> None:
+        """Take the header's name, and the file of a secret that the proxy sends, if it must.
+
+        Raises `ConfigInvalid`.
+        """
+        self._header = header.lower()
+        self._owners = owners
+        self._secret: bytes | None = None
+        self.cache = TokenCache(owners, source=self)
+        if file:
+            try:
+                self._secret = Path(file).expanduser().read_bytes().strip()
+            except OSError as error:
+                raise ConfigInvalid(
+                    f"owners.proxy_secret_file: {file}: {error.strerror}",
+                    field="owners.proxy_secret_file",
+                ) from error
+            if len(self._secret) < SECRET_CHARS_MIN:
+                raise ConfigInvalid(
+                    f"owners.proxy_secret_file: {file} has under {SECRET_CHARS_MIN} characters",
+                    field="owners.proxy_secret_file",
+                )
+
+    def name_of(self, headers: Mapping[str, str]) -> str | None:
+        """Return the user whom the proxy names; None if it names none, or does not prove itself."""
+        given = headers.get(SECRET_HEADER, "").encode("utf-8", "surrogatepass")
+        if self._secret and not hmac.compare_digest(given, self._secret):
+            return None
+        return headers.get(self._header)
+
+    def holder(self, name: str, /) -> TokenHolder | None:
+        """Return an owner by name, with its own scopes; None if there is none."""
+        return self._owners.named_holder(name, "proxy", frozenset(OWN_SCOPES), None)
 
 
 R = TypeVar("R")
@@ -144,10 +223,13 @@ class OwnerResources:
         config: Callable[[], OwnersConfig] = OwnersConfig,
         audit: AuditLog | None = None,
         groups_max: int = OwnersConfig().groups_max,
+        provided: TokenCache | None = None,
+        proxy: ProxyNames | None = None,
     ) -> None:
         """Take the resources `common` to all owners; `memory_of` opens a memory by owner number.
 
-        `config` returns the present settings of owners. Requests and failed logins are noted in the
+        `config` returns the present settings of owners. `provided` finds the holders of an identity
+        provider's tokens, `proxy` those whom a proxy names. Requests and failed logins are noted in the
         log `audit`, if there is one. Without a named owner, a request asks the memories of at most
         `groups_max` groups, too.
         """
@@ -155,6 +237,8 @@ class OwnerResources:
         self._groups_max = groups_max
         self._limits = limits
         self._tokens = tokens
+        self._provided = provided
+        self._proxy = proxy
         self._memory_of = memory_of
         routes = OwnerRoutes(tokens.owners, config, self._find_holder, audit)
         self._open = routes.open
@@ -198,15 +282,39 @@ class OwnerResources:
             }
         return table
 
+    def admits(self, headers: Mapping[str, str]) -> bool:
+        """Return whether a provider or a proxy may vouch for a request; it is verified later."""
+        cache, _ = self._login(headers)
+        return cache not in (None, self._tokens)
+
+    def guess_owner(self, request: HttpRequest) -> int:
+        """Return the owner that a request names, without verifying it; 0 if that is not known."""
+        if request.local:
+            return LOCAL_OWNER
+        cache, given = self._login(request.headers)
+        if cache is None or cache is self._tokens:
+            return owner_of(given) or 0
+        return cache.last_owner(given)
+
+    def _login(self, headers: Mapping[str, str]) -> tuple[TokenCache | None, str]:
+        """Return who knows the holder of a request, and the token or name that it sends."""
+        given = bearer_token(headers)
+        if given is None:
+            name = self._proxy.name_of(headers) if self._proxy else None
+            return (self._proxy.cache, name) if self._proxy and name else (None, "")
+        is_provided = self._provided and JWT_FORM.fullmatch(given)
+        return self._provided if is_provided else self._tokens, given
+
     def _find_holder(self, request: HttpRequest) -> TokenHolder:
         """Return the memory that a request is about, and the scopes of its token there.
 
+        Where an identity provider or a proxy vouches for the sender, its token is no row of ours.
         The header `Mnemosyne-Owner` names the memory, or else it is that of the token's owner.
         Raises `RequestRefused` without a valid token, and `NotFound` for a memory that does not exist
         or is not the token's to ask.
         """
-        given = bearer_token(request.headers)
-        holder = self._tokens.holder(given) if given else None
+        cache, given = self._login(request.headers)
+        holder = cache.holder(given) if cache else None
         if holder is None:
             reason = REFUSED if given else OWNER_ADVICE
             raise token_refusal(reason, given=bool(given))
@@ -329,7 +437,7 @@ class _CheckedStream:
         chunk, self._waiting = self._waiting or next(self._stream), b""
         try:
             self._check()
-        except StorageFailed:
+        except (StorageFailed, DaemonBusy):
             if chunk:
                 self._waiting = chunk
                 time.sleep(POLL_S)

@@ -674,6 +674,14 @@ class TokenHolder:
         return None
 
 
+HolderByName = Callable[
+    [str, str, frozenset[Scope], datetime | None], TokenHolder | None
+]
+"""Returns the holder with an owner's name, for whom others vouch; None if it may not log in.
+
+Takes the name, the id of a token, its scopes, and when it expires."""
+
+
 @dataclass(frozen=True, slots=True)
 class OwnerFigures:
     """Totals of all owners of a database."""

@@ -138,6 +138,15 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
         '{"ci": {"streams_max": null}}',
         {"ci": {"streams_max": None}},
     ),
+    "owners.proxy_header": ("X-Forwarded-User", "X-Forwarded-User"),
+    "owners.proxy_secret_file": ("/tmp/proxy", "/tmp/proxy"),  # noqa: S108 only a name
+    "oidc.issuer": ("https://id.example", "https://id.example"),
+    "oidc.audience": ("memory", "memory"),
+    "oidc.owner_claim": ("email", "email"),
+    "oidc.groups_claim": ("roles", "roles"),
+    "oidc.scopes": ('{"*": ["read"]}', {"*": ["read"]}),
+    "oidc.jwks_uri": ("https://id.example/keys", "https://id.example/keys"),
+    "oidc.add_owners": ("true", True),
     "audit.table": ("true", True),
     "audit.file": ("/tmp/audit.jsonl", "/tmp/audit.jsonl"),  # noqa: S108 only a name
     "audit.strict": ("true", True),

@@ -115,6 +115,8 @@ class Access:
 
     None where no token is needed.
     """
+    admits: Callable[[Mapping[str, str]], bool] | None = None
+    """Returns True for headers for which a proxy or an identity provider may vouch instead, at once."""
     open_paths: frozenset[str] = frozenset()
     """Paths that need no token; without one, a request's body has `OPEN_BODY_BYTES` at most."""
     advice: str = ""
@@ -142,7 +144,7 @@ class Access:
                 "header"
             )
             raise RequestRefused(ForeignOrigin(reason))
-        if self.is_token:
+        if self.is_token and not (self.admits and self.admits(headers)):
             given = bearer_token(headers)
             if given is None or not self.is_token(given):
                 if path in self.open_paths:

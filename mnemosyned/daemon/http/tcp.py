@@ -9,7 +9,7 @@ import secrets
 import socket
 import ssl
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -39,13 +39,14 @@ def listen_on_tcp(
     token_file: Path | None,
     certificate: Certificate | None = None,
     joins: bool = False,
+    admits: Callable[[Mapping[str, str]], bool] | None = None,
 ) -> Iterator[Listener]:
     """Return a context manager that listens on a TCP address, "host:port", and gives the listener.
 
     Clients must send the token in the file `token_file`, which is created if missing; with None, a
-    token of an owner. With a certificate clients speak TLS. With `joins`, another process of the
-    daemon listens there already. Raises `InvalidRequest` for an address in use, and
-    `ConfigInvalid` for the token's file.
+    token of an owner, or headers that `admits` accepts. With a certificate clients speak TLS. With
+    `joins`, another process of the daemon listens there already. Raises `InvalidRequest` for an
+    address in use, and `ConfigInvalid` for the token's file.
     """
     advice, is_token = OWNER_ADVICE, _is_owner_token
     if token_file:
@@ -66,6 +67,7 @@ def listen_on_tcp(
             address=address,
             hosts=None if certificate else hosts,
             is_token=is_token,
+            admits=admits,
             open_paths=frozenset(
                 PROBE_PATHS if token_file else (*PROBE_PATHS, LOGIN_PATH)
             ),

@@ -135,6 +135,10 @@ _WITH_WORK = (
     "SELECT owner FROM owners_with_work(%(archived)s, %(before)s, %(DAY)s, %(WEEK)s, %(MONTH)s, "
     "%(after)s::bigint, %(limit)s::bigint)"
 )
+_NAMED_HOLDER = (
+    "SELECT json_agg(json_build_array(memory_owner, memory_name, m.scopes)) "
+    "FROM memories_of(owner_named(%(name)s::text)) AS m"
+)
 _FIGURES = "SELECT * FROM owner_figures(%(before)s, %(digest)s::text)"
 _LACKING_VECTORS = (
     "SELECT owner FROM owners_lacking_vectors("
@@ -580,19 +584,38 @@ class PostgresOwners:
             return None
         _, token, name, allowed, expires_at, memories = row
         scopes = frozenset(map(Scope, allowed))
-        (_, owner_name, _), *groups = memories
-        return TokenHolder(
-            owner=number,
-            token=token,
-            name=name,
-            scopes=scopes,
-            expires_at=expires_at,
-            owner_name=owner_name,
-            groups=tuple(
-                SharedMemory(group, its_name, scopes & set(map(Scope, there)))
-                for group, its_name, there in groups
-            ),
-        )
+        return _holder_from(memories, token, name, scopes, expires_at)
+
+    def named_holder(
+        self,
+        name: str,
+        token: str,
+        scopes: frozenset[Scope],
+        expires_at: datetime | None,
+        *,
+        add: bool = False,
+    ) -> TokenHolder | None:
+        """Return the holder with an owner's name, for whom others vouch; None if it may not log in.
+
+        It may not if it is suspended, a group, or not there. With `add` a missing owner is added, which
+        needs a login that owns the tables. `token` names the kind of login. The owner of the
+        database's own memory is never returned.
+        """
+        if not re.fullmatch(NAME_FORM, name):
+            return None
+        memories = None
+        for is_added in (False, True):
+            with self._pool.outside_transactions(ALL) as session:
+                memories = session.scalar(_NAMED_HOLDER, name=name)
+            if memories or is_added or not add:
+                break
+            try:
+                self.add(name)
+            except InvalidRequest:  # it is suspended, or another daemon was first
+                continue
+        if not memories or memories[0][0] == LOCAL_OWNER:
+            return None
+        return _holder_from(memories, token, token, scopes, expires_at)
 
     def figures(self, *, before: datetime, identity: str) -> OwnerFigures:
         """Return totals of all owners; memories created before `before` are due for consolidation.
@@ -768,6 +791,29 @@ def _name_taken(name: str, *, field: str) -> InvalidRequest:
     """Return the error for a name that another owner has."""
     return InvalidRequest(
         f"there is an owner {name} already; choose another name", field=field
+    )
+
+
+def _holder_from(
+    memories: Sequence[tuple[int, str, Sequence[str]]],
+    token: str,
+    name: str,
+    scopes: frozenset[Scope],
+    expires_at: datetime | None,
+) -> TokenHolder:
+    """Return the holder of a token from the rows of `memories_of`, the first of them its owner's."""
+    (owner, owner_name, _), *groups = memories
+    return TokenHolder(
+        owner=owner,
+        token=token,
+        name=name,
+        scopes=scopes,
+        expires_at=expires_at,
+        owner_name=owner_name,
+        groups=tuple(
+            SharedMemory(group, its_name, scopes & set(map(Scope, there)))
+            for group, its_name, there in groups
+        ),
     )
 
 

@@ -57,8 +57,8 @@ OWNER_TABLES = ("owner", "owner_token", "owner_invitation", "membership")
 """Tables about owners, which no request may change; the first is that of the owners themselves."""
 _FUNCTIONS = (
     "IN ('token_of', 'token_holder', 'memories_of', 'note_token_uses', 'owners_with_work', "
-    "'owners_lacking_vectors', 'owner_figures', 'owner_names', 'audit_append', 'audit_heads', "
-    "'audit_lacking', 'administers', 'list_owners', 'find_owner', 'add_owners', 'change_owner', "
+    "'owners_lacking_vectors', 'owner_figures', 'owner_names', 'owner_named', 'audit_append', "
+    "'audit_heads', 'audit_lacking', 'administers', 'list_owners', 'find_owner', 'add_owners', 'change_owner', "
     "'drop_owner', 'list_tokens', 'issue_token', 'end_tokens', 'invite_owners', "
     "'redeem_invitation', 'renew_token', 'join_group', 'leave_group', 'list_members')"
 )

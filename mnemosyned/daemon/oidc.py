@@ -1,0 +1,220 @@
+"""Tokens of an identity provider (OpenID Connect), verified by its published keys.
+
+Loaded where `oidc.issuer` is set; needs the extra `oidc`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, build_opener
+
+import jwt
+import msgspec
+
+from mnemosyned.config.settings import OidcConfig
+from mnemosyned.errors import ConfigInvalid, DaemonBusy
+from mnemosyned.logs import logger
+from mnemosyned.memory.engine_ports import OWN_SCOPES, HolderByName, Scope, TokenHolder
+
+TOKEN_CHARS_MAX = 8_192
+LEEWAY_S = 30
+"""How far the clocks of provider and daemon may be apart."""
+ALGORITHMS = {"RSA": "RS256", "EC": "ES256"}
+"""The algorithm of keys, by type: a key is never used with another."""
+RSA_BITS_MIN = 2_048
+KEYS_S = 900.0
+"""Keys older than this are asked for again."""
+KEYS_MAX_S = 86_400.0
+"""Keys older than this are not used any more, should the provider be away for so long."""
+REFRESH_S = 60.0
+"""Keys are asked for so often at most, whatever tokens name."""
+FETCH_S = 5.0
+BYTES_MAX = 1 << 20
+LATEST = 253_402_300_799
+"""The end of the year 9999."""
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+EVERYBODY = "*"
+"""The group that each user is in."""
+AWAY = "the identity provider cannot be asked for its keys now; try again in a moment"
+
+log = logger()
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Handler of redirects that follows none: a provider's addresses are those it publishes."""
+
+    def redirect_request(self, *_: object, **__: object) -> None:
+        """Return None, so that the redirect is an error."""
+
+
+class ProviderKeys:
+    """Public keys of a provider by id, asked for when they are needed; safe from any thread."""
+
+    def __init__(
+        self,
+        issuer: str,
+        jwks_uri: str | None,
+        *,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Find the address of the keys, unless `jwks_uri` is it, by the issuer's discovery."""
+        self._issuer = issuer
+        self._jwks_uri = jwks_uri
+        self._now = now
+        self._opener = build_opener(_NoRedirects)
+        self._refreshing = threading.Lock()
+        self._keys: Mapping[str, jwt.PyJWK] = {}
+        self._fetched = self._tried = -KEYS_MAX_S
+        """When keys last came, and were last asked for, by the monotonic clock."""
+
+    def find(self, key_id: str) -> jwt.PyJWK | None:
+        """Return the key with an id; None if the provider has none.
+
+        Raises `DaemonBusy` if the provider cannot be asked for a key that is not known.
+        """
+        if key_id not in self._keys or self._now() - self._fetched > KEYS_S:
+            with self._refreshing:
+                self._refresh(key_id)
+        is_fresh = self._now() - self._fetched <= KEYS_MAX_S
+        key = self._keys.get(key_id) if is_fresh else None
+        if key is None and self._tried != self._fetched:
+            raise DaemonBusy(AWAY)
+        return key
+
+    def _refresh(self, key_id: str) -> None:
+        """Ask the provider for its keys, unless another thread has, or it was asked a moment ago."""
+        now = self._now()
+        is_known = key_id in self._keys and now - self._fetched <= KEYS_S
+        if is_known or now - self._tried < REFRESH_S:
+            return
+        self._tried = now
+        try:
+            uri = self._jwks_uri or self._discover()
+            self._keys = _read_keys(self._fetch(uri)["keys"])
+            self._fetched = now
+        except (OSError, HTTPException, ValueError, LookupError, TypeError) as error:
+            if isinstance(error, HTTPError):
+                error.close()
+            log.warning(
+                "provider_keys_missing", reason=f"{type(error).__name__}: {error}"
+            )
+
+    def _discover(self) -> str:
+        """Return the address of the provider's keys. Raises `OSError` and `ValueError`."""
+        path = "/.well-known/openid-configuration"
+        found = self._fetch(self._issuer.rstrip("/") + path)
+        if found["issuer"] != self._issuer:
+            raise ValueError("the discovery names another issuer")
+        return str(found["jwks_uri"])
+
+    def _fetch(self, url: str) -> Any:  # noqa: ANN401 any JSON
+        """Return the JSON at a URL of the provider. Raises `OSError` and `ValueError`."""
+        check_provider_url(url)
+        with self._opener.open(url, timeout=FETCH_S) as response:
+            body = response.read(BYTES_MAX + 1)
+        if len(body) > BYTES_MAX:
+            raise ValueError("the answer is too long")
+        return msgspec.json.decode(body)
+
+
+def check_provider_url(url: str) -> None:
+    """Raise `ValueError` unless a URL is https, or http on this machine."""
+    parts = urlsplit(url)
+    is_local = parts.scheme == "http" and parts.hostname in LOOPBACK
+    if parts.scheme != "https" and not is_local:
+        raise ValueError(f"{parts.scheme}://{parts.hostname} is not https")
+
+
+def _read_keys(published: list[dict[str, Any]]) -> dict[str, jwt.PyJWK]:
+    """Return the keys that may sign tokens, by id; others are passed over."""
+    keys = {}
+    for each in published:
+        try:
+            algorithm = ALGORITHMS[each["kty"]]
+            if (
+                each.get("use", "sig") == "sig"
+                and each.get("alg", algorithm) == algorithm
+            ):
+                key = jwt.PyJWK(each, algorithm)
+                if each["kty"] == "EC" or key.key.key_size >= RSA_BITS_MIN:
+                    keys[str(each["kid"])] = key
+        except (jwt.PyJWTError, LookupError, TypeError, ValueError):
+            log.debug("provider_key_unusable")
+    return keys
+
+
+class ProviderTokens:
+    """Holders of a provider's tokens: a claim names the owner, and groups give scopes."""
+
+    def __init__(
+        self,
+        config: OidcConfig,
+        find_holder: HolderByName,
+        *,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take the settings, and a function that returns the holder with an owner's name.
+
+        Raises `ConfigInvalid` for an address that is not https.
+        """
+        try:
+            for url in filter(None, (config.issuer, config.jwks_uri)):
+                check_provider_url(url)
+        except ValueError as error:
+            raise ConfigInvalid(f"oidc: {error}", field="oidc.issuer") from error
+        self._config = config
+        self._find_holder = find_holder
+        self._keys = ProviderKeys(config.issuer or "", config.jwks_uri, now=now)
+
+    def holder(self, token: str) -> TokenHolder | None:
+        """Return the owner and scopes of a provider's token; None if it is not valid for us.
+
+        Raises `DaemonBusy` if the provider cannot be asked, and `StorageFailed`.
+        """
+        claims = self._verify(token) if len(token) <= TOKEN_CHARS_MAX else None
+        name = (claims or {}).get(self._config.owner_claim)
+        if claims is None or not isinstance(name, str):
+            return None
+        if claims.get("email_verified") is False and name == claims.get("email"):
+            return None
+        scopes = self._scopes_of(claims.get(self._config.groups_claim))
+        expires_at = datetime.fromtimestamp(min(int(claims["exp"]), LATEST), UTC)
+        return self._find_holder(name, "oidc", scopes, expires_at) if scopes else None
+
+    def _verify(self, token: str) -> dict[str, Any] | None:
+        """Return the claims of a token whose signature, issuer, audience and times are right."""
+        try:
+            header = jwt.get_unverified_header(token)
+            key = self._keys.find(str(header.get("kid", "")))
+            if key is None or "crit" in header:
+                return None
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                key,
+                algorithms=[key.algorithm_name],
+                audience=self._config.audience,
+                issuer=self._config.issuer,
+                leeway=LEEWAY_S,
+                options={"require": ["exp", "iss", "aud"]},
+            )
+        except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError):
+            return None
+        return claims
+
+    def _scopes_of(self, groups: object) -> frozenset[Scope]:
+        """Return the scopes that the settings give to groups, a list or words of a text."""
+        if self._config.scopes is None:
+            return frozenset(OWN_SCOPES)
+        names = groups.split() if isinstance(groups, str) else groups
+        if not isinstance(names, list):
+            names = []
+        mine = {EVERYBODY, *(name for name in names if isinstance(name, str))}
+        given = (self._config.scopes.get(name, ()) for name in mine)
+        return frozenset(Scope(scope) for scopes in given for scope in scopes)

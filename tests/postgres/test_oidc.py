@@ -1,0 +1,451 @@
+"""Tokens of an identity provider, and a proxy's header: who is let in, and who forges in vain."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import datetime
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from e2e.daemons import WAIT_S, Daemon, eventually, running
+from support.postgres import run
+
+from mnemosyned.config import load_config
+from mnemosyned.config.settings import OidcConfig
+from mnemosyned.errors import ConfigInvalid, DaemonBusy
+from mnemosyned.memory.engine_ports import OWN_SCOPES, Scope, TokenHolder
+from mnemosyned.paths import shipped
+from mnemosyned.storage.postgres.owners import PostgresOwners
+from mnemosyned.storage.postgres.store import open_owners
+
+pytest.importorskip("jwt")
+pytest.importorskip("cryptography")
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from support.identity_provider import AUDIENCE, IdentityProvider, providing
+
+from mnemosyned.daemon.oidc import KEYS_MAX_S, KEYS_S, REFRESH_S, ProviderTokens
+
+pytestmark = pytest.mark.postgres
+MIGRATIONS = shipped("migrations") / "postgres"
+ANNA = 7
+HOUR = 3_600
+SECRET = "a sentence of forty characters, at least so"  # noqa: S105 of this test
+
+
+class FakeTime:
+    """A monotonic clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(scope="module")
+def shared_provider() -> Iterator[IdentityProvider]:
+    with providing() as provider:
+        yield provider
+
+
+@pytest.fixture
+def provider(shared_provider: IdentityProvider) -> IdentityProvider:
+    """The provider as it was first, which nobody has asked."""
+    shared_provider.published = ["rsa", "ec"]
+    shared_provider.is_away = False
+    shared_provider.asked.clear()
+    shared_provider.discovery["issuer"] = shared_provider.issuer
+    return shared_provider
+
+
+def config(provider: IdentityProvider, **changed: Any) -> OidcConfig:  # noqa: ANN401
+    return OidcConfig(issuer=provider.issuer, audience=AUDIENCE, **changed)
+
+
+def holder_named(
+    name: str, token: str, scopes: frozenset[Scope], expires_at: datetime | None
+) -> TokenHolder | None:
+    """The holder that is anna's."""
+    if name != "anna":
+        return None
+    return TokenHolder(
+        owner=ANNA, token=token, name=token, scopes=scopes, expires_at=expires_at
+    )
+
+
+def tokens(provider: IdentityProvider, **changed: Any) -> ProviderTokens:  # noqa: ANN401
+    now = changed.pop("now", time.monotonic)
+    return ProviderTokens(config(provider, **changed), holder_named, now=now)
+
+
+@pytest.mark.parametrize("key", ["rsa", "ec"])
+def test_a_token_names_its_owner(provider: IdentityProvider, key: str) -> None:
+    holder = tokens(provider).holder(provider.token(key=key))
+
+    assert holder
+    assert (holder.owner, holder.scopes) == (ANNA, frozenset(OWN_SCOPES))
+    assert holder.expires_at
+
+
+def part(value: object) -> str:
+    """A part of a token."""
+    text = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
+
+
+def unsigned(provider: IdentityProvider, algorithm: str) -> str:
+    header = {"alg": algorithm, "typ": "JWT", "kid": "rsa"}
+    return f"{part(header)}.{part(provider.claims())}."
+
+
+def signed_with_the_public_key(provider: IdentityProvider) -> str:
+    text = f"{part({'alg': 'HS256', 'kid': 'rsa'})}.{part(provider.claims())}"
+    digest = hmac.new(provider.public_pem("rsa"), text.encode(), hashlib.sha256)
+    return f"{text}.{part(digest.digest())}"
+
+
+def of_another_key(provider: IdentityProvider, key: Any, kid: str) -> str:  # noqa: ANN401
+    provider.keys["forger"] = key
+    return provider.token(key="forger", kid=kid)
+
+
+def with_its_own_key(provider: IdentityProvider, header: str) -> str:
+    """A token that brings the key that has signed it."""
+    provider.keys["forger"] = rsa.generate_private_key(
+        public_exponent=65_537, key_size=2_048
+    )
+    published, provider.published = provider.published, ["forger"]
+    value: object = provider.jwks()[0]
+    provider.published = published
+    if header == "jku":
+        value = f"{provider.issuer}/keys"
+    return provider.token(key="forger", kid="rsa", headers={header: value})
+
+
+def changed_in_the_middle(provider: IdentityProvider) -> str:
+    head, _, signature = provider.token().split(".")
+    return f"{head}.{part(provider.claims(preferred_username='bert'))}.{signature}"
+
+
+Forge = Callable[[IdentityProvider], str]
+NOW = int(time.time())
+FORGED: dict[str, Forge] = {
+    "another RSA key": lambda it: of_another_key(
+        it, rsa.generate_private_key(public_exponent=65_537, key_size=2_048), "rsa"
+    ),
+    "another EC key": lambda it: of_another_key(
+        it, ec.generate_private_key(ec.SECP256R1()), "ec"
+    ),
+    "an EC signature for the RSA key": lambda it: it.token(key="ec", kid="rsa"),
+    "an RSA signature for the EC key": lambda it: it.token(key="rsa", kid="ec"),
+    "no algorithm": lambda it: unsigned(it, "none"),
+    "no algorithm in capitals": lambda it: unsigned(it, "NoNe"),
+    "RS256 without a signature": lambda it: unsigned(it, "RS256"),
+    "HS256 with the public key": signed_with_the_public_key,
+    "claims that were changed": changed_in_the_middle,
+    "another issuer": lambda it: it.token(iss="https://evil.example"),
+    "the issuer with a slash": lambda it: it.token(iss=f"{it.issuer}/"),
+    "no issuer": lambda it: it.token(iss=None),
+    "another audience": lambda it: it.token(aud="payroll"),
+    "other audiences": lambda it: it.token(aud=["payroll", "mnemosyned2"]),
+    "no audience": lambda it: it.token(aud=None),
+    "expired": lambda it: it.token(exp=NOW - HOUR),
+    "no end": lambda it: it.token(exp=None),
+    "an end that is no time": lambda it: it.token(exp="soon"),
+    "an end without an end": lambda it: it.token(exp=float("inf")),
+    "not yet valid": lambda it: it.token(nbf=NOW + HOUR),
+    "issued in the future": lambda it: it.token(iat=NOW + HOUR),
+    "no owner": lambda it: it.token(preferred_username=None),
+    "an owner that is no text": lambda it: it.token(preferred_username=["anna"]),
+    "an unknown owner": lambda it: it.token(preferred_username="nobody"),
+    "an email that is not verified": lambda it: it.token(
+        email="anna", email_verified=False
+    ),
+    "a critical extension": lambda it: it.token(headers={"crit": ["x"], "x": 1}),
+    "a key of its own (jwk)": lambda it: with_its_own_key(it, "jwk"),
+    "a key of its own (jku)": lambda it: with_its_own_key(it, "jku"),
+    "a path as key": lambda it: it.token(kid="../../../../dev/null"),
+    "SQL as key": lambda it: it.token(kid="rsa' OR '1'='1"),
+    "an empty key": lambda it: it.token(kid=" "),
+    "a huge claim": lambda it: it.token(padding="x" * 9_000),
+    "a huge nest": lambda _: f"{part(b'[' * 3_000)}.{part(b'[' * 2_500)}.",
+    "bytes": lambda _: f"{part(bytes(range(256)))}.{part(b'{}')}.x",
+}
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_a_forged_token_names_nobody(provider: IdentityProvider, forged: str) -> None:
+    known = tokens(provider)
+    assert known.holder(provider.token())
+
+    assert known.holder(FORGED[forged](provider)) is None
+
+
+def test_groups_give_scopes(provider: IdentityProvider) -> None:
+    scopes = {"*": ["read"], "writers": ["write"], "all": ["forget", "read"]}
+    known = tokens(provider, scopes=scopes, groups_claim="roles")
+
+    def scopes_of(**claims: Any) -> frozenset[Scope]:  # noqa: ANN401
+        holder = known.holder(provider.token(**claims))
+        assert holder
+        return holder.scopes
+
+    assert scopes_of() == {Scope.READ}
+    assert scopes_of(roles=["writers", "others"]) == {Scope.READ, Scope.WRITE}
+    assert scopes_of(roles="all others") == {Scope.READ, Scope.FORGET}
+    for odd in (7, None, {"writers": 1}, [["writers"], 7]):
+        assert scopes_of(roles=odd) == {Scope.READ}
+    assert (
+        tokens(provider, scopes={"writers": ["write"]}).holder(provider.token()) is None
+    )
+
+
+def test_keys_are_asked_for_rarely_and_unknown_ones_once_a_minute(
+    provider: IdentityProvider,
+) -> None:
+    clock = FakeTime()
+    known = tokens(provider, now=clock)
+    for _ in range(20):
+        assert known.holder(provider.token())
+        assert known.holder(provider.token(kid="unknown")) is None
+    assert provider.asked["/keys"] == 1
+
+    provider.keys["new"] = provider.keys["ec"]
+    provider.published = ["new"]
+    assert known.holder(provider.token(key="new")) is None
+    clock.now += REFRESH_S
+    assert known.holder(provider.token(key="new"))
+    assert known.holder(provider.token(key="rsa")) is None
+    assert provider.asked["/keys"] == 2
+
+
+def test_a_provider_that_is_away_delays_who_is_unknown_alone(
+    provider: IdentityProvider,
+) -> None:
+    clock = FakeTime()
+    known = tokens(provider, now=clock)
+    provider.is_away = True
+    with pytest.raises(DaemonBusy):
+        known.holder(provider.token())
+    provider.is_away = False
+    with pytest.raises(DaemonBusy):
+        known.holder(provider.token())
+    clock.now += REFRESH_S
+    assert known.holder(provider.token())
+
+    provider.is_away = True
+    clock.now += KEYS_S + 1
+    assert known.holder(provider.token())
+    with pytest.raises(DaemonBusy):
+        known.holder(provider.token(kid="unknown"))
+    clock.now += KEYS_MAX_S
+    with pytest.raises(DaemonBusy):
+        known.holder(provider.token())
+
+
+def test_a_discovery_of_another_issuer_is_not_believed(
+    provider: IdentityProvider,
+) -> None:
+    provider.discovery["issuer"] = "https://evil.example"
+
+    with pytest.raises(DaemonBusy):
+        tokens(provider).holder(provider.token())
+
+
+@pytest.mark.filterwarnings("ignore:The RSA key is 1024 bits")
+def test_weak_keys_are_not_taken(provider: IdentityProvider) -> None:
+    provider.keys["weak"] = rsa.generate_private_key(
+        public_exponent=65_537,
+        key_size=1_024,  # noqa: S505 that is what it is about
+    )
+    provider.published = ["weak", "ec"]
+
+    known = tokens(provider)
+    assert known.holder(provider.token(key="ec"))
+    assert known.holder(provider.token(key="weak")) is None
+
+
+@pytest.mark.parametrize(
+    ("owners", "oidc", "problem"),
+    [
+        ({}, {"issuer": "https://id.example"}, "oidc.audience"),
+        ({"proxy_header": "X-User"}, {}, "owners.proxy_secret_file"),
+        ({"proxy_header": "X User"}, {}, "owners.proxy_header"),
+        ({}, {"scopes": {"*": ["admin"]}}, "oidc.scopes"),
+    ],
+)
+def test_settings_that_would_let_others_in_are_refused(
+    tmp_path: Path, owners: dict[str, Any], oidc: dict[str, Any], problem: str
+) -> None:
+    file = tmp_path / "settings.yaml"
+    settings = {
+        "database": "postgresql://x@localhost/x",
+        "listen": "0.0.0.0:7464",
+        "tls": {"certificate": "/c", "key": "/k"},
+        "owners": {"serve": True, **owners},
+        "oidc": oidc,
+    }
+    file.write_text(json.dumps(settings))
+
+    with pytest.raises(ConfigInvalid, match=problem):
+        load_config(file, environ={})
+
+
+def test_a_provider_without_tls_is_refused() -> None:
+    with pytest.raises(ConfigInvalid, match="is not https"):
+        ProviderTokens(
+            OidcConfig(issuer="http://id.example", audience="x"), holder_named
+        )
+
+
+# ------------------------------------------------------------------ a daemon
+
+
+@pytest.fixture
+def owners(dsn: str) -> Iterator[PostgresOwners]:
+    with open_owners(dsn, migrations=MIGRATIONS) as owners:
+        for name in ("anna", "bert"):
+            owners.add(name)
+        yield owners
+
+
+def suspend(dsn: str, name: str) -> None:
+    run(dsn, f"UPDATE owner SET suspended_at = now() WHERE name = '{name}'")
+
+
+@contextmanager
+def served(
+    home: Path,
+    dsn: str,
+    provider: IdentityProvider,
+    **settings: Any,  # noqa: ANN401
+) -> Iterator[tuple[Daemon, Callable[..., int]]]:
+    """A daemon, and a function that asks it with a token or headers and returns the status."""
+    usual: dict[str, Any] = {
+        "MNEMOSYNE_LISTEN": "127.0.0.1:0",
+        "MNEMOSYNE_OWNERS_SERVE": "true",
+        "MNEMOSYNE_SLEEP_ON_SHUTDOWN": "false",
+        "MNEMOSYNE_OIDC_ISSUER": provider.issuer,
+        "MNEMOSYNE_OIDC_AUDIENCE": AUDIENCE,
+        **settings,
+    }
+    with running(home, "--database", dsn, **usual) as daemon:
+        (line,) = daemon.events("listening")
+        port = int(line["address"].rpartition(":")[2])
+
+        def ask(token: str | None = None, verb: str = "status", **headers: str) -> int:
+            named = {name.replace("_", "-"): value for name, value in headers.items()}
+            if token:
+                named["Authorization"] = f"Bearer {token}"
+            with closing(
+                HTTPConnection("127.0.0.1", port, timeout=WAIT_S)
+            ) as connection:
+                body = json.dumps({"content": "tea"} if verb == "remember" else {})
+                connection.request("POST", f"/v1/{verb}", body, named)
+                return connection.getresponse().status
+
+        yield daemon, ask
+
+
+def test_a_daemon_takes_both_kinds_of_tokens_and_logs_forged_ones(
+    dsn: str, owners: PostgresOwners, provider: IdentityProvider, tmp_path: Path
+) -> None:
+    own = owners.issue("bert", "test", OWN_SCOPES).secret
+    with served(tmp_path, dsn, provider) as (daemon, ask):
+        assert ask(provider.token(), "remember") == 200
+        assert ask(own, "remember") == 200
+        assert ask() == 401
+        assert ask(provider.token(preferred_username="local")) == 401
+        assert ask(provider.token(preferred_username="carla")) == 401
+        refused = [ask(forge(provider)) for forge in FORGED.values()]
+        assert set(refused) == {401}
+        suspend(dsn, "anna")
+        eventually(lambda: ask(provider.token()) == 401, "anna is refused")
+        assert daemon.stop() == 0
+
+    with psycopg.connect(dsn) as connection:
+        lines = [line for (line,) in connection.execute("SELECT line FROM audit")]
+    failed = [json.loads(line) for line in lines if json.loads(line)["verb"] == "login"]
+    assert sum(each["count"] for each in failed) >= len(FORGED) + 2
+    counts = {each.name: each.memories for each in owners.owners()}
+    assert counts == {"anna": 1, "bert": 1, "local": 0}
+
+
+def test_an_owner_is_added_where_the_settings_allow_it(
+    dsn: str, owners: PostgresOwners, provider: IdentityProvider, tmp_path: Path
+) -> None:
+    with served(tmp_path, dsn, provider, MNEMOSYNE_OIDC_ADD_OWNERS="true") as (
+        _,
+        ask,
+    ):
+        for name in ("carla", "carla"):
+            assert ask(provider.token(preferred_username=name), "remember") == 200
+        assert ask(provider.token(preferred_username="local")) == 401
+        assert ask(provider.token(preferred_username="no name")) == 401
+        suspend(dsn, "carla")
+        eventually(
+            lambda: ask(provider.token(preferred_username="carla")) == 401,
+            "carla is refused",
+        )
+
+    assert {each.name for each in owners.owners()} == {"anna", "bert", "carla", "local"}
+
+
+@pytest.mark.parametrize("has_secret", [False, True])
+def test_a_proxy_names_its_user(
+    dsn: str,
+    owners: PostgresOwners,
+    provider: IdentityProvider,
+    tmp_path: Path,
+    *,
+    has_secret: bool,
+) -> None:
+    settings = {"MNEMOSYNE_OWNERS_PROXY_HEADER": "X-Forwarded-User"}
+    proof = {}
+    if has_secret:
+        (tmp_path / "secret").write_text(f"{SECRET}\n")
+        settings["MNEMOSYNE_OWNERS_PROXY_SECRET_FILE"] = str(tmp_path / "secret")
+        proof = {"Mnemosyne_Proxy_Secret": SECRET}
+    with served(tmp_path, dsn, provider, **settings) as (_, ask):
+        assert ask(verb="remember", X_Forwarded_User="anna", **proof) == 200
+        assert ask(X_Forwarded_User="bert", **proof) == 200
+        assert ask(provider.token(), "remember", X_Forwarded_User="bert") == 200
+        for name in ("nobody", "local", "", "anna, bert", "anna' OR '1'='1"):
+            assert ask(X_Forwarded_User=name, **proof) == 401
+        assert ask(**proof) == 401
+        if has_secret:
+            assert ask(X_Forwarded_User="anna") == 401
+            wrong = {"Mnemosyne_Proxy_Secret": SECRET[1:]}
+            assert ask(X_Forwarded_User="anna", **wrong) == 401
+
+    counts = {each.name: each.memories for each in owners.owners()}
+    assert counts == {"anna": 2, "bert": 0, "local": 0}
+
+
+def test_who_may_log_in_by_name(dsn: str, owners: PostgresOwners) -> None:
+    owners.add("mill", is_group=True)
+    owners.join("mill", "anna", (Scope.READ, Scope.WRITE))
+
+    def named(name: str, *, add: bool = False) -> TokenHolder | None:
+        return owners.named_holder(name, "oidc", frozenset({Scope.READ}), None, add=add)
+
+    anna = named("anna")
+    assert anna
+    assert (anna.owner, anna.owner_name) == (owners.number("anna"), "anna")
+    ((_, group, scopes),) = anna.groups
+    assert (group, set(scopes)) == ("mill", {Scope.READ})
+    for name in ("local", "mill"):
+        assert named(name, add=True) is None
+    for name in ("nobody", "Anna", "", "a b", "x" * 101, "anna\0"):
+        assert named(name) is None
+    suspend(dsn, "anna")
+    assert named("anna", add=True) is None
