@@ -123,6 +123,7 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "tls.certificate": ("/etc/memory.pem", "/etc/memory.pem"),
     "tls.key": ("/etc/memory.key", "/etc/memory.key"),
     "owners.serve": ("true", True),
+    "owners.processes": ("2", 2),
     "owners.open_max": ("9", 9),
     "owners.groups_max": ("2", 2),
     "owners.token_days": ("30", 30),
@@ -162,7 +163,10 @@ SERVED = {
     "MNEMOSYNE_DATABASE": "postgresql://me@db/memory",
     "MNEMOSYNE_LISTEN": "127.0.0.1:7464",
 }
-NEEDED = {"owners.serve": SERVED}
+NEEDED = {
+    "owners.serve": SERVED,
+    "owners.processes": {**SERVED, "MNEMOSYNE_OWNERS_SERVE": "true"},
+}
 """What a setting needs beside it."""
 
 
