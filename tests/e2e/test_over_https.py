@@ -284,6 +284,7 @@ def test_options_that_do_not_go_together_are_refused(
 
 LEAVES = {
     "db": ["db", "purge"],
+    "audit": ["audit", "list"],
     "config": ["config", "set", "wm_max", "9"],
     "model": ["model", "list"],
     "watch": ["watch", "--list"],

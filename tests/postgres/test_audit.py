@@ -362,7 +362,7 @@ def test_an_export_of_an_owner_has_everything_and_can_be_imported(
     for path in (file, account):
         assert path.stat().st_mode & 0o777 == 0o600
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        assert receipt["files"][str(path)] == digest
+        assert receipt["sha256"][str(path)] == digest
     with open_memory(Config(database=str(tmp_path / "copy.db"))) as memory:
         lines = file.read_bytes().splitlines(keepends=True)[1:-1]
         memory.service.restore_lines(b"".join(lines))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from getpass import getuser
 from itertools import chain
@@ -28,18 +27,6 @@ from mnemosyned.service.service import SystemClock
 from mnemosyned.verbs.exchange import FOOTER, KINDS, Export, Footer, parse_line_kind
 
 ACCOUNT = ".account.jsonl"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedOwner:
-    """The receipt of an export."""
-
-    owner: str
-    at: datetime
-    files: dict[str, str]
-    """The SHA-256 of each file, by its path."""
-    records: dict[str, int]
-    """Lines by kind."""
 
 
 @click.command("export")
@@ -101,19 +88,18 @@ def export_owner(name: str, file: Path, *, force: bool) -> None:
         _, account_digest = _write_chunks(account, account_lines())
         if log:
             log.note_change("owner_export", number)
-    done = ExportedOwner(
-        owner=name,
-        at=datetime.now(UTC),
-        files={str(file): digest, str(account): account_digest},
-        records=dict(records),
-    )
+    receipt = {
+        "owner": name,
+        "at": datetime.now(UTC),
+        "sha256": {str(file): digest, str(account): account_digest},
+        "records": records,
+    }
     parts = [
         count_of(records["memory"], "memory"),
         count_of(records["episode"], "summary"),
     ]
-    text = [f"{name}: {', '.join(parts)}; {count_of(records.total(), 'line')} in all"]
-    text += [f"{path}: SHA-256 {found}" for path, found in done.files.items()]
-    say_result(done, "\n".join(text))
+    text = f"{name}: {', '.join(parts)}; {count_of(records.total(), 'line')} in {file} and {account}"
+    say_result(receipt, text)
 
 
 def _records_beside(records: Iterable[AnyRecord]) -> Iterator[tuple[str, object]]:
