@@ -435,14 +435,14 @@ class AuditLog:
         if self._head == NO_HEAD:
             heads = self._find_moved_heads()
             entries.insert(0, AuditEntry(at=now, verb="started", heads=heads))
-        if self._lost:
-            entries.append(AuditEntry(at=now, verb="lost", count=self._lost))
+        if lost := self._lost:
+            entries.append(AuditEntry(at=now, verb="lost", count=lost))
         if unnamed := {each.owner for each in entries} - self._names.keys() - {0}:
             self._names |= self._table.names(sorted(unnamed))
         with self._changing:
             for _ in range(taken):
                 self._queue.popleft()
-            self._lost -= entries[-1].count if self._lost else 0
+            self._lost -= lost
         for entry in entries:
             entry.writer, entry.seq = self._writer, self._head[0] + 1
             entry.at = self._at = max(entry.at, self._at)

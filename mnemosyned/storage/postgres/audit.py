@@ -113,9 +113,18 @@ class AuditTable:
         return int(count)
 
     def _ask(self, sql: str, **values: object) -> list[Row]:
-        """Run a statement in a transaction of its own, and return its rows."""
+        """Run a statement in a transaction of its own, and return its rows.
+
+        It is sent again on a new connection if the server has ended the old one.
+        """
         with self._asking, explaining_failures("the audit log was not written"):
-            if self._connection is None or self._connection.closed:
-                self._connection = connected_once(self._dsn)
-            session = PostgresSession(self._connection, 0)
-            return session.execute(sql, **values).fetchall()
+            while True:  # ends, as a new connection is not replaced
+                is_new = self._connection is None or self._connection.closed
+                if is_new or self._connection is None:
+                    self._connection = connected_once(self._dsn)
+                try:
+                    session = PostgresSession(self._connection, 0)
+                    return session.execute(sql, **values).fetchall()
+                except psycopg.OperationalError:
+                    if is_new or not self._connection.closed:
+                        raise
