@@ -12,7 +12,7 @@ import msgspec
 from mnemosyned.daemon.resources import ScopedCaller
 from mnemosyned.errors import MnemosynedError, NotFound, ScopeMissing
 from mnemosyned.memory.engine_ports import Scope, SharedMemory, TokenHolder
-from mnemosyned.service.recall import GroupMemory
+from mnemosyned.service.audit import REQUESTER
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.conversation import Context, EditLearning, RemoveLearning
 from mnemosyned.verbs.listing import Listed, ListMemories
@@ -71,11 +71,11 @@ class MemberCaller(ScopedCaller):
         verb: type[Request[Any]] = type(request)
         if verb in (Recall, Context):
             self.check(request)
-            asked = [
-                GroupMemory(group.name, partial(self._open, group))
+            asked = {
+                group.name: partial(self._open, group)
                 for group in self._groups
                 if Scope.READ in group.scopes
-            ]
+            }
             return self._own.call(request, groups=asked)
         if verb in BY_ID and getattr(request, "id", None):
             return self._call_by_id(request)
@@ -100,12 +100,14 @@ class MemberCaller(ScopedCaller):
         `NotFound` if none has it.
         """
         refused: MnemosynedError
+        sender = REQUESTER.get()
         try:
             return super().call(request)
         except NotFound as unknown:
             refused = unknown
         for group in self._groups:
             caller = ScopedCaller(self._open(group), group.scopes)
+            REQUESTER.set(sender._replace(about=group.owner))
             try:
                 return caller.call(request)
             except NotFound:
@@ -115,6 +117,7 @@ class MemberCaller(ScopedCaller):
                 with suppress(NotFound, ScopeMissing):
                     caller.call(Get(names(getattr(request, "id", None))[0]))
                     refused = missing
+        REQUESTER.set(sender)
         raise refused
 
     def _open(self, group: SharedMemory) -> MemoryService:

@@ -591,10 +591,6 @@ class IssuedToken:
     secret: str
 
 
-GROUP_SCOPES = (Scope.READ, Scope.WRITE, Scope.FORGET)
-"""What a member may do in the memory of a group."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
     """An owner's right to the memory of a group."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from mnemosyned.config import MODEL_TOKENIZER, SettingsInForce
 from mnemosyned.config.settings import ContextConfig
@@ -28,7 +29,6 @@ from mnemosyned.memory.injections import InjectedLine, InjectionKind
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Hit, Learning
 from mnemosyned.service.injections import make_injection
-from mnemosyned.service.recall import GroupMemory
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
 from mnemosyned.text.terms import cut_snippet, parse_terms
 from mnemosyned.text.token_counts import CounterWithMargin, TokenEstimator
@@ -36,6 +36,9 @@ from mnemosyned.verbs.conversation import Assembled, Context
 from mnemosyned.verbs.memories import Recall, Recalled
 from mnemosyned.verbs.request import QUERY_CHARS_MAX, names
 from mnemosyned.verbs.times import local_zone
+
+if TYPE_CHECKING:
+    from mnemosyned.service.service import Groups
 
 RECALLED_MAX = 30
 """More hits than fit into memory's share of a usual window."""
@@ -106,7 +109,7 @@ class ContextService:
         *,
         store: MemoryStore,
         clock: Clock,
-        recall: Callable[[Recall, Sequence[GroupMemory]], Recalled],
+        recall: Callable[[Recall, Groups], Recalled],
         settings: SettingsInForce,
         rate: RateTexts | None = None,
     ) -> None:
@@ -121,7 +124,7 @@ class ContextService:
         self._settings = settings
 
     def context(
-        self, request: Context, groups: Sequence[GroupMemory] = ()
+        self, request: Context, groups: Groups = MappingProxyType({})
     ) -> Assembled:
         """Return the context for the next message: system prompt, messages and recalled memories.
 
@@ -234,7 +237,7 @@ class ContextService:
         question: str,
         chosen: ChosenWindow,
         learnings: Sequence[Learning],
-        groups: Sequence[GroupMemory],
+        groups: Groups,
     ) -> list[tuple[str | None, str, str, Quoted]]:
         """Return recalled texts to quote, best first, each after its memory's owner, id and words.
 
@@ -258,7 +261,7 @@ class ContextService:
         return list(_quotable_lines(hits, question, seen=seen, known=known))
 
     def _find_relevant_hits(
-        self, request: Context, question: str, groups: Sequence[GroupMemory]
+        self, request: Context, question: str, groups: Groups
     ) -> list[Hit]:
         """Return the hits relevant enough to be shown; none for a message without content words.
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mnemosyned.config import SettingsInForce
@@ -17,16 +19,24 @@ from mnemosyned.errors import InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.memory.consolidation import CycleReport, Trigger
 from mnemosyned.memory.edit import mask_revision
-from mnemosyned.memory.engine_ports import CosinesTo, MemoryVectors
+from mnemosyned.memory.engine_ports import CosinesTo, MemoryVectors, PendingVector
 from mnemosyned.memory.exchange import RestoreReport
 from mnemosyned.memory.masking import mask_episode, mask_memory, without_superseded
 from mnemosyned.memory.ports import Draft, MemoryStore
 from mnemosyned.memory.values import (
     Acknowledged,
     EmbedderStatus,
+    Hit,
+    Line,
     MemoryRecord,
     Revision,
 )
+from mnemosyned.search.broad import spread_results
+from mnemosyned.search.confidence import ResultJudge, split_by_confidence
+from mnemosyned.search.merging import merge_candidates, read_documents
+from mnemosyned.search.placement import misses_time
+from mnemosyned.search.query import Query, SearchCandidates
+from mnemosyned.search.ranking import make_hits, rank
 from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.briefing import BriefingService
 from mnemosyned.service.changes import ChangeService, LearningService
@@ -35,6 +45,7 @@ from mnemosyned.service.context import ContextService
 from mnemosyned.service.endings import (
     EndingFinder,
     EndingService,
+    add_endings,
     mask_ended,
 )
 from mnemosyned.service.events import EventBus
@@ -43,12 +54,12 @@ from mnemosyned.service.figures import DailyFigures
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.injections import LedgerService
 from mnemosyned.service.intake import DraftMaker
-from mnemosyned.service.reading import ListService
-from mnemosyned.service.recall import GroupMemory, RecallService
+from mnemosyned.service.reading import ListService, make_query, missing_time_note
 from mnemosyned.service.undo import CycleUndo
 from mnemosyned.sleep.context import CycleRequest, CycleStopper
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.text.secrets.masking import KnownSecrets
+from mnemosyned.text.terms import match_beginnings
 from mnemosyned.verbs.conversation import (
     Compact,
     Context,
@@ -63,6 +74,7 @@ from mnemosyned.verbs.memories import (
     Get,
     Got,
     Recall,
+    Recalled,
     Remember,
     RememberedMany,
     RememberMany,
@@ -86,6 +98,38 @@ from mnemosyned.version import __version__
 
 if TYPE_CHECKING:
     from mnemosyned.search.vectors.bearing import BearingRater
+    from mnemosyned.storage.common.records import RecordStore
+
+
+def add_history(
+    memories: RecordStore, hits: Sequence[Hit], *, reveal: bool
+) -> list[Hit]:
+    """Return the hits with the memories they superseded; drop hits already shown under another hit.
+
+    Secrets are masked unless `reveal`.
+    """
+    shown_ids = {hit.id: [line.id for line in hit.lines] or [hit.id] for hit in hits}
+    dated = []
+    for hit in hits:
+        older = {
+            memory.id: memory if reveal else mask_memory(memory)
+            for id in shown_ids[hit.id]
+            for memory in memories.history(id)
+        }
+        history = tuple(
+            Line(
+                id=memory.id,
+                created_at=memory.created_at,
+                role=memory.role,
+                content=memory.content,
+                score=0.0,
+                superseded_at=memory.superseded_at,
+            )
+            for memory in older.values()
+        )
+        dated.append(replace(hit, history=history))
+    superseded = {line.id for hit in dated for line in hit.history}
+    return [hit for hit in dated if not superseded.issuperset(shown_ids[hit.id])]
 
 
 STOP_WAIT_S = 3_000.0
@@ -132,6 +176,11 @@ class ServiceParts:
 
 
 R = TypeVar("R")
+Groups = Mapping[str, Callable[[], "MemoryService"]]
+"""Functions that open the memories of groups, by name."""
+NO_GROUPS: Groups = {}
+GROUPS_S = 1.0
+"""Time after which no further memory of a group is searched for one question."""
 
 STOPPING = (
     "the daemon is stopping and takes no more writes; start it and send this again"
@@ -191,14 +240,6 @@ class MemoryService:
         self._started = time.monotonic()
         self.figures = parts.figures
         self._lists = ListService(store=self._store.lists, clock=self._clock)
-        self.recalls = RecallService(
-            store=self._store,
-            clock=self._clock,
-            endings=self._endings,
-            figures=self.figures,
-            vectors=self._vectors,
-        )
-        self.recall = self.recalls.recall
         self._compact = CompactService(
             store=self._store,
             lease=self.sleeper.cycle.lease,
@@ -305,7 +346,7 @@ class MemoryService:
         request: Request[R],
         *,
         background: bool = False,
-        groups: Sequence[GroupMemory] = (),
+        groups: Groups = NO_GROUPS,
     ) -> R:
         """Run the verb of a request, and return its result.
 
@@ -415,6 +456,95 @@ class MemoryService:
         return RememberedMany(memories, kept.learned)
 
     # --------------------------------------------------------------- recall
+
+    def recall(self, request: Recall, groups: Groups = NO_GROUPS) -> Recalled:
+        """Return the hits for a question, best first, with secrets masked unless revealed.
+
+        They are from this memory and those of `groups`, ranked as if all were in one; memories of
+        groups are left out, with a note, if they fail or after `GROUPS_S` seconds.
+        """
+        begin = time.perf_counter()
+        self._endings.find_soon()
+        # A thread that waits for a connection for a group holds none for its own memory.
+        with nullcontext() if groups else self._store.search.one_snapshot():
+            recalled = self._recall(request, groups)
+        self.figures.count_recall(time.perf_counter() - begin)
+        return recalled
+
+    def _recall(self, request: Recall, groups: Groups) -> Recalled:
+        """Return the hits for a question, as `recall` does."""
+        begin = time.perf_counter()
+        query = make_query(request, now=self._clock.now())
+        asked = query.topic or request.query
+        question = self._vectors.ask(asked) if self._vectors else None
+        found, note = self.search(query, question)
+        searched: dict[str | None, MemoryService] = {None: self}
+        candidates, notes = [found], [note]
+        for name, open_memory in groups.items():
+            note = f"the memory of {name} was left out, for lack of time"
+            if time.perf_counter() - begin < GROUPS_S:
+                try:
+                    memory = open_memory()
+                    memory._endings.find_soon()  # noqa: SLF001 of this class
+                    found, note = memory.search(query, question)
+                except MnemosynedError as error:
+                    note = f"the memory of {name} was left out: {error.message}"
+                else:
+                    searched[name] = memory
+                    candidates.append(found)
+            notes.append(note)
+        merged = merge_candidates(candidates)
+        places = rank(query, merged)
+        if query.topic is not None:
+            places = spread_results(places, merged.memories, limit=request.limit)
+        readers = [each._store.search.documents for each in searched.values()]  # noqa: SLF001 it is this class
+        places, shown = read_documents(places, readers)
+        if not request.reveal:
+            masked = {
+                key: mask_memory(memory) for key, memory in shown.memories.items()
+            }
+            shown = replace(shown, memories=masked)
+        judge = ResultJudge(query, merged)
+        hits = make_hits(query, places, shown, judge, owners=tuple(searched))
+        rest = {
+            owner: iter(
+                memory.complete([hit for hit in hits if hit.owner == owner], request)
+            )
+            for owner, memory in searched.items()
+        }
+        # In the order of one memory, with the places of the memories as they were.
+        answer = [each for hit in hits for each in islice(rest[hit.owner], 1)]
+        confidence = max((hit.confidence for hit in answer), default=0.0)
+        if query.spans and misses_time(query, places, merged):
+            notes.append(missing_time_note(query, has_hits=bool(answer)))
+        sure, nearest = split_by_confidence(query, answer)
+        return Recalled(
+            sure,
+            "; ".join(filter(None, dict.fromkeys(notes))),
+            match_beginnings(query.terms),
+            confidence=confidence,
+            nearest=nearest,
+        )
+
+    def search(
+        self, query: Query, question: PendingVector | None
+    ) -> tuple[SearchCandidates, str]:
+        """Return the candidates for a question, and a note on what the search lacks, or none.
+
+        `question` is the question on its way to the embedding model; None without one.
+        """
+        with self._store.search.one_snapshot():
+            candidates = self._store.search.candidates(query)
+            if self._vectors is None:
+                return candidates, ""
+            return self._vectors.near(question, query, candidates)
+
+    def complete(self, hits: Sequence[Hit], request: Recall) -> list[Hit]:
+        """Return hits of this memory with what ended in them and, if requested, their history."""
+        answer = add_endings(self._store.endings, hits, reveal=request.reveal)
+        if request.history:
+            answer = add_history(self._store.memories, answer, reveal=request.reveal)
+        return answer
 
     def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
         """Return the cosine similarity of a text to each of these memories, by memory id.

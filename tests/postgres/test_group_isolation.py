@@ -15,16 +15,18 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from http import HTTPStatus
 
+import psycopg
 import pytest
 from fuzz.requests import Requests, by_post
 from postgres.served import Memory, Service, serve_in_process
 from postgres.test_isolation import NOT_HERE, SHOWN_EVERY, SQL, aimed, fill, show
 from support.postgres import rows_of
 
-from mnemosyned.memory.engine_ports import GROUP_SCOPES, Scope
+from mnemosyned.memory.engine_ports import OWN_SCOPES, Scope
 
 pytestmark = pytest.mark.postgres
 REQUESTS = int(os.environ.get("GROUP_REQUESTS", "800"))
+SEED = os.environ.get("FUZZ_SEED", "groups")
 PEOPLE = ("anna", "bert", "carla", "dave")
 GROUPS = ("team", "board", "crew")
 OUT_OF_REACH = ("vault", "erin")
@@ -52,6 +54,7 @@ class Token:
 
     person: str
     scopes: frozenset[Scope]
+    id: str
     secret: str
     valid: bool = True
 
@@ -61,19 +64,22 @@ class World:
     """Who is a member of what, which tokens there are, and what each may read."""
 
     service: Service
+    dsn: str
     chance: random.Random
     seconds: float = 0.0
     members: dict[tuple[str, str], frozenset[Scope]] = field(default_factory=dict)
     tokens: list[Token] = field(default_factory=list)
+    suspended: str = ""
+    """A person or a group that is suspended now."""
 
-    def issue(self, person: str, scopes: Sequence[Scope] = GROUP_SCOPES) -> Token:
-        secret = self.service.owners.issue(person, "test", scopes).secret
-        token = Token(person, frozenset(scopes), secret)
+    def issue(self, person: str, scopes: Sequence[Scope] = OWN_SCOPES) -> Token:
+        issued = self.service.owners.issue(person, "test", scopes)
+        token = Token(person, frozenset(scopes), issued.token.id, issued.secret)
         self.tokens.append(token)
         return token
 
     def some_scopes(self) -> list[Scope]:
-        return self.chance.sample(GROUP_SCOPES, self.chance.randint(1, 3))
+        return self.chance.sample(OWN_SCOPES, self.chance.randint(1, 3))
 
     def change(self) -> None:
         """Change a membership, end a token and issue another; known tokens grow old."""
@@ -87,28 +93,35 @@ class World:
             owners.join(place[1], place[0], scopes)
             self.members[place] = frozenset(scopes)
         ended = chance.choice([each for each in self.tokens if each.valid])
-        holder = owners.holder(ended.secret)
-        assert holder
-        owners.revoke(ended.person, holder.token)
+        owners.revoke(ended.person, ended.id)
         ended.valid = False
         self.issue(ended.person, self.some_scopes())
         lapsed = owners.issue(
-            ended.person, "test", GROUP_SCOPES, valid_for=timedelta(microseconds=1)
+            ended.person, "test", OWN_SCOPES, valid_for=timedelta(microseconds=1)
         )
         self.tokens.append(
-            Token(ended.person, frozenset(GROUP_SCOPES), lapsed.secret, valid=False)
+            Token(ended.person, frozenset(OWN_SCOPES), "", lapsed.secret, valid=False)
         )
         self.tokens = [each for each in self.tokens if each.valid] + [
             each for each in self.tokens if not each.valid
         ][-10:]
+        self.suspended = chance.choice((*PEOPLE, *GROUPS, ""))
+        with psycopg.connect(self.dsn) as connection:
+            connection.execute(
+                "UPDATE owner SET suspended_at = CASE WHEN name = %s THEN now() END",
+                (self.suspended,),
+            )
         self.seconds += 1
+
+    def is_valid(self, token: Token) -> bool:
+        return token.valid and token.person != self.suspended
 
     def chosen(self, token: Token, owner: str | None) -> set[str] | None:
         """The names of the memories that a request may read; None for a name that is refused."""
         groups = {
             group: token.scopes & scopes
             for (person, group), scopes in self.members.items()
-            if person == token.person
+            if person == token.person and group != self.suspended
         }
         if owner in groups:
             return {owner} if Scope.READ in groups[owner] else set()
@@ -122,10 +135,10 @@ class World:
 
 @pytest.fixture
 def world(dsn: str) -> Iterator[World]:
-    chance = random.Random(os.environ.get("FUZZ_SEED", "groups"))
+    chance = random.Random(SEED)
     ages: list[World] = []
     with serve_in_process(dsn, now=lambda: ages[0].seconds if ages else 0.0) as service:
-        ages.append(World(service, chance))
+        ages.append(World(service, dsn, chance))
         yield ages[0]
 
 
@@ -136,7 +149,7 @@ def test_no_request_shows_a_line_that_its_sender_may_not_read(
     people = {name: service.memory(name) for name in (*PEOPLE, "erin", "keeper")}
     for name in (*GROUPS, "vault"):
         service.owners.add(name, is_group=True)
-        service.owners.join(name, "keeper", GROUP_SCOPES)
+        service.owners.join(name, "keeper", OWN_SCOPES)
     world.seconds += 1
     keeper = people["keeper"]
     memories = {
@@ -153,7 +166,7 @@ def test_no_request_shows_a_line_that_its_sender_may_not_read(
         world.issue(person)
         world.issue(person, world.some_scopes())
     marks = {name: mark_of(name).encode() for name in memories}
-    requests = Requests("groups", without=NOT_HERE)
+    requests = Requests(SEED, without=NOT_HERE)
     answers: Counter[int] = Counter()
     seen: Counter[str] = Counter()
     began = time.monotonic()
@@ -162,7 +175,7 @@ def test_no_request_shows_a_line_that_its_sender_may_not_read(
         if done % CHANGED_EVERY == 1:
             world.change()
         if done % FILLED_EVERY == 0:
-            for name in (*PEOPLE, *GROUPS):
+            for name in {*PEOPLE, *GROUPS} - {world.suspended}:
                 text = f"{mark_of(name)} moved to Lisbon in round {done}"
                 memories[name].call("remember", content=text)
         valid = chance.random() < 0.9
@@ -181,13 +194,14 @@ def test_no_request_shows_a_line_that_its_sender_may_not_read(
         response = sender.ask(sent, owner=owner)
         answers[response.status] += 1
 
-        readable = world.chosen(token, owner) if token.valid else set()
+        valid = world.is_valid(token)
+        readable = world.chosen(token, owner) if valid else set()
         shown = {name for name, mark in marks.items() if mark in response.body}
         assert shown <= (readable or set()), (sent, token, owner, world.members)
         assert b"keepersownword" not in response.body
         assert response.status < HTTPStatus.INTERNAL_SERVER_ERROR, (sent, response.body)
-        assert (response.status == HTTPStatus.UNAUTHORIZED) is not token.valid, sent
-        if token.valid and readable is None:
+        assert (response.status == HTTPStatus.UNAUTHORIZED) is not valid, sent
+        if valid and readable is None:
             unknown = sender.ask(sent, owner=MISSING)
             assert response.status == unknown.status == HTTPStatus.NOT_FOUND
             named = repr(owner).encode()

@@ -11,7 +11,7 @@ import pytest
 from fuzz.requests import by_get, by_post
 from postgres.served import Memory, Service, serve_in_process
 
-from mnemosyned.memory.engine_ports import GROUP_SCOPES, Scope
+from mnemosyned.memory.engine_ports import OWN_SCOPES, Scope
 
 pytestmark = pytest.mark.postgres
 
@@ -43,7 +43,7 @@ def service(dsn: str, ageing: Clock) -> Iterator[Service]:
 def anna(service: Service) -> Memory:
     """A member of the team with all its scopes, and of the board to read."""
     service.owners.add("anna")
-    service.owners.join("team", "anna", GROUP_SCOPES)
+    service.owners.join("team", "anna", OWN_SCOPES)
     service.owners.join("board", "anna", [Scope.READ])
     return service.token_of("anna")
 
@@ -52,7 +52,7 @@ def anna(service: Service) -> Memory:
 def bert(service: Service) -> Memory:
     """A member of the team with all its scopes."""
     service.owners.add("bert")
-    service.owners.join("team", "bert", GROUP_SCOPES)
+    service.owners.join("team", "bert", OWN_SCOPES)
     return service.token_of("bert")
 
 
@@ -305,7 +305,7 @@ def test_groups_beyond_the_limit_are_asked_by_name_alone(dsn: str) -> None:
         anna = service.memory("anna")
         for name in ("one", "two"):
             service.owners.add(name, is_group=True)
-            service.owners.join(name, "anna", GROUP_SCOPES)
+            service.owners.join(name, "anna", OWN_SCOPES)
         for name in ("one", "two"):
             anna.call("remember", owner=name, content=f"Group {name} paints the barn.")
 

@@ -13,7 +13,7 @@ from support.fakes import consolidate, memory, promotion, remember_batch, trio
 from support.postgres import rows_of
 
 from mnemosyned.errors import InvalidRequest, NotFound
-from mnemosyned.memory.engine_ports import GROUP_SCOPES, Owner, Scope, SharedMemory
+from mnemosyned.memory.engine_ports import OWN_SCOPES, Owner, Scope, SharedMemory
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres import owners as owners_module
@@ -314,15 +314,17 @@ def test_memberships_change_end_and_go_with_their_owners(
     for name in ("team", "board"):
         owners.add(name, is_group=True)
     for group in ("team", "board"):
-        owners.join(group, "anna", GROUP_SCOPES)
-    joined = owners.join("team", "bert", [Scope.READ])
-    assert owners.join("team", "bert", [Scope.WRITE]).joined_at == joined.joined_at
+        owners.join(group, "anna", OWN_SCOPES)
+    owners.join("team", "bert", [Scope.READ])
+    joined = owners.memberships("team")[1].joined_at
+    owners.join("team", "bert", [Scope.WRITE])
+    assert owners.memberships("team")[1].joined_at == joined
 
     assert [
         (each.group, each.member, each.scopes) for each in owners.memberships()
     ] == [
-        ("board", "anna", GROUP_SCOPES),
-        ("team", "anna", GROUP_SCOPES),
+        ("board", "anna", OWN_SCOPES),
+        ("team", "anna", OWN_SCOPES),
         ("team", "bert", (Scope.WRITE,)),
     ]
     assert [each.member for each in owners.memberships("board")] == ["anna"]
@@ -343,9 +345,9 @@ def test_a_group_has_no_tokens_and_is_no_member(owners: PostgresOwners) -> None:
     with pytest.raises(InvalidRequest, match="no tokens"):
         owners.issue("team", "laptop", ALL_SCOPES)
     with pytest.raises(NotFound, match="no owner 'board'"):
-        owners.join("team", "board", GROUP_SCOPES)
+        owners.join("team", "board", OWN_SCOPES)
     with pytest.raises(NotFound, match="no group 'anna'"):
-        owners.join("anna", "anna", GROUP_SCOPES)
+        owners.join("anna", "anna", OWN_SCOPES)
     with pytest.raises(InvalidRequest, match="one or more of read, write, forget"):
         owners.join("team", "anna", [])
     assert [each.is_group for each in owners.owners()] == [False, True, False, True]

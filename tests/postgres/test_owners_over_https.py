@@ -166,3 +166,47 @@ def test_an_administrator_invites_from_afar_and_a_laptop_logs_in(
     assert run(admin, "owner", "list", "--bytes")[0] == 0  # this daemon owns the tables
     assert run(admin, "owner", "remove", "zoe", "--yes")[0] == 0
     assert "zoe" not in run(admin, "owner", "list")[1]
+
+
+def test_a_member_asks_the_memory_of_a_group_by_its_name(
+    run: Run, url: str, authority: Authority, owners: PostgresOwners, tmp_path: Path
+) -> None:
+    owners.add("team", is_group=True)
+    owners.join("team", "anna", (Scope.READ, Scope.WRITE))
+    anna, bert = (
+        owners.issue(owner, "laptop", tuple(Scope)).secret for owner in ("anna", "bert")
+    )
+    stored = run(anna, "--owner", "team", "remember", "The van is at dock 7.")
+    assert stored[0] == 0
+    assert run(anna, "remember", "My van is at home.", "--owner", "anna")[0] == 0
+
+    found = json.loads(run(anna, "recall", "where is the van?", "--json")[1])
+    assert {hit["owner"] for hit in found["hits"]} == {None, "team"}
+    assert "  team  " in run(anna, "recall", "dock", "--format", "table")[1]
+    kept = stored[1].strip()
+    assert "dock 7" in run(anna, "get", kept[:20])[1]
+    assert "dock 7" not in run(anna, "--owner", "anna", "list")[1]
+    assert "team (read, write)" in run(anna, "status", "--format", "table")[1]
+    code, _, said = run(bert, "--owner", "team", "recall", "van")
+    unknown = run(bert, "--owner", "teem", "recall", "van")
+    assert (code, said.replace("team", "teem")) == (unknown[0], unknown[2])
+    assert "no memory of 'team' is yours to ask" in said
+    with Client(url=url, token=anna, ca=authority.file, owner="team") as client:
+        assert [hit.content for hit in client.recall("van").hits] == [
+            "The van is at dock 7."
+        ]
+    call = {"name": "recall", "arguments": {"query": "where is the van?"}}
+    line = json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    )
+    done = mnem(
+        "mcp",
+        home=tmp_path,
+        stdin=line.encode(),
+        MNEMOSYNE_URL=url,
+        MNEMOSYNE_CA=str(authority.file),
+        MNEMOSYNE_TOKEN=anna,
+        MNEMOSYNE_OWNER="team",
+    )
+    assert b"dock 7" in done.stdout
+    assert b"at home" not in done.stdout

@@ -161,7 +161,6 @@ def bearer_token(headers: Mapping[str, str]) -> str | None:
 
 OPEN_BODY_BYTES = 4_096
 """The longest body of a request without a token; its length must be said."""
-OWNER_CHARS_SHOWN = 100
 _OWNER = OWNER_HEADER.lower()
 
 
@@ -171,22 +170,12 @@ def named_owner(headers: Mapping[str, str]) -> str | None:
 
 
 def unknown_owner(name: str) -> NotFound:
-    """Return the error for the name of an owner whose memory is not the sender's to ask.
-
-    Nothing in it tells whether there is an owner of this name.
-    """
+    """Return the error for an owner whose memory is not the sender's to ask, if there is one."""
     return NotFound(
-        f"no memory of {name[:OWNER_CHARS_SHOWN]!r} is yours to ask; leave out the header "
+        f"no memory of {name[:REASON_CHARS_MAX]!r} is yours to ask; leave out the header "
         f"{OWNER_HEADER} for your own, or ask who runs the server to make you a member",
         field=OWNER_HEADER,
     )
-
-
-def check_owner(headers: Mapping[str, str], only: str) -> None:
-    """Raise `NotFound` if a request asks for another memory than that of the owner `only`."""
-    name = named_owner(headers)
-    if name not in (None, only):
-        raise unknown_owner(str(name))
 
 
 HEAD_BYTES_MAX = 256 * 1024

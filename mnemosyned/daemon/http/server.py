@@ -33,8 +33,9 @@ from mnemosyned.daemon.http.listening import (
 from mnemosyned.daemon.http.protocol import (
     HttpProtocol,
     RequestRefused,
-    check_owner,
     error_response,
+    named_owner,
+    unknown_owner,
 )
 from mnemosyned.daemon.http.workers import WAITING_MAX, OwnerOf, Workers
 from mnemosyned.daemon.metrics import OTHER, ServerActivity
@@ -662,8 +663,8 @@ def make_handler(
             found: Mapping[str, Resource] = table
             if tcp_resources and not request.local:
                 found = tcp_resources(request)
-            else:
-                check_owner(request.headers, LOCAL_NAME)
+            elif (owner := named_owner(request.headers)) not in (None, LOCAL_NAME):
+                raise unknown_owner(str(owner))  # noqa: TRY301 it is answered below
             response = _call_resource(found, request)
         except RequestRefused as refused:
             response = refused.response

@@ -18,9 +18,9 @@ from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import (
     CODE_ALPHABET,
     CODE_CHARS,
-    GROUP_SCOPES,
     LOCAL_OWNER,
     NAME_FORM,
+    OWN_SCOPES,
     TOKEN_PREFIX,
     Enrolment,
     Invitation,
@@ -634,10 +634,10 @@ class PostgresOwners:
         Raises `NotFound`, and `InvalidRequest` for a group as the member, or scopes that a group has
         not.
         """
-        unknown = [scope for scope in scopes if scope not in GROUP_SCOPES]
+        unknown = [scope for scope in scopes if scope not in OWN_SCOPES]
         if unknown or not scopes:
             raise InvalidRequest(
-                f"a member of a group has one or more of {', '.join(GROUP_SCOPES)}",
+                f"a member of a group has one or more of {', '.join(OWN_SCOPES)}",
                 field="scopes",
             )
         number = self.number(group, is_group=True)
