@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -30,6 +31,7 @@ from mnemosyned.storage.postgres.store import open_owners as open_owners_of
 pytestmark = [pytest.mark.postgres, HAVE_OPENSSL]
 
 Json = dict[str, Any]
+WEEK = timedelta(days=7)
 DECIDED = "We decided to use Postgres 16 for the cart."
 
 
@@ -284,3 +286,33 @@ def test_a_setup_says_what_is_wrong_with_the_connection(
         assert "does not know" in refused("--token-file", token)
         (laptop.home / "token").write_text("mnt_2_" + "x" * 43)
         assert "refuses the token" in refused("--token-file", token, "--ca", ca)
+
+
+def test_a_code_is_all_that_a_laptop_needs(server: Server, laptop: Laptop) -> None:
+    with open_owners(server.dsn) as owners:
+        (made,) = owners.invite([("anna", (Scope.READ, Scope.WRITE), 1.0)], lasts=WEEK)
+    words = ("login", server.url, "--ca", str(server.authority.file))
+    with server.up():
+        done = laptop.mnem(*words, stdin=made.code.encode() + b"\n")
+        assert done.returncode == 0, done.stderr
+        assert f"logged in at {server.url} as anna" in done.stdout.decode()
+        assert laptop.mnem("remember", "The well is deep.").returncode == 0
+        again = laptop.mnem(*words, stdin=made.code.encode() + b"\n")
+        assert again.returncode == 7
+        assert server.texts() == ["The well is deep."]
+
+        folder = laptop.home / ".config" / "mnemosyned"
+        first = (folder / "connection.token").read_text()
+        saved = folder / "connection.json"
+        fields = json.loads(saved.read_text())
+        saved.write_text(json.dumps({**fields, "renew_at": 1}))
+        laptop.hook(prompt("The bike is blue."))
+
+        def is_renewed() -> bool:
+            """Whether the hook's process has replaced the token."""
+            return (folder / "connection.token").read_text() != first
+
+        eventually(is_renewed, "the token is renewed")
+        glance = laptop.mnem("--format", "table").stdout.decode()
+        assert glance.endswith(f"memory: your own, at {server.url}\n")
+        assert json.loads(saved.read_text())["renew_at"] > fields["renew_at"] - 100

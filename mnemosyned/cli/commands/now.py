@@ -41,6 +41,7 @@ from mnemosyned.client.connection import Connection
 from mnemosyned.errors import DaemonUnreachable
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord, Tier
+from mnemosyned.socket_path import SERVER
 from mnemosyned.text.display import escape_line
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.request import fields_of
@@ -61,18 +62,22 @@ class Glance(msgspec.Struct, frozen=True):
 def run_glance(context: click.Context) -> int:
     """Print the daemon's state at a glance; return the exit code.
 
-    Without a daemon at the socket, print how to start one.
+    After a login, also print whose memory it is. Without a daemon at the socket, print how to start
+    one.
     """
+    remote = options.typed_remote(context)
     try:
         with connect_to_daemon(context) as client:
             stats = client.call(Status())
             newest = client.call(ListMemories(limit=1)).memories
     except DaemonUnreachable as error:
-        if options.typed_url(context):  # the error says what to do there
+        if remote:  # the error says what to do there
             raise
         say(NO_DAEMON, err=True)
         return options.EXIT_OF_KIND[error.kind]
     show(Glance(stats, newest[0] if newest else None))
+    if remote and remote.saved and options.chosen_format() == "table":
+        say(f"memory: {remote.saved.describe(remote.owner or SERVER)}")
     return 0
 
 
