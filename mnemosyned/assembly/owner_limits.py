@@ -39,6 +39,9 @@ FULL_S = 1.0
 FULL_RETRY_S = 60
 """When to try again to store more than the memories that may be kept, or to open another stream."""
 STREAM_RETRY_S = 5
+REFUSAL_REST_S = 0.5
+"""A refused request keeps its thread, one of its owner's share, for so long: 2,500 a second of a
+client that does not wait by itself took others' questions four times as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +86,15 @@ class OwnerLimiter:
         """Seconds of the language model."""
 
     def use_request(self, owner: int) -> None:
-        """Count a request of an owner. Raises `LimitReached`, and `StorageFailed`."""
-        self._check("requests_per_minute", owner)
+        """Count a request of an owner.
+
+        Raises `LimitReached` after `REFUSAL_REST_S` seconds, and `StorageFailed`.
+        """
+        try:
+            self._check("requests_per_minute", owner)
+        except LimitReached:
+            time.sleep(REFUSAL_REST_S)
+            raise
         self._allowances["requests_per_minute"].use(owner, 1)
 
     def use_write(self, owner: int, *, memories: int, size: int) -> None:

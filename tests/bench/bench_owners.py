@@ -276,6 +276,7 @@ def report_neighbors(report: Report, turns: int) -> None:
         report.bar(f"p95 beside {name} / alone", p95s[1] / p95s[0], "<=", 2.0)
         middle = QUESTIONS * turns // 2
         report.figure(f"median beside {name} / alone", beside[middle] / alone[middle])
+        report.figure(f"longest before {name}, ms", alone[-1] * 1_000)
         report.bar(f"longest beside {name}, ms", beside[-1] * 1_000, "<=", 200.0)
     report.figure("load of the machine", os.getloadavg()[0])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,12 @@ import msgspec
 import pytest
 from support.fake_models import FakeTextModel
 
-from mnemosyned.assembly.owner_limits import FULL_RETRY_S, LimitsOfOwner, OwnerLimiter
+from mnemosyned.assembly.owner_limits import (
+    FULL_RETRY_S,
+    REFUSAL_REST_S,
+    LimitsOfOwner,
+    OwnerLimiter,
+)
 from mnemosyned.config import load_config
 from mnemosyned.config.settings import OwnersConfig
 from mnemosyned.daemon.http.protocol import error_response
@@ -57,13 +63,22 @@ def owners() -> Owners:
     return Owners()
 
 
+@pytest.fixture(autouse=True)
+def rests(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    rests: list[float] = []
+    monkeypatch.setattr(time, "sleep", rests.append)
+    return rests
+
+
 def refusal(call: Callable[[], object]) -> LimitReached:
     with pytest.raises(LimitReached) as refused:
         call()
     return refused.value
 
 
-def test_requests_are_refused_until_one_is_free_again(owners: Owners) -> None:
+def test_requests_are_refused_until_one_is_free_again(
+    owners: Owners, rests: list[float]
+) -> None:
     owners.limit(requests_per_minute=30)
     for _ in range(30):
         owners.limiter.use_request(ANNA)
@@ -71,6 +86,7 @@ def test_requests_are_refused_until_one_is_free_again(owners: Owners) -> None:
     refused = refusal(lambda: owners.limiter.use_request(ANNA))
     owners.limiter.use_request(BERT)
 
+    assert rests == [REFUSAL_REST_S]  # whoever sends it again at once waits too
     assert refused.retry_after_s == 2
     assert refused.message == (
         "this owner's limit of 30 requests a minute is used up (30 used); some is free again in "
