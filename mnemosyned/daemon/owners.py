@@ -260,14 +260,19 @@ class OwnerResources:
             holder = self._find_holder(request)
         except RequestRefused:
             if self._audit:
-                claimed = owner_of(bearer_token(request.headers) or "") or 0
+                claimed = self.guess_owner(request)
                 self._audit.note_failed_login(request.address, claimed)
             raise
         sender = holder.member or holder.owner
         self._limits.use_request(sender)
         self._tokens.owners.note_use(sender, holder.token)
         if self._audit:
-            self._audit.begin(sender, holder.token, request.address, about=holder.owner)
+            cache, _ = self._login(request.headers)
+            via = "token" if cache is self._tokens else "provider"
+            if self._proxy and cache is self._proxy.cache:
+                via = "proxy"
+            address, about = request.address, holder.owner
+            self._audit.begin(sender, holder.token, address, via=via, about=about)
         if request.path in self._common:  # about no memory
             return self._common
         memory = self._memory_of(holder.owner)

@@ -716,8 +716,11 @@ class RemovedOwner:
     """A removed owner, with the counts of deleted records and the places of its remaining words."""
 
     name: str
+    number: int
     memories: int
     summaries: int
+    rows: dict[str, int]
+    """Deleted rows by table, as far as this call deleted them."""
     purged: bool
     """Whether they have left the pages of the tables and indexes, too."""
     left: tuple[str, ...]

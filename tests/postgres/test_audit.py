@@ -214,7 +214,8 @@ def call_server(dsn: str, program: str, *words: str) -> None:
 def test_a_replay_forgets_removes_and_revokes_again_what_a_restore_brought_back(
     dsn: str, owners: PostgresOwners, serve: Serve, tmp_path: Path
 ) -> None:
-    owners.add("carl")
+    for name in ("carl", "dora"):
+        owners.add(name)
     tokens = {
         name: owners.issue(name, "laptop", OWN_SCOPES).secret
         for name in ("anna", "bert", "carl")
@@ -241,9 +242,22 @@ def test_a_replay_forgets_removes_and_revokes_again_what_a_restore_brought_back(
             client.remove_learning(learning.id)
         assert taught != learning.id
         assert mnem(owner, "token", "revoke", "anna", "lost")[0] == 0
-        assert mnem(owner, "remove", "carl", "--yes")[0] == 0
+        receipt = tmp_path / "receipt.json"
+        words = ("remove", "carl", "--yes", "--receipt", str(receipt))
+        assert mnem(owner, *words)[0] == 0
+        assert mnem(owner, "suspend", "dora")[0] == 0
         expected = {name: ask(url, name) for name in ("anna", "bert")}
         daemon.stop()
+    said = receipt.read_text()
+    body, digest = said.split(',\n  "sha256": ')
+    assert hashlib.sha256(body.encode()).hexdigest() in digest
+    removed = json.loads(said)
+    assert (removed["name"], removed["memories"], removed["rows"]["memory"]) == (
+        "carl",
+        4,
+        4,
+    )
+    assert any("audit log" in place for place in removed["left"])
     files = sorted(map(str, tmp_path.glob("audit-*.jsonl")))
     run(dsn, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
     call_server(dsn, "pg_restore", dump)
@@ -272,7 +286,8 @@ def test_a_replay_forgets_removes_and_revokes_again_what_a_restore_brought_back(
         for token in (lost, tokens["carl"]):
             with Client(url=url, token=token) as client, pytest.raises(Unauthorized):
                 client.recall("where?")
-    assert [each.name for each in owners.owners()] == ["anna", "bert", "local"]
+    assert [each.name for each in owners.owners()] == ["anna", "bert", "dora", "local"]
+    assert {each.name for each in owners.owners() if each.suspended_at} == {"dora"}
 
 
 def test_a_file_with_faults_or_of_another_database_is_not_replayed(

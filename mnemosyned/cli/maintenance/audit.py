@@ -297,6 +297,10 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
             for token in owners.tokens(name) if revoked else ():
                 if token.valid and token.id in revoked:
                     done["tokens"] += 1 if dry_run else owners.revoke(name, token.id)
+            if losses["suspended"].get(number) and not known[number].suspended_at:
+                done["suspended"] += 1
+                if not dry_run:
+                    owners.change(name, suspended=True)
             for member in () if dry_run else losses["member"].get(number, []):
                 with suppress(NotFound):
                     owners.leave(name, member)
@@ -318,7 +322,8 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
         "lines": lines,
         "owners": removed,
         **{
-            name: done[name] for name in ("forgotten", "learnings", "tokens", "members")
+            name: done[name]
+            for name in ("forgotten", "learnings", "tokens", "members", "suspended")
         },
     }
     again = "would be done again" if dry_run else "done again"

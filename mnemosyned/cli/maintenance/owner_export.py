@@ -42,6 +42,7 @@ def export_owner(name: str, file: Path, *, force: bool) -> None:
     tokens without their secrets, and lines of the audit log.
     """
     refuse_url(click.get_current_context())
+    refuse_url(click.get_current_context())
     account = file.with_name(file.name + ACCOUNT)
     for path in (file, account):
         check_target(path, force=force)
@@ -100,6 +101,15 @@ def export_owner(name: str, file: Path, *, force: bool) -> None:
     ]
     text = f"{name}: {', '.join(parts)}; {count_of(records.total(), 'line')} in {file} and {account}"
     say_result(receipt, text)
+
+
+def save_receipt(path: Path, result: object) -> None:
+    """Write a result as JSON with the present time, and the SHA-256 of the text before it."""
+    said = {"at": datetime.now(UTC), **msgspec.to_builtins(result)}
+    lines = msgspec.json.format(msgspec.json.encode(said)).removesuffix(b"\n}")
+    digest = hashlib.sha256(lines).hexdigest().encode()
+    with open_whole_file(path) as file:
+        file.write(b'%s,\n  "sha256": "%s"\n}\n' % (lines, digest))
 
 
 def _records_beside(records: Iterable[AnyRecord]) -> Iterator[tuple[str, object]]:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from getpass import getuser
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import click
@@ -14,7 +15,8 @@ import click
 from mnemosyned.assembly.administration import OwnerAdministration
 from mnemosyned.assembly.stores import open_audit, open_owners
 from mnemosyned.cli.calls import connect_to_daemon
-from mnemosyned.cli.maintenance.owner_export import export_owner
+from mnemosyned.cli.commands.backup import check_target
+from mnemosyned.cli.maintenance.owner_export import export_owner, save_receipt
 from mnemosyned.cli.options import (
     chosen_format,
     json_option,
@@ -253,15 +255,24 @@ def rename(name: str, new_name: str) -> None:
 @owner.command()
 @click.argument("name")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--receipt",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A new file for what was deleted, when, and what is left where until when.",
+)
 @json_option()
-def remove(name: str, *, yes: bool) -> None:
+def remove(name: str, *, yes: bool, receipt: Path | None) -> None:
     """Delete an owner with all its memory; nothing brings it back.
 
     Its tokens are revoked first. The answer says where words still are, and until when.
     """
+    if receipt:
+        check_target(receipt, force=False)
     if not yes:
         ask_or_exit(f"delete {name} and everything that it keeps?")
     removed = _call(verbs.RemoveOwner(name))
+    if receipt:
+        save_receipt(receipt, removed)
     held = f"{count_of(removed.memories, 'memory')}, {count_of(removed.summaries, 'summary')}"
     lines = [f"deleted {removed.name}: {held}"]
     if not removed.purged:

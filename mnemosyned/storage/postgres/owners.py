@@ -58,6 +58,9 @@ RENEWED_FOR = timedelta(minutes=5)
 USES_EVERY_S = 60.0
 USES_MAX = 100_000
 """Tokens whose uses wait to be saved; those of others are not counted."""
+LOGGED = (
+    "the audit log, if one is kept, until `mnem audit prune`: the owner's name, and ids"
+)
 OWNERS_LISTED_MAX = 100_000
 DELETED_AT_ONCE = 5_000
 """Memories that are deleted in one transaction."""
@@ -305,16 +308,19 @@ class PostgresOwners:
                 "SELECT working_count + archive_count, episodic_count FROM owner "
                 "WHERE owner = %(owner)s"
             ).fetchone()
+        rows: Counter[str] = Counter()
         deleted = DELETED_AT_ONCE
         while deleted == DELETED_AT_ONCE:
             with self._pool.writing(number, durable=False) as session:
                 session.execute_once(self._in_role)
                 deleted = session.execute(_DELETE_SOME, most=DELETED_AT_ONCE).rowcount
+            rows["memory"] += deleted
         with self._pool.writing(number) as session:
             tables = owned_tables(session)
             session.execute_once(self._in_role)  # which the database holds to one owner
             for table in ("memory", *tables):
-                session.execute(f'DELETE FROM "{table}" WHERE owner = %(owner)s')
+                done = session.execute(f'DELETE FROM "{table}" WHERE owner = %(owner)s')
+                rows[table] += done.rowcount
             session.execute_once("RESET ROLE")
             self._prove(session)
             session.execute(_DROP, number=number, doors_alone=False)
@@ -328,10 +334,12 @@ class PostgresOwners:
         memories, summaries = counts or (0, 0)
         return RemovedOwner(
             name=name,
+            number=number,
             memories=memories,
             summaries=summaries,
+            rows=dict(+rows),
             purged=purged,
-            left=purge.BEYOND,
+            left=(*purge.BEYOND, LOGGED),
         )
 
     def invite(
