@@ -28,7 +28,7 @@ LEEWAY_S = 30
 """How far the clocks of provider and daemon may be apart."""
 ALGORITHMS = {"RSA": "RS256", "EC": "ES256"}
 """The algorithm of keys, by type: a key is never used with another."""
-RSA_BITS_MIN = 2_048
+RSA_BITS_MIN, CURVE = 2_048, "P-256"
 KEYS_S = 900.0
 """Keys older than this are asked for again."""
 KEYS_MAX_S = 86_400.0
@@ -138,12 +138,10 @@ def _read_keys(published: list[dict[str, Any]]) -> dict[str, jwt.PyJWK]:
     for each in published:
         try:
             algorithm = ALGORITHMS[each["kty"]]
-            if (
-                each.get("use", "sig") == "sig"
-                and each.get("alg", algorithm) == algorithm
-            ):
+            is_ours = each.get("alg", algorithm) == algorithm
+            if is_ours and each.get("use", "sig") == "sig":
                 key = jwt.PyJWK(each, algorithm)
-                if each["kty"] == "EC" or key.key.key_size >= RSA_BITS_MIN:
+                if each.get("crv") == CURVE or key.key.key_size >= RSA_BITS_MIN:
                     keys[str(each["kid"])] = key
         except (jwt.PyJWTError, LookupError, TypeError, ValueError):
             log.debug("provider_key_unusable")

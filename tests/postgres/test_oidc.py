@@ -29,7 +29,9 @@ from mnemosyned.storage.postgres.store import open_owners
 
 pytest.importorskip("jwt")
 pytest.importorskip("cryptography")
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from support.identity_provider import AUDIENCE, IdentityProvider, providing
 
 from mnemosyned.daemon.oidc import KEYS_MAX_S, KEYS_S, REFRESH_S, ProviderTokens
@@ -267,9 +269,14 @@ def test_weak_keys_are_not_taken(provider: IdentityProvider) -> None:
         public_exponent=65_537,
         key_size=1_024,  # noqa: S505 that is what it is about
     )
-    provider.published = ["weak", "ec"]
+    provider.keys["p384"] = ec.generate_private_key(ec.SECP384R1())
+    provider.published = ["weak", "p384", "ec"]
 
     known = tokens(provider)
+    text = f"{part({'alg': 'ES256', 'kid': 'p384'})}.{part(provider.claims())}"
+    signed = provider.keys["p384"].sign(text.encode(), ec.ECDSA(hashes.SHA256()))
+    raw = b"".join(number.to_bytes(48) for number in decode_dss_signature(signed))
+    assert known.holder(f"{text}.{part(raw)}") is None
     assert known.holder(provider.token(key="ec"))
     assert known.holder(provider.token(key="weak")) is None
 
