@@ -439,6 +439,12 @@ def test_a_login_that_owns_nothing_serves(two_owners: str) -> None:
             holder = stores.owners.holder(token)
             assert holder
             assert holder.owner == anna.number
+            named = stores.owners.named_holder("anna", "oidc", holder.scopes, None)
+            assert named
+            assert (named.owner, named.groups) == (anna.number, ())
+            with pytest.raises(StorageFailed, match="the tables belong to postgres"):
+                stores.owners.named_holder("new", "oidc", holder.scopes, None, add=True)
+            assert stores.owners.figures(before=LATER, identity="x").owners >= 3
             keep(stores.store(anna.number), memory("1"))
             lacking = stores.owners.lacking_vectors("no model")
             assert anna.number in lacking
@@ -448,6 +454,7 @@ def test_a_login_that_owns_nothing_serves(two_owners: str) -> None:
             keep(store, memory("1"))
             assert store.maintenance.bytes_on_disk() > 0
             assert store.maintenance.problems() == []
+            store.maintenance.check_ready()
         for administer in (
             lambda: PostgresServer(own, migrations=MIGRATIONS).migrate(),
             lambda: open_owners(own, migrations=MIGRATIONS).__enter__(),
