@@ -25,7 +25,6 @@ from mnemosyned.assembly.build import (
     make_owner_vectors,
     make_shared_vectors,
 )
-from mnemosyned.assembly.owner_limits import LimitsOfOwner, OwnerLimiter
 from mnemosyned.assembly.stores import (
     make_summarizer,
     open_owned_stores,
@@ -37,6 +36,7 @@ from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.engine_ports import LOCAL_OWNER, OwnerFigures, Summarizer
 from mnemosyned.memory.periods import Level, closed_before
 from mnemosyned.service.forgetting import RetentionService, retention_of
+from mnemosyned.service.owner_limits import LimitsOfOwner, OwnerLimiter
 from mnemosyned.service.purging import RETRY_S
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.lease import OwnerGate, SummarizerLease

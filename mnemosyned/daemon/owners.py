@@ -18,7 +18,6 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from mnemosyned.assembly.build import OpenMemory
-from mnemosyned.assembly.owner_limits import OwnerLimiter
 from mnemosyned.assembly.owners import OwnerMemory
 from mnemosyned.config.settings import OwnersConfig
 from mnemosyned.daemon.enrolment import OwnerRoutes
@@ -62,6 +61,7 @@ from mnemosyned.memory.engine_ports import (
     TokenHolder,
     owner_of,
 )
+from mnemosyned.service.owner_limits import OwnerLimiter
 from mnemosyned.verbs.exchange import EXPORT_PATH, CutOff
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.upkeep import EventKind

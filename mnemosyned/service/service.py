@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.learnings.relevance import RateTexts
@@ -83,7 +83,6 @@ from mnemosyned.verbs.request import Request, check_texts
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import (
     EventKind,
-    LimitUse,
     Log,
     Logged,
     Sleep,
@@ -98,6 +97,7 @@ from mnemosyned.version import __version__
 
 if TYPE_CHECKING:
     from mnemosyned.search.vectors.bearing import BearingRater
+    from mnemosyned.service.owner_limits import LimitsOfOwner
     from mnemosyned.storage.common.records import RecordStore
 
 
@@ -195,26 +195,10 @@ class SystemClock:
         return datetime.now(UTC)
 
 
-class WriteLimits(Protocol):
-    """The limits of a memory's owner, and what is used of them."""
-
-    def admit(self, request: Request[Any]) -> None:
-        """Count a request that writes. Raises `LimitReached`, and `StorageFailed`."""
-        ...
-
-    def admit_lines(self, lines: bytes | bytearray) -> None:
-        """Count the lines of an export that are to be restored. Raises the same."""
-        ...
-
-    def list_uses(self) -> list[LimitUse]:
-        """Return the limits that are set, and what is used. Raises `StorageFailed`."""
-        ...
-
-
 class MemoryService:
     """The verbs over one store, safe to call from any thread."""
 
-    limits: WriteLimits | None = None
+    limits: LimitsOfOwner | None = None
     """The limits of the owner, in a daemon that serves many."""
 
     def __init__(self, parts: ServiceParts, *, events: EventBus | None = None) -> None:
@@ -653,7 +637,7 @@ class MemoryService:
             restart_needed=list(parts.settings.restart_needed),
             problems=maintenance.problems(),
             warnings=[*maintenance.warnings(), *parts.keeper.warnings()],
-            limits=self.limits.list_uses() if self.limits else [],
+            limits=[*self.limits.list_uses()] if self.limits else [],
         )
 
     def watch(self, request: Watch) -> Watching:

@@ -185,7 +185,7 @@ class BackupStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Why the last scheduled one failed; empty if it did not."""
 
 
-class LimitUse(msgspec.Struct, frozen=True, kw_only=True):
+class LimitUse(msgspec.Struct, frozen=True):
     """A limit of a memory's owner, and how much of it is used as this daemon counts."""
 
     name: str

@@ -10,12 +10,6 @@ import msgspec
 import pytest
 from support.fake_models import FakeTextModel
 
-from mnemosyned.assembly.owner_limits import (
-    FULL_RETRY_S,
-    REFUSAL_REST_S,
-    LimitsOfOwner,
-    OwnerLimiter,
-)
 from mnemosyned.config import load_config
 from mnemosyned.config.settings import OwnersConfig
 from mnemosyned.daemon.http.protocol import error_response
@@ -23,6 +17,12 @@ from mnemosyned.errors import ConfigInvalid, LimitReached
 from mnemosyned.fairness import OwnerAllowance
 from mnemosyned.models.sharing import ModelTurns, OwnerModel
 from mnemosyned.search.vectors.owners import OwnerTurns
+from mnemosyned.service.owner_limits import (
+    FULL_RETRY_S,
+    REFUSAL_REST_S,
+    LimitsOfOwner,
+    OwnerLimiter,
+)
 from mnemosyned.verbs.memories import Pin, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget
 

@@ -12,7 +12,6 @@ from support.cases import each_case
 from support.settings import config_by_words
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
-from mnemosyned.assembly.owner_limits import OwnerLimiter
 from mnemosyned.config.settings import OwnersConfig
 from mnemosyned.daemon.http.server import make_handler
 from mnemosyned.daemon.metrics import ServerActivity
@@ -21,6 +20,7 @@ from mnemosyned.daemon.resources import HEARTBEAT
 from mnemosyned.errors import StorageFailed
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.memory.engine_ports import Scope, TokenHolder
+from mnemosyned.service.owner_limits import OwnerLimiter
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.upkeep import EventKind
 

@@ -17,7 +17,6 @@ import pytest
 from support.fakes import memory, remember_batch
 from support.postgres import rows_of
 
-from mnemosyned.assembly.owner_limits import OwnerLimiter
 from mnemosyned.config.settings import OwnersConfig
 from mnemosyned.daemon.enrolment import TRIES_OF_ADDRESS, TRIES_OF_ALL, TryLimit
 from mnemosyned.daemon.http.server import make_handler
@@ -35,6 +34,7 @@ from mnemosyned.memory.engine_ports import (
 )
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
+from mnemosyned.service.owner_limits import OwnerLimiter
 from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.storage.postgres.store import (
     PostgresServer,

@@ -10,15 +10,14 @@ import math
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from mnemosyned.config.settings import OWNER_LIMITS, OwnersConfig
 from mnemosyned.errors import LimitReached
 from mnemosyned.fairness import USERS_MAX, OwnerAllowance
-from mnemosyned.service.service import WriteLimits
 from mnemosyned.verbs.conversation import Compact
 from mnemosyned.verbs.memories import Remember, RememberMany
 from mnemosyned.verbs.request import Request
@@ -44,8 +43,7 @@ REFUSAL_REST_S = 0.5
 client that does not wait by itself took others' questions four times as long."""
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownOwner:
+class _KnownOwner(NamedTuple):
     """An owner's name and count of memories, as of a monotonic time in seconds."""
 
     name: str
@@ -131,28 +129,17 @@ class OwnerLimiter:
             self._streams[owner] -= 1
             self._streams += Counter()  # without those that have none
 
-    def list_uses(self, owner: int) -> list[LimitUse]:
-        """Return the limits of an owner that are set, and what is used. Raises `StorageFailed`."""
-        uses = []
+    def list_uses(self, owner: int) -> Iterator[LimitUse]:
+        """Yield the limits of an owner that are set, and what is used. Raises `StorageFailed`."""
         for name in OWNER_LIMITS:
-            limit = self._limit_of(name, owner)
-            if limit is None:
+            if (limit := self._limit_of(name, owner)) is None:
                 continue
             used, free_in_s = float(self._streams[owner]), 0.0
-            if name in PERIODS_S:
-                allowance = self._allowances[name]
+            if allowance := self._allowances.get(name):
                 used, free_in_s = allowance.used(owner), allowance.wait_s(owner)
             elif name == "memories_max":
                 used = self._look_up(owner, FULL_S).memories
-            uses.append(
-                LimitUse(
-                    name=name,
-                    limit=limit,
-                    used=math.ceil(used),
-                    free_in_s=round(free_in_s, 1),
-                )
-            )
-        return uses
+            yield LimitUse(name, limit, math.ceil(used), round(free_in_s, 1))
 
     def _check(self, name: str, owner: int) -> None:
         """Raise `LimitReached` if an owner has used up the limit with this name."""
@@ -181,7 +168,7 @@ class OwnerLimiter:
             )
         with self._changing:
             known = self._known.get(owner, known)
-            self._known[owner] = replace(known, memories=known.memories + memories)
+            self._known[owner] = known._replace(memories=known.memories + memories)
 
     def _limit_of(self, name: str, owner: int) -> int | None:
         """Return an owner's limit with this name; None for no limit. Raises `StorageFailed`."""
@@ -212,7 +199,7 @@ class OwnerLimiter:
 
 
 @dataclass(frozen=True, slots=True)
-class LimitsOfOwner(WriteLimits):
+class LimitsOfOwner:
     """The limits of one owner, for the verbs on its memory."""
 
     limiter: OwnerLimiter
@@ -239,6 +226,6 @@ class LimitsOfOwner(WriteLimits):
         count = lines.count(b"\n")
         self.limiter.use_write(self.owner, memories=count, size=len(lines))
 
-    def list_uses(self) -> list[LimitUse]:
-        """Return the owner's limits that are set, and what is used. Raises `StorageFailed`."""
+    def list_uses(self) -> Iterator[LimitUse]:
+        """Yield the owner's limits that are set, and what is used. Raises `StorageFailed`."""
         return self.limiter.list_uses(self.owner)
