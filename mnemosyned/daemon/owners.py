@@ -29,6 +29,7 @@ from mnemosyned.daemon.http.protocol import (
     token_refusal,
     unknown_owner,
 )
+from mnemosyned.daemon.http.server import VERB_PREFIX
 from mnemosyned.daemon.members import MemberCaller
 from mnemosyned.daemon.resources import (
     EVENTS_PATH,
@@ -242,7 +243,11 @@ class OwnerResources:
         self._memory_of = memory_of
         routes = OwnerRoutes(tokens.owners, config, self._find_holder, audit)
         self._open = routes.open
-        self._common = {**common, **routes.for_holders}
+        managing = routes.for_holders
+        if audit:
+            paths = {path: path.removeprefix(VERB_PREFIX) for path in managing}
+            managing = audit_resources(managing, audit, paths=paths)
+        self._common = {**common, **managing}
         self._tables: WeakKeyDictionary[
             ServedMemory,
             dict[tuple[frozenset[Scope], tuple[SharedMemory, ...]], Table],

@@ -309,9 +309,13 @@ LOGGED_PATHS = {
 
 
 def audit_resources(
-    table: Mapping[str, Resource], audit: AuditLog, *, owner: int = 0
+    table: Mapping[str, Resource],
+    audit: AuditLog,
+    *,
+    paths: Mapping[str, str] = LOGGED_PATHS,
+    owner: int = 0,
 ) -> dict[str, Resource]:
-    """Return resources by URL path, of which those at `LOGGED_PATHS` note each request.
+    """Return resources by URL path, of which those at `paths` note each request as these say.
 
     All requests are of `owner` over the Unix socket, or if it is 0 of whom `AuditLog.begin` names.
     """
@@ -324,18 +328,18 @@ def audit_resources(
         try:
             response = table[path].route(request)
         except MnemosynedError as error:
-            audit.note(LOGGED_PATHS[path], outcome=error.code)
+            audit.note(paths[path], outcome=error.code)
             raise
         try:
             lines = request.body.count(b"\n") if path == RESTORE_PATH else 0
-            audit.note(LOGGED_PATHS[path], count=lines)
+            audit.note(paths[path], count=lines)
         except StorageFailed:
             if close := getattr(response.stream, "close", None):
                 close()
             raise
         return response
 
-    logged = LOGGED_PATHS.keys() & table.keys()
+    logged = paths.keys() & table.keys()
     return {
         **table,
         **{path: replace(table[path], route=partial(note, path)) for path in logged},

@@ -7,9 +7,12 @@ import json
 import re
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import click
 import psycopg
@@ -26,7 +29,7 @@ from mnemosyned.cli.maintenance.owners import owner
 from mnemosyned.cli.maintenance.servers import db
 from mnemosyned.config import Config, load_config
 from mnemosyned.errors import InvalidRequest, StorageFailed, Unauthorized
-from mnemosyned.memory.engine_ports import OWN_SCOPES
+from mnemosyned.memory.engine_ports import OWN_SCOPES, Scope
 from mnemosyned.paths import shipped
 from mnemosyned.service.audit import AuditFile, AuditLog, Requester
 from mnemosyned.storage.postgres.audit import AuditTable
@@ -383,3 +386,41 @@ def test_an_export_of_an_owner_has_everything_and_can_be_imported(
         memory.service.restore_lines(b"".join(lines))
         assert memory.service.call(Get("bike")).memory
     assert logged(dsn)[-2]["verb"] == "owner_export"
+
+
+def test_logins_and_administration_over_tcp_are_logged(
+    dsn: str, owners: PostgresOwners, serve: Serve
+) -> None:
+    (invited,) = owners.invite([("anna", OWN_SCOPES, None)], lasts=timedelta(days=1))
+    chief = owners.issue("bert", "chief", [Scope.ADMIN]).secret
+
+    def ask(url: str, path: str, token: str, **fields: object) -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        body = json.dumps(fields).encode()
+        request = Request(f"{url}/v1/{path}", body, headers)  # noqa: S310 our own
+        with suppress(HTTPError), urlopen(request) as answer:  # noqa: S310 the same
+            found: dict[str, Any] = json.load(answer)
+            return found
+        return {}
+
+    with serve() as (daemon, url):
+        token = ask(url, "login", "", code=invited.code, name="laptop")["token"]
+        assert not ask(url, "login", "", code=invited.code, name="laptop")
+        assert not ask(url, "owners/remove", token, name="bert")
+        assert ask(url, "owners", chief)["owners"]
+        assert ask(url, "owners/change", chief, name="anna", suspended=True)
+        daemon.stop()
+
+    lines = [
+        (each["verb"], each.get("outcome"), each.get("owner"), each.get("about"))
+        for each in logged(dsn)
+    ]
+    assert lines[1:-1] == [
+        ("login", None, None, 2),
+        ("owners/remove", "scope_missing", 2, None),
+        ("owners", None, 3, None),
+        ("owner_suspend", None, 3, 2),
+        ("owners/change", None, 3, None),
+        ("login", "unauthorized", None, None),
+    ]
+    assert [each["via"] for each in logged(dsn)[1:4]] == ["code", "token", "token"]
