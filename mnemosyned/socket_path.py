@@ -108,16 +108,12 @@ class SavedConnection:
 
         That group is then the one asked.
         """
-        memory = self.memory_of(directory)
-        self.group = None if memory in (SERVER, LOCAL) else memory
-        return memory
-
-    def memory_of(self, directory: str) -> str:
-        """Return the memory that a directory uses: `SERVER`, `LOCAL` or the name of a group."""
         path = os.path.realpath(directory or EVERYWHERE)
         while path not in self.folders and path != EVERYWHERE:
             path = os.path.dirname(path)  # noqa: PTH120
-        return self.folders.get(path, LOCAL)
+        memory = self.folders.get(path, LOCAL)
+        self.group = None if memory in (SERVER, LOCAL) else memory
+        return memory
 
     def describe(self, memory: str) -> str:
         """Return in words whose and where a memory is."""

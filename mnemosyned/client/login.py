@@ -18,7 +18,7 @@ from mnemosyned.client import http
 from mnemosyned.client.address import remote_address
 from mnemosyned.client.connection import error_of, unreachable
 from mnemosyned.client.remote import RemoteDaemon, read_token, remote_of
-from mnemosyned.errors import Kind, MnemosynedError, NotFound
+from mnemosyned.errors import Kind, MnemosynedError
 from mnemosyned.socket_path import (
     EVERYWHERE,
     SERVER,
@@ -50,15 +50,7 @@ def exchange_code(url: str, code: str, *, name: str, ca: str | None) -> IssuedTo
     invalid URL, and the server's error.
     """
     remote = RemoteDaemon(url, token="", ca=ca)
-    try:
-        return _post(remote, LOGIN_PATH, {"code": code, "name": name})
-    except MnemosynedError as error:
-        if error.kind is not Kind.NOT_FOUND:
-            raise
-        raise NotFound(
-            f"{url} issues no tokens for codes: its daemon is older, or serves no owners "
-            "(`owners.serve`); name a file with a token: --token-file"
-        ) from error
+    return _post(remote, LOGIN_PATH, {"code": code, "name": name})
 
 
 def save_login(

@@ -87,7 +87,7 @@ def test_a_code_becomes_a_token_that_only_the_user_can_read() -> None:
     ("answer", "words"),
     [
         (refuses(401, "unauthorized"), "it is refused"),
-        (refuses(404, "unknown_verb"), "issues no tokens for codes"),
+        (refuses(404, "unknown_verb"), "it is refused"),
         (gives(200, b"{}"), "answered what is no token"),
     ],
 )

@@ -154,6 +154,11 @@ def test_claude_code_remembers_on_the_server_through_its_absence(
         eventually(lambda: len(server.texts()) == 2, "the turn is sent")
         assert server.texts() == [DECIDED, "Postgres 16 it is."]
 
+        last = claude_line("assistant", "That is all.", uuid="u3", minutes=1)
+        write_lines(transcript, [last])
+        assert laptop.hook(claude(laptop, "SessionEnd")).answer == {}
+        assert server.texts()[2:] == ["That is all."]  # before the tool goes on
+
         hint = context_of(
             laptop.hook(
                 prompt("Which Postgres do we use for the cart?", session="s2")
@@ -167,7 +172,7 @@ def test_claude_code_remembers_on_the_server_through_its_absence(
         assert told.endswith(f"This memory is your own, at {server.url}.")
 
     write_lines(
-        transcript, [claude_line("user", "Name the index cart_idx.", uuid="u3")]
+        transcript, [claude_line("user", "Name the index cart_idx.", uuid="u4")]
     )
     assert "systemMessage" in laptop.hook(claude(laptop, "Stop")).answer
     said = prompt("Ines reviews the ledger.", session="s2")

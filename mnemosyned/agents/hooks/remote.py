@@ -25,7 +25,6 @@ from mnemosyned.agents.hooks.client import (
     REFUSED,
     TRANSCRIPT_KEYS,
     WORKSPACE_KEYS,
-    TimeIsUp,
     build_envelope,
     post_in_time,
     print_once,
@@ -234,34 +233,31 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
 def _send_rest(server: Server, envelope: Fields, path: str) -> None:
     """Send the messages that the server wants, and the calls that wait for it.
 
-    Another process does it, so that the tool need not wait, unless the tool may end or compact the
-    conversation. At the end of a turn it looks again for lines that the tool writes late. It also
-    renews the token of a login, if that is due.
+    Another process does it, so that the tool need not wait, unless it ends or compacts the
+    conversation. At the end of a turn that process looks again for lines that the tool writes late.
+    It also renews the token of a login, if that is due.
     """
-    wanted = server.wanted
-    if wanted is not None and server.is_urgent:
-        signal.setitimer(signal.ITIMER_REAL, SEND_S, AGAIN_S)
-        try:
-            send_messages(server, envelope, path, wanted)
-            wanted = None
-        except (OSError, TimeIsUp):
-            pass
-        signal.setitimer(signal.ITIMER_REAL, 0)
-    saved = server.remote.saved
+    wanted, is_urgent, saved = server.wanted, server.is_urgent, server.remote.saved
     is_renewal_due = saved is not None and saved.is_renewal_due
     has_calls = bool(spool.list_waiting(server.place))
-    if not (wanted is not None or is_renewal_due or has_calls) or os.fork():
+    if wanted is None and not (is_renewal_due or has_calls):
+        return
+    if child := os.fork():
+        if is_urgent:
+            signal.setitimer(signal.ITIMER_REAL, SEND_S, AGAIN_S)
+            os.waitpid(child, 0)  # the alarm ends this process, and not that one
         return
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(null, stream)
     signal.setitimer(signal.ITIMER_REAL, AFTERWARDS_S, AGAIN_S)
+    if wanted is not None:
+        send_messages(server, envelope, path, wanted)
     server.remote.renew_if_due()
     if has_calls:
         spool.hand_in(server.place, server.post_late)
-    if wanted is not None:
-        send_messages(server, envelope, path, wanted)
+    if wanted is not None and not is_urgent:
         time.sleep(LOOK_AGAIN_S)
         server.post_late(json.dumps({**envelope, "late": True}).encode())
 

@@ -58,15 +58,15 @@ def _read_code(url: str) -> str:
     )
     if not code.strip():
         raise InvalidRequest(
-            f"a login needs a one-time code, which whoever runs {url} gives you (mnem owner invite): "
-            "type it here or pass it on standard input; or name a file with a token: --token-file"
+            f"a login needs a one-time code from whoever runs {url} (mnem owner invite): type it "
+            "here or pass it on standard input; or name a file with a token: --token-file"
         )
     return code.strip()
 
 
 def describe_memories(saved: SavedConnection) -> str:
     """Return in a line which memory is used in which folders."""
-    usual = saved.memory_of(EVERYWHERE)
+    usual = saved.enter(EVERYWHERE)
     parts = []
     for memory in sorted({*saved.folders.values()} - {usual}):
         places = [each for each, used in saved.folders.items() if used == memory]
@@ -178,7 +178,7 @@ def use(memory: str | None, folders: tuple[str, ...]) -> None:
             saved = logins.choose_memory(memory, list(chosen))
     except (ValueError, OSError) as error:
         raise InvalidRequest(str(error)) from error
-    present = saved.memory_of(here) if saved else LOCAL
+    present = saved.enter(here) if saved else LOCAL
     if prints_json():
         say_json({"here": present, "folders": saved.folders if saved else {}})
         return
