@@ -34,7 +34,7 @@ WRITABLE = ("/run/mnemosyned", "/var/lib/mnemosyned", "/tmp")  # noqa: S108
 
 
 @pytest.fixture(scope="module")
-def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Stage]:
+def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Stage]]:
     require_programs("mmdebstrap", "nsenter", "unshare")
     suite = DEBIAN.search(FILE)
     assert suite
@@ -46,7 +46,9 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Stage]:
     own = "COPY authorities.pem /authorities.pem\nENV PIP_CERT=/authorities.pem\n"
     assert begin in FILE
     text = FILE.replace(begin, begin + own)
-    return build(text, context, archive(suite[1]), tmp_path_factory.mktemp("image"))
+    folder = tmp_path_factory.mktemp("image")
+    yield build(text, context, archive(suite[1]), folder)
+    shutil.rmtree(folder)  # a gigabyte
 
 
 @pytest.fixture(scope="module")
