@@ -59,9 +59,9 @@ if TYPE_CHECKING:
 
     from mnemosyned.assembly.owners import OwnerMemories, OwnerMemory
     from mnemosyned.daemon.http.tcp import Certificate
+    from mnemosyned.daemon.metrics import Trace
     from mnemosyned.daemon.owners import OwnerResources
     from mnemosyned.daemon.processes import ProcessGroup
-    from mnemosyned.daemon.tracing import RequestTracer
 
 
 HEALTH_TIMEOUT_S = 5.0
@@ -288,7 +288,7 @@ class Daemon:
             if config.metrics_listen and self._is_first:
                 self._serve_metrics(stack, config.metrics_listen, collectors)
             if endpoint := config.tracing.endpoint:
-                activity.trace = stack.enter_context(_trace_requests(endpoint)).record
+                activity.trace = stack.enter_context(_trace_requests(endpoint))
             memory = self._await_memories(stack)
             if memory is None:
                 return
@@ -597,7 +597,7 @@ def _listen_on_tcp(
     )
 
 
-def _trace_requests(endpoint: str) -> AbstractContextManager[RequestTracer]:
+def _trace_requests(endpoint: str) -> AbstractContextManager[Trace]:
     """Return a context manager that sends traces to a collector's URL. Raises `ConfigInvalid`."""
     try:
         # Loaded here: without traces nobody needs the package.

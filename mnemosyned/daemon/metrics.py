@@ -191,14 +191,6 @@ class ServerActivity:
 
 
 UNAUTHORIZED = str(HTTPStatus.UNAUTHORIZED.value)
-POOL_METRICS = {
-    "in_use": "in_use",
-    "max": "limit",
-    "waiting": "waiting",
-    "waits_total": "waits",
-    "wait_seconds_total": "wait_s",
-}
-"""Metrics of pools without their prefix, and the fields of `PoolFigures`."""
 HOOK_ROWS_MAX = 200
 """Pairs of a client and an event that are shown."""
 
@@ -258,8 +250,8 @@ def server_samples(activity: ServerActivity) -> Iterator[Sample]:
     yield Sample("mnemosyned_streams", activity.streams)
     yield Sample("mnemosyned_streams_max", activity.streams_max)
     pools = {name: figures() for name, figures in dict(activity.pools).items()}
-    for metric, field in POOL_METRICS.items():
-        used = {name: getattr(each, field) for name, each in pools.items() if each}
+    for metric in PoolFigures._fields:
+        used = {name: getattr(each, metric) for name, each in pools.items() if each}
         yield from samples_by(f"mnemosyned_pool_{metric}", "pool", used)
     yield Sample("process_start_time_seconds", round(activity.started_at, 3))
     yield Sample("process_resident_memory_bytes", process_memory.resident_bytes())

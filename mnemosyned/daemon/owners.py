@@ -171,19 +171,19 @@ class ProxyNames:
         self._owners = owners
         self._secret: bytes | None = None
         self.cache = TokenCache(owners, source=self)
-        if file:
-            try:
-                self._secret = Path(file).expanduser().read_bytes().strip()
-            except OSError as error:
-                raise ConfigInvalid(
-                    f"owners.proxy_secret_file: {file}: {error.strerror}",
-                    field="owners.proxy_secret_file",
-                ) from error
-            if len(self._secret) < SECRET_CHARS_MIN:
-                raise ConfigInvalid(
-                    f"owners.proxy_secret_file: {file} has under {SECRET_CHARS_MIN} characters",
-                    field="owners.proxy_secret_file",
-                )
+        if not file:
+            return
+        try:
+            self._secret = Path(file).expanduser().read_bytes().strip()
+            is_short = len(self._secret) < SECRET_CHARS_MIN
+            problem = f"it has under {SECRET_CHARS_MIN} characters" if is_short else ""
+        except OSError as error:
+            problem = str(error.strerror)
+        if problem:
+            raise ConfigInvalid(
+                f"owners.proxy_secret_file: {file}: {problem}",
+                field="owners.proxy_secret_file",
+            )
 
     def name_of(self, headers: Mapping[str, str]) -> str | None:
         """Return the user whom the proxy names; None if it names none, or does not prove itself."""

@@ -16,9 +16,10 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
-from opentelemetry.trace import SpanKind, StatusCode, Tracer
+from opentelemetry.trace import SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from mnemosyned.daemon.metrics import Trace
 from mnemosyned.fairness import take_database_time
 from mnemosyned.http_messages import HttpRequest
 from mnemosyned.logs import logger
@@ -55,21 +56,28 @@ class SpanSender:
         self._exporter.shutdown()
 
 
-class RequestTracer:
-    """Makes a span of each answered request; safe from any thread."""
+@contextmanager
+def trace_requests(endpoint: str) -> Iterator[Trace]:
+    """Return a context manager that sends spans to the URL of a collector.
 
-    def __init__(self, tracer: Tracer) -> None:
-        self._tracer = tracer
+    It gives a function that records an answered request as a span, whose parent the header
+    `traceparent` names. Spans are queued and sent by a thread; what does not fit into its queue is
+    dropped.
+    """
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # see `SpanSender`
+    resource = {"service.name": "mnemosyned", "service.version": __version__}
+    provider = TracerProvider(
+        resource=Resource.create(resource), shutdown_on_exit=False
+    )
+    provider.add_span_processor(BatchSpanProcessor(SpanSender(endpoint)))
+    tracer = provider.get_tracer("mnemosyned")
 
     def record(
-        self, request: HttpRequest, verb: str, status: HTTPStatus, duration_s: float
+        request: HttpRequest, verb: str, status: HTTPStatus, duration_s: float
     ) -> None:
-        """Record a request that this thread has just answered, after `duration_s` seconds.
-
-        `verb` is the label that its metrics have. Its parent is named by the header `traceparent`.
-        """
+        """Record a request that this thread has just answered, after `duration_s` seconds."""
         ended = time.time_ns()
-        span = self._tracer.start_span(
+        span = tracer.start_span(
             verb,
             context=_parents.extract(request.headers),
             kind=SpanKind.SERVER,
@@ -86,20 +94,7 @@ class RequestTracer:
             span.set_status(StatusCode.ERROR)
         span.end(ended)
 
-
-@contextmanager
-def trace_requests(endpoint: str) -> Iterator[RequestTracer]:
-    """Return a context manager that sends spans to the URL of a collector, and gives their tracer.
-
-    Spans are queued and sent by a thread; what does not fit into its queue is dropped.
-    """
-    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # see `SpanSender`
-    resource = {"service.name": "mnemosyned", "service.version": __version__}
-    provider = TracerProvider(
-        resource=Resource.create(resource), shutdown_on_exit=False
-    )
-    provider.add_span_processor(BatchSpanProcessor(SpanSender(endpoint)))
     try:
-        yield RequestTracer(provider.get_tracer("mnemosyned"))
+        yield record
     finally:
         provider.shutdown()

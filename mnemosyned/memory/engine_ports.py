@@ -698,17 +698,16 @@ class OwnerFigures:
     """Memories that may have no vector of the embedding model yet, at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class PoolFigures:
-    """The use of a pool, such as of connections or threads."""
+class PoolFigures(NamedTuple):
+    """The use of a pool, such as of connections or threads; the fields are named as its metrics."""
 
     in_use: int
-    limit: int
+    max: int
     waiting: int
     """Requests that wait for a place now."""
-    waits: int
-    """Requests that had to wait since the start, for `wait_s` seconds together."""
-    wait_s: float
+    waits_total: int
+    """Requests that had to wait since the start."""
+    wait_seconds_total: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

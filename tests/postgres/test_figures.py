@@ -144,8 +144,8 @@ def test_waits_for_a_connection_are_counted(dsn: str) -> None:
         late.result(WAIT_S)
 
     figures = connections.figures()
-    assert (figures.in_use, figures.waiting, figures.waits) == (0, 0, 1)
-    assert figures.wait_s > 0
+    assert (figures.in_use, figures.waiting, figures.waits_total) == (0, 0, 1)
+    assert figures.wait_seconds_total > 0
 
 
 def test_a_login_without_tables_sees_the_figures(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import os
 import secrets
 import socket
@@ -15,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from mnemosyned.config.settings import LOCALHOST, tcp_address
+from mnemosyned.config.settings import LOCALHOST, is_loopback, tcp_address
 from mnemosyned.daemon.health import PROBE_PATHS
 from mnemosyned.daemon.http.listening import Listener, bind_tcp
 from mnemosyned.daemon.http.protocol import OWNER_ADVICE, Access
@@ -94,12 +93,10 @@ def listen_for_metrics(setting: str) -> Iterator[Listener]:
         field="metrics_listen",
     ) as listener:
         address, hosts = _names_of(listener)
-        is_loopback = ipaddress.ip_address(host).is_loopback
-        log.info("metrics_listening", address=address, loopback=is_loopback)
-        yield Listener(
-            listener,
-            Access(local=False, address=address, hosts=hosts if is_loopback else None),
-        )
+        is_private = is_loopback(setting)
+        log.info("metrics_listening", address=address, loopback=is_private)
+        named = hosts if is_private else None
+        yield Listener(listener, Access(local=False, address=address, hosts=named))
 
 
 def _names_of(listener: socket.socket) -> tuple[str, frozenset[str]]:
