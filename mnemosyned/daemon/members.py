@@ -13,7 +13,7 @@ from mnemosyned.daemon.resources import ScopedCaller
 from mnemosyned.errors import MnemosynedError, NotFound, ScopeMissing
 from mnemosyned.memory.engine_ports import Scope, SharedMemory, TokenHolder
 from mnemosyned.service.audit import REQUESTER
-from mnemosyned.service.service import MemoryService
+from mnemosyned.service.service import Groups, MemoryService
 from mnemosyned.verbs.conversation import Context, EditLearning, RemoveLearning
 from mnemosyned.verbs.listing import Listed, ListMemories
 from mnemosyned.verbs.memories import (
@@ -63,6 +63,15 @@ class MemberCaller(ScopedCaller):
         self._service_of = service_of
         self._groups = holder.groups[:groups_max]
 
+    @property
+    def readable_groups(self) -> Groups:
+        """The memories of the groups that a question is asked of, too."""
+        return {
+            group.name: partial(self._open, group)
+            for group in self._groups
+            if Scope.READ in group.scopes
+        }
+
     def call(self, request: Request[R], /) -> R:
         """Carry out a request if the token's scopes allow it, and return its result.
 
@@ -71,12 +80,7 @@ class MemberCaller(ScopedCaller):
         verb: type[Request[Any]] = type(request)
         if verb in (Recall, Context):
             self.check(request)
-            asked = {
-                group.name: partial(self._open, group)
-                for group in self._groups
-                if Scope.READ in group.scopes
-            }
-            return self._own.call(request, groups=asked)
+            return self._own.call(request, groups=self.readable_groups)
         if verb in BY_ID and getattr(request, "id", None):
             return self._call_by_id(request)
         result: R = super().call(request)

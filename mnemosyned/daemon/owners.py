@@ -343,7 +343,8 @@ class OwnerResources:
         """
         scopes, bus = holder.scopes, memory.service.events
         audit = self._audit
-        caller: Caller = MemberCaller(
+        caller: Caller
+        caller = member = MemberCaller(
             memory.service,
             holder,
             service_of=lambda group: self._memory_of(group).service,
@@ -376,7 +377,9 @@ class OwnerResources:
                 last_event,
             ),
             MCP_PATH: mcp_resource(caller, memory.agents, scopes=scopes),
-            **hook_resources(memory.get_hooks, scopes=scopes),
+            **hook_resources(
+                memory.get_hooks, scopes=scopes, groups=member.readable_groups
+            ),
         }
         return audit_resources(found, audit) if audit else found
 

@@ -27,7 +27,7 @@ from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
 from mnemosyned.memory.consolidation import Progress
 from mnemosyned.memory.engine_ports import LOCAL_OWNER, Scope
 from mnemosyned.service.events import EventBus, Subscription
-from mnemosyned.service.service import MemoryService
+from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.verbs.exchange import EXPORT_PATH, RESTORE_PATH, Export
 from mnemosyned.verbs.facade import ALIASES, VERBS, Caller
 from mnemosyned.verbs.memories import RememberMany
@@ -245,12 +245,15 @@ _encode = msgspec.json.Encoder().encode
 
 
 def hook_resources(
-    get_hooks: Callable[[], HookService], *, scopes: Collection[Scope] | None = None
+    get_hooks: Callable[[], HookService],
+    *,
+    scopes: Collection[Scope] | None = None,
+    groups: Groups = NO_GROUPS,
 ) -> dict[str, Resource]:
     """Return the handler of calls from agents' hooks, by URL path.
 
     `get_hooks` returns the service that handles them. `scopes` are a token's; None allows
-    everything.
+    everything. With a prompt, lines of the memories of `groups` are told, too.
     """
 
     def handle_hook(request: HttpRequest) -> Response:
@@ -264,6 +267,7 @@ def hook_resources(
             envelope,
             is_remote=not request.local,
             may_tell=scopes is None or Scope.READ in scopes,
+            groups=groups,
         )
         headers = () if wanted is None else ((WANTED_HEADER, wanted),)
         return Response(HTTPStatus.OK, _encode(answer), headers=headers)

@@ -313,3 +313,25 @@ def test_groups_beyond_the_limit_are_asked_by_name_alone(dsn: str) -> None:
 
         assert [hit["owner"] for hit in hits] == ["one"]
         assert anna.call("recall", owner="two", query="who paints the barn?")["hits"]
+
+
+def test_a_prompt_is_told_what_a_group_knows(anna: Memory, bert: Memory) -> None:
+    bert.call(
+        "remember",
+        owner="team",
+        content="We decided that the staging database of the heron project is called Ibis.",
+    )
+    payload = {
+        "hook_event_name": "UserPromptSubmit",
+        "session_id": "6a1f",
+        "prompt": "What did we decide to call the staging database of the heron project?",
+        "cwd": "/home/anna/heron",
+    }
+    sent = by_post("hooks", {"payload": payload}, path="/hooks")
+
+    told = anna.ask(sent)
+
+    assert told.status == HTTPStatus.OK
+    assert "called Ibis" in told.body.decode()
+    assert "team" in told.body.decode()
+    assert "Ibis" not in anna.ask(sent, owner="anna").body.decode()

@@ -34,7 +34,7 @@ from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.injections import BriefingEdits
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Hit, Learning
-from mnemosyned.service.service import MemoryService
+from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.text.dates.questions import parse_times
 from mnemosyned.text.terms import cut_snippet, parse_terms
 from mnemosyned.verbs.memories import Recall
@@ -90,11 +90,17 @@ class Reminder:
         self._store = store
 
     def compose(
-        self, session: AgentSession, prompt: str, *, now: datetime
+        self,
+        session: AgentSession,
+        prompt: str,
+        *,
+        now: datetime,
+        groups: Groups = NO_GROUPS,
     ) -> InjectedText:
         """Return the text to inject with a prompt; empty if no memory is relevant.
 
-        `now` is the time from which "yesterday" counts.
+        `now` is the time from which "yesterday" counts. Lines of the memories of `groups` are found
+        by their words.
         """
         query = " ".join(prompt.replace("\0", " ").split())[:QUERY_CHARS_MAX]
         relevance = Relevance(query, parse_times(query, in_zone(now, local_zone())))
@@ -134,7 +140,7 @@ class Reminder:
             lines += [
                 line
                 for line in self._find_by_words(
-                    session, query, others, relevance, known
+                    session, query, others, relevance, known=known, groups=groups
                 )
                 if line.quote.id not in told and line.score >= score_min
             ]
@@ -266,34 +272,39 @@ class Reminder:
         query: str,
         others: Sequence[str],
         relevance: Relevance,
+        *,
         known: Collection[str],
+        groups: Groups,
     ) -> list[BearingLine]:
-        """Return lines that share enough of the query's keywords, best first.
+        """Return lines that share enough of the query's keywords, those of one memory best first.
 
         The project's other sessions are searched first; if nothing is found, all memories that
-        belong to no other project. Nothing from the session itself is quoted, nor a memory whose id
-        is in `known`.
+        belong to no other project. The memories of `groups` are searched, too. Nothing from the
+        session itself is quoted, nor a memory whose id is in `known`.
         """
 
         def recall_hits(sessions: list[str] | None) -> list[Hit]:
             """Return the relevant hits of the query in these sessions, or in all for None."""
             recall = Recall(query, limit=HITS_MAX, session=sessions, explain=True)
-            return relevance.select_relevant_hits(self._service.call(recall).hits)
+            found = self._service.call(recall, groups={} if sessions else groups)
+            return relevance.select_relevant_hits(found.hits)
 
+        hits = recall_hits(None) if groups or not others else []
+        shared = self._choose_lines(
+            session, query, [hit for hit in hits if hit.owner], known
+        )
         if others and (
             lines := self._choose_lines(
                 session, query, recall_hits(list(others)), known
             )
         ):
-            return lines
-        hits = recall_hits(None)
-        projects = self._store.agents.projects_of([hit.session for hit in hits])
+            return [*lines, *shared]
+        own = [hit for hit in hits or recall_hits(None) if not hit.owner]
+        projects = self._store.agents.projects_of([hit.session for hit in own])
         free = [
-            hit
-            for hit in hits
-            if projects.get(hit.session, "") in ("", session.project)
+            hit for hit in own if projects.get(hit.session, "") in ("", session.project)
         ]
-        return self._choose_lines(session, query, free, known)
+        return [*self._choose_lines(session, query, free, known), *shared]
 
     def _choose_lines(
         self,
@@ -330,7 +341,7 @@ class Reminder:
                 id=line.id,
                 text=edits.text_of(line.id) or text,
                 said=line.created_at,
-                source=hit.source or "",
+                source=": ".join(filter(None, (hit.owner, hit.source))),
                 speaker=line.role,
                 reason=hit.why,
             )

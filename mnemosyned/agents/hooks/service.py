@@ -48,7 +48,7 @@ from mnemosyned.memory.injections import (
 )
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.service.injections import make_injection
-from mnemosyned.service.service import MemoryService
+from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.request import instant
 
@@ -155,13 +155,18 @@ class HookService:
         return self.handle_call(envelope)[0]
 
     def handle_call(
-        self, envelope: HookEnvelope, *, is_remote: bool = False, may_tell: bool = True
+        self,
+        envelope: HookEnvelope,
+        *,
+        is_remote: bool = False,
+        may_tell: bool = True,
+        groups: Groups = NO_GROUPS,
     ) -> tuple[Json, str | None]:
         """Store a hook call as `handle` does; return the JSON object and `HookOutcome.wanted`.
 
         A call that `is_remote` comes from another machine: no file that it names is looked at, and
         it is to read its transcript from the wanted byte on, or not if that is None. Without
-        `may_tell` nothing is injected.
+        `may_tell` nothing is injected. With a prompt, the memories of `groups` are searched, too.
         """
         started = time.monotonic()
         call = parse_call(
@@ -177,7 +182,9 @@ class HookService:
         outcome = HookOutcome()
         try:
             if call.event is not HookEvent.OTHER:
-                self._handle_call(call, envelope, outcome, part=part, may_tell=may_tell)
+                self._handle_call(
+                    call, envelope, outcome, part=part, may_tell=may_tell, groups=groups
+                )
         except MnemosynedError as error:
             outcome.failure = error.code
             raise
@@ -199,6 +206,7 @@ class HookService:
         *,
         part: TranscriptPart | None,
         may_tell: bool,
+        groups: Groups,
     ) -> None:
         """Store the call's messages and compose the context to inject.
 
@@ -222,7 +230,7 @@ class HookService:
             )
         tells = may_tell and self._settings.config.hooks.tell
         if tells and takes_context(call) and not envelope.late:
-            outcome.context = self._compose_context(call, session)
+            outcome.context = self._compose_context(call, session, groups)
             if call.event is HookEvent.START and outcome.context and envelope.memory:
                 words = filter(str.isprintable, envelope.memory[:MEMORY_CHARS_MAX])
                 outcome.context += f"\nThis memory is {''.join(words)}."
@@ -292,7 +300,9 @@ class HookService:
         counts = call.event in CAPTURING and not said_nothing
         return 0, failure if counts else ""
 
-    def _compose_context(self, call: HookCall, session: AgentSession) -> str:
+    def _compose_context(
+        self, call: HookCall, session: AgentSession, groups: Groups
+    ) -> str:
         """Return the text to inject: a reminder at a prompt, a briefing at a fresh start.
 
         It is empty at any other event, and without relevant memories. The ids of the memories in
@@ -303,7 +313,9 @@ class HookService:
             now = self._clock.now()
             if call.event is HookEvent.PROMPT:
                 prompt = clean(call.prompt)
-                injected = self._reminder.compose(session, prompt, now=now)
+                injected = self._reminder.compose(
+                    session, prompt, now=now, groups=groups
+                )
                 kind, informed_at = InjectionKind.PROMPT, None
             elif call.is_fresh_start and session.informed_at is None:
                 injected = self._briefings.compose(
