@@ -8,17 +8,13 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from pathlib import Path
-from typing import Annotated
 
-import msgspec
-
-from mnemosyned.client import http
 from mnemosyned.client.address import remote_address
-from mnemosyned.client.connection import error_of, unreachable
+from mnemosyned.client.connection import Connection
 from mnemosyned.client.remote import RemoteDaemon, read_token, remote_of
 from mnemosyned.errors import Kind, MnemosynedError
+from mnemosyned.memory.engine_ports import Enrolment
 from mnemosyned.socket_path import (
     EVERYWHERE,
     SERVER,
@@ -26,38 +22,26 @@ from mnemosyned.socket_path import (
     connection_path,
     saved_connection,
 )
+from mnemosyned.verbs.owners import Login, Renew
 
-LOGIN_PATH, RENEW_PATH = "/v1/login", "/v1/renew"
 TIMEOUT_S = 20.0
 AGAIN_S = 60.0
 """Time until another attempt after the server was not reached."""
 DAY_S = 86_400.0
 
 
-class IssuedToken(msgspec.Struct, frozen=True, kw_only=True):
-    """A token as the server issued it."""
-
-    token: str
-    owner: str = ""
-    scopes: list[str] = []
-    expires_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-
-
-def exchange_code(url: str, code: str, *, name: str, ca: str | None) -> IssuedToken:
-    """Return the token that the server at a URL issues for a one-time code.
-
-    `name` is the token's name there, `ca` the PEM file of an authority. Raises `ValueError` for an
-    invalid URL, and the server's error.
-    """
-    remote = RemoteDaemon(url, token="", ca=ca)
-    return _post(remote, LOGIN_PATH, {"code": code, "name": name})
+def ask_for_token(remote: RemoteDaemon, request: Login | Renew) -> Enrolment:
+    """Return the token that a server issues. Raises the server's error."""
+    remote.saved = remote.owner = None  # else it would be renewed before
+    with Connection.to(remote_address(remote), timeout_s=TIMEOUT_S) as client:
+        return client.call(request)
 
 
 def save_login(
     url: str,
     *,
     ca: str | None,
-    issued: IssuedToken | None = None,
+    issued: Enrolment | None = None,
     token_file: str | None = None,
     folders: Mapping[str, str] | None = None,
 ) -> SavedConnection:
@@ -109,9 +93,8 @@ def renew_token() -> SavedConnection | None:
         if saved is None or not saved.is_renewal_due:
             return saved
         try:
-            remote = remote_of(saved)
-            remote.saved = None  # else it would be renewed once more
-            return _write_connection(vars(saved), _post(remote, RENEW_PATH, {}))
+            issued = ask_for_token(remote_of(saved), Renew())
+            return _write_connection(vars(saved), issued)
         except (MnemosynedError, ValueError) as error:
             kind = getattr(error, "kind", None)
             is_final = kind in (Kind.UNAUTHORIZED, Kind.FORBIDDEN, Kind.NOT_FOUND)
@@ -137,7 +120,7 @@ def remove_login() -> SavedConnection | None:
 
 
 def _write_connection(
-    fields: Mapping[str, object], issued: IssuedToken | None = None
+    fields: Mapping[str, object], issued: Enrolment | None = None
 ) -> SavedConnection:
     """Write the file of the connection, and that of a token that was issued; return what it says.
 
@@ -189,30 +172,3 @@ def _lock_connection(*, waits: bool = True) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
-
-
-def _post(remote: RemoteDaemon, path: str, fields: Mapping[str, str]) -> IssuedToken:
-    """Post fields to a path of the server and return the token in its answer.
-
-    Raises the server's error, `DaemonUnreachable` and `ForeignDaemon`.
-    """
-    remote.owner = None
-    address = remote_address(remote)
-    body = msgspec.json.encode(fields)
-    head = (
-        f"POST {path} HTTP/1.1\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\nConnection: close\r\n"
-    )
-    request = head.encode() + address.headers + b"\r\n" + body
-    try:
-        with address.connect(TIMEOUT_S) as connection:
-            connection.settimeout(TIMEOUT_S)
-            answer = http.exchange(connection, request, reset_is_unread=False)
-    except OSError as error:
-        raise unreachable(error, address) from error
-    if answer.status != 200:
-        raise error_of(answer.status, answer.body)
-    try:
-        return msgspec.json.decode(answer.body, type=IssuedToken)
-    except msgspec.DecodeError as error:
-        raise MnemosynedError(f"{remote} answered what is no token") from error

@@ -94,6 +94,8 @@ class RemoteDaemon:
 
         `words` are the daemon's own message.
         """
+        if not self.token:  # of a login
+            return words
         advice = f"; or log in again: mnem login {self.url}" if self.saved else ""
         return f"{self.url} refuses the token {self.token_origin}: {words}{advice}"
 

@@ -30,6 +30,7 @@ from mnemosyned.socket_path import (
     SavedConnection,
     saved_connection,
 )
+from mnemosyned.verbs.owners import Login
 from mnemosyned.verbs.upkeep import Status
 
 CODE_CHARS_MAX = 1_000
@@ -125,10 +126,9 @@ def login(
             check_access(remote_daemon(server, token_file=token_file, ca=ca))
             token_file = os.path.realpath(token_file)
         else:
-            RemoteDaemon(server, token="", ca=ca)  # before somebody types a code
-            name = name or socket.gethostname()
-            code = _read_code(server)
-            issued = logins.exchange_code(server, code, name=name, ca=ca)
+            remote = RemoteDaemon(server, token="", ca=ca)
+            asked = Login(code=_read_code(server), name=name or socket.gethostname())
+            issued = logins.ask_for_token(remote, asked)
         saved = logins.save_login(
             server, ca=ca, issued=issued, token_file=token_file, folders=folders
         )

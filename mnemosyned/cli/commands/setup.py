@@ -53,8 +53,9 @@ from mnemosyned.cli.output.terminal import (
     width,
 )
 from mnemosyned.client.connection import Connection
-from mnemosyned.client.login import IssuedToken, save_login
+from mnemosyned.client.login import save_login
 from mnemosyned.errors import InvalidRequest, Kind, MnemosynedError
+from mnemosyned.memory.engine_ports import Enrolment
 from mnemosyned.memory.values import AgentActivity
 from mnemosyned.paths import state_dir
 from mnemosyned.socket_path import saved_connection
@@ -312,7 +313,9 @@ def save_typed_login(url: str, context: click.Context) -> None:
     remote = typed_remote(context)
     assert remote is not None  # noqa: S101 there is a URL
     check_access(remote)
-    issued = None if remote.token_file else IssuedToken(token=remote.token)
+    issued = None
+    if not remote.token_file:
+        issued = Enrolment(token=remote.token, owner="", scopes=(), expires_at=None)
     saved = save_login(url, ca=remote.ca, token_file=remote.token_file, issued=issued)
     if not prints_json():
         say(f"logged in at {saved.url}\n{describe_memories(saved)}")
