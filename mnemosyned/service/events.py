@@ -117,7 +117,7 @@ class EventBus:
         self._owner = owner
         self._lock = threading.RLock()
         self._subscriptions: list[Subscription] = []
-        self._kept: deque[Event] = deque(maxlen=self.limits.kept)
+        self._kept: deque[Event] | None = None  # most buses never have a reader
         self._kept_until = 0.0
         self._last_id = 0
 
@@ -147,6 +147,8 @@ class EventBus:
     def deliver(self, event: Event) -> None:
         """Hand a numbered event to all readers in this process, and keep it for a while."""
         with self._lock:
+            if self._kept is None:
+                self._kept = deque(maxlen=self.limits.kept)
             self._kept.append(event)
             for subscription in list(self._subscriptions):
                 if subscription.size < self.limits.waiting:
@@ -161,7 +163,7 @@ class EventBus:
             for subscription in self._subscriptions:
                 subscription.drop()
             self._subscriptions.clear()
-            self._kept.clear()
+            self._kept = None
 
     def event(self, kind: EventKind, *, id: int = 0, **fields: Any) -> Event:  # noqa: ANN401
         """Return a new event of the present time with these fields.
@@ -177,7 +179,7 @@ class EventBus:
         """
         if self._relay and not self.listening:
             with self._lock:
-                self._kept.clear()
+                self._kept = None
         if self._relay:  # before it is promised that nothing is missed from here on
             self._relay.count_readers(self._owner, 1, kept_s=self.limits.kept_s)
         try:
@@ -196,9 +198,11 @@ class EventBus:
                     "end one of them"
                 )
             if not self.listening:
-                self._kept.clear()
+                self._kept = None
             missed = [
-                event for event in self._kept if after is not None and event.id > after
+                event
+                for event in self._kept or ()
+                if after is not None and event.id > after
             ]
             subscription = Subscription(missed)
             self._subscriptions.append(subscription)

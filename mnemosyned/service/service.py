@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -237,7 +237,12 @@ class MemoryService:
             settings=self._settings,
             compare=self.compare,
         )
-        self._verbs = self._make_verbs()
+        self._verbs: dict[type[Request[Any]], Callable[..., Any]] = {
+            Recall: self.recall,
+            Remember: self.remember,
+            RememberMany: self.remember_many,
+            Status: self.status,
+        }
         self._exchange = ExchangeService(
             store=self._store.exchange,
             clock=self._clock,
@@ -251,8 +256,12 @@ class MemoryService:
         self.watched: Callable[[], list[WatchedFolder]] = list
         """Describes the folders that are followed."""
 
-    def _make_verbs(self) -> dict[type[Request[Any]], Callable[..., Any]]:
-        """Return {type of request: function that runs the verb}."""
+    @cached_property
+    def _all_verbs(self) -> dict[type[Request[Any]], Callable[..., Any]]:
+        """Map types of requests to the functions that run the verbs.
+
+        Made for the first rare request: most of some hundred open memories get none.
+        """
         context = ContextService(
             store=self._store,
             clock=self._clock,
@@ -344,7 +353,8 @@ class MemoryService:
             check_texts(request)
             if request.writes and self.limits:
                 self.limits.admit(request)
-            answer = self._verbs[type(request)]
+            answer = self._verbs.get(type(request))
+            answer = answer or self._all_verbs[type(request)]
             if groups and isinstance(request, Recall | Context):
                 answer = partial(answer, groups=groups)
             result: R
@@ -358,6 +368,8 @@ class MemoryService:
             if self.events.listening:
                 self.events.publish_refusal(request, error)
             raise
+        if request.writes:
+            self.sleeper.note_change()
         if self.events.listening:
             self.events.publish_answer(request, result)
         return result
@@ -382,6 +394,7 @@ class MemoryService:
 
     def _after_restore(self) -> None:
         """Queue restored memories for endings and vectors; start a cycle if they are too many."""
+        self.sleeper.note_change()
         self._endings.read_again()
         if self._vectors:
             self._vectors.note_new_memories()

@@ -44,14 +44,18 @@ class CycleStop:
     """The report of the cycle; None until it is over, and where it failed."""
 
 
+_NO_CYCLE = CycleStop()
+"""Of the stoppers of all memories before their first cycle: it is over, and nothing stops it."""
+_NO_CYCLE.over.set()
+
+
 class CycleStopper:
     """Stops the running cycle, and holds back background cycles for a while."""
 
     def __init__(self, clock: Clock) -> None:
         """Begin with no running cycle; `clock` says when a hold ends."""
         self._clock = clock
-        self._current = CycleStop()
-        self._current.over.set()
+        self._current = _NO_CYCLE
         self._held_from: datetime | None = None
         self._hold = HOLD
 

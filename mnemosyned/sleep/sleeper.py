@@ -281,6 +281,7 @@ class Sleeper:
         self._raised: tuple[int, int] | None = None
         """A capacity that could not be enforced, and the size from which on to try again."""
         self._postponed_until = 0.0
+        self._changed_at = time.monotonic()
         self._scheduler = (
             SleepScheduler(
                 sleep=self.sleep_in_background,
@@ -451,9 +452,23 @@ class Sleeper:
             paused_until=cycle.stopper.held_until(),
         )
 
+    def note_change(self) -> None:
+        """Note that memories were stored or changed, for the next check of the triggers."""
+        self._changed_at = time.monotonic()
+
     def check_triggers(self) -> None:
-        """Check the triggers, then run the chores."""
-        self._watch.check()
+        """Check the triggers, then run the chores.
+
+        With a host, which looks at many memories, only triggers that may be due are checked.
+        """
+        sleep = self.cycle.settings.config.sleep
+        by_age = bool(sleep.on_count or sleep.on_idle_minutes)
+        if self._scheduler or self._watch.may_be_due(
+            self._changed_at,
+            settle_s=60 * sleep.min_age_minutes * by_age,
+            quiet=timedelta(seconds=self.cycle.gate.quiet_s),
+        ):
+            self._watch.check()
         for chore in self._chores:
             chore()
 

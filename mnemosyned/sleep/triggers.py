@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from functools import partial
 from math import ceil
@@ -205,6 +205,8 @@ def make_triggers(config: Config) -> dict[Trigger, SleepTrigger]:
     return found
 
 
+SEEN_S = 600.0
+"""Where many memories are looked at, one that nobody changes here is counted again after so long."""
 REST_S = 60.0
 """Seconds between two cycles that triggers start."""
 BACK_OFF_S = 300.0
@@ -246,6 +248,30 @@ class TriggerWatch:
         self._monotonic = monotonic
         self._rests: dict[Trigger, _Rest] = {}
         self._quiet_until = 0.0
+        self._seen: WorkingActivity | None = None
+        self._seen_at = 0.0
+        """When `_seen` was counted, by the monotonic clock."""
+
+    def may_be_due(
+        self, changed_at: float, *, settle_s: float, quiet: timedelta
+    ) -> bool:
+        """Return whether `check` may find a trigger due, without counting the memories again.
+
+        The last change was at `changed_at` by the monotonic clock; memories count fully `settle_s`
+        after it. No request came for `quiet`. Changes by other processes are seen after `SEEN_S`.
+        """
+        began, triggers = self._monotonic(), self._triggers()
+        if not triggers or began < self._quiet_until:
+            return False
+        is_old = began - self._seen_at > SEEN_S
+        if self._seen is None or is_old or changed_at + settle_s >= self._seen_at:
+            return True
+        activity, now = replace(self._seen, quiet=quiet), self._now()
+        return any(
+            began >= self._rests.setdefault(name, _Rest()).until
+            and trigger(activity, now)
+            for name, trigger in triggers.items()
+        )
 
     def check(self) -> Trigger | None:
         """Run a cycle for the first trigger that is due; return its name, None if none is.
@@ -256,6 +282,7 @@ class TriggerWatch:
         if not triggers or began < self._quiet_until:
             return None
         activity, now = self._activity(), self._now()
+        self._seen, self._seen_at = activity, began
         for name, trigger in triggers.items():
             rest = self._rests.setdefault(name, _Rest())
             if began < rest.until or not (selection := trigger(activity, now)):

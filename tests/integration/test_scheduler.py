@@ -48,6 +48,7 @@ from mnemosyned.sleep.sleeper import BackgroundCycles, final_consolidation
 from mnemosyned.sleep.triggers import (
     BACK_OFF_MAX_S,
     REST_S,
+    SEEN_S,
     JumpTolerantClock,
     MachineState,
     SleepTrigger,
@@ -438,6 +439,9 @@ def report(*, evicted: int) -> CycleReport:
 
 AGE = partial(select_by_age, age=12 * HOUR)
 COUNT = partial(select_by_count, entries=20, fresh=FRESH)
+IDLE = partial(
+    select_when_idle, quiet=5 * timedelta(minutes=1), gain_min=10, fresh=FRESH
+)
 
 
 # ---------------------------------------------------------------------- calm
@@ -498,6 +502,27 @@ def test_a_cycle_under_way_is_no_failure_and_is_asked_again() -> None:
     )
 
     assert nights.watch.check() is None
+
+
+def test_a_memory_that_nobody_changed_is_looked_at_only_when_it_may_be_due() -> None:
+    nights = WatchedNights(age=AGE, idle=IDLE)
+    nights.activity = replace(nights.activity, oldest=NOON)
+
+    def may_be_due(changed_at: float = 0.0, quiet: timedelta = HOUR / 60) -> bool:
+        return nights.watch.may_be_due(changed_at, settle_s=600, quiet=quiet)
+
+    nights.up = 700
+    assert may_be_due()
+    nights.watch.check()
+    assert not may_be_due()
+    assert may_be_due(changed_at=700), "a change"
+    assert may_be_due(changed_at=101), "a change whose memories did not count yet"
+    assert may_be_due(quiet=HOUR), "nobody asks any more"
+    nights.now = NOON + 14 * HOUR
+    assert may_be_due(), "its memories have aged"
+    nights.now = NOON
+    nights.up += SEEN_S + 1
+    assert may_be_due(), "others may have changed it"
 
 
 @pytest.mark.parametrize("jump", [-400, -1, 1, 400])
