@@ -373,7 +373,7 @@ class OwnerMemories:
         """
         with self._lock:
             memory = self._open.get(owner)
-        return memory or self._make_memory(owner)
+        return memory or self._make_memory(owner, starts=False)
 
     def open_memories(self) -> list[OwnerMemory]:
         """Return the open memories, the least recently used first."""
@@ -427,8 +427,11 @@ class OwnerMemories:
             del self._open[memory.owner]
         return dropped
 
-    def _make_memory(self, owner: int) -> OwnerMemory:
-        """Build the memory of an owner with all its services, and start what forgets and prunes."""
+    def _make_memory(self, owner: int, *, starts: bool = True) -> OwnerMemory:
+        """Build the memory of an owner with all its services.
+
+        What forgets and prunes is started if it `starts`: a background task does the same at its end.
+        """
         shared, store = self._shared, self._stores.store(owner)
         lease = SummarizerLease(self._make_summarizer(owner))
         embedding = shared.settings.config.embedding
@@ -472,7 +475,7 @@ class OwnerMemories:
             stopping = self._stopping
         if stopping:
             self._stop_memory(memory)
-        if not self._stores.read_only:
+        if starts and not self._stores.read_only:
             retention.start()
         return memory
 

@@ -109,6 +109,8 @@ class BatchWork:
 
     batch: Batch
     originals: Sequence[MemoryRecord]
+    in_force: Sequence[MemoryRecord]
+    """The same without the sentences that newer memories ended."""
     revision: int
     """The newest edit of any memory before they were read."""
     started: float
@@ -160,10 +162,7 @@ class ConsolidationRun:
         No transaction is open while a model writes. When the cycle may not continue, the batches in
         progress are finished and the others stay in working memory.
         """
-        works = (
-            (work, remove_ended(self._store, work.originals))
-            for work in self._read_batches(batches)
-        )
+        works = ((work, work.in_force) for work in self._read_batches(batches))
         for work, outcome in self._summarizer.digest_each(works, expected=len(batches)):
             if isinstance(outcome, Exception):
                 self._record_failed_batch(work.batch, work.started, outcome)
@@ -193,17 +192,19 @@ class ConsolidationRun:
             self._context.yield_to_requests()
             started = time.monotonic()
             try:
-                revision = self._store.sleep.newest_revision()
-                originals = _drop_moved_members(
-                    batch, self._store.memories.working(batch.ids)
-                )
+                with self._store.search.one_snapshot():
+                    revision = self._store.sleep.newest_revision()
+                    originals = _drop_moved_members(
+                        batch, self._store.memories.working(batch.ids)
+                    )
+                    in_force = remove_ended(self._store, originals)
             except DatabaseUnreachable as error:
                 self._end_for_lost_database(error)
                 return
             except StorageFailed as error:
                 self._record_failed_batch(batch, started, error)
                 continue
-            work = BatchWork(batch, originals, revision, started)
+            work = BatchWork(batch, originals, in_force, revision, started)
             lasting = [memory for memory in originals if memory.lasting]
             chars = sum(len(memory.content) for memory in lasting)
             if self._context.limits.are_summarized(len(lasting), chars):

@@ -45,7 +45,7 @@ from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.owners import OwnerMemories
 from mnemosyned.assembly.stores import open_owned_stores
 from mnemosyned.config import Config
-from mnemosyned.config.settings import EmbeddingConfig, OwnersConfig, SleepConfig
+from mnemosyned.config.settings import EmbeddingConfig, OwnersConfig
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.engine_ports import Scope
 from mnemosyned.storage.postgres.store import OwnedStores
@@ -66,16 +66,14 @@ BARE = "SELECT seq, left(content, 120) FROM memory WHERE owner = %s AND seq = AN
 
 @contextmanager
 def served(dsn: str) -> Iterator[tuple[OwnedStores, OwnerMemories]]:
-    """The memories of many owners, as a daemon has them; it sleeps when it is told to."""
+    """The memories of many owners, as a daemon has them, but for the schedule."""
     config = Config(
-        sleep=SleepConfig(tick_s=3_600, interval_minutes=100_000),
         database=dsn,
         embedding=EmbeddingConfig(encoder="none"),
         owners=OwnersConfig(open_max=OPEN),
     )
     with open_memory(config) as local, open_owned_stores(config.location) as stores:
         memories = OwnerMemories(stores, local.shared)
-        memories.rounds.start()
         try:
             yield stores, memories
         finally:
