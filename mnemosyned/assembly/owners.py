@@ -207,13 +207,14 @@ class OwnerRounds:
 
         owners: set[int] = set()
         began = time.monotonic()
-        for _ in range(PASSES_MAX):
-            is_left = False
-            for page in self._owners_with_work():
-                owners.update(page)
-                is_left |= any(list(self._workers.map(sleep, page)))
-            if not is_left:
-                break
+        with self._owners.keep_claims_open():
+            for _ in range(PASSES_MAX):
+                is_left = False
+                for page in self._owners_with_work():
+                    owners.update(page)
+                    is_left |= any(list(self._workers.map(sleep, page)))
+                if not is_left:
+                    break
         done, duration_s = len(owners), time.monotonic() - began
         self.last_round = FinishedRound(done, duration_s, self._shared.clock.now())
         if done:

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timedelta
 
 from mnemosyned.errors import InvalidRequest, NotFound, StorageFailed, Unauthorized
@@ -560,6 +560,10 @@ class PostgresOwners:
                 **ends,
             )
             return [number for (number,) in rows]
+
+    def keep_claims_open(self) -> AbstractContextManager[None]:
+        """Keep the connection of claims to consolidate open while the block runs."""
+        return self._pool.claims.kept_open()
 
     def lacking_vectors(
         self, identity: str, *, after: int = 0, limit: int = 1_000

@@ -54,6 +54,20 @@ class SessionClaims:
         self._changing = threading.Lock()
         self._claimed: set[int] = set()
         self._connection: Connection | None = None
+        self._kept = 0
+        """Blocks that keep the connection open."""
+
+    @contextmanager
+    def kept_open(self) -> Iterator[None]:
+        """Keep the connection from one claim to the next while the block runs, as in a round."""
+        with self._changing:
+            self._kept += 1
+        try:
+            yield
+        finally:
+            with self._changing:
+                self._kept -= 1
+                self._close_unused()
 
     @contextmanager
     def sleep_claim(self, owner: int) -> Iterator[Callable[[], bool]]:
@@ -89,7 +103,7 @@ class SessionClaims:
                 "another daemon consolidates this memory; ask again when it has finished"
             )
         try:
-            yield lambda: _is_connection_alive(session)
+            yield lambda: _is_connection_alive(connection)
         finally:
             with self._changing:
                 self._claimed.discard(owner)
@@ -99,19 +113,19 @@ class SessionClaims:
                     self._close_unused()
 
     def _close_unused(self) -> None:
-        """Close the shared connection if it holds no claim."""
-        if not self._claimed and self._connection:
+        """Close the shared connection if it holds no claim and is not kept open."""
+        if not self._claimed and not self._kept and self._connection:
             self._connection.close()
             self._connection = None
 
 
-def _is_connection_alive(session: PostgresSession) -> bool:
-    """Return whether a session's connection still answers; a lost connection has lost its locks."""
+def _is_connection_alive(connection: Connection) -> bool:
+    """Return whether the server has not ended a connection; a lost one has lost its locks."""
     try:
-        session.execute("SELECT 1")
+        check_alive(connection)
     except psycopg.Error:
         return False
-    return True
+    return not connection.closed
 
 
 CHECKED_EVERY = 128
