@@ -34,7 +34,8 @@ pid=$(cat /run/mnemosyned.pid 2>/dev/null)
 if [ "$1" = restart ]; then kill "$pid"; tail --pid="$pid" -f /dev/null; fi
 case "$1" in enable|restart) ;; *) exit 0 ;; esac
 case "$*" in *mnemosyned-server*) ;; *) exit 0 ;; esac
-: >/var/log/mnemosyned.log; rm -rf /run/credentials; install -d -m 700 -o nobody /run/credentials /run/mnemosyned-server
+: >/var/log/mnemosyned.log; rm -rf /run/credentials
+install -d -m 700 -o nobody /run/credentials /run/mnemosyned-server
 sed -n 's/^LoadCredential=\(.*\):%E\(.*\)/\1 \/etc\2/p' "$unit" | while read -r name file; do
     install -m 400 -o nobody "$file" "/run/credentials/$name"
 done
