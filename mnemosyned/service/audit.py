@@ -39,9 +39,8 @@ Heads = dict[str, Head]
 NO_HEAD: Head = (0, "")
 UNLOGGED = frozenset({"status"})
 """Verbs that show nothing of a memory but counts, and are asked every second."""
-FORGOTTEN, PUT_BACK, HEADS, PRUNED, STOPPED = (
-    *("forgotten", "put_back", "heads", "pruned", "stopped"),
-)
+FORGOTTEN, PUT_BACK = "forgotten", "put_back"
+HEADS, PRUNED, STOPPED = "heads", "pruned", "stopped"
 IDS_MAX = 20
 """Ids in the line of a request; lines of what is forgotten have all."""
 ID_FIELDS = frozenset({"id", "recalled", "learnings", "expand", "archived"})

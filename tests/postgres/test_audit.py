@@ -6,9 +6,11 @@ import hashlib
 import json
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -42,6 +44,7 @@ from mnemosyned.verbs.memories import Get
 pytestmark = pytest.mark.postgres
 Serve = Callable[..., AbstractContextManager[tuple[Daemon, str]]]
 """Starts a daemon with settings; the daemon and its URL."""
+NUMBERS = count()
 ANNA = Requester(2, "0a", "token", "192.0.2.7")
 WORDS = ("blue", "bicycle", "shed", "where")
 
@@ -65,7 +68,9 @@ def serve(dsn: str, tmp_path: Path) -> Serve:
             "MNEMOSYNE_AUDIT_FILE": str(tmp_path / "audit.jsonl"),
             **settings,
         }
-        with running(tmp_path / "d", "--database", dsn, **all_settings) as daemon:
+        with running(
+            tmp_path / f"d{next(NUMBERS)}", "--database", dsn, **all_settings
+        ) as daemon:
             (line,) = daemon.events("listening")
             yield daemon, f"http://127.0.0.1:{line['address'].rpartition(':')[2]}"
 
@@ -424,3 +429,23 @@ def test_logins_and_administration_over_tcp_are_logged(
         ("login", "unauthorized", None, None),
     ]
     assert [each["via"] for each in logged(dsn)[1:4]] == ["code", "token", "token"]
+
+
+def test_two_killed_daemons_have_logged_what_was_forgotten_and_lack_no_line_between(
+    dsn: str, owners: PostgresOwners, serve: Serve, tmp_path: Path
+) -> None:
+    token = owners.issue("anna", "laptop", OWN_SCOPES).secret
+    with serve() as (first, url), serve() as (second, other):
+        for place in (url, other, url, other):
+            with Client(url=place, token=token) as client:
+                done = client.remember("The bicycle is blue.")
+                client.forget(id=done.id)
+        first.kill()
+        second.kill()
+
+    (file,) = tmp_path.glob("audit-*")
+    for lines in (logged(dsn), [*map(json.loads, file.read_text().splitlines())]):
+        verbs = Counter(line["verb"] for line in lines)
+        assert verbs["forgotten"] == verbs["forget"] == verbs["remember"] == 4
+    code, said = verified()
+    assert (code, "2 chains: whole; 2 chains without a stop" in said) == (0, True)
