@@ -121,12 +121,12 @@ BEGIN ATOMIC
     AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
     RETURNING t.id; END;
 
+-- Earlier codes of the same owners are withdrawn.
 CREATE FUNCTION invite_owners(
     numbers bigint[], digests bytea[], code_scopes text[], token_days double precision[], lasts interval
 ) RETURNS timestamptz LANGUAGE sql SECURITY DEFINER
 BEGIN ATOMIC
-    DELETE FROM owner_invitation AS i
-    WHERE i.owner = ANY (numbers) AND i.expires_at <= now() AND administers();
+    DELETE FROM owner_invitation AS i WHERE i.owner = ANY (numbers) AND administers();
     INSERT INTO owner_invitation (owner, digest, scopes, valid_for, expires_at)
     SELECT i.owner, i.digest, string_to_array(i.scopes, ','), i.days * interval '1 day', now() + lasts
     FROM unnest(numbers, digests, code_scopes, token_days) AS i (owner, digest, scopes, days)
@@ -187,7 +187,7 @@ CREATE FUNCTION renew_token(
     number bigint, old_digest bytea, token_digest bytea, token_id text, usual interval, most interval,
     keep_for interval
 ) RETURNS TABLE (
-    owner_name text, name text, scopes text[], created_at timestamptz, expires_at timestamptz
+    owner_name text, scopes text[], created_at timestamptz, expires_at timestamptz, old_id text
 ) LANGUAGE sql SECURITY DEFINER
 BEGIN ATOMIC
     SELECT 1 FROM owner AS o WHERE o.owner = number AND EXISTS (
@@ -207,13 +207,13 @@ BEGIN ATOMIC
         AND EXISTS (SELECT 1 FROM owner AS o WHERE o.owner = number AND o.suspended_at IS NULL)
         AND 100 > (SELECT count(*) FROM owner_token AS k WHERE k.owner = number
             AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now()))
-        RETURNING t.name, t.scopes, least(t.valid_for, most) AS lasts
+        RETURNING t.id, t.name, t.scopes, least(t.valid_for, most) AS lasts
     )
     INSERT INTO owner_token AS t (owner, digest, id, name, scopes, created_at, expires_at, valid_for)
     SELECT number, token_digest, token_id, o.name, o.scopes, now(), now() + o.lasts, o.lasts
     FROM old AS o
-    RETURNING (SELECT p.name FROM owner AS p WHERE p.owner = number), t.name, t.scopes, t.created_at,
-        t.expires_at; END;
+    RETURNING (SELECT p.name FROM owner AS p WHERE p.owner = number), t.scopes, t.created_at,
+        t.expires_at, (SELECT o.id FROM old AS o); END;
 
 REVOKE EXECUTE ON FUNCTION administers(), list_owners(bigint), find_owner(text), add_owners(text[], boolean),
     change_owner(bigint, text, boolean), drop_owner(bigint, boolean), list_tokens(bigint),

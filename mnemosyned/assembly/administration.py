@@ -13,7 +13,7 @@ from mnemosyned.verbs.request import Request
 
 if TYPE_CHECKING:
     from mnemosyned.config.settings import OwnersConfig
-    from mnemosyned.storage.postgres.owners import PostgresOwners
+    from mnemosyned.storage.postgres.administration import AdministeredOwners
 
 R = TypeVar("R")
 
@@ -21,7 +21,7 @@ R = TypeVar("R")
 class OwnerAdministration(Caller):
     """Caller of the verbs of administration."""
 
-    def __init__(self, owners: PostgresOwners, config: OwnersConfig) -> None:
+    def __init__(self, owners: AdministeredOwners, config: OwnersConfig) -> None:
         """Administer `owners`; the settings say how long tokens are valid."""
         self._owners = owners
         self._config = config
@@ -64,7 +64,7 @@ class OwnerAdministration(Caller):
     def call(self, request: Request[R], /) -> R:
         """Carry out a checked request of administration, and return its result.
 
-        Raises the errors of `PostgresOwners`, and `InvalidRequest` for a lifetime beyond the
+        Raises the errors of `AdministeredOwners`, and `InvalidRequest` for a lifetime beyond the
         settings.
         """
         return cast("R", self._functions[type(request)](request))

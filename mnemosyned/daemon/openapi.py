@@ -171,7 +171,7 @@ def _post_operation(name: str, verb: type[Request[Any]]) -> Schema:
     }
     return {
         **_verb_operation(name, verb),
-        "operationId": _operation_id(name),
+        "operationId": name.replace("/", "_"),
         "requestBody": body,
     }
 
@@ -193,7 +193,7 @@ def _get_operation(
     operation = _verb_operation(name, verb)
     return {
         **operation,
-        "operationId": f"{_operation_id(name)}_by_url",
+        "operationId": f"{name.replace('/', '_')}_by_url",
         "parameters": parameters,
     }
 
@@ -215,11 +215,6 @@ def _verb_operation(name: str, verb: type[Request[Any]]) -> Schema:
             **_error_responses(errors_of(verb), body=True),
         },
     }
-
-
-def _operation_id(name: str) -> str:
-    """Return the id of a verb's operation: its name, without the slashes of a path."""
-    return name.replace("/", "_")
 
 
 def _page_paths() -> dict[str, Schema]:

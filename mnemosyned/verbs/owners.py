@@ -33,14 +33,6 @@ TokenDays = Annotated[
 ]
 
 
-def own_scopes() -> list[Scope]:
-    """Return the scopes of a token for which none are named."""
-    return list(OWN_SCOPES)
-
-
-# ---------------------------------------------------------------- enrolment
-
-
 class Login(Request[Enrolment], frozen=True):
     """Exchange the one-time code of an invitation for a token; it needs none.
 
@@ -64,9 +56,6 @@ class Renew(Request[Enrolment], frozen=True):
     """
 
     writes = True
-
-
-# ------------------------------------------------------------------- owners
 
 
 class OwnerList(RowList[Owner], frozen=True):
@@ -101,7 +90,7 @@ class Invitee(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An owner to invite."""
 
     name: OwnerName
-    scopes: Scopes = msgspec.field(default_factory=own_scopes)
+    scopes: Scopes = msgspec.field(default_factory=lambda: list(OWN_SCOPES))
     days: TokenDays = None
 
 
@@ -112,7 +101,10 @@ class InvitationList(RowList[Invitation], frozen=True):
 
 
 class InviteOwners(Request[InvitationList], frozen=True):
-    """Make a one-time code for each owner, adding those that are missing; all or none."""
+    """Make a one-time code for each owner, adding those that are missing; all or none.
+
+    It takes the place of unused codes that the owner was given before.
+    """
 
     verb = "owners/invite"
     writes = True
@@ -159,9 +151,6 @@ class RemoveOwner(Request[RemovedOwner], frozen=True):
     name: OwnerName
 
 
-# ------------------------------------------------------------------- groups
-
-
 class MembershipList(RowList[Membership], frozen=True):
     """Members of groups, sorted by group and member."""
 
@@ -206,9 +195,6 @@ class LeaveGroup(Request[ChangedOwner], frozen=True):
     member: OwnerName
 
 
-# ------------------------------------------------------------------- tokens
-
-
 class TokenList(RowList[OwnerToken], frozen=True):
     """Tokens, the newest first."""
 
@@ -237,7 +223,7 @@ class IssueToken(Request[IssuedToken], frozen=True):
 
     owner: OwnerName
     name: Annotated[Name, doc("what it is for")] = "token"
-    scopes: Scopes = msgspec.field(default_factory=own_scopes)
+    scopes: Scopes = msgspec.field(default_factory=lambda: list(OWN_SCOPES))
     days: TokenDays = None
 
 
@@ -278,18 +264,7 @@ class RevokeTokens(Request[RevokedTokens], frozen=True):
 
 
 ENROLMENT: tuple[type[Request[Any]], ...] = (Login, Renew)
-ADMINISTRATION: tuple[type[Request[Any]], ...] = (
-    ListOwners,
-    AddOwner,
-    InviteOwners,
-    ChangeOwner,
-    RemoveOwner,
-    ListMembers,
-    JoinGroup,
-    LeaveGroup,
-    ListTokens,
-    IssueToken,
-    RotateToken,
-    RevokeTokens,
+ADMINISTRATION: tuple[type[Request[Any]], ...] = tuple(
+    kind for kind in Request.__subclasses__() if kind.verb.startswith("owners")
 )
 """Verbs that need a token of the scope `admin`, over TCP alone."""

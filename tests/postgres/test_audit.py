@@ -29,6 +29,8 @@ from mnemosyned.assembly.stores import open_audit
 from mnemosyned.cli.maintenance.audit import audit
 from mnemosyned.cli.maintenance.owners import owner
 from mnemosyned.cli.maintenance.servers import db
+from mnemosyned.client.login import ask_for_token
+from mnemosyned.client.remote import RemoteDaemon
 from mnemosyned.config import Config, load_config
 from mnemosyned.errors import InvalidRequest, StorageFailed, Unauthorized
 from mnemosyned.memory.engine_ports import OWN_SCOPES, Scope
@@ -40,6 +42,7 @@ from mnemosyned.storage.postgres.roles import request_role
 from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.store import open_owners
 from mnemosyned.verbs.memories import Get
+from mnemosyned.verbs.owners import Login
 
 pytestmark = pytest.mark.postgres
 Serve = Callable[..., AbstractContextManager[tuple[Daemon, str]]]
@@ -224,6 +227,7 @@ def test_a_replay_forgets_removes_and_revokes_again_what_a_restore_brought_back(
 ) -> None:
     for name in ("carl", "dora"):
         owners.add(name)
+    (invited,) = owners.invite([("bert", OWN_SCOPES, 9.0)], lasts=timedelta(days=7))
     tokens = {
         name: owners.issue(name, "laptop", OWN_SCOPES).secret
         for name in ("anna", "bert", "carl")
@@ -254,6 +258,8 @@ def test_a_replay_forgets_removes_and_revokes_again_what_a_restore_brought_back(
         words = ("remove", "carl", "--yes", "--receipt", str(receipt))
         assert mnem(owner, *words)[0] == 0
         assert mnem(owner, "suspend", "dora")[0] == 0
+        asked = Login(invited.code, "laptop")
+        assert ask_for_token(RemoteDaemon(url, token=""), asked).owner == "bert"
         expected = {name: ask(url, name) for name in ("anna", "bert")}
         daemon.stop()
     said = receipt.read_text()
@@ -296,6 +302,7 @@ def test_a_replay_forgets_removes_and_revokes_again_what_a_restore_brought_back(
                 client.recall("where?")
     assert [each.name for each in owners.owners()] == ["anna", "bert", "dora", "local"]
     assert {each.name for each in owners.owners() if each.suspended_at} == {"dora"}
+    assert owners.redeem(invited.code, "laptop") is None
 
 
 def test_a_file_with_faults_or_of_another_database_is_not_replayed(

@@ -181,7 +181,8 @@ def test_codes_that_are_not_right_are_refused_alike(
 def test_of_many_logins_with_one_code_one_succeeds(
     owners: PostgresOwners, serving: PostgresOwners
 ) -> None:
-    codes = [invite(owners, "anna") for _ in range(4)]
+    invited = owners.invite([("anna", OWN_SCOPES, 90.0)] * 4, lasts=WEEK)
+    codes = [each.code for each in invited]
     with ThreadPoolExecutor(8) as threads:
         made = list(
             threads.map(lambda n: serving.redeem(codes[n % 4], "laptop"), range(48))
@@ -190,6 +191,15 @@ def test_of_many_logins_with_one_code_one_succeeds(
     assert len([each for each in made if each]) == 4
     assert len(owners.tokens("anna")) == 4
     assert owners.owners()[0].invitations == 0
+
+
+def test_a_new_code_takes_the_place_of_those_before(owners: PostgresOwners) -> None:
+    former, other = invite(owners, "anna"), invite(owners, "bert")
+    present = invite(owners, "anna")
+
+    assert owners.redeem(former, "laptop") is None
+    assert owners.redeem(present, "laptop")
+    assert owners.redeem(other, "laptop")
 
 
 def test_guesses_are_limited_by_machine_and_in_all() -> None:

@@ -16,7 +16,7 @@ from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory.engine_ports import OWN_SCOPES, Owner, Scope, SharedMemory
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres import owners as owners_module
+from mnemosyned.storage.postgres import administration
 from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.storage.postgres.store import open_owners, open_store
 
@@ -91,7 +91,7 @@ def test_a_name_is_one_owners_alone(owners: PostgresOwners) -> None:
 def test_a_removed_owner_leaves_no_row_and_the_others_all_of_theirs(
     owners: PostgresOwners, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(owners_module, "DELETED_AT_ONCE", 1)
+    monkeypatch.setattr(administration, "DELETED_AT_ONCE", 1)
     anna, bert = owners.add("anna"), owners.add("bert")
     for owner in (anna, bert):
         fill(dsn, owner, f"{owner.name}-mark")

@@ -27,7 +27,7 @@ REFERENCE = re.compile(
 DEPTH_MAX = 3
 ABOUT_ALL = {
     "postgres/schema.py": ("AND (owner, seq) > (%s, %s)",),
-    "postgres/owners.py": ("GROUP BY owner",),
+    "postgres/administration.py": ("GROUP BY owner",),
     "postgres/store.py": ("SELECT EXISTS (SELECT 1 FROM owner WHERE owner <>",),
     "postgres/purge.py": ("FROM scrub_due GROUP BY owner",),
 }

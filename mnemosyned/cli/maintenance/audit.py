@@ -42,6 +42,8 @@ CHANGES = {
     "put_back": ("memory", False),
     "token_revoke": ("token", True),
     "token_rotate": ("token", True),
+    "token_renew": ("token", True),
+    "login": ("code", True),
     "group_leave": ("member", True),
     "group_join": ("member", False),
     "owner_suspend": ("suspended", True),
@@ -49,6 +51,8 @@ CHANGES = {
     "owner_remove": ("owner", True),
 }
 """What a replay looks at: the verb of a line, and the kind of thing that is gone or there again."""
+OF_TOKENS = ("token_rotate", "token_renew")
+"""Lines with the id of a token that is gone, and of its successor."""
 ALL_CHAINS = 10**9
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -226,7 +230,7 @@ def find_losses(entries: Iterable[AuditEntry]) -> Mapping[str, Mapping[int, list
         kind, is_gone = CHANGES.get(entry.verb, ("", False))
         if not kind or entry.outcome:
             continue
-        ids = entry.ids[:1] if entry.verb == "token_rotate" else entry.ids
+        ids = entry.ids[:1] if entry.verb in OF_TOKENS else entry.ids
         for id in ids or [""]:
             key = kind, entry.about or entry.owner, id
             last[key] = max((entry.at, is_gone), last.get(key, (entry.at, is_gone)))
@@ -305,6 +309,8 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
                 with suppress(NotFound):
                     owners.leave(name, member)
                     done["members"] += 1
+            if not dry_run and number in losses["code"]:
+                owners.withdraw_codes(name)
         for name in () if dry_run else removed:
             owners.remove(name)
         for writer, group in groupby(lacking(), lambda each: each[0].writer):

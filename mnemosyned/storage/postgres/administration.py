@@ -1,0 +1,584 @@
+"""Administration of owners: added, invited, changed, removed; their tokens and groups.
+
+The database lets a login that owns its tables administer, and holders of a token of the scope `admin`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+
+from mnemosyned.errors import InvalidRequest, NotFound, StorageFailed, Unauthorized
+from mnemosyned.memory.engine_ports import (
+    CODE_ALPHABET,
+    CODE_CHARS,
+    LOCAL_OWNER,
+    NAME_FORM,
+    OWN_SCOPES,
+    TOKEN_PREFIX,
+    Invitation,
+    IssuedToken,
+    Membership,
+    Owner,
+    OwnerToken,
+    RemovedOwner,
+    Scope,
+    format_code,
+    owner_of,
+)
+from mnemosyned.storage.common.session import Row
+from mnemosyned.storage.postgres import purge
+from mnemosyned.storage.postgres.pool import Pool
+from mnemosyned.storage.postgres.roles import (
+    OWNER_TABLES,
+    owned_tables,
+    require_table_owner,
+    table_owner,
+)
+from mnemosyned.storage.postgres.session import PostgresSession
+
+SECRET_BYTES = 32
+ID_BYTES = 5
+LOGGED = (
+    "the audit log, if one is kept, until `mnem audit prune`: the owner's name, and ids"
+)
+OWNERS_LISTED_MAX = 100_000
+DELETED_AT_ONCE = 5_000
+"""Memories that are deleted in one transaction."""
+ALL = 0
+"""The owner of statements about all of them: none."""
+_OWNER_FIELDS = (
+    *(
+        "number",
+        "name",
+        "is_group",
+        "created_at",
+        "memories",
+        "summaries",
+        "characters",
+    ),
+    *("tokens", "invitations", "suspended_at", "last_used_at", "requests"),
+)
+_TOKEN_FIELDS = (
+    *("id", "name", "created_at", "expires_at", "revoked_at", "valid", "last_used_at"),
+    "requests",
+)
+_BYTES = (
+    "SELECT owner, sum(pg_column_size({table}.*))::bigint FROM {table} GROUP BY owner"
+)
+_DELETE_SOME = (
+    "DELETE FROM memory WHERE owner = %(owner)s AND seq IN "
+    "(SELECT seq FROM memory WHERE owner = %(owner)s ORDER BY seq LIMIT %(most)s)"
+)
+_ISSUE = (
+    "SELECT * FROM issue_token(%(number)s::bigint, %(digest)s, %(id)s::text, %(name)s::text, "
+    "%(scopes)s::text[], %(lasts)s::interval)"
+)
+_END = "SELECT end_tokens(%(number)s::bigint, %(token)s::text, %(keep_for)s::interval)"
+_DROP = "SELECT drop_owner(%(number)s::bigint, %(doors_alone)s)"
+_JOIN = "SELECT join_group(%(group)s::bigint, %(member)s::bigint, %(scopes)s::text[])"
+_LEAVE = "SELECT leave_group(%(group)s::bigint, %(member)s::bigint)"
+_MEMBERS = "SELECT * FROM list_members(%(group)s::bigint, %(most)s)"
+_CHANGE = (
+    "SELECT change_owner(%(number)s::bigint, %(name)s::text, %(suspended)s::boolean)"
+)
+_INVITE = (
+    "SELECT invite_owners(%(numbers)s::bigint[], %(digests)s::bytea[], %(scopes)s::text[], "
+    "%(days)s::double precision[], %(lasts)s::interval)"
+)
+
+
+def hash_secret(secret: str) -> bytes:
+    """Return the SHA-256 of a token or code; the database keeps it in place of the secret."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+def make_secret(number: int) -> tuple[str, dict[str, object]]:
+    """Return a new token of 256 random bits for an owner, and its values for a statement."""
+    secret = f"{TOKEN_PREFIX}{number}_{secrets.token_urlsafe(SECRET_BYTES)}"
+    id = secrets.token_hex(ID_BYTES)
+    return secret, {"number": number, "digest": hash_secret(secret), "id": id}
+
+
+class AdministeredOwners:
+    """The owners of a database, their tokens, codes and groups, for whoever administers them.
+
+    It needs a login that owns the tables, or a token of the scope `admin`, which the database checks
+    itself. Every method raises `StorageFailed` if the database fails, and the errors of
+    `_administering`. Safe from any thread.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        role: str | None = None,
+        prepare: Callable[[], object] = lambda: None,
+        admin_token: str | None = None,
+    ) -> None:
+        """Administer owners on a pool; `role` is the database role for requests, if any.
+
+        `prepare` creates that role, and is called before an owner is added. `admin_token` is the
+        secret of the token for which the database allows administration.
+        """
+        self._pool = pool
+        self._role = role
+        self._in_role = f'SET LOCAL ROLE "{role}"' if role else "SELECT 1"
+        self._prepare = prepare
+        self._proof = ""
+        if admin_token:
+            self._proof = f"{owner_of(admin_token)} {hash_secret(admin_token).hex()}"
+        self.on_change: Callable[[str, int, Sequence[str]], object] = lambda *_: None
+        """Called with what is done, an owner's number and ids of tokens, or of a group the member's name.
+
+        Before a removal."""
+
+    def administered_with(self, admin_token: str) -> AdministeredOwners:
+        """Return the same owners, administered by the holder of a token."""
+        owners = AdministeredOwners(
+            self._pool, role=self._role, admin_token=admin_token
+        )
+        owners.on_change = self.on_change
+        return owners
+
+    @contextmanager
+    def _administering(self) -> Iterator[PostgresSession]:
+        """Lend a session in a transaction of administration, committed after the block.
+
+        Raises `Unauthorized` for a token that may not administer, and without a token
+        `StorageFailed` for a login that does not own the tables.
+        """
+        with self._pool.outside_transactions(ALL) as session:
+            session.execute("BEGIN")
+            self._prove(session)
+            if not self._proof:
+                require_table_owner(session)
+            elif not session.scalar("SELECT administers()"):
+                raise Unauthorized(
+                    "this token does not administer owners any more; ask for one of the scope admin"
+                )
+            yield session
+            session.execute("COMMIT")
+
+    def _prove(self, session: PostgresSession) -> None:
+        """Name the token of the administrator to the database, until the transaction ends."""
+        session.execute(
+            "SELECT set_config('mnemosyned.admin', %(proof)s::text, true)",
+            proof=self._proof,
+        )
+
+    def add(self, name: str, *, is_group: bool = False) -> Owner:
+        """Add an owner, or a group; return it.
+
+        Raises `InvalidRequest` for a taken or malformed name.
+        """
+        check_name(name, field="name")
+        self._prepare()
+        with self._administering() as session:
+            ((number, _, _, created_at, is_new),) = _add_missing(
+                session, [name], are_groups=is_group
+            )
+        if not is_new:
+            raise _name_taken(name, field="name")
+        self.on_change("owner_add", number, ())
+        return Owner(
+            number=number,
+            name=name,
+            created_at=created_at,
+            memories=0,
+            summaries=0,
+            characters=0,
+            is_group=is_group,
+        )
+
+    def owners(self, *, measured: bool = False) -> Sequence[Owner]:
+        """Return all owners, sorted by name, with counts and last use, without any text.
+
+        With `measured`, also count the bytes of each owner's rows, for which all rows are read,
+        and which needs the login that owns the tables; else the bytes are None.
+        """
+        sizes: Counter[int] = Counter()
+        with self._administering() as session:
+            if measured:
+                require_table_owner(session)
+            rows = session.execute(
+                f"SELECT {', '.join(_OWNER_FIELDS)} FROM list_owners(%(most)s)",
+                most=OWNERS_LISTED_MAX,
+            ).fetchall()
+            for table in ("memory", "episode") if measured else ():
+                sizes.update(
+                    dict(session.execute(_BYTES.format(table=table)).fetchall())
+                )
+        return [
+            Owner(
+                **dict(zip(_OWNER_FIELDS, row, strict=True)),
+                bytes=sizes[row[0]] if measured else None,
+            )
+            for row in rows
+        ]
+
+    def change(
+        self, name: str, *, new_name: str | None = None, suspended: bool | None = None
+    ) -> str:
+        """Rename an owner, or refuse its tokens and codes or accept them again; return its name.
+
+        What is None stays as it is. Raises `NotFound`, and `InvalidRequest` for a taken or malformed
+        name, and for the owner of the database's own memory.
+        """
+        number = self._number_besides_local(name, "revoke its tokens, if need be")
+        if new_name:
+            check_name(new_name, field="new_name")
+        with self._administering() as session:
+            changed = session.scalar(
+                _CHANGE, number=number, name=new_name, suspended=suspended
+            )
+        if changed is None:
+            raise _name_taken(new_name or name, field="new_name")
+        if new_name:
+            self.on_change("owner_rename", number, ())
+        if suspended is not None:
+            self.on_change("owner_suspend" if suspended else "owner_resume", number, ())
+        return new_name or name
+
+    def remove(self, name: str) -> RemovedOwner:
+        """Delete an owner's tokens, then purge all of its rows; return what was deleted.
+
+        All members leave a group. If an earlier call was interrupted, this one finishes the
+        deletion. A login that does not own the tables of PostgreSQL 16 or older leaves the purge to
+        `mnem db purge`. Raises `NotFound`, and `InvalidRequest` for the owner of the database's own memory.
+        """
+        number = self._number_besides_local(name, "use `mnem forget` there")
+        self.on_change("owner_remove", number, ())
+        with self._administering() as session:
+            session.execute(_DROP, number=number, doors_alone=True)
+        with self._pool.writing(number) as session:
+            owns_tables, _ = table_owner(session)
+            counts = session.execute(
+                "SELECT working_count + archive_count, episodic_count FROM owner "
+                "WHERE owner = %(owner)s"
+            ).fetchone()
+        rows: Counter[str] = Counter()
+        deleted = DELETED_AT_ONCE
+        while deleted == DELETED_AT_ONCE:
+            with self._pool.writing(number, durable=False) as session:
+                session.execute_once(self._in_role)
+                deleted = session.execute(_DELETE_SOME, most=DELETED_AT_ONCE).rowcount
+            rows["memory"] += deleted
+        with self._pool.writing(number) as session:
+            tables = owned_tables(session)
+            session.execute_once(self._in_role)  # which the database holds to one owner
+            for table in ("memory", *tables):
+                done = session.execute(f'DELETE FROM "{table}" WHERE owner = %(owner)s')
+                rows[table] += done.rowcount
+            session.execute_once("RESET ROLE")
+            self._prove(session)
+            session.execute(_DROP, number=number, doors_alone=False)
+        tables += OWNER_TABLES if owns_tables else ()
+        try:
+            purged = purge.purge_tables(self._pool, tables)
+        except StorageFailed:
+            if owns_tables:
+                raise
+            purged = False
+        memories, summaries = counts or (0, 0)
+        return RemovedOwner(
+            name=name,
+            number=number,
+            memories=memories,
+            summaries=summaries,
+            rows=dict(+rows),
+            purged=purged,
+            left=(*purge.BEYOND, LOGGED),
+        )
+
+    def invite(
+        self,
+        invitees: Sequence[tuple[str, Sequence[Scope], float | None]],
+        *,
+        lasts: timedelta,
+    ) -> list[Invitation]:
+        """Make a one-time code for each owner, adding those that are missing; all or none.
+
+        It takes the place of codes that the owner was given before and did not use.
+        `invitees` are names, each with the scopes and days of the token that the code is exchanged
+        for, None for no end; `lasts` is how long a code may be redeemed. Raises `InvalidRequest`
+        for a malformed name.
+        """
+        for name, _, _ in invitees:
+            check_name(name, field="name")
+        self._prepare()
+        codes, digests = list[str](), list[bytes]()
+        with self._administering() as session:
+            names = list(dict.fromkeys(name for name, _, _ in invitees))
+            known = {row[1]: row for row in _add_missing(session, names)}
+            for name, _, _ in invitees:
+                if known[name][2]:
+                    raise _has_no_tokens(name)
+                characters = "".join(
+                    secrets.choice(CODE_ALPHABET) for _ in range(CODE_CHARS)
+                )
+                codes.append(format_code(known[name][0], characters))
+                digests.append(hash_secret(characters))
+            expires_at = session.scalar(
+                _INVITE,
+                numbers=[known[name][0] for name, _, _ in invitees],
+                digests=digests,
+                scopes=[",".join(scopes) for _, scopes, _ in invitees],
+                days=[days and float(days) for _, _, days in invitees],
+                lasts=lasts,
+            )
+        for number, *_, is_new in known.values():
+            self.on_change("owner_add" if is_new else "owner_invite", number, ())
+        return [
+            Invitation(
+                owner=name, code=code, expires_at=expires_at, added=known[name][4]
+            )
+            for (name, _, _), code in zip(invitees, codes, strict=True)
+        ]
+
+    def withdraw_codes(self, name: str) -> None:
+        """Delete the codes that an owner was given and did not use. Raises `NotFound`."""
+        self.number(name)
+        self.invite([(name, OWN_SCOPES, None)], lasts=timedelta())
+
+    def issue(
+        self,
+        owner: str,
+        name: str,
+        scopes: Sequence[Scope],
+        *,
+        valid_for: timedelta | None = None,
+    ) -> IssuedToken:
+        """Create a token for an owner, and return it with its secret.
+
+        `valid_for` is the time until it expires, None for no end. Raises `NotFound`, and
+        `InvalidRequest` for a malformed name or no scopes.
+        """
+        check_name(name, field="name")
+        if not scopes:
+            raise InvalidRequest("a token needs a scope", field="scopes")
+        number, is_group = self._find(owner)
+        if is_group:
+            raise _has_no_tokens(owner)
+        with self._administering() as session:
+            issued = _issue(session, number, name, scopes, lasts=valid_for)
+        self.on_change("token_add", number, [issued.token.id])
+        return issued
+
+    def tokens(self, owner: str) -> Sequence[OwnerToken]:
+        """Return all tokens of an owner, expired and revoked tokens too, the newest first.
+
+        Raises `NotFound`.
+        """
+        number = self.number(owner)
+        with self._administering() as session:
+            return [token for token, _ in _list_tokens(session, number)]
+
+    def rotate(
+        self, owner: str, token: str, *, keep_for: timedelta = timedelta()
+    ) -> IssuedToken:
+        """Issue a successor to an owner's newest valid token with this id or name.
+
+        The old token stays valid for `keep_for`, or until it expires. The new token is valid as
+        long as the old one was when it was issued. Raises `NotFound`.
+        """
+        number = self.number(owner)
+        with self._administering() as session:
+            named = (
+                (each, lasts)
+                for each, lasts in _list_tokens(session, number)
+                if each.valid and token in (each.id, each.name)
+            )
+            old, lasts = next(named, (None, None))
+            if old is None:
+                raise NotFound(f"no valid token is called {token!r}", field="token")
+            issued = _issue(session, number, old.name, old.scopes, lasts=lasts)
+            session.execute(_END, number=number, token=old.id, keep_for=keep_for)
+        self.on_change("token_rotate", number, [old.id, issued.token.id])
+        return issued
+
+    def revoke(self, owner: str, token: str) -> int:
+        """Revoke an owner's valid tokens with this id or name; return how many were revoked.
+
+        Raises `NotFound`.
+        """
+        number = self.number(owner)
+        with self._administering() as session:
+            rows = session.execute(_END, number=number, token=token, keep_for=None)
+            ids = [id for (id,) in rows]
+        if not ids:
+            raise NotFound(f"no valid token is called {token!r}", field="token")
+        self.on_change("token_revoke", number, ids)
+        return len(ids)
+
+    def join(self, group: str, member: str, scopes: Sequence[Scope]) -> Membership:
+        """Make an owner a member of a group, or change what a member may do there.
+
+        Raises `NotFound`, and `InvalidRequest` for a group as the member, or scopes that a group has
+        not.
+        """
+        unknown = [scope for scope in scopes if scope not in OWN_SCOPES]
+        if unknown or not scopes:
+            raise InvalidRequest(
+                f"a member of a group has one or more of {', '.join(OWN_SCOPES)}",
+                field="scopes",
+            )
+        number = self.number(group, is_group=True)
+        own, given = self.number(member, is_group=False), tuple(map(Scope, scopes))
+        with self._administering() as session:
+            joined_at = session.scalar(
+                _JOIN, group=number, member=own, scopes=[each.value for each in given]
+            )
+        self.on_change("group_join", number, [member])
+        return Membership(group=group, member=member, scopes=given, joined_at=joined_at)
+
+    def leave(self, group: str, member: str) -> None:
+        """End an owner's membership of a group. Raises `NotFound`."""
+        number, own = self.number(group, is_group=True), self.number(member)
+        with self._administering() as session:
+            ended = session.scalar(_LEAVE, group=number, member=own)
+        if ended is None:
+            raise NotFound(f"{member} is no member of {group}", field="member")
+        self.on_change("group_leave", number, [member])
+
+    def memberships(self, group: str | None = None) -> Sequence[Membership]:
+        """Return the members of a group, or of all groups, sorted by group and member.
+
+        Raises `NotFound`.
+        """
+        number = self.number(group, is_group=True) if group else None
+        with self._administering() as session:
+            rows = session.execute(_MEMBERS, group=number, most=OWNERS_LISTED_MAX)
+            return [
+                Membership(
+                    group=of,
+                    member=member,
+                    scopes=tuple(map(Scope, scopes)),
+                    joined_at=joined_at,
+                )
+                for of, member, scopes, joined_at in rows
+            ]
+
+    def number(self, name: str, *, is_group: bool | None = None) -> int:
+        """Return the number of the owner with this name.
+
+        With `is_group`, only of a group, or only of an owner that is none. Raises `NotFound`.
+        """
+        return self._find(name, is_group=is_group)[0]
+
+    def _find(self, name: str, *, is_group: bool | None = None) -> tuple[int, bool]:
+        """Return the number of an owner and whether it is a group; as `number` otherwise."""
+        with self._administering() as session:
+            row = session.execute(
+                "SELECT * FROM find_owner(%(name)s::text)", name=name
+            ).fetchone()
+        if row is None or is_group not in (None, row[1]):
+            kind = "group" if is_group else "owner"
+            raise NotFound(
+                f"there is no {kind} {name!r}; `mnem owner list` shows all",
+                field="owner",
+            )
+        return row[0], row[1]
+
+    def _number_besides_local(self, name: str, advice: str) -> int:
+        """Return the number of the owner with this name.
+
+        Raises `NotFound`, and `InvalidRequest` with advice for the database's own memory.
+        """
+        number = self.number(name)
+        if number == LOCAL_OWNER:
+            raise InvalidRequest(
+                f"{name} is the owner of this database's own memory, which a daemon serves on "
+                f"its socket; {advice}",
+                field="name",
+            )
+        return number
+
+
+def _add_missing(
+    session: PostgresSession, names: Sequence[str], *, are_groups: bool = False
+) -> list[Row]:
+    """Add owners that are missing; return rows of all.
+
+    A row has number, name, whether it is a group, creation time, and whether it is new.
+    """
+    return session.execute(
+        "SELECT * FROM add_owners(%(names)s::text[], %(groups)s)",
+        names=list(names),
+        groups=are_groups,
+    ).fetchall()
+
+
+def _has_no_tokens(group: str) -> InvalidRequest:
+    """Return the error for a token or an invitation of a group."""
+    return InvalidRequest(
+        f"{group} is a group, which has no tokens: its members use their own",
+        field="owner",
+    )
+
+
+def _issue(
+    session: PostgresSession,
+    number: int,
+    name: str,
+    scopes: Sequence[Scope],
+    *,
+    lasts: timedelta | None,
+) -> IssuedToken:
+    """Create a token for an owner; return it with its secret. Raises `NotFound`."""
+    secret, values = make_secret(number)
+    given = [scope.value for scope in Scope if scope in scopes]
+    row = session.execute(
+        _ISSUE, **values, name=name, scopes=given, lasts=lasts
+    ).fetchone()
+    if row is None:
+        raise NotFound("this owner was removed from the database", field="owner")
+    created_at, expires_at = row
+    token = OwnerToken(
+        id=str(values["id"]),
+        name=name,
+        scopes=tuple(map(Scope, given)),
+        created_at=created_at,
+        expires_at=expires_at,
+        revoked_at=None,
+        valid=expires_at is None or expires_at > created_at,
+    )
+    return IssuedToken(token=token, secret=secret)
+
+
+def _list_tokens(
+    session: PostgresSession, number: int
+) -> Iterator[tuple[OwnerToken, timedelta | None]]:
+    """Yield an owner's tokens, the newest first, each with how long it is valid from its issue."""
+    for *row, scopes, lasts in session.execute(
+        f"SELECT {', '.join(_TOKEN_FIELDS)}, scopes, valid_for "
+        "FROM list_tokens(%(number)s::bigint)",
+        number=number,
+    ):
+        known = dict(zip(_TOKEN_FIELDS, row, strict=True))
+        yield OwnerToken(**known, scopes=tuple(map(Scope, scopes))), lasts
+
+
+def _name_taken(name: str, *, field: str) -> InvalidRequest:
+    """Return the error for a name that another owner has."""
+    return InvalidRequest(
+        f"there is an owner {name} already; choose another name", field=field
+    )
+
+
+def check_name(name: str, *, field: str) -> None:
+    """Raise `InvalidRequest` if the name of an owner or token is malformed.
+
+    `field` is the request's field that the error names.
+    """
+    if not re.fullmatch(NAME_FORM, name):
+        raise InvalidRequest(
+            f"{name!r} is no name: use letters, digits and . _ @ - after a letter or digit, "
+            "100 characters at most",
+            field=field,
+        )
