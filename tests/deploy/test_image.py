@@ -146,7 +146,9 @@ class Stack:
     def container(self, service: str, **environ: str) -> Container:
         """A container of a service, with what compose.yaml gives it."""
         own = self._services[service]
-        assert {place.partition(":")[0] for place in own["tmpfs"]} == {*WRITABLE}
+        places = [place.split(":")[0] for place in own["tmpfs"]]
+        places += [place.split(":")[1] for place in own["volumes"]]
+        assert {*places} == {*WRITABLE}
         return Container(
             self._image,
             folders={self.secrets: "/run/secrets", self.server.folder: "/mnt"},

@@ -87,6 +87,7 @@ def prepare(
         "Environment=PATH=%h/.local/bin:/usr/bin:/bin",
         f"Environment=PYTHONPATH={CHECKOUT}:{driver}",
         "Environment=MNEMOSYNE_EMBEDDING_ENCODER=none MNEMOSYNE_SHUTDOWN_DRAIN_S=0.5",
+        "Environment=MNEMOSYNE_OWNERS_PROCESSES=2 MNEMOSYNE_AUDIT_FILE=%S/mnemosyned-server/audit.jsonl",
         f"Environment=MNEMOSYNE_METRICS_LISTEN=null MNEMOSYNE_LISTEN=127.0.0.1:{port}",
         unit=UNIT,
     )
