@@ -670,7 +670,7 @@ def _make_owner_resources(
 
     return OwnerResources(
         tokens=TokenCache(owners.owners),
-        provided=TokenCache(owners.owners, source=provider) if provider else None,
+        provided=TokenCache(owners.owners, find=provider.holder) if provider else None,
         proxy=proxy,
         memory_of=memory_of,
         limits=owners.limits,

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -89,14 +89,6 @@ class _CachedHolder(NamedTuple):
     until: float
 
 
-class HolderSource(Protocol):
-    """Finds the holder of a text that names somebody, such as a token."""
-
-    def holder(self, secret: str, /) -> TokenHolder | None:
-        """Return the holder; None if the text names nobody."""
-        ...
-
-
 class TokenCache:
     """Cache of tokens' holders; the database is asked about each token at most once a second.
 
@@ -107,12 +99,12 @@ class TokenCache:
         self,
         owners: PostgresOwners,
         *,
-        source: HolderSource | None = None,
+        find: Callable[[str], TokenHolder | None] | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Ask `source` for holders, by default `owners`; `now` is the monotonic clock."""
+        """Find holders by `find`, by default among `owners`; `now` is the monotonic clock."""
         self.owners = owners
-        self._source = source or owners
+        self._find = find or owners.holder
         self._now = now
         self._lock = threading.Lock()
         self._known: OrderedDict[bytes, _CachedHolder] = OrderedDict()
@@ -129,7 +121,7 @@ class TokenCache:
             kept = self._known.get(digest) or self._unknown.get(digest)
         if kept and asked < kept.until:
             return kept.holder
-        holder = self._source.holder(secret)
+        holder = self._find(secret)
         # From when it was asked: the answer may be older than its arrival.
         self._cache_holder(digest, _CachedHolder(holder, asked + KEPT_S))
         return holder
@@ -170,7 +162,7 @@ class ProxyNames:
         self._header = header.lower()
         self._owners = owners
         self._secret: bytes | None = None
-        self.cache = TokenCache(owners, source=self)
+        self.cache = TokenCache(owners, find=self.holder)
         if not file:
             return
         try:
