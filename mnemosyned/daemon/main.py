@@ -505,6 +505,7 @@ class Daemon:
             if self._owners:
                 self._owners.release()
             process_memory.trim_heap(collect=True)
+            process_memory.exclude_present_objects()
             self._growth.note_trim()
 
     def _reload_settings(self, memory: OpenMemory) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import subprocess
 import sys
@@ -104,3 +105,17 @@ def test_resident_memory_is_what_the_kernel_says() -> None:
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1_024
 
     assert 5_000_000 < heap.resident_bytes() <= most * 1.1
+
+
+def test_present_objects_are_left_out_of_collections_from_the_first_call_on() -> None:
+    gc.unfreeze()
+    try:
+        heap.exclude_present_objects()
+        excluded = gc.get_freeze_count()
+        later = [[number] for number in range(1_000)]
+        heap.exclude_present_objects()
+
+        assert excluded > len(later)
+        assert gc.get_freeze_count() <= excluded
+    finally:
+        gc.unfreeze()
