@@ -39,9 +39,8 @@ def export_owner(name: str, file: Path, *, force: bool) -> None:
 
     `mnem import` reads FILE: memories, summaries, learnings and what belongs to them. The other file
     has what an import leaves out: what agents were given, what can be put back, followed folders,
-    tokens without their secrets, and lines of the audit log.
+    tokens without their secrets, memberships of groups, and lines of the audit log.
     """
-    refuse_url(click.get_current_context())
     refuse_url(click.get_current_context())
     account = file.with_name(file.name + ACCOUNT)
     for path in (file, account):
@@ -74,6 +73,11 @@ def export_owner(name: str, file: Path, *, force: bool) -> None:
             things = [
                 ("owner", owner),
                 *(("token", t) for t in stores.owners.tokens(name)),
+                *(
+                    ("membership", each)
+                    for each in stores.owners.memberships()
+                    if name in (each.group, each.member)
+                ),
             ]
             with store.exchange.everything() as (_, everything):
                 for kind, thing in chain(things, _records_beside(everything)):
