@@ -233,6 +233,9 @@ def test_a_replay_forgets_removes_and_revokes_again_what_a_restore_brought_back(
         for name in ("anna", "bert", "carl")
     }
     lost = owners.issue("anna", "lost", OWN_SCOPES).secret
+    owners.add("team", is_group=True)
+    for member in ("anna", "bert"):
+        owners.join("team", member, OWN_SCOPES)
     dump = str(tmp_path / "dump")
 
     def ask(url: str, name: str) -> list[str]:
@@ -247,9 +250,12 @@ def test_a_replay_forgets_removes_and_revokes_again_what_a_restore_brought_back(
                         f"The bicycle {number} is {name}'s.", id=f"b{number}"
                     )
                 taught = client.learn("Answer in French.").learning.id
+        with Client(url=url, token=tokens["anna"], owner="team") as client:
+            client.remember("The team has a tandem.", id="tandem")
         call_server(dsn, "pg_dump", "-Fc", "-f", dump)
         with Client(url=url, token=tokens["anna"]) as client:
             client.forget(id=["b1", "b2"])
+            client.forget(id="tandem")  # of the group, which is not named
             (learning,) = client.learnings().learnings
             client.remove_learning(learning.id)
         assert taught != learning.id
@@ -260,6 +266,7 @@ def test_a_replay_forgets_removes_and_revokes_again_what_a_restore_brought_back(
         assert mnem(owner, "suspend", "dora")[0] == 0
         asked = Login(invited.code, "laptop")
         assert ask_for_token(RemoteDaemon(url, token=""), asked).owner == "bert"
+        assert mnem(owner, "group", "leave", "team", "bert")[0] == 0
         expected = {name: ask(url, name) for name in ("anna", "bert")}
         daemon.stop()
     said = receipt.read_text()
@@ -289,8 +296,9 @@ def test_a_replay_forgets_removes_and_revokes_again_what_a_restore_brought_back(
     again = json.loads(mnem(db, "replay", "--json", *files)[1])
 
     figures = ("forgotten", "owners", "tokens")
-    assert [foretold[name] for name in figures] == [2, ["carl"], 1]
-    assert [done[name] for name in (*figures, "learnings")] == [2, ["carl"], 1, 1]
+    assert [foretold[name] for name in figures] == [3, ["carl"], 1]
+    assert [done[name] for name in (*figures, "learnings")] == [3, ["carl"], 1, 1]
+    assert [each.member for each in owners.memberships()] == ["anna"]
     assert [again[name] for name in ("lines", *figures)] == [0, 0, [], 0]
     assert verified()[0] == 0
     with serve() as (daemon, url):
@@ -300,7 +308,8 @@ def test_a_replay_forgets_removes_and_revokes_again_what_a_restore_brought_back(
         for token in (lost, tokens["carl"]):
             with Client(url=url, token=token) as client, pytest.raises(Unauthorized):
                 client.recall("where?")
-    assert [each.name for each in owners.owners()] == ["anna", "bert", "dora", "local"]
+    left = ["anna", "bert", "dora", "local", "team"]
+    assert [each.name for each in owners.owners()] == left
     assert {each.name for each in owners.owners() if each.suspended_at} == {"dora"}
     assert owners.redeem(invited.code, "laptop") is None
 
