@@ -16,7 +16,7 @@ from mnemosyned.verbs.upkeep import LimitUse
 __all__ = ["owners", "serve"]
 pytestmark = pytest.mark.postgres
 BUSY = {
-    "limited": {"requests_per_minute": 120, "writes_per_minute": 60},
+    "limited": {"requests_per_minute": 20, "writes_per_minute": 60},
     "full": {"memories_max": 5, "bytes_per_day": 100, "requests_per_minute": 60},
     "reader": {"streams_max": 2},
 }
@@ -36,31 +36,28 @@ def service(serve: Serve, limits: str) -> Iterator[Service]:
 def test_what_exceeds_a_limit_is_refused_for_this_owner_alone(service: Service) -> None:
     limited, free = service.token("limited"), service.token("free")
     with ThreadPoolExecutor(8) as threads:
-        codes = [
-            answer[0]
-            for answer in threads.map(
-                lambda _: service.ask("/v1/recall", limited, {"query": "a"}), range(140)
-            )
-        ]
+        answers = threads.map(
+            lambda _: service.ask("/v1/recall", limited, {"query": "a"}), range(30)
+        )
+        by_code = {answer[0]: answer[1:] for answer in answers}
 
-    assert set(codes) == {200, 429}
-    code, headers, answer = service.ask("/v1/recall", limited, {"query": "a"})
-    assert (code, answer["error"]["code"]) == (429, "limit_reached")
-    assert "120 requests a minute" in answer["error"]["message"]
+    assert by_code.keys() == {200, 429}
+    headers, answer = by_code[429]
+    assert answer["error"]["code"] == "limit_reached"
+    assert "20 requests a minute" in answer["error"]["message"]
     assert int(headers["Retry-After"]) >= 1
     assert service.ask("/v1/recall", free, {"query": "a"})[0] == 200
 
 
 def test_a_client_that_waits_loses_nothing(service: Service) -> None:
     token = service.token("limited")
-    service.ask("/v1/remember_many", token, {"memories": [{"content": "a"}] * 62})
+    service.ask("/v1/remember_many", token, {"memories": [{"content": "a"}] * 65})
     assert service.ask("/v1/remember", token, {"content": "too soon"})[0] == 429
 
     with service.client(token) as client:
         kept = client.remember("kept after a pause").id
 
-        assert (client.get(kept).memory or kept) != kept
-        assert client.recall("pause").hits[0].content == "kept after a pause"
+        assert [hit.id for hit in client.recall("pause").hits] == [kept]
 
 
 def test_a_full_memory_takes_no_more_until_some_is_forgotten(service: Service) -> None:
