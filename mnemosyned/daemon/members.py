@@ -28,7 +28,7 @@ from mnemosyned.verbs.memories import (
 )
 from mnemosyned.verbs.request import Request, names
 from mnemosyned.verbs.retention import Forget, Restore
-from mnemosyned.verbs.upkeep import GroupStatus, Stats
+from mnemosyned.verbs.upkeep import GroupAccess, Stats
 
 R = TypeVar("R")
 BY_ID = (
@@ -86,7 +86,7 @@ class MemberCaller(ScopedCaller):
         result: R = super().call(request)
         if isinstance(result, Stats):
             groups = [
-                GroupStatus(group.name, sorted(group.scopes))
+                GroupAccess(group.name, sorted(group.scopes))
                 for group in self._holder.groups
             ]
             return cast("R", msgspec.structs.replace(result, groups=groups))

@@ -196,12 +196,12 @@ class LimitUse(msgspec.Struct, frozen=True):
     """Seconds until some of it is free; 0 if some is."""
 
 
-class GroupStatus(msgspec.Struct, frozen=True):
-    """A group whose memory may be asked."""
+class GroupAccess(msgspec.Struct, frozen=True):
+    """A group of owners, and what one of its members may do with the group's memory."""
 
     name: str
     scopes: list[str]
-    """What may be done there: `read`, `write` and `forget`."""
+    """Of `read`, `write` and `forget`."""
 
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
@@ -243,7 +243,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """Settings that were changed, and are in force only after a restart."""
     watched: list[WatchedFolder] = msgspec.field(default_factory=list)
     """Folders whose files are followed."""
-    groups: list[GroupStatus] = msgspec.field(default_factory=list)
+    groups: list[GroupAccess] = msgspec.field(default_factory=list)
     """Groups that the owner of the request's token is a member of."""
     clock: str = ""
     """Why the clock is not trusted, and nothing is pruned by age; empty where it is."""

@@ -106,7 +106,6 @@ def test_owners_and_numbers_have_four_bytes_in_every_table(
             "SELECT c.relname, a.attname FROM pg_attribute AS a "
             "JOIN pg_class AS c ON c.oid = a.attrelid "
             "WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'v') "
-            "AND c.relname != 'audit' "  # whose numbers are those of no memory
             "AND a.attname IN ('owner', 'seq', 'memory_seq', 'episode_seq') "
             "AND c.relname != 'audit' "  # numbered for each chain, of no owner
             "AND a.atttypid != 'integer'::regtype"
