@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import random
+import re
 import select
 import socket
 import statistics
@@ -335,6 +336,8 @@ def copy_owners(dsn: str, count: int) -> list[int]:
         ).fetchone()
         assert row
         among = f"generate_series({first}, {numbers[-1]}) AS g"
+        when = f"CASE WHEN g < {first + DUE} THEN created_at ELSE now() END"
+        copied = re.sub(r"\bcreated_at\b", when, row[0])
         for statement in (
             (
                 "INSERT INTO owner (owner, name, last_memory, working_count, working_characters) "
@@ -343,11 +346,11 @@ def copy_owners(dsn: str, count: int) -> list[int]:
             ),
             (
                 f"INSERT INTO memory (owner, {row[0]}) "
-                f"SELECT g, {row[0]} FROM memory, {among} WHERE owner = {seed}"
+                f"SELECT g, {copied} FROM memory, {among} WHERE owner = {seed}"
             ),
             (
                 "INSERT INTO fresh (owner, seq, created_at) SELECT g, seq, "
-                f"CASE WHEN g < {first + DUE} THEN created_at ELSE now() END "
+                f"{when} "
                 f"FROM fresh, {among} WHERE owner = {seed}"
             ),
             f"DELETE FROM fresh WHERE owner = {seed}",
