@@ -568,8 +568,8 @@ uninstall: ## undo `make install`; your memory and a config you changed stay
 	@$(RELOAD)
 	@echo "uninstalled. Your memory stays in $(STATE)"
 
-# The extras that Debian packages have; the image of containers has two of them. Both lock what the tests ran with.
-SERVER_EXTRAS := postgres otel personal top
+# The extras that Debian packages have; the image of containers has three of them. Both lock what the tests ran with.
+SERVER_EXTRAS := postgres oidc otel personal top
 SERVER_LOCK = $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	--no-emit-index-url --upgrade --constraints build/constraints.txt
 lock: $(READY) ## resolve the dependencies anew into requirements.lock and requirements-server.lock
@@ -578,7 +578,7 @@ lock: $(READY) ## resolve the dependencies anew into requirements.lock and requi
 		--no-annotate --no-emit-index-url --extra dev --upgrade -o requirements.lock pyproject.toml
 	sed -e 's/ *\\$$//' -e '/--hash=/d' requirements.lock > build/constraints.txt
 	$(SERVER_LOCK) $(addprefix --extra ,$(SERVER_EXTRAS)) -o requirements-server.lock pyproject.toml
-	$(SERVER_LOCK) --extra postgres --extra otel -o config/containers/requirements.lock pyproject.toml
+	$(SERVER_LOCK) --extra postgres --extra oidc --extra otel -o config/containers/requirements.lock pyproject.toml
 
 clean: ## remove what was built, the environment included
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -5,7 +5,7 @@ from __future__ import annotations
 __version__ = "0.1.0"
 DEBIAN_PREFIX = "/usr/lib/mnemosyned"
 """The environment of the Debian package; `config/debian/fill_packages.py` makes it."""
-DEBIAN_EXTRAS = ("postgres", "otel", "top", "personal")
+DEBIAN_EXTRAS = ("postgres", "oidc", "otel", "top", "personal")
 """Extras with a Debian package of their own."""
 
 

@@ -24,7 +24,7 @@ from packaging.utils import canonicalize_name
 
 BASE = "mnemosyned"
 LOCK = "requirements-server.lock"
-EXTRAS = ("postgres", "otel", "top", "personal")
+EXTRAS = ("postgres", "oidc", "otel", "top", "personal")
 COMMANDS = ("mnemosyned", "mnem", "mnem-hook")
 PYTHON = "/usr/bin/python3"
 HOME = Path("usr/lib/mnemosyned")

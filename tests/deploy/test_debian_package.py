@@ -26,7 +26,7 @@ AS_USER = "setpriv --reuid 1000 --regid 1000 --clear-groups env HOME=/home/anna"
 
 def packages(folder: Path = BUILT) -> list[Path]:
     found = sorted(folder.glob("*.deb"))
-    assert len(found) == 5, "run `make deb`"
+    assert len(found) == 6, "run `make deb`"
     return found
 
 
