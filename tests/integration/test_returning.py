@@ -206,7 +206,7 @@ def test_the_last_cycle_need_not_be_named(
 
     assert undone == [newer, older]
     with pytest.raises(
-        CannotUndo, match="no cycle"
+        CannotUndo, match="nothing to undo"
     ):  # what was pruned cannot come back
         service.call(Undo("last"))
 
