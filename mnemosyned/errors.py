@@ -159,7 +159,7 @@ class DaemonUnreachable(
 
 
 class ForeignDaemon(MnemosynedError, code="foreign_daemon", kind=Kind.UNAVAILABLE):
-    """Who answers is not proven to be the daemon: another user, or another certificate; nothing was sent."""
+    """The other end is not the daemon: its user or certificate differs. Nothing was sent."""
 
 
 class DaemonBusy(
@@ -171,7 +171,7 @@ class DaemonBusy(
 class LimitReached(
     MnemosynedError, code="limit_reached", kind=Kind.LIMITED, retry_after_s=1
 ):
-    """An owner has used up a limit, such as that of requests a minute; the message says which."""
+    """An owner has used up a limit, such as `requests_per_minute`; the message names the limit."""
 
     def __init__(
         self, message: str, *, field: str | None = None, retry_after_s: int = 1

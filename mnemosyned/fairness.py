@@ -1,4 +1,4 @@
-"""Fair turns of owners on the interpreter, which runs one thread at a time, and what each may use."""
+"""Fair turns of owners on the processor: the interpreter runs one thread at a time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def take_database_time() -> float:
 
 
 def count_server_time(seconds: float) -> None:
-    """Count time that the database server worked for this thread's owner, as its processor time."""
+    """Add seconds of the database server's work to the processor time of this thread's owner."""
     if turns := getattr(_thread, "turns", None):
         turns.count_time(_thread.owner, seconds)
 

@@ -115,5 +115,5 @@ class MemoryGrowth:
         return grown or (became_idle and resident > IDLE_BYTES)
 
     def note_trim(self) -> None:
-        """Note that memory was just trimmed, so that growth counts from its present size."""
+        """Count growth from the present size, after memory was trimmed."""
         self._least = resident_bytes()

@@ -1,4 +1,4 @@
-"""The daemon that a client asks: its socket, or one behind a URL by environment or login.
+"""The daemon of a client: on the local socket, or behind a URL from the environment or a login.
 
 It is for programs that must start at once, so it loads next to nothing.
 """
@@ -82,7 +82,7 @@ EVERYWHERE = "/"
 
 
 class SavedConnection:
-    """A daemon on a server as `mnem login` saved it, and the folders whose memory it keeps."""
+    """A daemon on a server, saved by `mnem login`, with the choice of memory for each folder."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         """Take the fields of the file. Raises `KeyError` if one is missing."""

@@ -69,7 +69,7 @@ def save_login(
 
 
 def choose_memory(memory: str, folders: list[str]) -> SavedConnection:
-    """Save that these folders, with all below them, use a memory: `SERVER`, `LOCAL` or a group.
+    """Save the memory of folders and all below them: `SERVER`, `LOCAL` or a group.
 
     Choices for folders below are kept. Raises `ValueError` without a
     login, and `OSError`.
@@ -122,7 +122,7 @@ def remove_login() -> SavedConnection | None:
 def _write_connection(
     fields: Mapping[str, object], issued: Enrolment | None = None
 ) -> SavedConnection:
-    """Write the file of the connection, and that of a token that was issued; return what it says.
+    """Write the connection's file and that of an issued token, if any; return the connection.
 
     A token that expires is to be renewed after half of its life. Raises `OSError`.
     """
@@ -139,7 +139,7 @@ def _write_connection(
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Replace a file at once by one with this text that only its user can read.
+    """Replace a file, in one step, by a new one with mode 600 and this text.
 
     Raises `OSError`.
     """

@@ -79,7 +79,7 @@ class RemoteDaemon:
 
     @property
     def identity(self) -> str:
-        """A secret text that names the daemon's memory: its URL, and its owner or else the token."""
+        """The daemon's URL with the owner's number, or else with the secret token."""
         memory = f"{self.url} {self.owner_number or self.token}"
         return f"{memory} {self.owner}" if self.owner else memory
 
@@ -116,7 +116,7 @@ class RemoteDaemon:
         return (host + token + owner).encode()
 
     def renew_if_due(self) -> None:
-        """Replace the token of a login in its file if it is time; errors leave it as it is."""
+        """Renew a login's token when due, and save it; on an error keep the present token."""
         if self.saved is not None and self.saved.is_renewal_due:
             # Loaded here: it is time once in some weeks.
             from mnemosyned.client.login import renew_token  # noqa: PLC0415
@@ -208,7 +208,7 @@ def _parse_url(url: str) -> tuple[str, str, int | None]:
 def _find_token(
     url: str, token: str | None, token_file: str | None
 ) -> tuple[str, str, str | None]:
-    """Return the token for a URL, its origin in words for messages, and its file if it has one.
+    """Return the token for a URL, its origin for messages, and the token file if there is one.
 
     Raises `ValueError`.
 

@@ -96,7 +96,7 @@ class HealthProbe:
         return None
 
     def _check(self, memory: OpenMemory) -> None:
-        """Check the database, save what was found, and wake the event loops that wait for it."""
+        """Check the database, save the results, and wake the event loops waiting for them."""
         found = {"database": PASSED, "schema": PASSED}
         try:
             memory.store.maintenance.check_ready()

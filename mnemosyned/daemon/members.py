@@ -39,7 +39,7 @@ BY_ID = (
 
 
 class MemberCaller(ScopedCaller):
-    """Caller of verbs on an owner's memory, and without a named one on those of its groups.
+    """Caller of verbs on an owner's memory and, unless a request names a memory, on its groups'.
 
     Recall and context search all of them. A verb with an id works in the first that has it.
     """
@@ -98,7 +98,7 @@ class MemberCaller(ScopedCaller):
         return result
 
     def _call_by_id(self, request: Request[R]) -> R:
-        """Carry out a request in the first memory that has its id: one's own, then those of groups.
+        """Carry out a request by id in the first memory with that id: the owner's, then each group's.
 
         Raises `ScopeMissing` if a group has it in which the token does not allow the request, and
         `NotFound` if none has it.

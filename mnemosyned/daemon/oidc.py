@@ -48,7 +48,7 @@ log = logger()
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Handler of redirects that follows none: a provider's addresses are those it publishes."""
+    """Handler of redirects that follows none: only addresses that the provider publishes are used."""
 
     def redirect_request(self, *_: object, **__: object) -> None:
         """Return None, so that the redirect is an error."""
@@ -89,7 +89,7 @@ class ProviderKeys:
         return key
 
     def _refresh(self, key_id: str) -> None:
-        """Ask the provider for its keys, unless another thread has, or it was asked a moment ago."""
+        """Fetch the provider's keys, unless the key is fresh or the last try was a moment ago."""
         now = self._now()
         is_known = key_id in self._keys and now - self._fetched <= KEYS_S
         if is_known or now - self._tried < REFRESH_S:

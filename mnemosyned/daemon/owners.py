@@ -246,7 +246,7 @@ class OwnerResources:
         ] = WeakKeyDictionary()
 
     def __call__(self, request: HttpRequest) -> Table:
-        """Return the resources that a request may use, by path, and count it for its sender.
+        """Authenticate a request, count it for its sender, and return the allowed resources by path.
 
         Raises `RequestRefused`, `LimitReached` beyond the sender's requests, and `NotFound` for a
         memory that is not the sender's to ask.
@@ -290,7 +290,7 @@ class OwnerResources:
         return cache not in (None, self._tokens)
 
     def guess_owner(self, request: HttpRequest) -> int:
-        """Return the owner that a request names, without verifying it; 0 if that is not known."""
+        """Return the owner's number that a request claims, unverified; 0 if unknown."""
         if request.local:
             return LOCAL_OWNER
         cache, given = self._login(request.headers)
@@ -299,7 +299,7 @@ class OwnerResources:
         return cache.last_owner(given)
 
     def _login(self, headers: Mapping[str, str]) -> tuple[TokenCache | None, str]:
-        """Return who knows the holder of a request, and the token or name that it sends."""
+        """Return the cache to look up a request's sender in, and the token or name sent."""
         given = bearer_token(headers)
         if given is None:
             name = self._proxy.name_of(headers) if self._proxy else None

@@ -148,7 +148,7 @@ class ProcessRelay:
     """The buses of owners' events in one process, which pass events on to the other processes."""
 
     def __init__(self, readers: SharedReaders, *, to_first: Link | None) -> None:
-        """Send events by `to_first` to the first process; None in that, which numbers them."""
+        """Send events to the first process by `to_first`; None in the first process itself."""
         self.links: dict[int, Link] = {}
         """From the first process to each other one, by its number."""
         self._readers = readers
@@ -196,12 +196,12 @@ class ProcessRelay:
             self._deliver(numbered)
 
     def handle(self, message: Message) -> None:
-        """Hand an event that the first process has numbered to its readers in this process."""
+        """Hand an event, numbered by the first process, to the event's readers in this process."""
         with self._changing:
             self._deliver(message)
 
     def _deliver(self, message: Message) -> None:
-        """Hand an event to its owner's bus, which is kept while it has readers; or end all reading."""
+        """Hand an event to its owner's bus; for the message `LOST`, drop all readers."""
         kind, owner, number, encoded = message
         if kind == LOST:
             for bus in list(self._buses.values()):
@@ -223,7 +223,7 @@ class ProcessRelay:
 
 
 class FurtherProcess:
-    """The end of a further process: what it gets from the first one, and tells it."""
+    """A further process's end of the link to the first process."""
 
     is_first = False
 
@@ -243,7 +243,7 @@ class FurtherProcess:
         return own
 
     def start(self, address: str) -> None:  # noqa: ARG002 as for the first process
-        """Say that this process serves, and answer the first one until that ends.
+        """Report this process as ready, and answer the first process until the link closes.
 
         This process then gets a signal to stop.
         """
@@ -273,7 +273,7 @@ class FurtherProcess:
 
 
 class FirstProcess:
-    """Starts the further processes, starts them again when they end, and stops them."""
+    """Starter of the further processes: restarts each after its end, and stops all."""
 
     is_first = True
     is_orphaned = False
@@ -312,7 +312,7 @@ class FirstProcess:
         return partial(self.sum_samples, own)
 
     def check(self, received: object) -> None:
-        """Have the others read their settings again after a signal, `received`, that says this one is to.
+        """Pass a `received` SIGHUP on to the further processes, so that all reload their settings.
 
         Kill those that have answered nothing for `SILENT_S`.
         """
@@ -344,7 +344,7 @@ class FirstProcess:
                 process.kill()
 
     def sum_samples(self, own: Collector) -> Iterator[Sample]:
-        """Yield the samples of this process, added to the same of the others that answer in time."""
+        """Yield samples summed over this process and each further process that answers in time."""
         with self._changed:
             asked = self._ask()
             self._changed.wait_for(

@@ -319,7 +319,7 @@ def audit_resources(
     paths: Mapping[str, str] = LOGGED_PATHS,
     owner: int = 0,
 ) -> dict[str, Resource]:
-    """Return resources by URL path, of which those at `paths` note each request as these say.
+    """Return resources by URL path; those at `paths` log each request under the verb given there.
 
     All requests are of `owner` over the Unix socket, or if it is 0 of whom `AuditLog.begin` names.
     """

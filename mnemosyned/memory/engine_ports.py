@@ -502,7 +502,7 @@ class MemoryVectors(Protocol):
         ...
 
     def compare(self, ids: Sequence[str]) -> CosinesTo:
-        """Return a function from the id of one of the given memories to its cosines with all of them.
+        """Return a function from a given memory's id to its cosines with all given memories, by id.
 
         Memories without a vector are left out. Their vectors are read once; the model is not asked.
         """
@@ -634,7 +634,7 @@ class Invitation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenHolder:
-    """The memory that a request is about, and its valid token, whose owner is not suspended."""
+    """The memory that a request is about, and a valid token of an owner who is not suspended."""
 
     owner: int
     token: str
@@ -651,7 +651,7 @@ class TokenHolder:
     """The owner of the token, where the memory is that of a group."""
 
     def in_memory_of(self, name: str) -> TokenHolder | None:
-        """Return the holder in its own memory alone, or in that of a group of this name.
+        """Return the holder for one named memory: the owner's alone, or a group's.
 
         None if there is no such group, or the owner is no member.
         """

@@ -222,7 +222,7 @@ class SearchStore(Protocol):
     """Finds candidates; ranking them is the domain's."""
 
     def one_snapshot(self) -> AbstractContextManager[None]:
-        """Have what this thread reads in the block share a snapshot, where that saves time."""
+        """Give all reads of this thread in the block one snapshot, on an engine where that is faster."""
         return nullcontext()
 
     def candidates(self, query: Query) -> SearchCandidates:

@@ -317,7 +317,7 @@ class Recoverable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedStatement:
-    """A sentence of a memory that no longer applies, with the newer sentence that ended it."""
+    """A sentence of a memory that no longer applies, and its newer successor."""
 
     at: datetime
     """Until when it applied: the time of the newer memory."""

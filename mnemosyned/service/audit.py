@@ -1,4 +1,4 @@
-"""Audit log: who asked what about which memories, in chains of hashes that show missing lines.
+"""Audit log: sender, verb and ids of each request, in chains of hashes that reveal missing lines.
 
 Each process that writes has a chain of its own, so that none waits for another: it numbers its
 lines, and the hash of a line covers the hash of the line before. Its first line, and one each
@@ -48,7 +48,7 @@ ID_FIELDS = frozenset({"id", "recalled", "learnings", "expand", "archived"})
 
 
 class AuditEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A line of the log without its hash; `docs/audit.md` says what its fields are."""
+    """A line of the log without its hash; `docs/audit.md` describes the fields."""
 
     writer: str = ""
     """A ULID of the process that wrote it: chains sort by their beginning."""
@@ -230,7 +230,7 @@ ADDRESSES_MAX = 1_000
 
 
 class AuditLog:
-    """The writer of a process: one thread writes what all others note, table first, then file.
+    """A process's writer of the log: one thread writes all lines, to the table, then the file.
 
     So the file has no line that the table lacks, unless the database was restored from a backup.
     """
@@ -279,7 +279,7 @@ class AuditLog:
         whole: bool = False,
         **fields: Any,  # noqa: ANN401
     ) -> None:
-        """Note a line about what `who` asked, by default who sent this thread's request.
+        """Note a line for a request of `who`, by default the sender of this thread's request.
 
         `fields` are further ones of the entry. `whole` lines have all ids, and are waited for until
         they are on disk; so is each line of a strict log, which raises `StorageFailed` if it cannot
@@ -321,7 +321,7 @@ class AuditLog:
         via: str = "token",
         about: int = 0,
     ) -> None:
-        """Set who sent the request that this thread answers.
+        """Set the sender of the request that this thread answers.
 
         `about` is the owner of the memory that is asked, if it is another one.
         """
@@ -377,7 +377,7 @@ class AuditLog:
                 self._work.set()
 
     def _note_failure(self, error: Exception) -> None:
-        """Keep why the log cannot be written, log it once, and wake who waits for it."""
+        """Save the reason for a failed write, log it once, and wake the waiting threads."""
         if not self._failure:
             log_failure("audit_not_written", error)
         with self._changing:
@@ -471,7 +471,7 @@ class AuditLog:
 
 
 class AuditedForgets:
-    """Notes what an owner forgets before it is deleted, so that it can be forgotten again."""
+    """Log of forgotten ids, written before the deletion, so that a restored database can repeat it."""
 
     def __init__(self, audit: Callable[[], AuditLog | None], owner: int) -> None:
         self._audit, self._owner = audit, owner
@@ -494,7 +494,7 @@ class AuditedCaller(Caller):
         self._caller, self._audit, self._owner = caller, audit, owner
 
     def call(self, request: Request[R], /) -> R:
-        """Carry out a request, note it with the ids of its result, and return its result."""
+        """Carry out a request, note it with the result's ids, and return the result."""
         verb, asked = request.verb_name(), names(getattr(request, "id", None))
         if verb in UNLOGGED:
             return self._caller.call(request)
@@ -521,7 +521,7 @@ class AuditedCaller(Caller):
 
 
 def ids_in(result: Any) -> list[str]:  # noqa: ANN401
-    """Return the ids of a verb's result: its own, and those of the records in its lists."""
+    """Return the ids in a verb's result, and in the records of its lists."""
     kind = type(result)
     fields = getattr(kind, "__struct_fields__", ()) or getattr(kind, "__slots__", ())
     ids: list[str] = []

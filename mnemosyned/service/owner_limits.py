@@ -1,4 +1,4 @@
-"""`OwnerLimiter`: what each owner may use by the settings, and what this process counted of it.
+"""`OwnerLimiter`: each owner's limits by the settings, and the use that this process counted.
 
 Several daemons of one database count apart, but for the memories that are kept, which the database
 counts for all of them.
@@ -206,7 +206,7 @@ class LimitsOfOwner:
     owner: int
 
     def admit(self, request: Request[Any]) -> None:
-        """Count a request that writes, by the memories that it has.
+        """Count a writing request by its number of memories.
 
         What deletes, and a dry run, is never refused. Raises `LimitReached`, and `StorageFailed`.
         """

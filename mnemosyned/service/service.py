@@ -414,7 +414,7 @@ class MemoryService:
     # ------------------------------------------------------------- remember
 
     def remember(self, request: Remember) -> Acknowledged:
-        """Store one new memory; return its id and whether it was stored before."""
+        """Store one new memory; return its id, and whether it is new."""
         draft = self._drafts.draft(request, now=self._clock.now())
         return self._store_drafts([draft]).memories[0]
 
@@ -537,7 +537,7 @@ class MemoryService:
             return self._vectors.near(question, query, candidates)
 
     def complete(self, hits: Sequence[Hit], request: Recall) -> list[Hit]:
-        """Return hits of this memory with what ended in them and, if requested, their history."""
+        """Return hits of this memory with ended statements and, if requested, each hit's history."""
         answer = add_endings(self._store.endings, hits, reveal=request.reveal)
         if request.history:
             answer = add_history(self._store.memories, answer, reveal=request.reveal)
@@ -551,7 +551,7 @@ class MemoryService:
         return self._vectors.similarities(text, ids) if self._vectors else {}
 
     def compare(self, ids: Sequence[str]) -> CosinesTo:
-        """Return a function from the id of one of the given memories to its cosines with all of them.
+        """Return a function from a given memory's id to its cosines with all given memories, by id.
 
         It gives none without an embedding model.
         """

@@ -101,7 +101,7 @@ class InvitationList(RowList[Invitation], frozen=True):
 
 
 class InviteOwners(Request[InvitationList], frozen=True):
-    """Make a one-time code for each owner, adding those that are missing; all or none.
+    """Make a one-time code for each owner; add missing owners. All or nothing.
 
     It takes the place of unused codes that the owner was given before.
     """
@@ -120,7 +120,7 @@ class ChangedOwner(msgspec.Struct, frozen=True):
 
 
 class ChangeOwner(Request[ChangedOwner], frozen=True):
-    """Rename an owner, or refuse its tokens and codes; its memory, tokens and codes stay as they are.
+    """Rename, suspend or resume an owner; its memory, tokens and codes are kept.
 
     Raises `NotFound`.
     """

@@ -197,7 +197,7 @@ class LimitUse(msgspec.Struct, frozen=True):
 
 
 class GroupAccess(msgspec.Struct, frozen=True):
-    """A group of owners, and what one of its members may do with the group's memory."""
+    """A group of owners, and a member's scopes on the group's memory."""
 
     name: str
     scopes: list[str]

@@ -276,7 +276,7 @@ class Reminder:
         known: Collection[str],
         groups: Groups,
     ) -> list[BearingLine]:
-        """Return lines that share enough of the query's keywords, those of one memory best first.
+        """Return lines with enough of the query's keywords, each memory's best line first.
 
         The project's other sessions are searched first; if nothing is found, all memories that
         belong to no other project. The memories of `groups` are searched, too. Nothing from the

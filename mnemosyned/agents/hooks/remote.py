@@ -1,4 +1,4 @@
-"""A hook whose memory is on a server: its call over HTTPS, then what the transcript says since.
+"""Hook with a memory on a server: one call over HTTPS, then the transcript's new messages.
 
 The server can read no file of this machine: it names the byte from which the hook is to read the
 transcript and send its messages. A call that does not reach it waits in a spool of its own.
@@ -231,7 +231,7 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
 
 
 def _send_rest(server: Server, envelope: Fields, path: str) -> None:
-    """Send the messages that the server wants, and the calls that wait for it.
+    """Send the messages that the server asked for, and the calls in the spool.
 
     Another process does it, so that the tool need not wait, unless it ends or compacts the
     conversation. At the end of a turn that process looks again for lines that the tool writes late.
@@ -273,7 +273,7 @@ def find_transcript(fields: Fields) -> str:
 
 
 def describe_transcript(path: str) -> Fields | None:
-    """Return what the server is told of a transcript; None if it is no file of this user."""
+    """Return a transcript's device, inode and size; None unless this user owns a file there."""
     try:
         status = os.lstat(path)
     except (OSError, ValueError):

@@ -50,7 +50,7 @@ def folder(daemon: str = "") -> str:
 
 
 def folders() -> list[str]:
-    """Return the paths of all spools: first that of this machine's daemon, which may be missing."""
+    """Return the paths of all spools: the local daemon's, even if missing, then each server's."""
     own = folder()
     base = os.path.dirname(own)
     try:

@@ -51,7 +51,7 @@ class RemoteEndpoint(DaemonEndpoint):
         return self._remote.headers.decode()
 
     def describe_origin(self, origin: dict[str, str]) -> dict[str, str]:
-        """Return the facts about a client with its project, which is looked up on this machine."""
+        """Return the facts about a client, with the project of its directory on this machine."""
         directory = origin["claude_directory"] or origin["directory"]
         if directory not in self._projects:
             self._projects[directory] = project_of(

@@ -37,7 +37,7 @@ CODE_CHARS_MAX = 1_000
 
 
 def check_access(remote: RemoteDaemon) -> None:
-    """Ask a remote daemon for its state. Raises its error, or why it is not reached.
+    """Ask a remote daemon for its state; raise the daemon's or the connection's error.
 
     A token that may not read passes.
     """
@@ -162,7 +162,7 @@ def logout() -> None:
 )
 @json_option()
 def use(memory: str | None, folders: tuple[str, ...]) -> None:
-    """Choose which memory a folder uses: yours on the server, that of a group, or this machine's.
+    """Choose the memory of a folder: yours on the server, a group's, or this machine's.
 
     The folder is the project of the working directory, unless others are named, and counts with all
     below it; / is everything. Without a choice it shows them.

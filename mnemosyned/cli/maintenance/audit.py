@@ -154,7 +154,7 @@ def list_lines(
     days: int,
     limit: int,
 ) -> None:
-    """List lines of the last --days, the newest first: when, who, from where, what, which ids."""
+    """List lines of the last --days, newest first: time, sender, address, verb and ids."""
     since = datetime.now(UTC) - timedelta(days=days)
 
     def is_meant(entry: AuditEntry) -> bool:
@@ -276,7 +276,7 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
             )
 
         def lacking() -> Iterator[tuple[AuditEntry, str]]:
-            """Yield the lines that the table lacks; older ones than its first were pruned."""
+            """Yield lines of the files that are missing in the table, except those pruned by age."""
             for line in read_lines(files):
                 entry = parse_line(line)
                 if entry is None or (oldest and entry.at < oldest):

@@ -650,7 +650,7 @@ def check_spool(_: Installation) -> Iterator[Finding]:
 
 
 def _check_spool_of(folder: Path) -> Iterator[Finding]:
-    """Yield findings on the calls that wait for one daemon in the folder of its spool."""
+    """Yield findings on the hooks' calls that wait in one daemon's spool."""
     try:
         files = list(islice(folder.iterdir(), FILES_MAX))
     except OSError:

@@ -1,4 +1,4 @@
-"""`mnem owner export`: everything that a database has of one owner, for whoever asks for it."""
+"""`mnem owner export`: all of one owner's rows in the database, as two files."""
 
 from __future__ import annotations
 

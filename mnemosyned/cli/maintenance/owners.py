@@ -131,7 +131,7 @@ def invite(
     days: int | None,
     valid_days: int,
 ) -> None:
-    """Print a one-time code for each owner, adding those that are missing; all or none.
+    """Print a one-time code for each owner; add missing owners. All or nothing.
 
     Who has a code exchanges it for a token with `mnem login`. Codes are not kept, and cannot be
     shown again. In a pipe they are printed as CSV. Scopes and days of a file weigh more than those
@@ -197,7 +197,7 @@ def _scopes_from(words: str) -> list[Scope]:
 )
 @json_option()
 def list_owners(*, measured: bool) -> None:
-    """List all owners with the sizes of their memories, their valid tokens and their last use.
+    """List all owners: size of memory, valid tokens, requests and last use.
 
     Sizes are numbers of memories, summaries and characters, and with --bytes also of bytes, for
     which the login that owns the tables is needed. No text is shown.
@@ -247,7 +247,7 @@ def resume(name: str) -> None:
 @click.argument("new_name")
 @json_option()
 def rename(name: str, new_name: str) -> None:
-    """Give an owner another name; its memory, tokens and codes stay as they are."""
+    """Give an owner another name; memory, tokens and codes are kept."""
     changed = _call(verbs.ChangeOwner(name, new_name=new_name))
     say_result(changed, f"{name} is {new_name} from now on")
 
@@ -286,14 +286,14 @@ def remove(name: str, *, yes: bool, receipt: Path | None) -> None:
 
 @owner.group()
 def group() -> None:
-    """Add groups, whose memory their members share, and change who is a member."""
+    """Add groups of owners with a shared memory, and change their members."""
 
 
 @group.command("add")
 @click.argument("name")
 @json_option()
 def add_group(name: str) -> None:
-    """Add a group, whose memory its members read and write with tokens of their own."""
+    """Add a group; its members use the group's memory with their own tokens."""
     added = _call(verbs.AddOwner(name, is_group=True))
     text = f"added {added.name}; for a member: mnem owner group join {added.name} OWNER"
     say_result(added, text)

@@ -165,7 +165,7 @@ _OWNER = OWNER_HEADER.lower()
 
 
 def named_owner(headers: Mapping[str, str]) -> str | None:
-    """Return the name of the owner whose memory a request asks for; None for that of its sender."""
+    """Return the value of the header `Mnemosyne-Owner`; None without it, for the sender's memory."""
     return headers.get(_OWNER)
 
 

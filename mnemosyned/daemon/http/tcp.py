@@ -100,7 +100,7 @@ def listen_for_metrics(setting: str) -> Iterator[Listener]:
 
 
 def _names_of(listener: socket.socket) -> tuple[str, frozenset[str]]:
-    """Return the address of a listening socket, and the hosts by which this machine may name it."""
+    """Return a listening socket's address, and the `Host` headers for it that are accepted."""
     host, port = listener.getsockname()[:2]
     number = f"[{host}]" if ":" in host else host
     names = (number, LOCALHOST, "127.0.0.1", "[::1]")

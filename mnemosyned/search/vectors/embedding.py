@@ -303,7 +303,7 @@ def find_similarities(
 def compare_memories(
     ids: Sequence[str], *, model: int, store: VectorStore
 ) -> CosinesTo:
-    """Return a function from the id of one of the given memories to its cosines with all of them.
+    """Return a function from a given memory's id to its cosines with all given memories, by id.
 
     They are those of the vectors of the model with the number `model`; memories without one are left
     out.

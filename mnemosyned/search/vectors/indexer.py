@@ -170,7 +170,7 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
         )
 
     def compare(self, ids: Sequence[str]) -> CosinesTo:
-        """Return a function from the id of one of the given memories to its cosines with all of them."""
+        """Return a function from a given memory's id to its cosines with all given memories, by id."""
         return compare_memories(ids, model=self._model, store=self._store)
 
     # ------------------------------------------------------------ in the thread

@@ -225,7 +225,7 @@ class AdministeredOwners:
     def change(
         self, name: str, *, new_name: str | None = None, suspended: bool | None = None
     ) -> str:
-        """Rename an owner, or refuse its tokens and codes or accept them again; return its name.
+        """Rename, suspend or resume an owner; return its present name.
 
         What is None stays as it is. Raises `NotFound`, and `InvalidRequest` for a taken or malformed
         name, and for the owner of the database's own memory.
@@ -302,7 +302,7 @@ class AdministeredOwners:
         *,
         lasts: timedelta,
     ) -> list[Invitation]:
-        """Make a one-time code for each owner, adding those that are missing; all or none.
+        """Make a one-time code for each owner; add missing owners. All or nothing.
 
         It takes the place of codes that the owner was given before and did not use.
         `invitees` are names, each with the scopes and days of the token that the code is exchanged

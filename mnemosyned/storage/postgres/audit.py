@@ -52,7 +52,7 @@ class AuditTable:
                 self._connection.close()
 
     def append(self, writer: str, lines: Sequence[tuple[int, datetime, str]]) -> None:
-        """Append numbered lines of a chain durably; those that are there stay as they are."""
+        """Append numbered lines of a chain durably; skip numbers that the table has."""
         if lines:
             seqs, times, texts = map(list, zip(*lines, strict=True))
             writers = [writer] * len(lines)

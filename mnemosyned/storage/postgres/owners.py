@@ -247,10 +247,10 @@ class PostgresOwners(AdministeredOwners):
         *,
         add: bool = False,
     ) -> TokenHolder | None:
-        """Return the holder with an owner's name, for whom others vouch; None if it may not log in.
+        """Return a holder by the owner's name, vouched for by a provider or proxy; None if refused.
 
-        It may not if it is suspended, a group, or not there. With `add` a missing owner is added, which
-        needs a login that owns the tables. `token` names the kind of login. The owner of the
+        Refused are a suspended owner, a group, and an owner that is not there. `add` adds a missing
+        owner, with a login that owns the tables. `token` names the kind of login. The owner of the
         database's own memory is never returned.
         """
         if not re.fullmatch(NAME_FORM, name):

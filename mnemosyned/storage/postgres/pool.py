@@ -293,7 +293,7 @@ class Pool:
 
     @contextmanager
     def sharing(self, owner: int) -> Iterator[None]:
-        """Have all that this thread reads of an owner while the block runs see one snapshot.
+        """Give all of this thread's reads of an owner in the block one snapshot.
 
         The first read begins the transaction, which saves each further one its own.
         """
@@ -519,7 +519,7 @@ class PostgresPart(Transactional):
         self._owner = owner
 
     def _read(self, work: Callable[[PostgresSession], R]) -> R:
-        """Call `work` with a session that sees one snapshot of the rows; return its result."""
+        """Call `work` with a session on one snapshot of the rows; return its result."""
         with self._pool.reading(self._owner) as session:
             return work(session)
 

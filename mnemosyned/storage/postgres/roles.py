@@ -1,4 +1,4 @@
-"""The database role of requests: it owns nothing, so that policies hold it to one owner.
+"""The database role for requests: it owns nothing, so row-level security limits it to one owner.
 
 Each database has its own role. A login that is a member for one database of a server has no access
 to another.

@@ -52,7 +52,7 @@ def open_writer(
 
 
 def open_reader(path: Path) -> SqliteSession:
-    """Return a connection that cannot write; each of its transactions sees one snapshot."""
+    """Return a read-only connection; each transaction sees one snapshot."""
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=ro",
         uri=True,
