@@ -28,7 +28,7 @@ def pause_for_other_owners() -> None:
 
 
 def note_database_time(since: float) -> None:
-    """Add the time since a monotonic time to what this thread has spent on the database."""
+    """Add the seconds since the monotonic time `since` to this thread's time on the database."""
     spent_s = time.monotonic() - since
     _thread.database_s = getattr(_thread, "database_s", 0.0) + spent_s
 

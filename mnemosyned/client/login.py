@@ -104,7 +104,7 @@ def renew_token() -> SavedConnection | None:
 
 
 def remove_login() -> SavedConnection | None:
-    """Delete the files of the login, and return what they said; None if there was none.
+    """Delete the files of the login; return the connection, or None if none could be read.
 
     A token file that the user named is left. Raises `OSError`.
     """

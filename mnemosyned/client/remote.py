@@ -156,10 +156,10 @@ def remote_daemon(
 
 
 def remote_of(saved: SavedConnection, *, owner: str | None = None) -> RemoteDaemon:
-    """Return the daemon of a login, for the memory of an owner as in `remote_daemon`.
+    """Return the daemon of a saved login, for the memory of `owner`.
 
-    Without one it is that of the login's group, if the directory uses one. Raises `ValueError` if
-    its token file cannot be used.
+    Without `owner` the environment names the memory, or else the directory's choice of a group.
+    Raises `ValueError` if the token file cannot be used.
     """
     file = saved.token_file
     remote = RemoteDaemon(

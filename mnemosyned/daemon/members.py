@@ -65,7 +65,7 @@ class MemberCaller(ScopedCaller):
 
     @property
     def readable_groups(self) -> Groups:
-        """The memories of the groups that a question is asked of, too."""
+        """Functions that open the memories of groups that the token may read, by name of the group."""
         return {
             group.name: partial(self._open, group)
             for group in self._groups
@@ -125,5 +125,5 @@ class MemberCaller(ScopedCaller):
         raise refused
 
     def _open(self, group: SharedMemory) -> MemoryService:
-        """Return the verbs on the memory of a group."""
+        """Return the service of a group's memory."""
         return self._service_of(group.owner)

@@ -66,7 +66,7 @@ def merge_candidates(found: Sequence[SearchCandidates]) -> SearchCandidates:
 def _shift_match(match: Match, by: int) -> Match:
     """Return a match with its row numbers raised by `by`.
 
-    Its conversation is then no other memory's, whatever its name.
+    The session's name is extended: equal names in two memories are two conversations.
     """
     is_shared = not by or match.session == DEFAULT_SESSION
     return match._replace(
@@ -98,10 +98,10 @@ def _merge_corpora(corpora: Sequence[Corpus]) -> Corpus:
 def read_documents(
     results: Sequence[RankedResult], readers: Sequence[ReadDocuments]
 ) -> tuple[list[RankedResult], Documents]:
-    """Return ranked results without lines of other memories, and their documents.
+    """Return ranked results, each with lines of its own memory alone, and the documents.
 
-    `readers` read those of each memory, by the row numbers there. A line of another memory is a
-    repeat, which is counted anyway.
+    `readers` read the documents of one memory each, by the memory's row numbers. A line of another
+    memory repeats one of the result's own, and has been counted.
     """
     own = [
         result._replace(

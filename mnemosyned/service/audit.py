@@ -103,7 +103,7 @@ class ChainVerifier:
         self.pruned: Heads = {}
 
     def note_heads(self, lines: Iterable[str]) -> None:
-        """Collect the heads that are named in lines, before those are checked."""
+        """Collect the heads that the lines name; called before `check` reads the lines."""
         for entry in filter(None, map(parse_line, lines)):
             known = self.pruned if entry.verb == PRUNED else self.seen
             for writer, head in entry.heads.items():

@@ -155,7 +155,7 @@ class OwnerLimiter:
             )
 
     def _check_room(self, owner: int, memories: int, limit: int) -> None:
-        """Count new memories of an owner. Raises `LimitReached` if more than `limit` are kept."""
+        """Count an owner's new memories. Raises `LimitReached` if it would have more than `limit`."""
         known = self._look_up(owner)
         if known.memories + memories > limit:
             known = self._look_up(owner, FULL_S)

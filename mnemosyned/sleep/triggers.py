@@ -255,10 +255,11 @@ class TriggerWatch:
     def may_be_due(
         self, changed_at: float, *, settle_s: float, quiet: timedelta
     ) -> bool:
-        """Return whether `check` may find a trigger due, without counting the memories again.
+        """Return whether `check` could find a trigger due, by the last count of the memories.
 
-        The last change was at `changed_at` by the monotonic clock; memories count fully `settle_s`
-        after it. No request came for `quiet`. Changes by other processes are seen after `SEEN_S`.
+        True also if the count is out of date: taken within `settle_s` of the last change, which was
+        at `changed_at` by the monotonic clock, or older than `SEEN_S`, as other processes change
+        memories, too. `quiet` is the time since the last request.
         """
         began, triggers = self._monotonic(), self._triggers()
         if not triggers or began < self._quiet_until:

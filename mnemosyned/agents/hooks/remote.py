@@ -233,8 +233,8 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
 def _send_rest(server: Server, envelope: Fields, path: str) -> None:
     """Send the messages that the server asked for, and the calls in the spool.
 
-    Another process does it, so that the tool need not wait, unless it ends or compacts the
-    conversation. At the end of a turn that process looks again for lines that the tool writes late.
+    A child process does it, so that the tool need not wait, unless the tool ends or compacts the
+    conversation. At the end of a turn the child looks again for lines that the tool writes late.
     It also renews the token of a login, if that is due.
     """
     wanted, is_urgent, saved = server.wanted, server.is_urgent, server.remote.saved
@@ -273,7 +273,7 @@ def find_transcript(fields: Fields) -> str:
 
 
 def describe_transcript(path: str) -> Fields | None:
-    """Return a transcript's device, inode and size; None unless this user owns a file there."""
+    """Return a transcript's device, inode and size; None if empty, missing or another user's."""
     try:
         status = os.lstat(path)
     except (OSError, ValueError):

@@ -220,10 +220,10 @@ def prune(older: str | None) -> None:
 
 
 def find_losses(entries: Iterable[AuditEntry]) -> Mapping[str, Mapping[int, list[str]]]:
-    """Return what lines say that is gone, by kind and number of the owner, as the last of each says.
+    """Return what is gone by the log, by kind and owner's number; the last line of each id decides.
 
-    That are ids of memories and learnings, of tokens, and names of members; an owner that was
-    removed or suspended is there with an empty text.
+    Listed are ids of memories, learnings and tokens, and names of members; for an owner who was
+    removed or suspended, an empty text.
     """
     last: dict[tuple[str, int, str], tuple[datetime, bool]] = {}
     for entry in entries:

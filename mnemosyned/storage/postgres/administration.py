@@ -318,7 +318,7 @@ class AdministeredOwners:
             known = {row[1]: row for row in _add_missing(session, names)}
             for name, _, _ in invitees:
                 if known[name][2]:
-                    raise _has_no_tokens(name)
+                    raise _group_token_error(name)
                 characters = "".join(
                     secrets.choice(CODE_ALPHABET) for _ in range(CODE_CHARS)
                 )
@@ -364,7 +364,7 @@ class AdministeredOwners:
             raise InvalidRequest("a token needs a scope", field="scopes")
         number, is_group = self._find(owner)
         if is_group:
-            raise _has_no_tokens(owner)
+            raise _group_token_error(owner)
         with self._administering() as session:
             issued = _issue(session, number, name, scopes, lasts=valid_for)
         self.on_change("token_add", number, [issued.token.id])
@@ -514,7 +514,7 @@ def _add_missing(
     ).fetchall()
 
 
-def _has_no_tokens(group: str) -> InvalidRequest:
+def _group_token_error(group: str) -> InvalidRequest:
     """Return the error for a token or an invitation of a group."""
     return InvalidRequest(
         f"{group} is a group, which has no tokens: its members use their own",
@@ -554,7 +554,7 @@ def _issue(
 def _list_tokens(
     session: PostgresSession, number: int
 ) -> Iterator[tuple[OwnerToken, timedelta | None]]:
-    """Yield an owner's tokens, the newest first, each with how long it is valid from its issue."""
+    """Yield an owner's tokens, newest first, each with the time from its issue to its expiry."""
     for *row, scopes, lasts in session.execute(
         f"SELECT {', '.join(_TOKEN_FIELDS)}, scopes, valid_for "
         "FROM list_tokens(%(number)s::bigint)",

@@ -97,7 +97,7 @@ class AuditTable:
         return first
 
     def read_pruned(self, end: datetime) -> list[str]:
-        """Return the lines before a time that say what was pruned."""
+        """Return the lines with the verb `pruned` from before a time."""
         sql = 'SELECT line FROM audit WHERE at < %(end)s AND line LIKE \'%%"verb":"pruned"%%\''
         return [line for (line,) in self._ask(sql, end=end)]
 

@@ -93,7 +93,7 @@ def check_ready(dsn: str, *, known: int, takes_writes: bool) -> None:
     """Check on a connection of its own that the server can serve a daemon.
 
     `known` is the last schema version of this program, `takes_writes` is false for a daemon that
-    began on a standby. A server without a free place passes: its daemons have connections. Raises
+    began on a standby. A server without a free connection passes: daemons have theirs. Raises
     `SchemaTooNew`, and `StorageFailed` if it refuses writes, and `psycopg.Error`.
     """
     try:

@@ -299,7 +299,7 @@ def _holder_from(
     scopes: frozenset[Scope],
     expires_at: datetime | None,
 ) -> TokenHolder:
-    """Return the holder of a token from the rows of `memories_of`, the first of them its owner's."""
+    """Return a token's holder from rows of `memories_of`: the owner's first, then the groups'."""
     (owner, owner_name, _), *groups = memories
     return TokenHolder(
         owner=owner,
