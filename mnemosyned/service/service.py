@@ -414,7 +414,7 @@ class MemoryService:
     # ------------------------------------------------------------- remember
 
     def remember(self, request: Remember) -> Acknowledged:
-        """Store one new memory; return its id, and whether it is new."""
+        """Store one memory; return the id, and whether the memory is new."""
         draft = self._drafts.draft(request, now=self._clock.now())
         return self._store_drafts([draft]).memories[0]
 
