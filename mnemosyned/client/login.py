@@ -57,15 +57,19 @@ def save_login(
             with contextlib.suppress(ValueError):
                 former = saved_connection()
                 folders = former.folders if former else None
+        url = url.rstrip("/")
+        own_file = path.with_name(f"connection@{url.rpartition('/')[2].lower()}.token")
         fields = {
-            "url": url.rstrip("/"),
-            "token_file": token_file or str(path.with_name("connection.token")),
+            "url": url,
+            "token_file": token_file or str(own_file),
             "ca": ca and str(Path(ca).expanduser().absolute()),
             "folders": folders or {EVERYWHERE: SERVER},
         }
         if token_file:
             read_token(token_file)
-        return _write_connection(fields, issued)
+        saved = _write_connection(fields, issued)
+        _delete_tokens(path, but=saved.token_file)
+        return saved
 
 
 def choose_memory(memory: str, folders: list[str]) -> SavedConnection:
@@ -115,8 +119,18 @@ def remove_login() -> SavedConnection | None:
         except ValueError:
             saved = None
         path.unlink(missing_ok=True)
-        path.with_name("connection.token").unlink(missing_ok=True)
+        _delete_tokens(path)
         return saved
+
+
+def _delete_tokens(path: Path, *, but: str = "") -> None:
+    """Delete the tokens of logins beside the file `path`, except that in the file `but`.
+
+    Each server has a file of its own, so that no program that runs sends a token to another server.
+    """
+    for file in path.parent.glob("connection*.token"):
+        if str(file) != but:
+            file.unlink(missing_ok=True)
 
 
 def _write_connection(

@@ -121,7 +121,9 @@ class RemoteDaemon:
             # Loaded here: it is time once in some weeks.
             from mnemosyned.client.login import renew_token  # noqa: PLC0415
 
-            self.saved = renew_token() or self.saved
+            saved = renew_token()
+            if saved is not None and saved.url == self.url:
+                self.saved = saved
 
 
 def remote_daemon(

@@ -17,6 +17,7 @@ from mnemosyned import Client
 from mnemosyned.cli.main import mnem
 from mnemosyned.client.address import address_of
 from mnemosyned.client.login import renew_token, save_login
+from mnemosyned.client.remote import remote_of
 from mnemosyned.socket_path import (
     LOCAL,
     SERVER,
@@ -166,6 +167,24 @@ def test_a_token_is_renewed_once_by_many_and_all_go_on_with_it() -> None:
     assert saved.renew_at is not None
     assert saved.renew_at - time.time() > DAYS / 3 * 86_400
     assert Path(saved.token_file).read_text() == SUCCESSOR + "\n"
+
+
+def test_a_program_of_one_server_never_takes_the_token_of_another() -> None:
+    with serving(issues(TOKEN)) as first, serving(issues(SUCCESSOR)) as second:
+        run("login", url_of(first.url), stdin="code\n")
+        make_due()
+        saved = saved_connection()
+        assert saved is not None
+        remote = remote_of(saved)
+        run("login", url_of(second.url), stdin="code\n")
+
+        remote.renew_if_due()
+
+        assert SUCCESSOR.encode() not in remote.headers
+        assert TOKEN.encode() in remote.headers
+        assert SUCCESSOR.encode() in address_of(None).headers
+    folder = Path(connection_path()).parent
+    assert [file.read_text() for file in folder.glob("*.token")] == [SUCCESSOR + "\n"]
 
 
 def test_a_renewal_that_fails_keeps_the_token_and_is_tried_again() -> None:

@@ -307,7 +307,8 @@ def test_a_code_is_all_that_a_laptop_needs(server: Server, laptop: Laptop) -> No
         assert server.texts() == ["The well is deep."]
 
         folder = laptop.home / ".config" / "mnemosyned"
-        first = (folder / "connection.token").read_text()
+        (token,) = folder.glob("*.token")
+        first = token.read_text()
         saved = folder / "connection.json"
         fields = json.loads(saved.read_text())
         saved.write_text(json.dumps({**fields, "renew_at": 1}))
@@ -315,7 +316,7 @@ def test_a_code_is_all_that_a_laptop_needs(server: Server, laptop: Laptop) -> No
 
         def is_renewed() -> bool:
             """Whether the hook's process has replaced the token."""
-            return (folder / "connection.token").read_text() != first
+            return token.read_text() != first
 
         eventually(is_renewed, "the token is renewed")
         glance = laptop.mnem("--format", "table").stdout.decode()
