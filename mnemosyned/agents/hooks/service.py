@@ -219,8 +219,10 @@ class HookService:
         session = self._update_session(call)
         if part is not None:
             outcome.stored, position = self.capture.store_part(session, part)
+            # The call that waits in a spool is the last of its conversation, whatever it was.
+            is_behind = part.position is None and position < part.size
             if call.event in CAPTURING or (
-                call.event is HookEvent.START and position < part.size
+                is_behind and (envelope.late or call.event is HookEvent.START)
             ):
                 is_last = call.event in (HookEvent.COMPACT, HookEvent.END)
                 outcome.wanted = f"{position};now" if is_last else str(position)
