@@ -11,7 +11,8 @@ import msgspec
 import pytest
 from support.agents import SAID, TALK, claude_line, texts, write_lines
 
-from mnemosyned.agents.hooks import remote
+from mnemosyned.agents.hooks import remote, spool
+from mnemosyned.agents.hooks.client import TimeIsUp
 from mnemosyned.agents.hooks.remote import (
     describe_transcript,
     find_directory,
@@ -23,21 +24,26 @@ from mnemosyned.storage.sqlite.store import SqliteStore
 class Link:
     """The server as the hook sees it, without the network between them."""
 
-    def __init__(self, hooks: HookService) -> None:
+    post_late = remote.Server.post_late
+
+    def __init__(self, hooks: HookService, place: str = "") -> None:
         self._hooks = hooks
+        self.place = place
+        self.fails = False
         self.wanted: int | None = None
         self.posts = 0
 
     def post(self, body: bytes) -> tuple[int, bytes]:
         self.posts += 1
+        if self.fails:
+            raise TimeIsUp
         envelope = msgspec.json.decode(body, type=HookEnvelope)
         answer, wanted = self._hooks.handle_call(envelope, is_remote=True)
         self.wanted = None if wanted is None else int(wanted.partition(";")[0])
         return 200, json.dumps(answer).encode()
 
 
-def call(link: Link, transcript: Path, event: str = "Stop") -> None:
-    """A hook's call, and then the lines that the server wants."""
+def envelope_of(transcript: Path, event: str) -> dict[str, Any]:
     payload = {
         "hook_event_name": event,
         "session_id": "s1",
@@ -45,12 +51,17 @@ def call(link: Link, transcript: Path, event: str = "Stop") -> None:
         "transcript_path": str(transcript),
         "prompt": "What is empty?",
     }
-    envelope: dict[str, Any] = {
+    return {
         "payload": payload,
         "environment": {"CLAUDE_PROJECT_DIR": "/w/shop"},
         "project": "github.com/ann/shop",
         "transcript": describe_transcript(str(transcript)),
     }
+
+
+def call(link: Link, transcript: Path, event: str = "Stop") -> None:
+    """A hook's call, and then the lines that the server wants."""
+    envelope = envelope_of(transcript, event)
     link.post(json.dumps(envelope).encode())
     if link.wanted is not None:
         server = cast("remote.Server", link)
@@ -58,8 +69,8 @@ def call(link: Link, transcript: Path, event: str = "Stop") -> None:
 
 
 @pytest.fixture
-def link(hooks: HookService) -> Link:
-    return Link(hooks)
+def link(hooks: HookService, tmp_path: Path) -> Link:
+    return Link(hooks, str(tmp_path / "spool@server"))
 
 
 def test_a_prompt_sends_no_lines_and_the_end_of_a_turn_sends_each_once(
@@ -81,6 +92,37 @@ def test_a_prompt_sends_no_lines_and_the_end_of_a_turn_sends_each_once(
     assert session is not None
     assert session.position == transcript.stat().st_size
     assert (session.transcript, session.project) == ("", "github.com/ann/shop")
+
+
+def test_a_prompt_that_waited_brings_what_was_said_before_it(
+    link: Link, store: SqliteStore, transcript: Path
+) -> None:
+    write_lines(transcript, TALK)
+    late = {**envelope_of(transcript, "UserPromptSubmit"), "late": True}
+
+    assert cast("remote.Server", link).post_late(json.dumps(late).encode()) == 200
+
+    assert texts(store, "claude-code:s1") == SAID
+
+
+def test_lines_that_could_not_be_sent_wait_for_another_hook(
+    link: Link, store: SqliteStore, transcript: Path
+) -> None:
+    write_lines(transcript, TALK)
+    envelope = envelope_of(transcript, "SessionEnd")
+    server = cast("remote.Server", link)
+    link.fails = True
+    with pytest.raises(TimeIsUp):
+        remote.send_or_keep(server, envelope, str(transcript), 0)
+    (Path(link.place) / "a-damaged").write_bytes(b"\0\0\0")
+    link.fails = False
+
+    spool.hand_in(link.place, server.post_late)
+
+    assert texts(store, "claude-code:s1") == SAID
+    assert spool.list_waiting(link.place) == []
+    remote.send_or_keep(server, envelope, str(transcript), 0)
+    assert spool.list_waiting(link.place) == []
 
 
 @pytest.mark.parametrize("size", [40, 200, 1_000])

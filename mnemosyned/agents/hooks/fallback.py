@@ -52,7 +52,7 @@ def put_aside(
     is_kept = True
     if not name or any(letters in names.split() for names in tables["events"].values()):
         try:
-            is_kept = spool.put(place, _choose_file_name(fields), envelope)
+            is_kept = bool(spool.put(place, choose_file_name(fields), envelope))
         except OSError:
             is_kept = False
     is_start = (
@@ -63,7 +63,7 @@ def put_aside(
     return format_warning(name, notes[0] if is_kept else notes[1])
 
 
-def _choose_file_name(fields: dict[str, Any]) -> str:
+def choose_file_name(fields: dict[str, Any]) -> str:
     """Return the name of a call's file in the spool: one per transcript, else one per call.
 
     `fields` is the tool's JSON. A later call with the same transcript replaces the file.

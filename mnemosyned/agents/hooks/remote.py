@@ -188,10 +188,13 @@ class Server:
     def post_late(self, content: bytes) -> int:
         """Post a call from the spool, and the messages of its transcript; return the HTTP status.
 
-        The status is 503 if some of them could not be sent.
+        The status is 503 if some of them could not be sent, and 400 if the call is damaged.
         """
-        envelope = json.loads(content)
-        path = find_transcript(envelope["payload"])
+        try:
+            envelope = json.loads(content)
+            path = find_transcript(envelope["payload"])
+        except (ValueError, LookupError, TypeError, AttributeError):
+            return 400
         envelope["transcript"] = describe_transcript(path)
         status, _ = self.post(json.dumps(envelope).encode())
         wanted = self.wanted
@@ -239,8 +242,7 @@ def _send_rest(server: Server, envelope: Fields, path: str) -> None:
     """
     wanted, is_urgent, saved = server.wanted, server.is_urgent, server.remote.saved
     is_renewal_due = saved is not None and saved.is_renewal_due
-    has_calls = bool(spool.list_waiting(server.place))
-    if wanted is None and not (is_renewal_due or has_calls):
+    if wanted is None and not (is_renewal_due or spool.list_waiting(server.place)):
         return
     if child := os.fork():
         if is_urgent:
@@ -251,15 +253,29 @@ def _send_rest(server: Server, envelope: Fields, path: str) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(null, stream)
+    server.remote.renew_if_due()  # no alarm: a successor that was issued must be saved
     signal.setitimer(signal.ITIMER_REAL, AFTERWARDS_S, AGAIN_S)
     if wanted is not None:
-        send_messages(server, envelope, path, wanted)
-    server.remote.renew_if_due()
-    if has_calls:
-        spool.hand_in(server.place, server.post_late)
+        send_or_keep(server, envelope, path, wanted)
+    spool.hand_in(server.place, server.post_late)
     if wanted is not None and not is_urgent:
         time.sleep(LOOK_AGAIN_S)
         server.post_late(json.dumps({**envelope, "late": True}).encode())
+
+
+def send_or_keep(server: Server, envelope: Fields, path: str, wanted: int) -> None:
+    """Send messages as `send_messages` does; the call waits in the spool until all of them are sent."""
+    # Loaded here: no tool waits for it.
+    from mnemosyned.agents.hooks.fallback import choose_file_name  # noqa: PLC0415
+
+    name = choose_file_name(envelope["payload"])
+    late = json.dumps({**envelope, "late": True}).encode()
+    try:
+        changed_ns = spool.put(server.place, name, late)
+    except OSError:
+        changed_ns = 0
+    if send_messages(server, envelope, path, wanted) and changed_ns:
+        spool.delete_unchanged(os.path.join(server.place, name), changed_ns)
 
 
 # ------------------------------------------------------------- transcripts

@@ -90,10 +90,11 @@ def touch(place: str, mark: str) -> bool:
     return True
 
 
-def put(place: str, name: str, content: bytes) -> bool:
+def put(place: str, name: str, content: bytes) -> int:
     """Write a call of a hook to the file `name` in a spool, in place of a file of this name.
 
-    Return False, with nothing written, if the spool is full. Raises `OSError`.
+    Return the file's modification time in nanoseconds, or 0, with nothing written, if the spool is
+    full. Raises `OSError`.
     """
     os.makedirs(place, mode=0o700, exist_ok=True)
     sizes = dict.fromkeys(_list_waiting_names(place), 0)
@@ -104,7 +105,7 @@ def put(place: str, name: str, content: bytes) -> bool:
         except OSError:  # another hook handed it in
             continue
     if len(sizes) >= FILES_MAX or sum(sizes.values()) + len(content) > BYTES_MAX:
-        return False
+        return 0
     temporary = os.path.join(place, f"{TEMPORARY}{os.getpid()}-{time.time_ns()}")
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
     descriptor = os.open(temporary, flags, 0o600)
@@ -112,13 +113,15 @@ def put(place: str, name: str, content: bytes) -> bool:
         left = memoryview(content)
         while left:
             left = left[os.write(descriptor, left) :]
+        os.fsync(descriptor)
+        changed_ns = os.fstat(descriptor).st_mtime_ns
     finally:
         os.close(descriptor)
     path = os.path.join(place, name)
     if os.path.isdir(path):
         _set_aside(path)
     os.rename(temporary, path)
-    return True
+    return changed_ns
 
 
 def hand_in(place: str, post: Callable[[bytes], int]) -> None:
@@ -130,7 +133,7 @@ def hand_in(place: str, post: Callable[[bytes], int]) -> None:
     An entry that is no file, or cannot be read, is renamed, so that it blocks no others.
     """
     handed_in = 0
-    for name in _list_waiting_names(place):
+    for name in list_waiting(place):
         if handed_in == HANDED_IN_MAX:
             return
         path = os.path.join(place, name)
@@ -158,7 +161,7 @@ def hand_in(place: str, post: Callable[[bytes], int]) -> None:
         answer = post(content)
         is_refused = 400 <= answer < 500 and answer != LIMITED
         if answer == 200 or is_refused or is_old:
-            _delete_unchanged(path, before)
+            delete_unchanged(path, before)
         else:
             return
 
@@ -196,7 +199,7 @@ def _set_aside(path: str) -> None:
         return
 
 
-def _delete_unchanged(path: str, before: int) -> None:
+def delete_unchanged(path: str, before: int) -> None:
     """Delete a file unless it was changed: `before` is its modification time in nanoseconds."""
     try:
         if os.stat(path).st_mtime_ns == before:
