@@ -79,13 +79,16 @@ BEGIN ATOMIC
     AND NOT EXISTS (SELECT 1 FROM owner AS x WHERE x.name = new_name COLLATE "C")
     RETURNING o.owner; END;
 
--- Its doors first, and at the end, when nothing is left of its memory, the owner itself.
+-- Its doors first, those of a provider and of a proxy by its suspension, and at the end, when nothing is
+-- left of its memory, the owner itself.
 CREATE FUNCTION drop_owner(number bigint, doors_alone boolean) RETURNS void LANGUAGE sql SECURITY DEFINER
 BEGIN ATOMIC
     SELECT 1 FROM owner AS o WHERE o.owner = number AND administers() FOR UPDATE;
     DELETE FROM membership AS m WHERE number IN (m.owner, m.group_owner) AND administers();
     DELETE FROM owner_invitation AS i WHERE i.owner = number AND administers();
     DELETE FROM owner_token AS t WHERE t.owner = number AND administers();
+    UPDATE owner AS o SET suspended_at = coalesce(o.suspended_at, now())
+    WHERE o.owner = number AND doors_alone AND administers();
     DELETE FROM owner AS o WHERE o.owner = number AND NOT doors_alone AND administers(); END;
 
 CREATE FUNCTION list_tokens(number bigint) RETURNS TABLE (

@@ -246,7 +246,7 @@ class AdministeredOwners:
         return new_name or name
 
     def remove(self, name: str) -> RemovedOwner:
-        """Delete an owner's tokens, then purge all of its rows; return what was deleted.
+        """Delete an owner's tokens and suspend it, then purge all of its rows; return what was deleted.
 
         All members leave a group. If an earlier call was interrupted, this one finishes the
         deletion. A login that does not own the tables of PostgreSQL 16 or older leaves the purge to
