@@ -180,7 +180,11 @@ class ProviderTokens:
         name = (claims or {}).get(self._config.owner_claim)
         if claims is None or not isinstance(name, str):
             return None
-        if claims.get("email_verified") is False and name == claims.get("email"):
+        verified = claims.get("email_verified")  # some providers send it as a text
+        if self._config.owner_claim == "email":
+            if verified not in (True, "true"):
+                return None
+        elif name == claims.get("email") and verified in (False, "false"):
             return None
         scopes = self._scopes_of(claims.get(self._config.groups_claim))
         expires_at = datetime.fromtimestamp(min(int(claims["exp"]), LATEST), UTC)

@@ -172,6 +172,9 @@ FORGED: dict[str, Forge] = {
     "an email that is not verified": lambda it: it.token(
         email="anna", email_verified=False
     ),
+    "an email that is not verified, as a text": lambda it: it.token(
+        email="anna", email_verified="false"
+    ),
     "a critical extension": lambda it: it.token(headers={"crit": ["x"], "x": 1}),
     "a key of its own (jwk)": lambda it: with_its_own_key(it, "jwk"),
     "a key of its own (jku)": lambda it: with_its_own_key(it, "jku"),
@@ -190,6 +193,21 @@ def test_a_forged_token_names_nobody(provider: IdentityProvider, forged: str) ->
     assert known.holder(provider.token())
 
     assert known.holder(FORGED[forged](provider)) is None
+
+
+@pytest.mark.parametrize(
+    ("verified", "is_taken"),
+    [(True, True), ("true", True), (False, False), ("false", False), (None, False)],
+)
+def test_an_email_names_an_owner_if_the_provider_has_verified_it(
+    provider: IdentityProvider,
+    verified: object,
+    is_taken: bool,  # noqa: FBT001
+) -> None:
+    known = tokens(provider, owner_claim="email")
+    token = provider.token(email="anna", email_verified=verified)
+
+    assert bool(known.holder(token)) is is_taken
 
 
 def test_groups_give_scopes(provider: IdentityProvider) -> None:
