@@ -254,22 +254,28 @@ class OwnerResources:
         if request.path in self._open:
             return self._open
         try:
-            holder = self._find_holder(request)
+            sender = self._find_sender(request)
         except RequestRefused:
             if self._audit:
                 claimed = self.guess_owner(request)
                 self._audit.note_failed_login(request.address, claimed)
             raise
-        sender = holder.member or holder.owner
-        self._limits.use_request(sender)
-        self._tokens.owners.note_use(sender, holder.token)
+        self._limits.use_request(sender.owner)
+        self._tokens.owners.note_use(sender.owner, sender.token)
+        holder = _choose_memory(sender, request)
         if self._audit:
             cache, _ = self._login(request.headers)
             via = "token" if cache is self._tokens else "provider"
             if self._proxy and cache is self._proxy.cache:
                 via = "proxy"
-            address, about = request.address, holder.owner
-            self._audit.begin(sender, holder.token, address, via=via, about=about)
+            about = holder.owner if holder else 0
+            self._audit.begin(
+                sender.owner, sender.token, request.address, via=via, about=about
+            )
+            if holder is None:
+                self._audit.note("request", outcome=NotFound.code)
+        if holder is None:
+            raise unknown_owner(named_owner(request.headers) or "")
         if request.path in self._common:  # about no memory
             return self._common
         memory = self._memory_of(holder.owner)
@@ -310,21 +316,26 @@ class OwnerResources:
     def _find_holder(self, request: HttpRequest) -> TokenHolder:
         """Return the memory that a request is about, and the scopes of its token there.
 
-        Where an identity provider or a proxy vouches for the sender, its token is no row of ours.
-        The header `Mnemosyne-Owner` names the memory, or else it is that of the token's owner.
         Raises `RequestRefused` without a valid token, and `NotFound` for a memory that does not exist
         or is not the token's to ask.
+        """
+        chosen = _choose_memory(self._find_sender(request), request)
+        if chosen is None:
+            raise unknown_owner(named_owner(request.headers) or "")
+        return chosen
+
+    def _find_sender(self, request: HttpRequest) -> TokenHolder:
+        """Return the owner of a request's token, with its own memory.
+
+        Where an identity provider or a proxy vouches for the sender, its token is no row of ours.
+        Raises `RequestRefused` without a valid token.
         """
         cache, given = self._login(request.headers)
         holder = cache.holder(given) if cache else None
         if holder is None:
             reason = REFUSED if given else OWNER_ADVICE
             raise token_refusal(reason, given=bool(given))
-        name = named_owner(request.headers)
-        chosen = holder if name is None else holder.in_memory_of(name)
-        if chosen is None:
-            raise unknown_owner(str(name))
-        return chosen
+        return holder
 
     def _make_resources(
         self, memory: ServedMemory, holder: TokenHolder
@@ -408,6 +419,15 @@ class OwnerResources:
             return dataclasses.replace(response, stream=stream)
 
         return Resource(answer)
+
+
+def _choose_memory(sender: TokenHolder, request: HttpRequest) -> TokenHolder | None:
+    """Return the holder for the memory that the header `Mnemosyne-Owner` names, or the sender's own.
+
+    None if there is no such memory, or it is not the sender's to ask.
+    """
+    name = named_owner(request.headers)
+    return sender if name is None else sender.in_memory_of(name)
 
 
 class _CheckedStream:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, cast
+from unittest.mock import Mock, call
 
 import psycopg
 import pytest
@@ -22,7 +23,7 @@ from mnemosyned.daemon.enrolment import TRIES_OF_ADDRESS, TRIES_OF_ALL, TryLimit
 from mnemosyned.daemon.http.server import make_handler
 from mnemosyned.daemon.metrics import ServerActivity
 from mnemosyned.daemon.owners import OwnerResources, TokenCache
-from mnemosyned.errors import LimitReached, StorageFailed, Unauthorized
+from mnemosyned.errors import LimitReached, NotFound, StorageFailed, Unauthorized
 from mnemosyned.http_messages import HttpRequest
 from mnemosyned.memory.engine_ports import (
     CODE_CHARS,
@@ -34,6 +35,7 @@ from mnemosyned.memory.engine_ports import (
 )
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
+from mnemosyned.service.audit import AuditLog
 from mnemosyned.service.owner_limits import OwnerLimiter
 from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.storage.postgres.store import (
@@ -238,6 +240,33 @@ def test_a_guesser_is_refused_and_others_log_in(
 
     assert (status, refused["error"]["code"]) == (429, "limit_reached")
     assert door.ask("/v1/login", code=code, name="x", address="192.0.2.8")[0] == 200
+
+
+def test_requests_for_a_foreign_memory_are_counted_and_noted(
+    owners: PostgresOwners,
+) -> None:
+    owners.add("anna")
+    secret = owners.issue("anna", "laptop", OWN_SCOPES).secret
+    audit = Mock(AuditLog)
+    limits = OwnersConfig(requests_per_minute=3)
+    resources = OwnerResources(
+        tokens=TokenCache(owners),
+        memory_of=no_memory,
+        limits=OwnerLimiter(lambda: limits, lambda _: ("anna", 0)),
+        common={},
+        audit=audit,
+    )
+    headers = {"authorization": f"Bearer {secret}", "mnemosyne-owner": "board"}
+    request = HttpRequest("POST", "/v1/recall", "", b"", headers, False, "192.0.2.7")  # noqa: FBT003
+
+    for _ in range(3):
+        with pytest.raises(NotFound):
+            resources(request)
+    with pytest.raises(LimitReached):
+        resources(request)
+
+    assert audit.note.call_args_list == [call("request", outcome="not_found")] * 3
+    assert audit.begin.call_args.args[0] == owners.number("anna")
 
 
 def test_a_token_is_renewed_by_its_holder(
