@@ -77,11 +77,16 @@ class ProviderKeys:
     def find(self, key_id: str) -> jwt.PyJWK | None:
         """Return the key with an id; None if the provider has none.
 
-        Raises `DaemonBusy` if the provider cannot be asked for a key that is not known.
+        While one request asks again, others go on with a key that is known. Raises `DaemonBusy` if
+        the provider cannot be asked for a key that is not known.
         """
-        if key_id not in self._keys or self._now() - self._fetched > KEYS_S:
-            with self._refreshing:
+        is_known = key_id in self._keys
+        is_due = not is_known or self._now() - self._fetched > KEYS_S
+        if is_due and self._refreshing.acquire(blocking=not is_known):
+            try:
                 self._refresh(key_id)
+            finally:
+                self._refreshing.release()
         is_fresh = self._now() - self._fetched <= KEYS_MAX_S
         key = self._keys.get(key_id) if is_fresh else None
         if key is None and self._tried != self._fetched:

@@ -8,6 +8,7 @@ import hmac
 import json
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import datetime
 from http.client import HTTPConnection
@@ -270,6 +271,26 @@ def test_a_provider_that_is_away_delays_who_is_unknown_alone(
     clock.now += KEYS_MAX_S
     with pytest.raises(DaemonBusy):
         known.holder(provider.token())
+
+
+def test_a_provider_that_hangs_delays_one_of_those_whose_key_is_known(
+    provider: IdentityProvider,
+) -> None:
+    clock = FakeTime()
+    known = tokens(provider, now=clock)
+    assert known.holder(provider.token())
+    clock.now += KEYS_S + 1
+    asked = provider.asked.total()
+    provider.answers.clear()
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(known.holder, provider.token())
+        try:
+            eventually(lambda: provider.asked.total() > asked, "it is asked")
+            assert known.holder(provider.token())
+            assert not waiting.done()
+        finally:
+            provider.answers.set()
+        assert waiting.result()
 
 
 def test_a_discovery_of_another_issuer_is_not_believed(

@@ -35,6 +35,9 @@ class IdentityProvider:
             "jwks_uri": f"{url}/keys",
         }
         self.is_away = False
+        self.answers = threading.Event()
+        """Whether it answers; until then, who asks waits."""
+        self.answers.set()
 
     def jwks(self) -> list[dict[str, Any]]:
         """The public keys that are published."""
@@ -95,6 +98,7 @@ def providing() -> Iterator[IdentityProvider]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             provider.asked[self.path] += 1
+            provider.answers.wait()
             bodies: dict[str, object] = {
                 "/.well-known/openid-configuration": provider.discovery,
                 "/keys": {"keys": provider.jwks()},
