@@ -59,7 +59,7 @@ class TryLimit:
         self._ends = 0.0
 
     def take(self, address: str) -> None:
-        """Count a try of a machine. Raises `LimitReached` if it or all have no more."""
+        """Count a refused code of a machine. Raises `LimitReached` if it or all have no more."""
         machine = _machine_of(address)
         with self._lock:
             now = self._now()
@@ -69,15 +69,11 @@ class TryLimit:
             is_over = self._tries[machine] >= TRIES_OF_ADDRESS
             if is_over or self._tries.total() >= TRIES_OF_ALL:
                 raise LimitReached(
-                    "too many wrong codes within a minute; wait for one, then type the code again",
+                    "too many wrong codes within a minute, and this is another; wait for one, then "
+                    "type the code again",
                     retry_after_s=ceil(self._ends - now),
                 )
             self._tries[machine] += 1
-
-    def give_back(self, address: str) -> None:
-        """Take back the last try of a machine, as its code was right."""
-        with self._lock:
-            self._tries[_machine_of(address)] -= 1
 
 
 def _machine_of(address: str) -> str:
@@ -125,7 +121,6 @@ class OwnerRoutes:
     def _log_in(self, request: HttpRequest) -> Response:
         """Exchange a code for a token. Raises `RequestRefused` and `LimitReached`."""
         login = parse_call(Login, request)
-        self._limit.take(request.address)
         if self._audit:
             self._audit.begin(0, address=request.address, via="code")
         name = re.sub(r"[^A-Za-z0-9._@-]+", "-", login.name).strip("._@-")[:100]
@@ -133,11 +128,11 @@ class OwnerRoutes:
             login.code, name or "login", most=self._longest()
         )
         if enrolment is None:
-            log.warning("login_refused", address=request.address)
             if self._audit:
                 self._audit.note_failed_login(request.address)
+            self._limit.take(request.address)
+            log.warning("login_refused", address=request.address)
             raise token_refusal(CODE_REFUSED, given=True)
-        self._limit.give_back(request.address)
         return _secret_response(enrolment)
 
     def _renew(self, request: HttpRequest) -> Response:
