@@ -62,6 +62,9 @@ READY, EVENT, LOST, SAMPLES = range(4)
 
 Message = tuple[int, int, int, bytes]
 """Kind, owner number, event number, and an event or samples, encoded."""
+_MESSAGES = msgspec.msgpack.Decoder(Message)
+_EVENTS = msgspec.msgpack.Decoder(Event)
+_SAMPLES = msgspec.msgpack.Decoder(list[Sample])
 
 log = logger()
 
@@ -124,9 +127,7 @@ class Link:
         """Yield messages until the other process ends."""
         with suppress(EOFError, OSError):
             while True:
-                yield msgspec.msgpack.decode(
-                    self._connection.recv_bytes(), type=Message
-                )
+                yield _MESSAGES.decode(self._connection.recv_bytes())
 
     def close(self) -> None:
         """End the thread that sends."""
@@ -207,7 +208,7 @@ class ProcessRelay:
             for bus in list(self._buses.values()):
                 bus.drop_readers()
             return
-        event = msgspec.msgpack.decode(encoded, type=Event)
+        event = _EVENTS.decode(encoded)
         self._read[owner] = self._find_bus(owner)
         self._read[owner].deliver(msgspec.structs.replace(event, id=number))
         for other in [each for each, bus in self._read.items() if not bus.listening]:
@@ -359,7 +360,7 @@ class FirstProcess:
             ]
         samples = list(own())
         for encoded in answers:
-            samples += msgspec.msgpack.decode(encoded, type=list[Sample])
+            samples += _SAMPLES.decode(encoded)
         totals: dict[str, dict[tuple[object, ...], Sample]] = {}
         for sample in samples:
             key = (sample.suffix, *sorted(sample.labels.items()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,6 +59,13 @@ class Backlogs:
                 age_clock=clock,
             ),
         )
+
+    def save_uses(self, *, now: bool = False) -> None:
+        """Nobody used a token."""
+
+    def keep_claims_open(self) -> nullcontext[None]:
+        """There is no database to claim in."""
+        return nullcontext()
 
     def with_work(self, *, after: int, **_: object) -> Sequence[int]:
         return sorted(owner for owner in self.left if owner > after)

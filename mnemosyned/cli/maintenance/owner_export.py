@@ -25,6 +25,7 @@ from mnemosyned.service.audit import parse_line
 from mnemosyned.service.exchange import ExchangeService
 from mnemosyned.service.service import SystemClock
 from mnemosyned.verbs.exchange import FOOTER, KINDS, Export, Footer, parse_line_kind
+from mnemosyned.verbs.request import decoder_of
 
 ACCOUNT = ".account.jsonl"
 
@@ -66,7 +67,7 @@ def export_owner(name: str, file: Path, *, force: bool) -> None:
         footer, digest = _write_chunks(file, exchange.export(Export()))
         if parse_line_kind(footer).record != FOOTER:
             raise StorageFailed(f"the export is not whole: {footer.decode()}")
-        records = Counter(msgspec.json.decode(footer, type=Footer).counts)
+        records = Counter(decoder_of(Footer).decode(footer).counts)
 
         def account_lines() -> Iterator[bytes]:
             """Yield the lines of what an export leaves out, and count them."""
