@@ -280,7 +280,7 @@ def test_a_token_is_renewed_by_its_holder(
     assert (new.name, new.expires_at) == (
         "laptop", new.created_at + timedelta(days=9),
     )  # fmt: skip
-    assert old.expires_at == new.created_at + timedelta(minutes=5)
+    assert old.expires_at == new.created_at + WEEK
     assert owners.holder(issued.secret)
     # Once more with the old one, as if the answer had been lost: as long as the first.
     again = door.ask("/v1/renew", issued.secret)[1]
@@ -293,6 +293,18 @@ def test_a_token_is_renewed_by_its_holder(
         )
     assert door.ask("/v1/renew", issued.secret)[0] == 401
     assert door.ask("/v1/renew")[0] == 401
+
+
+def test_a_renewal_leaves_the_old_token_no_longer_than_it_had(
+    owners: PostgresOwners, door: Door
+) -> None:
+    owners.add("anna")
+    issued = owners.issue("anna", "job", OWN_SCOPES, valid_for=timedelta(days=2))
+    (before,) = owners.tokens("anna")
+
+    assert door.ask("/v1/renew", issued.secret)[0] == 200
+
+    assert owners.tokens("anna")[1].expires_at == before.expires_at
 
 
 def test_a_token_without_an_end_gets_one_when_it_is_renewed(

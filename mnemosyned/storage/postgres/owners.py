@@ -38,8 +38,8 @@ from mnemosyned.storage.postgres.session import utc
 
 log = logger()
 
-RENEWED_FOR = timedelta(minutes=5)
-"""A token that was renewed is valid for so long yet, for programs that have it in use."""
+RENEWED_FOR = timedelta(days=7)
+"""A token that was renewed is valid for so long yet, or until its own end: its successor may be lost."""
 USES_EVERY_S = 60.0
 USES_MAX = 100_000
 """Tokens whose uses wait to be saved; those of others are not counted."""
@@ -125,7 +125,7 @@ class PostgresOwners(AdministeredOwners):
         """Exchange a valid token for a successor of the same name and scopes.
 
         It is valid as long as the old one was when it was issued, or for `usual` if that had no
-        end, and for `most` at most; the old one is valid for `RENEWED_FOR` yet. None for a token
+        end, and for `most` at most; the old one is valid for `RENEWED_FOR` yet at most. None for a token
         that is not valid, and if the owner has a hundred valid tokens.
         """
         number = owner_of(secret)
