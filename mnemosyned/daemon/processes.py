@@ -130,8 +130,9 @@ class Link:
                 yield _MESSAGES.decode(self._connection.recv_bytes())
 
     def close(self) -> None:
-        """End the thread that sends."""
-        self._queue.put(None)
+        """End the thread that sends; with a full queue, its next message fails if nobody reads."""
+        with suppress(queue.Full):
+            self._queue.put_nowait(None)
 
     def _send_queued(self) -> None:
         """Send queued messages until the link is closed or the other process has ended."""
@@ -385,43 +386,10 @@ class FirstProcess:
         pause_s = PAUSE_MIN_S
         while not self._stopped.is_set():
             began = time.monotonic()
-            ours, theirs = socket.socketpair()
-            with theirs:
-                given = (
-                    f"{number}:{self._count}:{theirs.fileno()}:{self._table}:{address}"
-                )
-                environment = {
-                    name: value
-                    for name, value in os.environ.items()
-                    if name not in SERVICE_VARIABLES
-                }
-                process = subprocess.Popen(  # noqa: S603 this program again
-                    [*COMMAND, *self._arguments, "--process", given],
-                    pass_fds=(theirs.fileno(), self._table),
-                    env=environment,
-                )
-            link = Link(ours)
-            with self._changed:
-                self._running[number] = process
-                self.relay.links[number] = link
-            if self._stopped.is_set():
-                process.terminate()
-            for kind, owner, sent, encoded in link.receive():
-                if kind in (EVENT, LOST):
-                    self.relay.spread((kind, owner, sent, encoded))
-                    continue
-                with self._changed:
-                    self._answered[number] = time.monotonic()
-                    if kind == SAMPLES:
-                        self._answers[number] = sent, encoded
-                    self._changed.notify_all()
-            status = process.wait()
-            with self._changed:
-                for table in (self._running, self._answered, self._answers):
-                    table.pop(number, None)
-                del self.relay.links[number]
-            link.close()
-            self._readers.end(number)
+            try:
+                status: int | str = self._run(number, address)
+            except (OSError, RuntimeError) as error:  # no memory, descriptors, threads
+                status = str(error)
             if self._stopped.is_set():
                 return
             lived_s = time.monotonic() - began
@@ -429,6 +397,48 @@ class FirstProcess:
             pause_s = min(pause_s, PAUSE_MAX_S)
             log.error("process_ended", number=number, status=status, again_s=pause_s)
             self._stopped.wait(pause_s)
+
+    def _run(self, number: int, address: str) -> int:
+        """Run the process with this number, handle its messages, and return its status at its end.
+
+        Raises `OSError` or `RuntimeError` if the system lacks what it takes to start it.
+        """
+        ours, theirs = socket.socketpair()
+        with theirs, ours:
+            given = f"{number}:{self._count}:{theirs.fileno()}:{self._table}:{address}"
+            environment = {
+                name: value
+                for name, value in os.environ.items()
+                if name not in SERVICE_VARIABLES
+            }
+            process = subprocess.Popen(  # noqa: S603 this program again
+                [*COMMAND, *self._arguments, "--process", given],
+                pass_fds=(theirs.fileno(), self._table),
+                env=environment,
+            )
+            link = Link(ours)
+        with self._changed:
+            self._running[number] = process
+            self.relay.links[number] = link
+        if self._stopped.is_set():
+            process.terminate()
+        for kind, owner, sent, encoded in link.receive():
+            if kind in (EVENT, LOST):
+                self.relay.spread((kind, owner, sent, encoded))
+                continue
+            with self._changed:
+                self._answered[number] = time.monotonic()
+                if kind == SAMPLES:
+                    self._answers[number] = sent, encoded
+                self._changed.notify_all()
+        status = process.wait()
+        with self._changed:
+            for table in (self._running, self._answered, self._answers):
+                table.pop(number, None)
+            del self.relay.links[number]
+        link.close()
+        self._readers.end(number)
+        return status
 
 
 ProcessGroup = FirstProcess | FurtherProcess
