@@ -87,12 +87,17 @@ class HealthProbe:
                 return self._respond(found, memory)
             if self._found is not None and self._began >= asked - CACHED_S:
                 return self._respond(self._found, memory)
-            self._waiting.add(wake)
             if self._found is not None:
-                self._began, self._found = now, None
-                threading.Thread(
+                check = threading.Thread(
                     target=self._check, args=(memory,), name="readiness", daemon=True
-                ).start()
+                )
+                try:
+                    check.start()
+                except RuntimeError:
+                    found = {"database": "no_thread", "schema": UNKNOWN}
+                    return self._respond(found, memory)
+                self._began, self._found = now, None
+            self._waiting.add(wake)
         return None
 
     def _check(self, memory: OpenMemory) -> None:

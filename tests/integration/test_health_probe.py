@@ -63,7 +63,7 @@ def asked(probe: HealthProbe, time: FakeTime) -> tuple[int, dict[str, Any]]:
 
 
 def raising(error: Exception) -> Check:
-    def check() -> None:
+    def check(*_: object) -> None:
         raise error
 
     return check
@@ -172,6 +172,46 @@ def test_a_check_without_an_end_is_a_failure_and_no_second_one_begins() -> None:
     assert done.wait(WAIT_S)
     assert len(calls) == 1
     assert asked(probe, time)[0] == 200
+
+
+def test_a_check_without_a_thread_is_a_failure_and_the_next_one_is_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    probe = HealthProbe()
+    probe.memory = open_memory(lambda: None)
+
+    def no_thread(**_: object) -> threading.Thread:
+        thread = threading.Thread()
+        monkeypatch.setattr(thread, "start", raising(RuntimeError("no thread")))
+        return thread
+
+    with server({}, probe=probe) as running:
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                health, "threading", SimpleNamespace(Thread=no_thread, Lock=None)
+            )
+            with running.response("GET", "/readyz") as response:
+                assert response.status == 503
+                found = json.loads(response.read())
+        assert found["checks"]["database"] == "no_thread"
+        with running.response("GET", "/readyz") as response:
+            assert response.status == 200
+
+
+def test_a_failing_probe_ends_one_connection_and_not_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    probe = HealthProbe()
+    with server({}, probe=probe) as running:
+        with monkeypatch.context() as patched:
+            patched.setattr(probe, "ready", raising(ValueError("a fault")))
+            with (
+                pytest.raises(ConnectionError),
+                running.response("GET", "/readyz"),
+            ):
+                pass
+        with running.response("GET", "/readyz") as response:
+            assert response.status == 503
 
 
 def test_neither_path_waits_for_busy_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -199,7 +199,8 @@ class EventLoop:
                     timeout_s = FULL_SWEEP_S
                 for fd, _ in self._epoll.poll(timeout_s):
                     self._handle_event(fd)
-                self._answer_probed()
+                for _ in range(len(self._probed)):
+                    self._run_step(self._answer_probed, self._probed.popleft())
                 while self._answered:
                     self._run_step(
                         self._continue_after_answer, self._answered.popleft()
@@ -459,17 +460,15 @@ class EventLoop:
         else:
             self._set_state(connection, ConnectionState.QUEUED)
 
-    def _answer_probed(self) -> None:
-        """Answer the requests for `/readyz` whose check of the database is done or takes too long."""
-        for _ in range(len(self._probed)):
-            connection = self._probed.popleft()
-            assert self._probe  # noqa: S101 for mypy
-            response = self._probe.ready(connection.since, self._wake_up)
-            if response is None:
-                self._probed.append(connection)
-            else:
-                connection.respond(response)
-                self._answered.append(connection)
+    def _answer_probed(self, connection: ClientConnection) -> None:
+        """Answer a request for `/readyz` if its check of the database is done or takes too long."""
+        assert self._probe  # noqa: S101 for mypy
+        response = self._probe.ready(connection.since, self._wake_up)
+        if response is None:
+            self._probed.append(connection)
+        else:
+            connection.respond(response)
+            self._answered.append(connection)
 
     def _set_state(self, connection: ClientConnection, state: ConnectionState) -> None:
         """Set a connection's state, with the time of the change and the grace time it then has."""
