@@ -257,7 +257,7 @@ class OwnerResources:
             sender = self._find_sender(request)
         except RequestRefused:
             if self._audit:
-                claimed = self.guess_owner(request)
+                claimed = owner_of(self._login(request.headers)[1]) or 0
                 self._audit.note_failed_login(request.address, claimed)
             raise
         self._limits.use_request(sender.owner)
@@ -296,13 +296,16 @@ class OwnerResources:
         return cache not in (None, self._tokens)
 
     def guess_owner(self, request: HttpRequest) -> int:
-        """Return the owner's number that a request claims, unverified; 0 if unknown."""
+        """Return the owner of the token of a request, as last verified; a negative number if unknown.
+
+        That number is made of the client's address and the owner whom the unverified token names, so
+        that whoever has no token uses up no owner's share.
+        """
         if request.local:
             return LOCAL_OWNER
         cache, given = self._login(request.headers)
-        if cache is None or cache is self._tokens:
-            return owner_of(given) or 0
-        return cache.last_owner(given)
+        owner = cache.last_owner(given) if cache else 0
+        return owner or ~abs(hash((request.address, owner_of(given))))
 
     def _login(self, headers: Mapping[str, str]) -> tuple[TokenCache | None, str]:
         """Return the cache to look up a request's sender in, and the token or name sent."""

@@ -13,7 +13,14 @@ import pytest
 from support.fake_models import FakeTextModel
 
 from mnemosyned import fairness
-from mnemosyned.daemon.owners import KEPT_MAX, KEPT_S, UNKNOWN_MAX, TokenCache
+from mnemosyned.config.settings import OwnersConfig
+from mnemosyned.daemon.owners import (
+    KEPT_MAX,
+    KEPT_S,
+    UNKNOWN_MAX,
+    OwnerResources,
+    TokenCache,
+)
 from mnemosyned.errors import StorageFailed, SummarizerFailed
 from mnemosyned.fairness import (
     QUANTUM_S,
@@ -21,10 +28,13 @@ from mnemosyned.fairness import (
     count_server_time,
     pause_for_other_owners,
 )
+from mnemosyned.http_messages import HttpRequest
 from mnemosyned.memory.engine_ports import Scope, TextModel, TokenHolder
 from mnemosyned.models.sharing import ModelTurns, OwnerModel
+from mnemosyned.service.owner_limits import OwnerLimiter
 
 if TYPE_CHECKING:
+    from mnemosyned.assembly.owners import OwnerMemory
     from mnemosyned.storage.postgres.owners import PostgresOwners
 
 WAIT_S = 10.0
@@ -376,6 +386,37 @@ def test_a_revoked_token_is_refused_within_a_second(
     clock.seconds += KEPT_S
 
     assert owner_of(cache, "a") is None
+
+
+def test_requests_count_for_an_owner_once_their_token_is_verified(
+    cache: TokenCache, owners: Owners
+) -> None:
+    def no_memory(_: int) -> OwnerMemory:
+        raise AssertionError("no memory is opened for that")
+
+    resources = OwnerResources(
+        tokens=cache,
+        memory_of=no_memory,
+        limits=OwnerLimiter(OwnersConfig, lambda _: ("anna", 0)),
+        common={},
+    )
+
+    def counted_for(secret: str, address: str = "192.0.2.7") -> int:
+        headers = {"authorization": f"Bearer {secret}"}
+        return resources.guess_owner(
+            HttpRequest("GET", "/v1/status", "", b"", headers, False, address)  # noqa: FBT003
+        )
+
+    right = "mnt_5_" + "a" * 43
+    owners.valid[right] = 5
+    before = counted_for(right)
+    assert owner_of(cache, right) == 5
+
+    assert counted_for(right) == 5
+    tried = [counted_for("mnt_5_" + letter * 43) for letter in "bcd"]
+    assert len(set(tried)) == 1
+    assert max(before, *tried) < 0
+    assert counted_for("mnt_5_" + "b" * 43, "192.0.2.8") not in (*tried, 5)
 
 
 def test_a_new_token_is_known_within_a_second(

@@ -226,6 +226,8 @@ class Workers:
 
         If there are too many streams, respond with an error and return False.
         """
+        if self._owner_of:  # whose token is verified by now
+            task = task._replace(owner=self._owner_of(task.request))
         with self._changing:
             is_last = self._streams[task.owner] >= self._owner_streams_max
             is_free = not is_last and self._streams.total() < STREAMS_MAX
