@@ -16,6 +16,7 @@ from support.http_server import WAIT_S, Server, server
 
 from mnemosyned.daemon.http import workers
 from mnemosyned.daemon.http.protocol import HEAD_BYTES_MAX, HttpProtocol, RequestRefused
+from mnemosyned.daemon.http.workers import STREAMS_MAX
 from mnemosyned.errors import NotFound
 from mnemosyned.http_messages import HttpRequest, Resource, Response
 
@@ -523,6 +524,24 @@ def test_a_stream_that_fails_is_cut_without_its_end() -> None:
                 received += part
 
         assert received.endswith(b"5\r\nfirst\r\n")
+
+
+def test_a_stream_without_a_thread_is_refused_and_takes_no_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    source = Source(ticking)
+    for running in serve(source):
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", fail)
+            for _ in range(STREAMS_MAX):
+                with running.response("GET", "/events") as got:
+                    assert got.status == 503
+        assert source.closed.is_set()
+        with running.raw(GET) as client:
+            assert client.recv(15) == b"HTTP/1.1 200 OK"
 
 
 def test_streams_leave_threads_for_others() -> None:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from math import inf
 from typing import NamedTuple
 
@@ -230,19 +230,18 @@ class Workers:
             task = task._replace(owner=self._owner_of(task.request))
         with self._changing:
             is_last = self._streams[task.owner] >= self._owner_streams_max
-            is_free = not is_last and self._streams.total() < STREAMS_MAX
-            self._streams[task.owner] += is_free
-        if is_free:
-            thread = threading.Thread(
-                target=self._send_stream,
-                args=(task, response, stream),
-                name="http-stream",
-                daemon=True,
-            )
-            with self._changing:
-                self._stream_threads.add(thread)
-            thread.start()
-            return True
+            if not is_last and self._streams.total() < STREAMS_MAX:
+                thread = threading.Thread(
+                    target=self._send_stream,
+                    args=(task, response, stream),
+                    name="http-stream",
+                    daemon=True,
+                )
+                with suppress(RuntimeError):  # if the system has no thread
+                    thread.start()
+                    self._streams[task.owner] += 1
+                    self._stream_threads.add(thread)
+                    return True
         _close_stream(stream)
         busy = DaemonBusy(
             f"this memory has {self._owner_streams_max} streams (live events, exports), as many "
