@@ -314,6 +314,31 @@ def test_a_replay_forgets_removes_and_revokes_again_what_a_restore_brought_back(
     assert owners.redeem(invited.code, "laptop") is None
 
 
+def test_a_replay_leaves_an_owner_alone_who_got_the_number_of_one_removed(
+    dsn: str, owners: PostgresOwners, tmp_path: Path
+) -> None:
+    number = owners.add("carol").number
+    (tmp_path / "b").mkdir()
+    with writer(dsn, tmp_path) as first, writer(dsn, tmp_path / "b") as second:
+        second.note_change("owner_suspend", number)
+        first.note_change("owner_suspend", owners.number("bert"))
+        owners.on_change = second.note_change
+        owners.remove("carol")
+    run(
+        dsn,
+        "DELETE FROM audit WHERE seq > 1",
+        f"SELECT setval('owner_number', {number}, false)",
+    )
+    for folder in (tmp_path, tmp_path / "b"):
+        (file,) = folder.glob("audit-*")
+        assert json.loads(mnem(db, "replay", "--json", str(file))[1])["lines"]
+        if folder == tmp_path:
+            assert owners.add("dave").number == number
+        there = owners.owners()
+        assert "dave" in {each.name for each in there}
+        assert {each.name for each in there if each.suspended_at} == {"bert"}
+
+
 def test_a_file_with_faults_or_of_another_database_is_not_replayed(
     dsn: str, owners: PostgresOwners, tmp_path: Path
 ) -> None:

@@ -219,20 +219,24 @@ def prune(older: str | None) -> None:
     say_result({"before": end, "lines": lines, "files": files}, text)
 
 
-def find_losses(entries: Iterable[AuditEntry]) -> Mapping[str, Mapping[int, list[str]]]:
-    """Return what is gone by the log, by kind and owner's number; the last line of each id decides.
+def find_losses(
+    entries: Iterable[AuditEntry], added: Mapping[int, datetime]
+) -> Mapping[str, Mapping[int, list[str]]]:
+    """Return what lines say that is gone, by kind and number of the owner, as the last of each says.
 
-    Listed are ids of memories, learnings and tokens, and names of members; for an owner who was
-    removed or suspended, an empty text.
+    That are ids of memories and learnings, of tokens, and names of members; an owner that was
+    removed or suspended is there with an empty text. `added` has the times when owners were added
+    by their numbers: an older line is of another owner, whose number a restore gave away again.
     """
     last: dict[tuple[str, int, str], tuple[datetime, bool]] = {}
     for entry in entries:
         kind, is_gone = CHANGES.get(entry.verb, ("", False))
-        if not kind or entry.outcome:
+        number = entry.about or entry.owner
+        if not kind or entry.outcome or entry.at < added.get(number, entry.at):
             continue
         ids = entry.ids[:1] if entry.verb in OF_TOKENS else entry.ids
         for id in ids or [""]:
-            key = kind, entry.about or entry.owner, id
+            key = kind, number, id
             last[key] = max((entry.at, is_gone), last.get(key, (entry.at, is_gone)))
     found: defaultdict[str, defaultdict[int, list[str]]]
     found = defaultdict(lambda: defaultdict(list))
@@ -284,9 +288,10 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
                 if entry.seq > there.get(entry.writer, NO_HEAD)[0]:
                     yield entry, line
 
-        losses = find_losses(entry for entry, _ in lacking())
-        lines = sum(1 for _ in lacking())
         known = {each.number: each for each in owners.owners()}
+        added = {number: each.created_at for number, each in known.items()}
+        losses = find_losses((entry for entry, _ in lacking()), added)
+        lines = sum(1 for _ in lacking())
         done: Counter[str] = Counter()
         removed = [known[number].name for number in losses["owner"].keys() & known]
         for number in sorted(known.keys() - losses["owner"]):
