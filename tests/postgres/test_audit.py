@@ -339,6 +339,34 @@ def test_a_replay_leaves_an_owner_alone_who_got_the_number_of_one_removed(
         assert {each.name for each in there if each.suspended_at} == {"bert"}
 
 
+def test_a_replay_renames_again_and_ends_the_membership_of_who_was_renamed(
+    dsn: str, owners: PostgresOwners, tmp_path: Path
+) -> None:
+    numbers = {name: owners.number(name) for name in ("anna", "bert")}
+    owners.add("team", is_group=True)
+    for member in numbers:
+        owners.join("team", member, OWN_SCOPES)
+    with writer(dsn, tmp_path) as log:
+        owners.on_change = log.note_change
+        swap = (("anna", "spare"), ("bert", "anna"), ("spare", "bert"))
+        for old, new in swap:
+            owners.change(old, new_name=new)
+        owners.leave("team", "anna")
+    run(dsn, "DELETE FROM audit WHERE seq > 1")
+    owners.on_change = lambda *_: None
+    for old, new in swap:
+        owners.change(old, new_name=new)
+    owners.join("team", "bert", OWN_SCOPES)
+    assert {name: owners.number(name) for name in numbers} == numbers
+
+    (file,) = tmp_path.glob("audit-*")
+    assert json.loads(mnem(db, "replay", "--json", str(file))[1])["renamed"] == 2
+
+    assert owners.number("bert") == numbers["anna"]
+    assert owners.number("anna") == numbers["bert"]
+    assert [each.member for each in owners.memberships("team")] == ["bert"]
+
+
 def test_a_file_with_faults_or_of_another_database_is_not_replayed(
     dsn: str, owners: PostgresOwners, tmp_path: Path
 ) -> None:

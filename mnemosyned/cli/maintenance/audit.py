@@ -46,13 +46,14 @@ CHANGES = {
     "login": ("code", True),
     "group_leave": ("member", True),
     "group_join": ("member", False),
+    "owner_rename": ("name", True),
     "owner_suspend": ("suspended", True),
     "owner_resume": ("suspended", False),
     "owner_remove": ("owner", True),
 }
 """What a replay looks at: the verb of a line, and the kind of thing that is gone or there again."""
-OF_TOKENS = ("token_rotate", "token_renew")
-"""Lines with the id of a token that is gone, and of its successor."""
+OF_FIRST = ("token_rotate", "token_renew", "group_join", "group_leave")
+"""Lines about their first id: of a token that is gone, before its successor; a member's number."""
 ALL_CHAINS = 10**9
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -220,29 +221,34 @@ def prune(older: str | None) -> None:
 
 
 def find_losses(
-    entries: Iterable[AuditEntry], added: Mapping[int, datetime]
-) -> Mapping[str, Mapping[int, list[str]]]:
-    """Return what lines say that is gone, by kind and number of the owner, as the last of each says.
+    entries: Iterable[AuditEntry], added: Mapping[str, datetime]
+) -> Mapping[str, Mapping[int, Mapping[str, Sequence[str]]]]:
+    """Return what lines say that is gone, by kind, owner's number and id, as the last of each says.
 
-    That are ids of memories and learnings, of tokens, and names of members; an owner that was
-    removed or suspended is there with an empty text. `added` has the times when owners were added
-    by their numbers: an older line is of another owner, whose number a restore gave away again.
+    The ids are of memories and learnings, of tokens, or numbers of members; an owner that was
+    removed, suspended or renamed is there with an empty text, and the new name as its value.
+    `added` has the times when owners were added by their numbers: an older line is of another
+    owner, whose number a restore gave away again.
     """
-    last: dict[tuple[str, int, str], tuple[datetime, bool]] = {}
+    last: dict[tuple[str, int, str], tuple[datetime, bool, Sequence[str]]] = {}
     for entry in entries:
         kind, is_gone = CHANGES.get(entry.verb, ("", False))
         number = entry.about or entry.owner
-        if not kind or entry.outcome or entry.at < added.get(number, entry.at):
+        about = [str(number), *(entry.ids[:1] if kind == "member" else ())]
+        if any(entry.at < added.get(each, entry.at) for each in about):
             continue
-        ids = entry.ids[:1] if entry.verb in OF_TOKENS else entry.ids
-        for id in ids or [""]:
-            key = kind, number, id
-            last[key] = max((entry.at, is_gone), last.get(key, (entry.at, is_gone)))
-    found: defaultdict[str, defaultdict[int, list[str]]]
-    found = defaultdict(lambda: defaultdict(list))
-    for (kind, owner, id), (_, is_gone) in last.items():
+        if not kind or entry.outcome:
+            continue
+        ids: Sequence[str] = entry.ids[:1] if entry.verb in OF_FIRST else entry.ids
+        more = entry.ids if kind == "name" else ()
+        for id in [""] if more else ids or [""]:
+            said, key = (entry.at, is_gone, more), (kind, number, id)
+            last[key] = max(said, last.get(key, said))
+    found: defaultdict[str, defaultdict[int, dict[str, Sequence[str]]]]
+    found = defaultdict(lambda: defaultdict(dict))
+    for (kind, owner, id), (_, is_gone, more) in last.items():
         if is_gone:
-            found[kind][owner].append(id)
+            found[kind][owner][id] = more
     return found
 
 
@@ -289,35 +295,49 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
                     yield entry, line
 
         known = {each.number: each for each in owners.owners()}
-        added = {number: each.created_at for number, each in known.items()}
+        added = {str(number): each.created_at for number, each in known.items()}
         losses = find_losses((entry for entry, _ in lacking()), added)
         lines = sum(1 for _ in lacking())
         done: Counter[str] = Counter()
-        removed = [known[number].name for number in losses["owner"].keys() & known]
-        for number in sorted(known.keys() - losses["owner"]):
+        removed = [known.pop(number).name for number in losses["owner"].keys() & known]
+        for name in () if dry_run else removed:
+            owners.remove(name)
+        renamed = {
+            number: name
+            for number, said in losses["name"].items()
+            for name in said[""]
+            if number in known and known[number].name != name
+        }
+        for number in () if dry_run else renamed:  # names may have been swapped
+            with suppress(InvalidRequest):  # an interrupted replay did it
+                owners.change(known[number].name, new_name=f"{number}.replayed")
+        for number, name in () if dry_run else renamed.items():
+            with suppress(InvalidRequest):  # a name given to another since stays there
+                owners.change(f"{number}.replayed", new_name=name)
+        known = {each.number: each for each in owners.owners() if each.number in known}
+        names = {str(number): each.name for number, each in known.items()}
+        for number in sorted(known):
             name, deletion = known[number].name, stores.store(number).deletion
-            for ids in split_into_chunks(losses["memory"].get(number, []), BATCH_MAX):
+            for ids in split_into_chunks([*losses["memory"][number]], BATCH_MAX):
                 removal = deletion.preview(ids)
                 if not dry_run:
                     removal = deletion.forget(ids) | deletion.forget_learnings(ids)
                 done["forgotten"] += removal.working + removal.archived
                 done["learnings"] += removal.learnings
-            revoked = losses["token"].get(number, [])
+            revoked = losses["token"][number]
             for token in owners.tokens(name) if revoked else ():
                 if token.valid and token.id in revoked:
                     done["tokens"] += 1 if dry_run else owners.revoke(name, token.id)
-            if losses["suspended"].get(number) and not known[number].suspended_at:
+            if losses["suspended"][number] and not known[number].suspended_at:
                 done["suspended"] += 1
                 if not dry_run:
                     owners.change(name, suspended=True)
-            for member in () if dry_run else losses["member"].get(number, []):
+            for member in () if dry_run else losses["member"][number].keys() & names:
                 with suppress(NotFound):
-                    owners.leave(name, member)
+                    owners.leave(name, names[member])
                     done["members"] += 1
             if not dry_run and number in losses["code"]:
                 owners.withdraw_codes(name)
-        for name in () if dry_run else removed:
-            owners.remove(name)
         for writer, group in groupby(lacking(), lambda each: each[0].writer):
             rows = ((entry.seq, entry.at, line) for entry, line in group)
             while not dry_run and (batch := list(islice(rows, BATCH_MAX))):
@@ -332,6 +352,7 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
         "files": files,
         "lines": lines,
         "owners": removed,
+        "renamed": len(renamed),
         **{
             name: done[name]
             for name in ("forgotten", "learnings", "tokens", "members", "suspended")
@@ -342,6 +363,7 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
         f"{count_of(done['forgotten'], 'memory')} forgotten",
         f"{count_of(done['learnings'], 'learning')} removed",
         f"{count_of(len(removed), 'owner')} removed",
+        f"{count_of(len(renamed), 'owner')} renamed",
         f"{count_of(done['tokens'], 'token')} revoked",
     ]
     text = f"{count_of(lines, 'line')} of the log were lost; {again}: {', '.join(what)}"

@@ -134,9 +134,9 @@ class AdministeredOwners:
         if admin_token:
             self._proof = f"{owner_of(admin_token)} {hash_secret(admin_token).hex()}"
         self.on_change: Callable[[str, int, Sequence[str]], object] = lambda *_: None
-        """Called with what is done, an owner's number and ids of tokens, or of a group the member's name.
+        """Called with what is done, an owner's number and ids of tokens, before a removal.
 
-        Before a removal."""
+        For a rename it gets the new name, for a group a member's number and name."""
 
     def administered_with(self, admin_token: str) -> AdministeredOwners:
         """Return the same owners, administered by the holder of a token."""
@@ -240,7 +240,7 @@ class AdministeredOwners:
         if changed is None:
             raise _name_taken(new_name or name, field="new_name")
         if new_name:
-            self.on_change("owner_rename", number, ())
+            self.on_change("owner_rename", number, [new_name])
         if suspended is not None:
             self.on_change("owner_suspend" if suspended else "owner_resume", number, ())
         return new_name or name
@@ -434,7 +434,7 @@ class AdministeredOwners:
             joined_at = session.scalar(
                 _JOIN, group=number, member=own, scopes=[each.value for each in given]
             )
-        self.on_change("group_join", number, [member])
+        self.on_change("group_join", number, [str(own), member])
         return Membership(group=group, member=member, scopes=given, joined_at=joined_at)
 
     def leave(self, group: str, member: str) -> None:
@@ -444,7 +444,7 @@ class AdministeredOwners:
             ended = session.scalar(_LEAVE, group=number, member=own)
         if ended is None:
             raise NotFound(f"{member} is no member of {group}", field="member")
-        self.on_change("group_leave", number, [member])
+        self.on_change("group_leave", number, [str(own), member])
 
     def memberships(self, group: str | None = None) -> Sequence[Membership]:
         """Return the members of a group, or of all groups, sorted by group and member.
