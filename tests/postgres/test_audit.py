@@ -367,6 +367,44 @@ def test_a_replay_renames_again_and_ends_the_membership_of_who_was_renamed(
     assert [each.member for each in owners.memberships("team")] == ["bert"]
 
 
+def test_a_replay_withdraws_codes_and_takes_back_rights_in_groups(
+    dsn: str, owners: PostgresOwners, tmp_path: Path
+) -> None:
+    owners.add("team", is_group=True)
+    leaked, _ = [
+        owners.invite([(name, OWN_SCOPES, 9.0)], lasts=timedelta(days=7))[0]
+        for name in ("anna", "bert")
+    ]
+    run(dsn, "CREATE TABLE kept AS TABLE owner_invitation")
+    with writer(dsn, tmp_path) as log:
+        owners.on_change = log.note_change
+        owners.invite([("anna", OWN_SCOPES, 9.0)], lasts=timedelta(days=7))
+        for scopes in ([Scope.READ, Scope.FORGET], [Scope.WRITE, Scope.READ]):
+            owners.join("team", "bert", scopes)
+    run(
+        dsn,
+        "DELETE FROM audit WHERE seq > 1",
+        "TRUNCATE owner_invitation",
+        "INSERT INTO owner_invitation TABLE kept",
+    )
+    owners.on_change = lambda *_: None
+    owners.join("team", "anna", OWN_SCOPES)
+    owners.join("team", "bert", [Scope.READ, Scope.FORGET])
+
+    (file,) = tmp_path.glob("audit-*")
+    foretold = json.loads(mnem(db, "replay", "--dry-run", "--json", str(file))[1])
+    done = json.loads(mnem(db, "replay", "--json", str(file))[1])
+
+    assert foretold["codes"] == foretold["members"] == 1
+    assert done["codes"] == done["members"] == 1
+    assert owners.redeem(leaked.code, "laptop") is None
+    assert [each.invitations for each in owners.owners()][:2] == [0, 1]
+    assert [each.scopes for each in owners.memberships("team")] == [
+        tuple(OWN_SCOPES),
+        (Scope.READ,),
+    ]
+
+
 def test_a_file_with_faults_or_of_another_database_is_not_replayed(
     dsn: str, owners: PostgresOwners, tmp_path: Path
 ) -> None:

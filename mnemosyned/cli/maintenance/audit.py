@@ -19,7 +19,7 @@ from mnemosyned.cli.options import EXIT_NOTHING, json_option
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import count_of, local_time, table
 from mnemosyned.config import Config, config_file, load_config
-from mnemosyned.errors import InvalidRequest, NotFound
+from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.engine_ports import LOCAL_NAME
 from mnemosyned.service.audit import (
     BATCH_MAX,
@@ -44,8 +44,9 @@ CHANGES = {
     "token_rotate": ("token", True),
     "token_renew": ("token", True),
     "login": ("code", True),
+    "owner_invite": ("code", True),
     "group_leave": ("member", True),
-    "group_join": ("member", False),
+    "group_join": ("member", True),
     "owner_rename": ("name", True),
     "owner_suspend": ("suspended", True),
     "owner_resume": ("suspended", False),
@@ -53,7 +54,8 @@ CHANGES = {
 }
 """What a replay looks at: the verb of a line, and the kind of thing that is gone or there again."""
 OF_FIRST = ("token_rotate", "token_renew", "group_join", "group_leave")
-"""Lines about their first id: of a token that is gone, before its successor; a member's number."""
+"""Lines about their first id: of a token that is gone, before its successor; a member's
+number, before the name and the scopes that are left."""
 ALL_CHAINS = 10**9
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -223,12 +225,12 @@ def prune(older: str | None) -> None:
 def find_losses(
     entries: Iterable[AuditEntry], added: Mapping[str, datetime]
 ) -> Mapping[str, Mapping[int, Mapping[str, Sequence[str]]]]:
-    """Return what lines say that is gone, by kind, owner's number and id, as the last of each says.
+    """Return what is gone by the log, by kind, owner's number and id; the last line of each decides.
 
-    The ids are of memories and learnings, of tokens, or numbers of members; an owner that was
-    removed, suspended or renamed is there with an empty text, and the new name as its value.
-    `added` has the times when owners were added by their numbers: an older line is of another
-    owner, whose number a restore gave away again.
+    Listed are ids of memories, learnings and tokens, and numbers of members; for an owner who was
+    removed, suspended or renamed, an empty text. The values are what is left: of a name the new
+    one, of a member the scopes. `added` has the times when owners were added, by their numbers: an
+    older line is about another owner, whose number a restore gave away again.
     """
     last: dict[tuple[str, int, str], tuple[datetime, bool, Sequence[str]]] = {}
     for entry in entries:
@@ -240,15 +242,15 @@ def find_losses(
         if not kind or entry.outcome:
             continue
         ids: Sequence[str] = entry.ids[:1] if entry.verb in OF_FIRST else entry.ids
-        more = entry.ids if kind == "name" else ()
-        for id in [""] if more else ids or [""]:
-            said, key = (entry.at, is_gone, more), (kind, number, id)
+        left = {"name": entry.ids, "member": entry.ids[2:]}.get(kind, ())
+        for id in [""] if kind == "name" else ids or [""]:
+            said, key = (entry.at, is_gone, left), (kind, number, id)
             last[key] = max(said, last.get(key, said))
     found: defaultdict[str, defaultdict[int, dict[str, Sequence[str]]]]
     found = defaultdict(lambda: defaultdict(dict))
-    for (kind, owner, id), (_, is_gone, more) in last.items():
+    for (kind, owner, id), (_, is_gone, left) in last.items():
         if is_gone:
-            found[kind][owner][id] = more
+            found[kind][owner][id] = left
     return found
 
 
@@ -314,8 +316,9 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
         for number, name in () if dry_run else renamed.items():
             with suppress(InvalidRequest):  # a name given to another since stays there
                 owners.change(f"{number}.replayed", new_name=name)
-        known = {each.number: each for each in owners.owners() if each.number in known}
-        names = {str(number): each.name for number, each in known.items()}
+        listed = owners.owners()
+        known = {each.number: each for each in listed if each.number in known}
+        numbers = {each.name: each.number for each in listed}
         for number in sorted(known):
             name, deletion = known[number].name, stores.store(number).deletion
             for ids in split_into_chunks([*losses["memory"][number]], BATCH_MAX):
@@ -332,14 +335,23 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
                 done["suspended"] += 1
                 if not dry_run:
                     owners.change(name, suspended=True)
-            for member in () if dry_run else losses["member"][number].keys() & names:
-                with suppress(NotFound):
-                    owners.leave(name, names[member])
-                    done["members"] += 1
-            if not dry_run and number in losses["code"]:
-                owners.withdraw_codes(name)
-        for writer, group in groupby(lacking(), lambda each: each[0].writer):
-            rows = ((entry.seq, entry.at, line) for entry, line in group)
+            if number in losses["code"] and known[number].invitations:
+                done["codes"] += known[number].invitations
+                if not dry_run:
+                    owners.withdraw_codes(name)
+        for membership in owners.memberships():
+            group, member = membership.group, membership.member
+            allowed = losses["member"][numbers[group]].get(str(numbers[member]))
+            if allowed is None or set(membership.scopes) <= set(allowed):
+                continue
+            done["members"] += 1
+            kept = [scope for scope in membership.scopes if scope in allowed]
+            if kept and not dry_run:
+                owners.join(group, member, kept)
+            elif not dry_run:
+                owners.leave(group, member)
+        for writer, entries in groupby(lacking(), lambda each: each[0].writer):
+            rows = ((entry.seq, entry.at, line) for entry, line in entries)
             while not dry_run and (batch := list(islice(rows, BATCH_MAX))):
                 stored.append(writer, batch)
     if lines and not dry_run:
@@ -355,7 +367,9 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
         "renamed": len(renamed),
         **{
             name: done[name]
-            for name in ("forgotten", "learnings", "tokens", "members", "suspended")
+            for name in (
+                *("forgotten", "learnings", "tokens", "codes", "members", "suspended"),
+            )
         },
     }
     again = "would be done again" if dry_run else "done again"

@@ -136,7 +136,7 @@ class AdministeredOwners:
         self.on_change: Callable[[str, int, Sequence[str]], object] = lambda *_: None
         """Called with what is done, an owner's number and ids of tokens, before a removal.
 
-        For a rename it gets the new name, for a group a member's number and name."""
+        For a rename it gets the new name, for a group a member's number, name and scopes."""
 
     def administered_with(self, admin_token: str) -> AdministeredOwners:
         """Return the same owners, administered by the holder of a token."""
@@ -434,7 +434,7 @@ class AdministeredOwners:
             joined_at = session.scalar(
                 _JOIN, group=number, member=own, scopes=[each.value for each in given]
             )
-        self.on_change("group_join", number, [str(own), member])
+        self.on_change("group_join", number, [str(own), member, *given])
         return Membership(group=group, member=member, scopes=given, joined_at=joined_at)
 
     def leave(self, group: str, member: str) -> None:
