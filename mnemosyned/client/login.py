@@ -17,6 +17,7 @@ from mnemosyned.errors import Kind, MnemosynedError
 from mnemosyned.memory.engine_ports import Enrolment
 from mnemosyned.socket_path import (
     EVERYWHERE,
+    LOCAL,
     SERVER,
     SavedConnection,
     connection_path,
@@ -48,26 +49,23 @@ def save_login(
     """Write the files of a login, and return what they say.
 
     The token is one that was `issued`, or stays in `token_file`, which is then not renewed.
-    `folders` says which memory a folder uses; None keeps what an earlier login said, by default
-    one's own on the server everywhere. Raises `OSError`, and `ValueError` for an unusable token file.
+    `folders` says which memory a folder uses; None keeps what an earlier login said, also after a
+    logout, by default one's own on the server everywhere. Raises `OSError`, and `ValueError` for an unusable token file.
     """
     with _lock_connection():
         path = Path(connection_path())
-        if folders is None:
-            with contextlib.suppress(ValueError):
-                former = saved_connection()
-                folders = former.folders if former else None
         url = url.rstrip("/")
         own_file = path.with_name(f"connection@{url.rpartition('/')[2].lower()}.token")
         fields = {
             "url": url,
             "token_file": token_file or str(own_file),
             "ca": ca and str(Path(ca).expanduser().absolute()),
-            "folders": folders or {EVERYWHERE: SERVER},
+            "folders": _read_folders() if folders is None else folders,
         }
         if token_file:
             read_token(token_file)
         saved = _write_connection(fields, issued)
+        _former_path().unlink(missing_ok=True)
         _delete_tokens(path, but=saved.token_file)
         return saved
 
@@ -108,9 +106,10 @@ def renew_token() -> SavedConnection | None:
 
 
 def remove_login() -> SavedConnection | None:
-    """Delete the files of the login; return the connection, or None if none could be read.
+    """End the login and delete its token; return the connection, or None if none could be read.
 
-    A token file that the user named is left. Raises `OSError`.
+    The file is renamed, as another login keeps its folders. A token file that the user named is
+    left. Raises `OSError`.
     """
     with _lock_connection():
         path = Path(connection_path())
@@ -118,9 +117,30 @@ def remove_login() -> SavedConnection | None:
             saved = saved_connection()
         except ValueError:
             saved = None
-        path.unlink(missing_ok=True)
+        if path.exists():
+            path.replace(_former_path())
         _delete_tokens(path)
         return saved
+
+
+def _former_path() -> Path:
+    """Return the path of the file that a logout leaves."""
+    return Path(connection_path()).with_name("connection.former.json")
+
+
+def _read_folders() -> dict[str, str]:
+    """Return the memory by folder that the last login said: the server's if there was none.
+
+    If it cannot be read, all is `LOCAL`, so that nothing goes to a server that was kept from it.
+    """
+    for file in (Path(connection_path()), _former_path()):
+        try:
+            return dict(json.loads(file.read_bytes())["folders"])
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, LookupError, TypeError):
+            return {EVERYWHERE: LOCAL}
+    return {EVERYWHERE: SERVER}
 
 
 def _delete_tokens(path: Path, *, but: str = "") -> None:

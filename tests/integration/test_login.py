@@ -140,6 +140,28 @@ def test_a_damaged_file_is_not_taken_for_no_login() -> None:
         address_of(None)
 
 
+def test_a_folder_stays_local_after_a_logout_and_another_login(home: Path) -> None:
+    diary = home / "diary"
+    path = Path(connection_path())
+    with serving(issues(TOKEN), issues(TOKEN), issues(TOKEN)) as server:
+        url = url_of(server.url)
+        run("login", url, stdin="code\n")
+        run("use", LOCAL, str(diary))
+        run("logout")
+        assert [file.name for file in path.parent.glob("connection*")] == [
+            "connection.former.json"
+        ]
+
+        run("login", url, stdin="code\n")
+
+        assert connection_for(str(diary)) is None
+        assert connection_for(str(home)) is not None
+        path.write_text('{"url": ')
+        done = run("login", url, stdin="code\n")
+    assert "memory: your own, on this machine, everywhere" in done.output
+    assert connection_for(str(home)) is None
+
+
 def make_due() -> None:
     """Let the time of the renewal come."""
     path = Path(connection_path())

@@ -143,7 +143,10 @@ def login(
 
 @click.command()
 def logout() -> None:
-    """Use the memory of this machine alone again, and delete the token of the login."""
+    """Use the memory of this machine alone again, and delete the token of the login.
+
+    Which folders used which memory is kept for the next login.
+    """
     saved = logins.remove_login()
     where = f"logged out of {saved.url}" if saved else "there was no login"
     say(f"{where}; the memory is {OWN_MEMORY}, everywhere")
