@@ -84,6 +84,11 @@ def typed_socket(context: click.Context) -> str | None:
     return _typed_address(context).get(SOCKET)
 
 
+def is_url_typed(context: click.Context) -> bool:
+    """Return True if --url is on the command line."""
+    return URL in _typed_address(context)
+
+
 def typed_url(context: click.Context) -> str | None:
     """Return the daemon's URL from the command line or the environment; None if a socket is used.
 

@@ -50,7 +50,8 @@ def save_login(
 
     The token is one that was `issued`, or stays in `token_file`, which is then not renewed.
     `folders` says which memory a folder uses; None keeps what an earlier login said, also after a
-    logout, by default one's own on the server everywhere. Raises `OSError`, and `ValueError` for an unusable token file.
+    logout, by default one's own on the server everywhere. Raises `OSError`, and `ValueError` for an
+    unusable token file.
     """
     with _lock_connection():
         path = Path(connection_path())

@@ -162,6 +162,28 @@ def test_a_folder_stays_local_after_a_logout_and_another_login(home: Path) -> No
     assert connection_for(str(home)) is None
 
 
+def test_setup_replaces_no_login(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(issues(TOKEN)) as server:
+        url = url_of(server.url)
+        run("login", url, stdin="code\n")
+    file = home / "token"
+    file.write_text(SUCCESSOR)
+    file.chmod(0o600)
+    for other in (url, "http://127.0.0.1:1"):
+        words = ("setup", "zed", "--yes", "--url", other, "--token-file", str(file))
+        assert f"there is a login at {url}" in str(run(*words).exception)
+    monkeypatch.setenv("MNEMOSYNE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("MNEMOSYNE_TOKEN", SUCCESSOR)
+
+    done = run("setup", "zed", "--yes")
+
+    assert "only after a login: --url http://127.0.0.1:1" in done.stderr
+    monkeypatch.delenv("MNEMOSYNE_URL")
+    address = address_of(None)
+    assert str(address) == url
+    assert TOKEN.encode() in address.headers
+
+
 def make_due() -> None:
     """Let the time of the renewal come."""
     path = Path(connection_path())

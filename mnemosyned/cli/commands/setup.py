@@ -32,6 +32,7 @@ from mnemosyned.cli.commands.login import check_access, describe_memories
 from mnemosyned.cli.options import (
     EXIT_NOTHING,
     EXIT_OF_KIND,
+    is_url_typed,
     json_option,
     prints_json,
     typed_remote,
@@ -287,7 +288,10 @@ def setup(
     context = click.get_current_context()
     writes = mode is None and folder is None and not flags["dry_run"]
     if writes and (url := typed_url(context)):
-        save_typed_login(url, context)
+        if is_url_typed(context):
+            save_typed_login(url, context)
+        else:
+            say(f"mnem: tools use {url} only after a login: --url {url}", err=True)
     run = SetupRun(
         client=connect_to_daemon(context),
         machine=machine,
@@ -305,11 +309,20 @@ def setup(
 
 
 def save_typed_login(url: str, context: click.Context) -> None:
-    """Log in on the server at the URL that was typed, or is in the environment.
+    """Log in on the server at the URL that was typed, for tools that start our programs.
 
-    Tools start our programs without the environment of this shell, so that the server in it is
-    saved, too. Raises `InvalidRequest` and the server's error.
+    Raises `InvalidRequest`, also in place of another login or one that a code was spent for, and
+    the server's error.
     """
+    try:
+        former = saved_connection()
+    except ValueError as error:
+        raise InvalidRequest(str(error)) from error
+    if former and (former.url != url.rstrip("/") or former.renew_at is not None):
+        raise InvalidRequest(
+            f"there is a login at {former.url}: leave out --url to keep it, or end it with "
+            "`mnem logout` first"
+        )
     remote = typed_remote(context)
     assert remote is not None  # noqa: S101 there is a URL
     check_access(remote)
