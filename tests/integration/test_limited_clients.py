@@ -12,7 +12,12 @@ import pytest
 from support.endpoints import Behavior, gives, serving
 
 from mnemosyned import AsyncClient, Client
-from mnemosyned.agents.mcp.pump import DaemonLost, PumpedDaemon, read_messages
+from mnemosyned.agents.mcp.pump import (
+    DaemonLost,
+    PumpedCall,
+    PumpedDaemon,
+    read_messages,
+)
 from mnemosyned.agents.mcp.pump_remote import remote_endpoint
 from mnemosyned.client.address import address_of
 from mnemosyned.client.remote import remote_daemon
@@ -95,7 +100,8 @@ def test_an_import_waits(pauses: list[float]) -> None:
 
 def test_a_message_of_an_agent_waits_a_while(pauses: list[float]) -> None:
     answer = b'{"jsonrpc":"2.0","id":1,"result":{}}'
-    with serving(limited("3"), gives(200, answer), limited("30")) as daemon:
+    waits = [limited(seconds) for seconds in "33211"]
+    with serving(*waits, gives(200, answer), limited("30")) as daemon:
         url = daemon.url.removesuffix("/v1")
         sender = PumpedDaemon(remote_endpoint(remote_daemon(url, token=TOKEN)))
 
@@ -105,7 +111,11 @@ def test_a_message_of_an_agent_waits_a_while(pauses: list[float]) -> None:
                 return list(read_messages(connection, response))
 
         assert send() == [answer]
-        assert pauses == [3]
+        assert pauses == [3, 3, 2, 1, 1]
         with pytest.raises(DaemonLost, match=r"429.*used up"):
             send()
-    assert pauses == [3]
+        call = PumpedCall(b"{}")
+        call.cancel()
+        with pytest.raises(DaemonLost, match="cancelled"):
+            sender.post({}, b"{}", on_connection=call.hold)
+    assert len(daemon.seen) == len(pauses) + 2

@@ -171,9 +171,11 @@ class PumpedDaemon:
             f"{fields}Content-Length: {len(body)}\r\n\r\n"
         ).encode("latin-1")
         limited_until = time.monotonic() + LIMITED_MAX_S
-        for _ in range(ATTEMPTS):
+        unread = 0
+        while unread < ATTEMPTS:  # a message that was read ends at `limited_until`
             connection = self._take_connection()
-            on_connection(connection)
+            with http.ClosedOnFailure(connection):
+                on_connection(connection)
             try:
                 response = http.send_request(
                     connection,
@@ -182,6 +184,7 @@ class PumpedDaemon:
                 )
             except http.Unread:
                 connection.close()
+                unread += 1
                 continue
             except OSError as error:
                 connection.close()
@@ -255,8 +258,13 @@ class PumpedCall:
         self._changing = threading.Lock()
 
     def hold(self, connection: socket.socket | None) -> None:
-        """Set the connection that `cancel` shuts down; None when the call no longer uses one."""
+        """Set the connection that `cancel` shuts down; None when the call no longer uses one.
+
+        Raises `DaemonLost` for a connection of a call that was cancelled.
+        """
         with self._changing:
+            if self.is_cancelled and connection:
+                raise DaemonLost("the call was cancelled")
             self._connection = connection
 
     def cancel(self) -> None:
