@@ -127,6 +127,11 @@ class TcpAddress(Address):
         """
         return self.remote.refusal_message(words)
 
+    def connect(self, timeout_s: float) -> socket.socket:
+        """Return a new connection as `Address.connect` does; the token of a login is renewed if due."""
+        self.remote.renew_if_due()
+        return super().connect(timeout_s)
+
     def open(self) -> socket.socket:
         """Return a new TCP socket for IPv4 or IPv6, not connected yet."""
         family = socket.AF_INET6 if ":" in self.target[0] else socket.AF_INET
@@ -153,6 +158,7 @@ class TlsAddress(TcpAddress):
 
     def connect(self, timeout_s: float) -> socket.socket:
         """Return a new TLS connection, its certificate checked. Raises `RemoteFault`."""
+        self.remote.renew_if_due()
         return self._connect(self.remote, self.context, timeout_s)
 
 
@@ -199,11 +205,8 @@ def address_of(
 def remote_address(remote: RemoteDaemon) -> Address:
     """Return the TCP address of a remote daemon, or its TLS address for https://.
 
-    The token of a login is renewed if that is due.
-
     Raises `ValueError` for an unusable file of the certificate authority.
     """
-    remote.renew_if_due()
     return TlsAddress(remote) if remote.tls else TcpAddress(remote)
 
 

@@ -16,6 +16,7 @@ from mnemosyned.client.address import (
     Address,
     IdleConnection,
     IdleConnections,
+    TcpAddress,
     TlsAddress,
     address_of,
 )
@@ -164,6 +165,9 @@ async def open_channel(address: Address) -> Channel:
     it succeeds. The caller limits the time. Raises `OSError`, and `ForeignDaemon` if an untrusted
     user listens on the socket.
     """
+    remote = address.remote if isinstance(address, TcpAddress) else None
+    if remote and remote.saved and remote.saved.is_renewal_due:
+        await asyncio.to_thread(remote.renew_if_due)
     if isinstance(address, TlsAddress):
         connection = await _connect_remote(address.remote)
         channel = TlsChannel(connection, address.context, address.remote.host)

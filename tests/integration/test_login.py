@@ -15,7 +15,7 @@ from support.endpoints import Behavior, gives, serving
 
 from mnemosyned import Client
 from mnemosyned.cli.main import mnem
-from mnemosyned.client.address import address_of
+from mnemosyned.client.address import Address, address_of
 from mnemosyned.client.login import renew_token, save_login
 from mnemosyned.client.remote import remote_of
 from mnemosyned.socket_path import (
@@ -195,9 +195,16 @@ def test_a_token_is_renewed_once_by_many_and_all_go_on_with_it() -> None:
     with serving(issues(TOKEN), issues(SUCCESSOR)) as server:
         run("login", url_of(server.url), stdin="code\n")
         address = address_of(None)
+        address.connect(1).close()
         assert len(server.seen) == 1  # it is not due
         make_due()
-        threads = [threading.Thread(target=renew_token) for _ in range(8)]
+        addresses = [address_of(None) for _ in range(8)]
+        assert len(server.seen) == 1
+
+        def connect(address: Address) -> None:
+            address.connect(5).close()
+
+        threads = [threading.Thread(target=connect, args=(a,)) for a in addresses]
         for thread in threads:
             thread.start()
         for thread in threads:
