@@ -31,6 +31,14 @@ AGAIN_S = 60.0
 DAY_S = 86_400.0
 
 
+def check_writable() -> None:
+    """Raise `OSError` if the files of a login could not be written: a code is spent only once."""
+    with _lock_connection():
+        probe = Path(connection_path()).with_name(".connection.probe")
+        _write_private(probe, "\n")
+        probe.unlink()
+
+
 def ask_for_token(remote: RemoteDaemon, request: Login | Renew) -> Enrolment:
     """Return the token that a server issues. Raises the server's error."""
     remote.saved = remote.owner = None  # else it would be renewed before

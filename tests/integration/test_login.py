@@ -100,6 +100,15 @@ def test_a_login_that_fails_leaves_nothing_behind(answer: Behavior, words: str) 
     assert not Path(connection_path()).exists()
 
 
+def test_no_code_is_spent_where_its_token_could_not_be_written(home: Path) -> None:
+    (home / ".config").write_text("not a folder")
+    with serving(issues(TOKEN)) as server:
+        done = run("login", url_of(server.url), stdin="code\n")
+
+    assert "Not a directory" in str(done.exception)
+    assert server.seen == []
+
+
 def test_a_login_asks_for_a_code_before_it_asks_the_server() -> None:
     assert "needs a one-time code" in str(
         run("login", "https://memory.example").exception

@@ -64,7 +64,7 @@ RESOLVER_OPTIONS = "timeout:1 attempts:1"
 PART_BYTES = 256 * 1024
 """Bytes read of a transcript for a call."""
 WAITING_NOTE = (
-    "{url} does not answer; what is said now waits here and is remembered there later"
+    "{url} {reason}; what is said now waits here and is remembered there later"
 )
 REFUSED_NOTE = "{url} refuses the token; what is said now waits here until you log in: mnem login {url}"
 FULL_NOTE = "{url} does not take what is said, and the spool for it is full"
@@ -229,7 +229,8 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
     url = server.remote.url
     note = REFUSED_NOTE if server.status == 401 else WAITING_NOTE
     late = build_envelope(payload, late=True, further=further)
-    notes = note.format(url=url), FULL_NOTE.format(url=url)
+    reason = f"answers {server.status}" if server.status else "does not answer"
+    notes = note.format(url=url, reason=reason), FULL_NOTE.format(url=url)
     print_once(fallback.put_aside(server.place, payload, late, notes=notes))
 
 

@@ -71,9 +71,12 @@ def list_waiting(place: str) -> list[str]:
 
 
 def age_s(place: str, mark: str) -> float:
-    """Return the seconds since `touch` was called for a mark in a spool; infinity if never."""
+    """Return the seconds since `touch` was called for a mark in a spool; infinity if never.
+
+    They are never negative, also where the clock was set back.
+    """
     try:
-        return time.time() - os.stat(os.path.join(place, mark)).st_mtime
+        return abs(time.time() - os.stat(os.path.join(place, mark)).st_mtime)
     except OSError:
         return float("inf")
 

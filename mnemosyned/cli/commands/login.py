@@ -128,6 +128,7 @@ def login(
         else:
             remote = RemoteDaemon(server, token="", ca=ca)
             asked = Login(code=_read_code(server), name=name or socket.gethostname())
+            logins.check_writable()
             issued = logins.ask_for_token(remote, asked)
         saved = logins.save_login(
             server, ca=ca, issued=issued, token_file=token_file, folders=folders
