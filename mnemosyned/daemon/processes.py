@@ -399,7 +399,7 @@ class FirstProcess:
             self._stopped.wait(pause_s)
 
     def _run(self, number: int, address: str) -> int:
-        """Run the process with this number, handle its messages, and return its status at its end.
+        """Run a further process, handle its messages, and return its exit status.
 
         Raises `OSError` or `RuntimeError` if the system lacks what it takes to start it.
         """

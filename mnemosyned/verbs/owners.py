@@ -50,7 +50,7 @@ class Login(Request[Enrolment], frozen=True):
 class Renew(Request[Enrolment], frozen=True):
     """Exchange the token of the request for a successor of the same name, scopes and lifetime.
 
-    The token of the request is valid for five more minutes.
+    The token of the request stays valid for seven days, or until its own expiry.
 
     Raises `Unauthorized` and `LimitReached`.
     """
