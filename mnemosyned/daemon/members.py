@@ -78,6 +78,7 @@ class MemberCaller(ScopedCaller):
         Raises `ScopeMissing`, and the errors of the request.
         """
         verb: type[Request[Any]] = type(request)
+        _log_about(self._holder.owner)  # a call before it may have been about a group
         if verb in (Recall, Context):
             self.check(request)
             return self._own.call(request, groups=self.readable_groups)
@@ -95,6 +96,8 @@ class MemberCaller(ScopedCaller):
             for group in self._groups:
                 if Scope.READ in group.scopes and not len(cast("Listed", result)):
                     result = self._open(group).call(request)
+                    if len(cast("Listed", result)):
+                        _log_about(group.owner)
         return result
 
     def _call_by_id(self, request: Request[R]) -> R:
@@ -104,14 +107,13 @@ class MemberCaller(ScopedCaller):
         `NotFound` if none has it.
         """
         refused: MnemosynedError
-        sender = REQUESTER.get()
         try:
             return super().call(request)
         except NotFound as unknown:
             refused = unknown
         for group in self._groups:
             caller = ScopedCaller(self._open(group), group.scopes)
-            REQUESTER.set(sender._replace(about=group.owner))
+            _log_about(group.owner)
             try:
                 return caller.call(request)
             except NotFound:
@@ -121,9 +123,14 @@ class MemberCaller(ScopedCaller):
                 with suppress(NotFound, ScopeMissing):
                     caller.call(Get(names(getattr(request, "id", None))[0]))
                     refused = missing
-        REQUESTER.set(sender)
+        _log_about(self._holder.owner)
         raise refused
 
     def _open(self, group: SharedMemory) -> MemoryService:
         """Return the service of a group's memory."""
         return self._service_of(group.owner)
+
+
+def _log_about(owner: int) -> None:
+    """Have the audit log name the owner of the memory that this thread's request is about."""
+    REQUESTER.set(REQUESTER.get()._replace(about=owner))

@@ -12,6 +12,7 @@ from fuzz.requests import by_get, by_post
 from postgres.served import Memory, Service, serve_in_process
 
 from mnemosyned.memory.engine_ports import OWN_SCOPES, Scope
+from mnemosyned.service.audit import REQUESTER
 
 pytestmark = pytest.mark.postgres
 
@@ -160,6 +161,28 @@ def test_an_id_is_looked_for_in_ones_own_memory_first(anna: Memory) -> None:
     assert anna.call("forget", id=kept)["memories"] == 1
     assert status_of(anna, "get", None, id=kept) == HTTPStatus.NOT_FOUND
     assert anna.call("get", owner="team", id="note")["memory"]["id"] == "note"
+
+
+def test_the_audit_log_is_told_whose_memory_each_call_is_about(
+    service: Service, anna: Memory
+) -> None:
+    team = service.owners.number("team")
+    kept = anna.call("remember", owner="team", content="The team meets.")["id"]
+
+    about = []
+    for verb, fields in (
+        ("list", {"id_prefix": kept[:20]}),
+        ("remember", {"content": "My own note."}),
+        ("pin", {"id": kept}),
+        ("recall", {"query": "who meets?"}),
+    ):
+        anna.call(verb, **fields)
+        about.append(REQUESTER.get().about)
+    assert status_of(anna, "get", None, id="nowhere") == HTTPStatus.NOT_FOUND
+    about.append(REQUESTER.get().about)
+
+    own = anna.owner.number
+    assert about == [team, own, team, own, own]
 
 
 def test_a_summary_of_a_group_is_expanded_without_naming_it(anna: Memory) -> None:
