@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
@@ -29,6 +31,8 @@ class Link:
     def __init__(self, hooks: HookService, place: str = "") -> None:
         self._hooks = hooks
         self.place = place
+        self.is_urgent = False
+        self.remote = SimpleNamespace()
         self.fails = False
         self.wanted: int | None = None
         self.posts = 0
@@ -123,6 +127,26 @@ def test_lines_that_could_not_be_sent_wait_for_another_hook(
     assert spool.list_waiting(link.place) == []
     remote.send_or_keep(server, envelope, str(transcript), 0)
     assert spool.list_waiting(link.place) == []
+
+
+def test_no_alarm_ends_the_renewal_of_a_token(
+    link: Link, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("fork", "setsid", "dup2"):  # as in the process that a hook leaves
+        monkeypatch.setattr(os, name, lambda *_: 0)
+    alarms: list[float] = []
+
+    def renew() -> None:
+        alarms.append(signal.getitimer(signal.ITIMER_REAL)[0])
+
+    due = SimpleNamespace(is_renewal_due=True)
+    link.remote = SimpleNamespace(saved=due, renew_if_due=renew)
+    try:
+        remote._send_rest(cast("remote.Server", link), {}, "")  # noqa: SLF001 a whole hook would fork
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    assert alarms == [0]
 
 
 @pytest.mark.parametrize("size", [40, 200, 1_000])
