@@ -33,11 +33,17 @@ BEGIN ATOMIC
     CROSS JOIN LATERAL (SELECT a.writer, a.seq, a.line FROM audit AS a WHERE a.writer = n.writer
         ORDER BY a.seq DESC LIMIT 1) AS h; END;
 
-CREATE FUNCTION audit_lacking(writers text[], seqs bigint[])
-RETURNS bigint LANGUAGE sql STABLE SECURITY DEFINER
+-- Which of these lines are missing, by their place: those from before the first one, or before `since`, were
+-- pruned. A line with another text is missing, too: whoever stole a daemon's login may have put it there.
+CREATE FUNCTION audit_lacking(
+    writers text[], seqs bigint[], times timestamptz[], lines text[], since timestamptz
+) RETURNS SETOF bigint LANGUAGE sql STABLE SECURITY DEFINER
 BEGIN ATOMIC
-    SELECT count(*) FROM unnest(writers, seqs) AS n (writer, seq) WHERE NOT EXISTS
-    (SELECT 1 FROM audit AS a WHERE a.writer = n.writer COLLATE "C" AND a.seq = n.seq); END;
+    SELECT n.place FROM unnest(writers, seqs, times, lines) WITH ORDINALITY AS n (writer, seq, at, line, place)
+    WHERE n.at >= coalesce(since, (SELECT min(a.at) FROM audit AS a), '-infinity') AND NOT EXISTS (
+        SELECT 1 FROM audit AS a
+        WHERE a.writer = n.writer COLLATE "C" AND a.seq = n.seq AND a.line = n.line COLLATE "C"
+    ); END;
 
 CREATE FUNCTION owner_names(numbers bigint[])
 RETURNS TABLE (number bigint, name text) LANGUAGE sql STABLE SECURITY DEFINER
@@ -45,4 +51,4 @@ BEGIN ATOMIC
     SELECT o.owner, o.name FROM owner AS o WHERE o.owner = ANY(numbers); END;
 
 REVOKE EXECUTE ON FUNCTION audit_append(text[], bigint[], timestamptz[], text[]), audit_heads(bigint),
-audit_lacking(text[], bigint[]), owner_names(bigint[]) FROM PUBLIC;
+audit_lacking(text[], bigint[], timestamptz[], text[], timestamptz), owner_names(bigint[]) FROM PUBLIC;

@@ -30,7 +30,7 @@ from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.request import Request, names
 
 if TYPE_CHECKING:
-    from mnemosyned.storage.postgres.audit import AuditTable
+    from mnemosyned.storage.postgres.audit import AuditRow, AuditTable
 
 R = TypeVar("R")
 Head = tuple[int, str]
@@ -183,14 +183,21 @@ class AuditFile:
                 os.ftruncate(descriptor, size)
                 raise
 
-    def last_entries(self) -> list[AuditEntry]:
-        """Return the last entries of the newest file. Raises `OSError`."""
+    def last_lines(self) -> list[str]:
+        """Return the last lines of the newest file. Raises `OSError`."""
         for path in self.files()[-1:]:
             with path.open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(0, size - self.TAIL_BYTES))
-                return list(filter(None, map(parse_line, file.read().splitlines())))
+                return file.read().decode(errors="replace").split("\n")
         return []
+
+
+def rows_of(lines: Iterable[str]) -> Iterator[AuditRow]:
+    """Yield the rows of the table for lines, except for those that cannot be read."""
+    for line in lines:
+        if entry := parse_line(line):
+            yield entry.writer, entry.seq, entry.at, line
 
 
 def read_lines(files: Iterable[Path]) -> Iterator[str]:
@@ -456,11 +463,11 @@ class AuditLog:
         Then the database was restored from a backup that is older than they are.
         """
         try:
-            last = self._file.last_entries() if self._file else []
+            last = self._file.last_lines() if self._file else []
         except OSError as error:
             self._note_failure(error)
             return
-        count = self._table.count_lacking([(each.writer, each.seq) for each in last])
+        count = len(self._table.find_lacking(list(rows_of(last))))
         if self._file and count:
             files = " ".join(map(str, self._file.files()))
             raise StorageFailed(

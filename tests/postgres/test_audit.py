@@ -449,6 +449,22 @@ def test_pruned_chains_can_be_checked(
     assert (code, f"chain {second}, line 4" in said) == (1, True)
 
 
+def test_after_a_prune_within_a_month_the_log_opens_and_a_replay_adds_nothing(
+    dsn: str, owners: PostgresOwners, tmp_path: Path
+) -> None:
+    assert owners.owners()
+    write_chains(dsn, tmp_path)
+    (file,) = tmp_path.glob("audit-*")
+    before = len(file.read_text().splitlines())
+
+    for _ in range(2):
+        code, said = mnem(audit, "prune", "--older", "0d", "--json")
+        assert (code, json.loads(said)["lines"] > 0) == (0, True)
+
+    assert number_of(dsn, "SELECT count(*) FROM audit") < before
+    assert json.loads(mnem(db, "replay", "--json", str(file))[1])["lines"] == 0
+
+
 def test_the_role_of_requests_can_append_by_its_function_alone(
     dsn: str, owners: PostgresOwners
 ) -> None:

@@ -23,7 +23,6 @@ from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.engine_ports import LOCAL_NAME
 from mnemosyned.service.audit import (
     BATCH_MAX,
-    NO_HEAD,
     PRUNED,
     AuditEntry,
     AuditFile,
@@ -31,6 +30,7 @@ from mnemosyned.service.audit import (
     Heads,
     parse_line,
     read_lines,
+    rows_of,
 )
 from mnemosyned.service.intake import split_into_chunks
 
@@ -275,7 +275,8 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
     ):
         owners = stores.owners
         owners.number(LOCAL_NAME)  # refuses a login that does not own the tables
-        there, oldest = stored.heads(ALL_CHAINS), stored.oldest()
+        there = stored.heads(ALL_CHAINS)
+        since = stored.oldest() or datetime.min.replace(tzinfo=UTC)
         if there and there.keys().isdisjoint(checked.heads):
             checked.faults.append(
                 "the database has no line of these files; is it another?"
@@ -287,18 +288,17 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
                 field="files",
             )
 
-        def lacking() -> Iterator[tuple[AuditEntry, str]]:
+        def lacking() -> Iterator[tuple[str, int, datetime, str]]:
             """Yield lines of the files that are missing in the table, except those pruned by age."""
-            for line in read_lines(files):
-                entry = parse_line(line)
-                if entry is None or (oldest and entry.at < oldest):
-                    continue
-                if entry.seq > there.get(entry.writer, NO_HEAD)[0]:
-                    yield entry, line
+            rows = rows_of(read_lines(files))
+            while batch := list(islice(rows, BATCH_MAX)):
+                yield from stored.find_lacking(batch, since=since)
 
         known = {each.number: each for each in owners.owners()}
         added = {str(number): each.created_at for number, each in known.items()}
-        losses = find_losses((entry for entry, _ in lacking()), added)
+        losses = find_losses(
+            filter(None, (parse_line(line) for *_, line in lacking())), added
+        )
         lines = sum(1 for _ in lacking())
         done: Counter[str] = Counter()
         removed = [known.pop(number).name for number in losses["owner"].keys() & known]
@@ -350,9 +350,9 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
                 owners.join(group, member, kept)
             elif not dry_run:
                 owners.leave(group, member)
-        for writer, entries in groupby(lacking(), lambda each: each[0].writer):
-            rows = ((entry.seq, entry.at, line) for entry, line in entries)
-            while not dry_run and (batch := list(islice(rows, BATCH_MAX))):
+        for writer, entries in groupby(lacking(), lambda each: each[0]):
+            missing = (row[1:] for row in entries)
+            while not dry_run and (batch := list(islice(missing, BATCH_MAX))):
                 stored.append(writer, batch)
     if lines and not dry_run:
         with open_audit(config, user=getuser()) as log:

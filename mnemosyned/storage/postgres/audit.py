@@ -23,12 +23,17 @@ _APPEND = (
     "SELECT audit_append(%(writers)s::text[], %(seqs)s::bigint[], %(times)s::timestamptz[], "
     "%(lines)s::text[])"
 )
-_LACKING = "SELECT audit_lacking(%(writers)s::text[], %(seqs)s::bigint[])"
+_LACKING = (
+    "SELECT audit_lacking(%(writers)s::text[], %(seqs)s::bigint[], %(times)s::timestamptz[], "
+    "%(lines)s::text[], %(since)s::timestamptz)"
+)
 _LAST = (
     "SELECT DISTINCT ON (writer) writer, seq, left(right(line, 66), 64) FROM audit "
     "WHERE at < %(end)s ORDER BY writer, seq DESC"
 )
 _READ = "SELECT writer, seq, at, line FROM audit WHERE {} ORDER BY {}"
+AuditRow = tuple[str, int, datetime, str]
+"""Writer, number, time and text of a line."""
 
 
 class AuditTable:
@@ -68,11 +73,20 @@ class AuditTable:
         sql = "SELECT * FROM owner_names(%(owners)s::bigint[])"
         return dict(self._ask(sql, owners=owners))
 
-    def count_lacking(self, places: Sequence[tuple[str, int]]) -> int:
-        """Return how many of these lines, given by writer and number, the table lacks."""
-        writers, seqs = [writer for writer, _ in places], [seq for _, seq in places]
-        ((count,),) = self._ask(_LACKING, writers=writers, seqs=seqs)
-        return int(count)
+    def find_lacking(
+        self, lines: Sequence[AuditRow], *, since: datetime | None = None
+    ) -> list[AuditRow]:
+        """Return the lines that the table lacks, or has with another text.
+
+        Those from before `since`, by default before the table's first line, are taken as pruned.
+        """
+        if not lines:
+            return []
+        writers, seqs, times, texts = map(list, zip(*lines, strict=True))
+        values = {"writers": writers, "seqs": seqs, "times": times, "lines": texts}
+        return [
+            lines[place - 1] for (place,) in self._ask(_LACKING, **values, since=since)
+        ]
 
     def read(self, *, since: datetime | None = None) -> Iterator[Row]:
         """Yield the rows of all chains: writer, number, time and line.
