@@ -13,12 +13,16 @@ CREATE INDEX audit_time ON audit (at);
 -- No names and ids in the statistics, as with all other text.
 ALTER TABLE audit ALTER writer SET STATISTICS 0, ALTER line SET STATISTICS 0;
 
+-- How many of the numbers have another line.
 CREATE FUNCTION audit_append(writers text[], seqs bigint[], times timestamptz[], lines text[])
-RETURNS void LANGUAGE sql SECURITY DEFINER
+RETURNS bigint LANGUAGE sql SECURITY DEFINER
 BEGIN ATOMIC
     INSERT INTO audit (writer, seq, at, line)
     SELECT n.writer, n.seq, n.at, n.line FROM unnest(writers, seqs, times, lines) AS n (writer, seq, at, line)
-    ON CONFLICT DO NOTHING; END;
+    ON CONFLICT DO NOTHING;
+    SELECT count(*) FROM unnest(writers, seqs, lines) AS n (writer, seq, line)
+    JOIN audit AS a ON a.writer = n.writer COLLATE "C" AND a.seq = n.seq
+    WHERE a.line <> n.line COLLATE "C"; END;
 
 -- The last lines of the newest chains, one step by the key for each.
 CREATE FUNCTION audit_heads(most bigint)

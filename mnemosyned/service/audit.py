@@ -251,7 +251,7 @@ class AuditLog:
         self._head: Head = NO_HEAD
         self._at = datetime.min.replace(tzinfo=UTC)
         self._queue: deque[AuditEntry] = deque()
-        self._sealed: list[tuple[int, datetime, str]] = []
+        self._sealed: list[AuditRow] = []
         """Numbered lines with their times, which the table lacks."""
         self._unfiled: list[str] = []
         """Lines that the file lacks."""
@@ -415,11 +415,26 @@ class AuditLog:
         return moved
 
     def _write_batch(self) -> None:
-        """Write the next lines to the table, then to the file; wake who waits for them."""
+        """Write the next lines to the table, then to the file; wake who waits for them.
+
+        If another process took their numbers, they are put back, to be the first of a new chain.
+        """
         if not self._sealed:
             self._seal_next()
-        self._table.append(self._writer, self._sealed)
-        self._unfiled += [line for _, _, line in self._sealed] if self._file else []
+        sealed = [line for *_, line in self._sealed]
+        if taken := self._table.append(self._sealed):
+            reason = (
+                f"{taken} lines of chain {self._writer} are another's in the database: who has the "
+                "login of this daemon? The lines follow in a new chain"
+            )
+            log_failure("audit_chain_taken", StorageFailed(reason))
+            with self._changing:
+                again = map(parse_line, reversed(sealed))
+                self._queue.extendleft(filter(None, again))
+            self._sealed, self._head = [], NO_HEAD
+            self._writer = new_id(datetime.now(UTC))
+            return
+        self._unfiled += sealed if self._file else []
         self._sealed = []
         is_filed = False
         try:
@@ -455,7 +470,7 @@ class AuditLog:
             entry.name = entry.name or self._names.get(entry.owner, "")
             line, digest = seal_entry(entry, self._head[1])
             self._head = (entry.seq, digest)
-            self._sealed.append((entry.seq, entry.at, line))
+            self._sealed.append((self._writer, entry.seq, entry.at, line))
 
     def _require_present_database(self) -> None:
         """Raise `StorageFailed` if the file has lines that the table lacks.

@@ -33,11 +33,11 @@ class FakeTable:
         self.lines: list[str] = []
         self.is_away = False
 
-    def append(self, writer: str, lines: Sequence[tuple[int, datetime, str]]) -> None:
-        assert writer
+    def append(self, lines: Sequence[tuple[str, int, datetime, str]]) -> int:
         if self.is_away:
             raise StorageFailed("the database cannot be reached")
-        self.lines += [line for _, _, line in lines]
+        self.lines += [line for *_, line in lines]
+        return 0
 
     def heads(self, limit: int) -> dict[str, tuple[int, str]]:
         assert limit

@@ -9,7 +9,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -463,6 +463,36 @@ def test_after_a_prune_within_a_month_the_log_opens_and_a_replay_adds_nothing(
 
     assert number_of(dsn, "SELECT count(*) FROM audit") < before
     assert json.loads(mnem(db, "replay", "--json", str(file))[1])["lines"] == 0
+
+
+def test_lines_whose_numbers_another_took_follow_in_a_new_chain_and_are_replayed(
+    dsn: str, owners: PostgresOwners, tmp_path: Path
+) -> None:
+    number = owners.number("bert")
+    with writer(dsn, tmp_path) as log, AuditTable(dsn) as thief:
+        log.note("recall", who=ANNA, whole=True)
+        ((taken, (last, _)),) = thief.heads(1).items()
+        places = [*range(last + 1, last + 4), 10**9]
+        junk = [(taken, place, datetime.now(UTC), "{}") for place in places]
+        assert thief.append(junk) == 0
+        log.note_change("owner_suspend", number)
+        (other,) = {*thief.heads(9)} - {taken}
+
+    (file,) = tmp_path.glob("audit-*")
+    filed = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [each["verb"] for each in filed if each["writer"] == other] == [
+        *("started", "owner_suspend", "stopped")
+    ]
+    assert verified()[0] == 1
+    run(  # a backup with lines that a thief put in the place of those to come
+        dsn,
+        f"DELETE FROM audit WHERE writer = '{other}' AND seq > 1",
+        f"INSERT INTO audit VALUES ('{other}', 2, now(), '{{}}'), ('{other}', 1000, now(), '{{}}')",
+    )
+    owners.change("bert", suspended=False)
+    words = ("replay", "--despite-faults", "--json", str(file))
+    done, again = (json.loads(mnem(db, *words)[1]) for _ in range(2))
+    assert (done["lines"], done["suspended"], again["lines"]) == (2, 1, 0)
 
 
 def test_the_role_of_requests_can_append_by_its_function_alone(

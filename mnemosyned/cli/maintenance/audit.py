@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from getpass import getuser
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -350,10 +350,9 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
                 owners.join(group, member, kept)
             elif not dry_run:
                 owners.leave(group, member)
-        for writer, entries in groupby(lacking(), lambda each: each[0]):
-            missing = (row[1:] for row in entries)
-            while not dry_run and (batch := list(islice(missing, BATCH_MAX))):
-                stored.append(writer, batch)
+        missing = lacking()
+        while not dry_run and (batch := list(islice(missing, BATCH_MAX))):
+            stored.append(batch, replacing=True)
     if lines and not dry_run:
         with open_audit(config, user=getuser()) as log:
             if log:

@@ -23,6 +23,12 @@ _APPEND = (
     "SELECT audit_append(%(writers)s::text[], %(seqs)s::bigint[], %(times)s::timestamptz[], "
     "%(lines)s::text[])"
 )
+_REPLACE = (
+    "WITH put AS (INSERT INTO audit (writer, seq, at, line) SELECT DISTINCT ON (1, 2) * FROM "
+    "unnest(%(writers)s::text[], %(seqs)s::bigint[], %(times)s::timestamptz[], %(lines)s::text[]) "
+    "ON CONFLICT (writer, seq) DO UPDATE SET at = excluded.at, line = excluded.line "
+    "RETURNING 1) SELECT 0"
+)
 _LACKING = (
     "SELECT audit_lacking(%(writers)s::text[], %(seqs)s::bigint[], %(times)s::timestamptz[], "
     "%(lines)s::text[], %(since)s::timestamptz)"
@@ -56,12 +62,14 @@ class AuditTable:
             with suppress(psycopg.Error):
                 self._connection.close()
 
-    def append(self, writer: str, lines: Sequence[tuple[int, datetime, str]]) -> None:
-        """Append numbered lines of a chain durably; skip numbers that the table has."""
-        if lines:
-            seqs, times, texts = map(list, zip(*lines, strict=True))
-            writers = [writer] * len(lines)
-            self._ask(_APPEND, writers=writers, seqs=seqs, times=times, lines=texts)
+    def append(self, lines: Sequence[AuditRow], *, replacing: bool = False) -> int:
+        """Append lines durably, and skip numbers that the table has; return how many have another text.
+
+        With `replacing`, which needs the login that owns the tables, these are replaced, and none
+        is left.
+        """
+        sql = _REPLACE if replacing else _APPEND
+        return int(self._ask(sql, **_columns(lines))[0][0]) if lines else 0
 
     def heads(self, limit: int) -> dict[str, tuple[int, str]]:
         """Return number and hash of the last line of each of the newest chains, by writer."""
@@ -82,11 +90,8 @@ class AuditTable:
         """
         if not lines:
             return []
-        writers, seqs, times, texts = map(list, zip(*lines, strict=True))
-        values = {"writers": writers, "seqs": seqs, "times": times, "lines": texts}
-        return [
-            lines[place - 1] for (place,) in self._ask(_LACKING, **values, since=since)
-        ]
+        places = self._ask(_LACKING, **_columns(lines), since=since)
+        return [lines[place - 1] for (place,) in places]
 
     def read(self, *, since: datetime | None = None) -> Iterator[Row]:
         """Yield the rows of all chains: writer, number, time and line.
@@ -142,3 +147,9 @@ class AuditTable:
                 except psycopg.OperationalError:
                     if is_new or not self._connection.closed:
                         raise
+
+
+def _columns(lines: Sequence[AuditRow]) -> dict[str, list[object]]:
+    """Return lines, one or more, as values of a statement."""
+    names = ("writers", "seqs", "times", "lines")
+    return dict(zip(names, map(list, zip(*lines, strict=True)), strict=True))
