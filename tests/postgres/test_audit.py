@@ -352,19 +352,24 @@ def test_a_replay_renames_again_and_ends_the_membership_of_who_was_renamed(
         for old, new in swap:
             owners.change(old, new_name=new)
         owners.leave("team", "anna")
+        spare = f"{owners.add('carl').number}.replayed"
+        owners.change("carl", new_name="carla")
     run(dsn, "DELETE FROM audit WHERE seq > 1")
     owners.on_change = lambda *_: None
     for old, new in swap:
         owners.change(old, new_name=new)
     owners.join("team", "bert", OWN_SCOPES)
     assert {name: owners.number(name) for name in numbers} == numbers
+    owners.change("carla", new_name=spare)  # by a replay that was interrupted
+    owners.add("carla")
 
     (file,) = tmp_path.glob("audit-*")
-    assert json.loads(mnem(db, "replay", "--json", str(file))[1])["renamed"] == 2
+    assert json.loads(mnem(db, "replay", "--json", str(file))[1])["renamed"] == 3
 
     assert owners.number("bert") == numbers["anna"]
     assert owners.number("anna") == numbers["bert"]
     assert [each.member for each in owners.memberships("team")] == ["bert"]
+    assert owners.number(spare) < owners.number("carla")
 
 
 def test_a_replay_withdraws_codes_and_takes_back_rights_in_groups(
