@@ -420,7 +420,9 @@ def main() -> int:
         recall(report, options)
     else:
         options.owners = options.owners or 5_000
-        if options.owners < DUE + OPEN:  # those that are due would be open, and asleep before
+        if (
+            options.owners < DUE + OPEN
+        ):  # those that are due would be open, and asleep before
             parser.error(f"--owners must be at least {DUE + OPEN}")
         rounds(report, options)
     return report.finish()

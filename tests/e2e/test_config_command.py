@@ -259,7 +259,9 @@ def test_the_daemon_takes_a_change_over_and_says_what_needs_a_restart(
     later = run(tmp_path, "set", "limits.threads", "4", database=daemon.database)
     listening(daemon, "restart_needed")
 
-    assert f"settings reloaded by process {daemon.process.pid}".encode() in changed.stderr
+    assert (
+        f"settings reloaded by process {daemon.process.pid}".encode() in changed.stderr
+    )
     assert b"in force after a restart: limits.threads" in later.stderr
     status = daemon.post("status").body
     assert (status["wm_max"], status["restart_needed"]) == (900, ["limits.threads"])
