@@ -71,6 +71,9 @@ def serving(serve: Serve, certificate: Certificate | None = None) -> Iterator[Se
             thread.join(WAIT_S)
 
 
+LONG_S = 6 * WAIT_S
+
+
 @contextmanager
 def relaying(path: Path, certificate: Certificate) -> Iterator[Served]:
     """TLS in front of a daemon's Unix socket, as a reverse proxy has it."""
@@ -78,6 +81,7 @@ def relaying(path: Path, certificate: Certificate) -> Iterator[Served]:
     def serve(sealed: socket.socket) -> None:
         with socket.socket(socket.AF_UNIX) as inside:
             inside.connect(str(path))
+            sealed.settimeout(LONG_S)  # a client says nothing while a long answer comes
             answers = threading.Thread(target=_copy, args=(inside, sealed))
             answers.start()
             _copy(sealed, inside)
