@@ -230,7 +230,7 @@ def test_mnem_starts_stops_and_restarts_the_unit(home: Path) -> None:
         "forgotten.list",
         "stopped process N in N s",
         "started by systemd, as process N",
-        " N memory, N summaries; written and verified",
+        " N memory, N summaries; verified",
         "tea at four",
         "stopped process N in N s",
         "inactive",
