@@ -117,16 +117,8 @@ class Reminder:
         # What the agent has been given; the prompt itself is stored first where nothing else is read.
         known = {*session.shown, *(memory.id for memory in in_session)}
         learnings = self._service.briefings.learnings_in(session.project, edits)
-        stated: dict[str, set[str]] = defaultdict(set)
-        """The keywords of the learnings that the agent has, by the memories that state them."""
-        for learning in learnings:
-            if learning.id in session.shown and learning.memory:
-                stated[learning.memory] |= find_keywords(learning.text)
-        known |= {
-            each.memory.id
-            for each in read
-            if each.memory.id in stated and each.keywords <= stated[each.memory.id]
-        }
+        shown = [each for each in learnings if each.id in session.shown]
+        known |= _find_stated_in(shown, read)
         asked = {
             memory.id
             for memory in in_session
@@ -347,6 +339,21 @@ class Reminder:
             )
             chosen.append(BearingLine(CONFIDENCE_WEIGHT * hit.confidence, quote))
         return chosen
+
+
+def _find_stated_in(
+    learnings: Iterable[Learning], statements: Iterable[ProjectStatement]
+) -> set[str]:
+    """Return the ids of the memories whose statement says no more than the learnings made of them."""
+    stated: dict[str, set[str]] = defaultdict(set)
+    for learning in learnings:
+        if learning.memory:
+            stated[learning.memory] |= find_keywords(learning.text)
+    return {
+        each.memory.id
+        for each in statements
+        if each.memory.id in stated and each.keywords <= stated[each.memory.id]
+    }
 
 
 def _keyword_shares(query: str, statements: Iterable[ProjectStatement]) -> list[float]:
