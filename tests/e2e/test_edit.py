@@ -52,6 +52,18 @@ def test_the_editor_changes_what_was_changed_in_it(editor: Path) -> None:
         )
 
 
+def test_words_without_an_option_are_told_which_one_takes_them() -> None:
+    with short_room() as home, running(home) as daemon:
+        daemon.post("remember", id="m", content="the kettle is hot")
+
+        done = daemon.mnem("edit", "m", "the samovar is hot")
+
+        assert done.returncode == 2
+        assert b"mnem edit m --text 'the samovar is hot'" in done.stderr
+        memory = daemon.post("get", id="m").body["memory"]
+        assert memory["content"] == "the kettle is hot"
+
+
 def test_words_that_changed_meanwhile_are_not_overwritten(editor: Path) -> None:
     with short_room() as home, running(home) as daemon:
         daemon.post("remember", id="m", content="the kettle is hot")
