@@ -38,10 +38,13 @@ class Stranger:
     def main(self) -> Locator:
         return self.watched.page.locator("main")
 
-    def click(self, name: str | re.Pattern[str], *, within: str = "body") -> None:
+    def click(
+        self, name: str | re.Pattern[str], *, within: str | Locator = "body"
+    ) -> None:
         """Click the first link or button with a name, in a part of the page."""
         self._count()
-        part = self.watched.page.locator(within).first
+        page = self.watched.page
+        part = page.locator(within).first if isinstance(within, str) else within
         link = part.get_by_role("link", name=name)
         link.or_(part.get_by_role("button", name=name)).first.click()
 
@@ -182,8 +185,7 @@ def test_where_does_this_sentence_of_the_summary_come_from(
     stranger.click("Sleep")
     stranger.click(re.compile(r"^\d{4}-"), within="main")
     sentence = stranger.main.locator(".traced li").filter(has_text="E4711")
-    sentence.evaluate("element => { element.id = 'asked'; }")
-    stranger.click(re.compile("said in"), within="#asked")
+    stranger.click(re.compile("said in"), within=sentence)
 
     stranger.sees("The invoice job failed with error E4711.", within="blockquote")
     stranger.sees("bob")
@@ -221,8 +223,7 @@ def test_what_will_my_next_session_be_told_without_this_line(
     stranger.click(re.compile("next session"))
     stranger.sees("Always answer in British English.", "Prefer tabs over spaces.")
     line = stranger.main.locator("ol.rows > li").filter(has_text="tabs")
-    line.evaluate("element => { element.id = 'wrong'; }")
-    stranger.click("Drop", within="#wrong")
+    stranger.click("Drop", within=line)
 
     stranger.sees("Lines that you changed", "dropped")
     assert wrong not in [each.id for each in memory.briefing().lines]
@@ -256,8 +257,7 @@ def test_remove_a_wrong_preference(stranger: Stranger, memory: Memory) -> None:
 
     stranger.click("Learnings")
     line = stranger.main.locator("ol.rows > li").filter(has_text="tabs")
-    line.evaluate("element => { element.id = 'wrong'; }")
-    stranger.click(re.compile("Remove"), within="#wrong")
+    stranger.click(re.compile("Remove"), within=line)
     stranger.sees("This would be deleted", "Prefers tabs over spaces")
     stranger.click("Remove this learning")
 
