@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import pytest
 from support.engines import new_database
+
+from mnemosyned.paths import shipped
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.postgres.owners import PostgresOwners
 
 collect_ignore_glob = [] if find_spec("psycopg") else ["test_*.py"]
 
@@ -15,6 +22,22 @@ collect_ignore_glob = [] if find_spec("psycopg") else ["test_*.py"]
 def dsn() -> str:
     """A database of the present schema, with nothing in it."""
     return new_database()
+
+
+@pytest.fixture
+def owners(dsn: str) -> Iterator[PostgresOwners]:
+    """The owners of the database, as who owns its tables."""
+    from mnemosyned.storage.postgres.store import open_owners  # noqa: PLC0415 as above
+
+    with open_owners(dsn, migrations=shipped("migrations") / "postgres") as owners:
+        yield owners
+
+
+@pytest.fixture
+def anna_and_bert(owners: PostgresOwners) -> None:
+    """Two owners, numbers 2 and 3."""
+    for name in ("anna", "bert"):
+        owners.add(name)
 
 
 @pytest.fixture

@@ -34,30 +34,20 @@ from mnemosyned.client.remote import RemoteDaemon
 from mnemosyned.config import Config, load_config
 from mnemosyned.errors import InvalidRequest, StorageFailed, Unauthorized
 from mnemosyned.memory.engine_ports import OWN_SCOPES, Scope
-from mnemosyned.paths import shipped
 from mnemosyned.service.audit import AuditFile, AuditLog, Requester
 from mnemosyned.storage.postgres.audit import AuditTable
 from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.storage.postgres.roles import request_role
 from mnemosyned.storage.postgres.session import PostgresSession
-from mnemosyned.storage.postgres.store import open_owners
 from mnemosyned.verbs.memories import Get
 from mnemosyned.verbs.owners import Login
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("anna_and_bert")]
 Serve = Callable[..., AbstractContextManager[tuple[Daemon, str]]]
 """Starts a daemon with settings; the daemon and its URL."""
 NUMBERS = count()
 ANNA = Requester(2, "0a", "token", "192.0.2.7")
 WORDS = ("blue", "bicycle", "shed", "where")
-
-
-@pytest.fixture
-def owners(dsn: str) -> Iterator[PostgresOwners]:
-    with open_owners(dsn, migrations=shipped("migrations") / "postgres") as owners:
-        for name in ("anna", "bert"):
-            owners.add(name)
-        yield owners
 
 
 @pytest.fixture

@@ -41,7 +41,6 @@ from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.storage.postgres.store import (
     PostgresServer,
     open_owned_stores,
-    open_owners,
     open_store,
 )
 from mnemosyned.verbs.owners import ADMINISTRATION
@@ -61,13 +60,6 @@ def served(dsn: str) -> Iterator[str]:
         yield dsn.replace("postgres@", f"{SERVING}@", 1)
         connection.execute(f"DROP OWNED BY {SERVING}")
         connection.execute(f"DROP ROLE {SERVING}")
-
-
-@pytest.fixture
-def owners(dsn: str) -> Iterator[PostgresOwners]:
-    """The owners, as who owns the tables."""
-    with open_owners(dsn, migrations=MIGRATIONS) as opened:
-        yield opened
 
 
 @pytest.fixture

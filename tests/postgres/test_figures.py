@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -26,17 +26,10 @@ from mnemosyned.storage.postgres.connections import (
     check_alive,
 )
 from mnemosyned.storage.postgres.owners import PostgresOwners
-from mnemosyned.storage.postgres.store import open_owners
 
 pytestmark = pytest.mark.postgres
 MIGRATIONS = shipped("migrations") / "postgres"
 NAMES = ("anna-of-the-mill", "bert-of-the-mill")
-
-
-@pytest.fixture
-def owners(dsn: str) -> Iterator[PostgresOwners]:
-    with open_owners(dsn, migrations=MIGRATIONS) as owners:
-        yield owners
 
 
 def port_of(daemon: Daemon, event: str) -> int:

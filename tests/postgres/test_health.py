@@ -145,22 +145,29 @@ def test_damage_is_refused_and_named() -> None:
     assert problem.startswith("the server met damaged pages")
 
 
+def refuse_writes(own: Server) -> None:
+    """Have a server take no writes from now on."""
+    run(
+        own.dsn("postgres"),
+        "ALTER SYSTEM SET default_transaction_read_only = on",
+        "SELECT pg_reload_conf()",
+    )
+
+
+def faults_of(check: Callable[[], object]) -> list[str]:
+    """The message with which a check fails, or none."""
+    try:
+        check()
+    except StorageFailed as failure:
+        return [failure.message]
+    return []
+
+
 def test_a_server_that_takes_no_writes_is_not_durable() -> None:
     with server() as own, opened(own.new_database()) as store:
-        run(
-            own.dsn("postgres"),
-            "ALTER SYSTEM SET default_transaction_read_only = on",
-            "SELECT pg_reload_conf()",
-        )
+        refuse_writes(own)
 
-        def refused() -> list[str]:
-            try:
-                store.maintenance.ensure_durable()
-            except StorageFailed as failure:
-                return [failure.message]
-            return []
-
-        (message,) = found(refused)
+        (message,) = found(lambda: faults_of(store.maintenance.ensure_durable))
         assert message.startswith("nothing can be stored")
         with pytest.raises(StorageFailed, match="connect to the primary"):
             remember_batch(store, memory("1"))
@@ -171,20 +178,9 @@ def test_a_server_that_takes_no_writes_is_ready_for_who_began_on_it_alone() -> N
         dsn = own.new_database()
         with opened(dsn) as store:
             store.maintenance.check_ready()
-            run(
-                own.dsn("postgres"),
-                "ALTER SYSTEM SET default_transaction_read_only = on",
-                "SELECT pg_reload_conf()",
-            )
+            refuse_writes(own)
 
-            def refused() -> list[str]:
-                try:
-                    store.maintenance.check_ready()
-                except StorageFailed as failure:
-                    return [failure.message]
-                return []
-
-            assert found(refused)
+            assert found(lambda: faults_of(store.maintenance.check_ready))
             with opened(dsn) as standby:
                 standby.maintenance.check_ready()
 

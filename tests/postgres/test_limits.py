@@ -9,11 +9,11 @@ from http.client import HTTPConnection
 
 import pytest
 from e2e.daemons import WAIT_S, eventually
-from postgres.test_served_owners import Serve, Service, owners, serve
+from postgres.test_served_owners import Serve, Service, serve
 
 from mnemosyned.verbs.upkeep import LimitUse
 
-__all__ = ["owners", "serve"]
+__all__ = ["serve"]
 pytestmark = pytest.mark.postgres
 BUSY = {
     "limited": {"requests_per_minute": 20, "writes_per_minute": 60},

@@ -26,7 +26,6 @@ from mnemosyned.errors import ConfigInvalid, DaemonBusy
 from mnemosyned.memory.engine_ports import OWN_SCOPES, Scope, TokenHolder
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.owners import PostgresOwners
-from mnemosyned.storage.postgres.store import open_owners
 
 pytest.importorskip("jwt")
 pytest.importorskip("cryptography")
@@ -356,14 +355,6 @@ def test_a_provider_without_tls_is_refused() -> None:
 # ------------------------------------------------------------------ a daemon
 
 
-@pytest.fixture
-def owners(dsn: str) -> Iterator[PostgresOwners]:
-    with open_owners(dsn, migrations=MIGRATIONS) as owners:
-        for name in ("anna", "bert"):
-            owners.add(name)
-        yield owners
-
-
 def suspend(dsn: str, name: str) -> None:
     run(dsn, f"UPDATE owner SET suspended_at = now() WHERE name = '{name}'")
 
@@ -402,6 +393,7 @@ def served(
         yield daemon, ask
 
 
+@pytest.mark.usefixtures("anna_and_bert")
 def test_a_daemon_takes_both_kinds_of_tokens_and_logs_forged_ones(
     dsn: str, owners: PostgresOwners, provider: IdentityProvider, tmp_path: Path
 ) -> None:
@@ -426,6 +418,7 @@ def test_a_daemon_takes_both_kinds_of_tokens_and_logs_forged_ones(
     assert counts == {"anna": 1, "bert": 1, "local": 0}
 
 
+@pytest.mark.usefixtures("anna_and_bert")
 def test_an_owner_is_added_where_the_settings_allow_it(
     dsn: str, owners: PostgresOwners, provider: IdentityProvider, tmp_path: Path
 ) -> None:
@@ -447,6 +440,7 @@ def test_an_owner_is_added_where_the_settings_allow_it(
 
 
 @pytest.mark.parametrize("has_secret", [False, True])
+@pytest.mark.usefixtures("anna_and_bert")
 def test_a_proxy_names_its_user(
     dsn: str,
     owners: PostgresOwners,
@@ -477,6 +471,7 @@ def test_a_proxy_names_its_user(
     assert counts == {"anna": 2, "bert": 0, "local": 0}
 
 
+@pytest.mark.usefixtures("anna_and_bert")
 def test_who_may_log_in_by_name(dsn: str, owners: PostgresOwners) -> None:
     owners.add("mill", is_group=True)
     owners.join("mill", "anna", (Scope.READ, Scope.WRITE))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import cast
 
@@ -18,17 +17,11 @@ from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres import administration
 from mnemosyned.storage.postgres.owners import PostgresOwners
-from mnemosyned.storage.postgres.store import open_owners, open_store
+from mnemosyned.storage.postgres.store import open_store
 
 pytestmark = pytest.mark.postgres
 MIGRATIONS = shipped("migrations") / "postgres"
 ALL_SCOPES = tuple(Scope)
-
-
-@pytest.fixture
-def owners(dsn: str) -> Iterator[PostgresOwners]:
-    with open_owners(dsn, migrations=MIGRATIONS) as opened:
-        yield opened
 
 
 def fill(dsn: str, owner: Owner, mark: str) -> None:

@@ -15,22 +15,16 @@ from support.openssl import HAVE_OPENSSL
 from mnemosyned import Client
 from mnemosyned.cli.commands.top_view import Feed
 from mnemosyned.memory.engine_ports import Scope
-from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.owners import PostgresOwners
-from mnemosyned.storage.postgres.store import open_owners
 
-pytestmark = [pytest.mark.postgres, HAVE_OPENSSL]
+pytestmark = [
+    pytest.mark.postgres,
+    pytest.mark.usefixtures("anna_and_bert"),
+    HAVE_OPENSSL,
+]
 
 Run = Callable[..., tuple[int, str, str]]
 """Run `mnem` with a token; its exit code, what it printed and what it said."""
-
-
-@pytest.fixture
-def owners(dsn: str) -> Iterator[PostgresOwners]:
-    with open_owners(dsn, migrations=shipped("migrations") / "postgres") as owners:
-        for name in ("anna", "bert"):
-            owners.add(name)
-        yield owners
 
 
 @pytest.fixture

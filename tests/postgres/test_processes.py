@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from e2e.daemons import WAIT_S, UnixConnection, eventually
-from postgres.test_served_owners import Serve, Service, owners, serve
+from postgres.test_served_owners import Serve, Service, serve
 from support.processes import child_pids
 
 pytestmark = pytest.mark.postgres
-__all__ = ["owners", "serve"]  # fixtures
+__all__ = ["serve"]  # fixtures
 STREAMS = 6
 """By chance all are of one process in one run of 32; nothing fails then."""
 

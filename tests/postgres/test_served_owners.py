@@ -32,9 +32,7 @@ from mnemosyned import Client
 from mnemosyned.errors import ScopeMissing, SecretRefused, Unauthorized
 from mnemosyned.memory.engine_ports import Scope
 from mnemosyned.memory.values import Tier
-from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.owners import PostgresOwners
-from mnemosyned.storage.postgres.store import open_owners
 
 pytestmark = pytest.mark.postgres
 ALL = tuple(Scope)
@@ -89,12 +87,6 @@ class Service:
 
 Serve = Callable[..., AbstractContextManager[Service]]
 """Starts a daemon; settings as MNEMOSYNE_… words."""
-
-
-@pytest.fixture
-def owners(dsn: str) -> Iterator[PostgresOwners]:
-    with open_owners(dsn, migrations=shipped("migrations") / "postgres") as owners:
-        yield owners
 
 
 @pytest.fixture
