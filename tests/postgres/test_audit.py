@@ -205,6 +205,36 @@ def test_what_was_touched_in_the_table_shows_by_other_chains(
     assert verified()[0] == 0
 
 
+def test_a_chain_cut_off_at_its_end_shows_against_what_was_printed_before(
+    dsn: str, owners: PostgresOwners, tmp_path: Path
+) -> None:
+    assert owners.owners()
+    with writer(dsn, tmp_path) as log:
+        log.note("recall", ids=["m1"], who=ANNA)
+    for file in tmp_path.glob("audit-*"):
+        file.unlink()
+    before = tmp_path / "before.json"
+    before.write_text(verified("--json")[1])
+    assert verified("--against", str(before))[0] == 0
+
+    run(dsn, "DELETE FROM audit WHERE seq > 1")
+
+    assert verified()[0] == 0
+    code, said = verified("--against", str(before))
+    assert (code, "in 1 chain: 1 fault; " in said) == (1, True), said
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"heads": 5}', "no JSON"])
+def test_a_file_that_verify_did_not_print_is_refused(
+    tmp_path: Path, content: str
+) -> None:
+    file = tmp_path / "before.json"
+    file.write_text(content)
+
+    with pytest.raises(InvalidRequest, match="not what `mnem audit verify --json`"):
+        verified("--against", str(file))
+
+
 def call_server(dsn: str, program: str, *words: str) -> None:
     """Run a program that comes with the server on a database."""
     subprocess.run(

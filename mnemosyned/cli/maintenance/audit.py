@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from getpass import getuser
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
@@ -86,8 +85,14 @@ def verify(files: tuple[Path, ...], against: Path | None) -> int:
     config = load_config(config_file())
     heads: Heads = {}
     if against:
-        heads = msgspec.json.decode(against.read_bytes(), type=dict[str, Any])["heads"]
-        heads = msgspec.convert(heads, Heads)
+        try:
+            printed = msgspec.json.decode(against.read_bytes())
+            heads = msgspec.convert(printed["heads"], Heads)
+        except (msgspec.MsgspecError, LookupError, TypeError) as error:
+            raise InvalidRequest(
+                f"{against} is not what `mnem audit verify --json` prints: {error}",
+                field="against",
+            ) from error
     checked = _check_files(files or _files_of(config), heads if files else {})
     faults, unreadable = checked.faults, checked.unreadable
     if not files:
@@ -111,7 +116,7 @@ def verify(files: tuple[Path, ...], against: Path | None) -> int:
         "heads": checked.heads,
     }
     chains = count_of(len(checked.heads), "chain")
-    state = f"{len(faults):,} faults" if faults else "whole"
+    state = count_of(len(faults), "fault") if faults else "whole"
     unstopped = count_of(len(checked.open), "chain")
     count = f"{count_of(checked.lines, 'line')} in {chains}: {state}"
     text = [f"{count}; {unstopped} without a stop: running, or killed"]
