@@ -103,14 +103,16 @@ def renew_token() -> SavedConnection | None:
         saved = saved_connection()
         if saved is None or not saved.is_renewal_due:
             return saved
+        # Written first: where it cannot be, a successor would be issued at each call, and lost.
+        waiting = _write_connection({**vars(saved), "renew_at": time.time() + AGAIN_S})
         try:
             issued = ask_for_token(remote_of(saved), Renew())
-            return _write_connection(vars(saved), issued)
         except (MnemosynedError, ValueError) as error:
             kind = getattr(error, "kind", None)
-            is_final = kind in (Kind.UNAUTHORIZED, Kind.FORBIDDEN, Kind.NOT_FOUND)
-            renew_at = time.time() + (DAY_S if is_final else AGAIN_S)
-            return _write_connection({**vars(saved), "renew_at": renew_at})
+            if kind not in (Kind.UNAUTHORIZED, Kind.FORBIDDEN, Kind.NOT_FOUND):
+                return waiting
+            return _write_connection({**vars(saved), "renew_at": time.time() + DAY_S})
+        return _write_connection(vars(saved), issued)
     return None
 
 

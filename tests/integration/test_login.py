@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -261,6 +262,20 @@ def test_a_renewal_that_fails_keeps_the_token_and_is_tried_again() -> None:
     assert saved.renew_at is not None
     assert 0 < saved.renew_at - time.time() < 3_600
     assert Path(saved.token_file).read_text() == TOKEN + "\n"
+
+
+def test_no_successor_is_asked_for_where_it_could_not_be_written() -> None:
+    with serving(issues(TOKEN), issues(SUCCESSOR)) as server:
+        run("login", url_of(server.url), stdin="code-1\n")
+        make_due()
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, limit[1]))
+        try:
+            assert renew_token() is None
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+
+        assert [seen.path for seen in server.seen] == ["/v1/login"]
 
 
 def test_a_token_file_of_the_user_stays_and_is_not_renewed(home: Path) -> None:
