@@ -5,7 +5,8 @@
 CREATE TABLE audit (
     writer text COLLATE "C" NOT NULL,
     seq    bigint NOT NULL,
-    at     timestamptz NOT NULL,
+    -- The serving login names it: one that a reader cannot hold would end each check.
+    at     timestamptz NOT NULL CHECK (at BETWEEN '1970-01-01 00:00Z' AND '9999-12-31 00:00Z'),
     line   text COLLATE "C" NOT NULL,
     PRIMARY KEY (writer, seq)
 );

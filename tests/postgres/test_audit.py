@@ -539,6 +539,11 @@ def test_the_role_of_requests_can_append_by_its_function_alone(
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(statement)
+        with pytest.raises(psycopg.errors.CheckViolation):
+            connection.execute(
+                "SELECT audit_append(ARRAY['w'], ARRAY[2::bigint], "
+                "ARRAY['-infinity'::timestamptz], ARRAY['{}'])"
+            )
 
 
 def test_an_export_of_an_owner_has_everything_and_can_be_imported(
