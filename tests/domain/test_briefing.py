@@ -4,6 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+from hypothesis import given
+from hypothesis import strategies as st
 from support.cases import each_case
 from support.fakes import NOON, memory
 
@@ -129,7 +131,29 @@ def test_a_newer_statement_hides_an_older_one_in_the_same_words() -> None:
         )
     )
 
-    assert [each.memory.id for each in drop_repetitions(found)] == ["m2", "m1"]
+    assert [each.memory.id for each in drop_repetitions(list(found))] == ["m2", "m1"]
+
+
+@given(
+    st.lists(st.frozensets(st.sampled_from("abcdefghij"), max_size=8), max_size=25),
+    st.lists(st.frozensets(st.sampled_from("abcdefghij"), max_size=4), max_size=3),
+)
+def test_repetitions_are_those_found_by_comparing_all(
+    keywords: list[frozenset[str]], known: list[frozenset[str]]
+) -> None:
+    (plain,) = find_statements(said("We decided to drop Redis."))
+    statements = [replace(plain, keywords=words) for words in keywords]
+
+    seen, expected = list(known), []
+    for each in statements:
+        if not any(
+            len(each.keywords & other)
+            >= briefing.SAME_SHARE * max(1, min(len(each.keywords), len(other)))
+            for other in seen
+        ):
+            seen.append(each.keywords)
+            expected.append(each)
+    assert list(drop_repetitions(statements, known=known)) == expected
 
 
 def test_a_superseded_memory_is_not_told() -> None:
