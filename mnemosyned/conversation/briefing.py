@@ -35,7 +35,8 @@ _PLACEHOLDER = re.compile(r"\[secret:\w+\]")
 ASSISTANT = "assistant"
 CONTENT_CHARS_MAX = 2_000
 """Characters read of one memory."""
-STATEMENTS_CACHED_MAX = 2_000
+STATEMENTS_CACHED_MAX = 4_000
+"""More than a start reads, or it would find none of them here."""
 STATEMENT_CHARS_MAX = 240
 SENTENCE_CHARS_MAX = 400
 KEYWORDS_MIN = 3
