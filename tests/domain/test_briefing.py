@@ -4,8 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from support.cases import each_case
 from support.fakes import NOON, memory
 
