@@ -11,8 +11,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from functools import cache
-from html import escape
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -362,35 +361,32 @@ EXAMPLES = {"string": "…", "integer": 1, "number": 0.5, "boolean": True}
 @cache
 def docs_page(*, serves_owners: bool = False) -> str:
     """Return the documentation of the HTTP API as one HTML page."""
-    description = openapi(serves_owners=serves_owners)
-    style = Path(__file__).with_name("docs.css").read_text(encoding="utf-8")
-    paths, schemas = description["paths"], description["components"]["schemas"]
-    bodies = {_request_schema_name(path) for path in paths.values()}
+    # Loaded here: only a person who reads the page needs the templates.
+    from jinja2 import Environment  # noqa: PLC0415
+
+    described = openapi(serves_owners=serves_owners)
+    paths, schemas = described["paths"], described["components"]["schemas"]
+    bodies = {path: _request_schema_name(methods) for path, methods in paths.items()}
     parts = set(re.findall(r'schemas/(\w+)"', json.dumps(schemas)))
-    results = [name for name in schemas if name in parts or name not in bodies]
-    links = "".join(
-        f'<a href="#{_anchor_of(path)}">{escape(path)}</a>' for path in paths
-    )
-    objects = "".join(f'<a href="#{name}">{name}</a>' for name in results)
-    body = "".join(
-        [
-            f"<nav><h2>Routes</h2>{links}<h2>Objects</h2>{objects}</nav>",
-            "<main>",
-            f"<h1>{escape(description['info']['title'])}</h1>",
-            f"<p>Version {escape(description['info']['version'])}. ",
-            'Also as <a href="/openapi.json">OpenAPI 3.1</a>.</p>',
-            _paragraphs_html(description["info"]["description"]),
-            *(_path_html(path, paths[path], schemas) for path in paths),
-            "<h2>Objects</h2>",
-            *(_schema_html(name, schemas[name]) for name in results),
-            "</main>",
-        ]
-    )
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>mnemosyned HTTP API</title><style>{style}</style></head>"
-        f"<body>{body}</body></html>"
+    folder = Path(__file__).parent
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {
+        "anchor": lambda path: re.sub(r"\W+", "-", path).strip("-"),
+        "example": _example_body,
+        "json": partial(json.dumps, ensure_ascii=False),
+    }
+    template = environment.from_string((folder / "docs.html").read_text("utf-8"))
+    return template.render(
+        info=described["info"],
+        paths=paths,
+        schemas=schemas,
+        bodies=bodies,
+        results=[
+            name for name in schemas if name in parts or name not in bodies.values()
+        ],
+        socket=SOCKET,
+        style=(folder / "docs.css").read_text("utf-8"),
+        in_words=IN_WORDS,
     )
 
 
@@ -404,133 +400,10 @@ def _request_schema_name(path: Schema) -> str:
     return str(reference.rpartition("/")[2])
 
 
-def _path_html(path: str, methods: Schema, schemas: Mapping[str, Schema]) -> str:
-    """Return the HTML section about a URL path: methods, fields, an example, result and errors.
-
-    `methods` is its OpenAPI description, `schemas` are the schemas of all types by name.
-    """
-    operation = methods.get("post") or methods["get"]
-    badges = "".join(f'<span class="method">{name.upper()}</span>' for name in methods)
-    parts = [
-        f'<h2 id="{_anchor_of(path)}">{badges}{escape(path)}</h2>',
-        f"<p>{_inline_html(operation['summary'])}.</p>",
-        _paragraphs_html(operation.get("description", "")),
-    ]
-    if body := _request_schema_name(methods):
-        parts += [_example_html(path, schemas[body]), _field_table(schemas[body])]
-    ((kind, media),) = operation["responses"]["200"]["content"].items()
-    schema = media["schema"]
-    result = _type_html(schema) if "$ref" in schema else f"<code>{escape(kind)}</code>"
-    rows = "".join(
-        f"<tr><td>{status}<td>{_text_to_html(response['description'])}</tr>"
-        for status, response in operation["responses"].items()
-        if status != "200"
-    )
-    parts += [
-        f"<p>Result: {result}</p>",
-        f"<details><summary>Errors</summary><table>{rows}</table></details>",
-    ]
-    return "".join(parts)
-
-
-def _example_html(path: str, schema: Schema) -> str:
-    """Return a `curl` command for a URL path as HTML, with example values of required fields."""
+def _example_body(schema: Schema) -> dict[str, object]:
+    """Return a request body with example values of a schema's required fields."""
     properties = schema.get("properties", {})
-    values = {
+    return {
         name: EXAMPLES.get(str(properties[name].get("type")), [])
         for name in schema.get("required", [])
     }
-    data = json.dumps(values, ensure_ascii=False)
-    call = f"curl --unix-socket \"{SOCKET}\" \\\n  http://localhost{path} -d '{data}'"
-    return f"<pre><code>{escape(call)}</code></pre>"
-
-
-def _field_table(schema: Schema) -> str:
-    """Return an HTML table of a schema's fields with type, default and description."""
-    required = schema.get("required", [])
-    rows = "<tr><th>field<th>type<th>default<th></tr>"
-    for name, field in schema.get("properties", {}).items():
-        default = ""
-        if name in required:
-            default = "required"
-        elif "default" in field:
-            default = f"<code>{escape(json.dumps(field['default']))}</code>"
-        meaning = _inline_html(field.get("description", ""))
-        rows += (
-            f"<tr><td><code>{escape(name)}</code><td>{_type_html(field)}"
-            f"<td>{default}<td>{meaning}</tr>"
-        )
-    if not schema.get("properties"):
-        return "<p>It takes no fields.</p>"
-    return f"<table>{rows}</table>"
-
-
-def _schema_html(name: str, schema: Schema) -> str:
-    """Return the HTML section about a type: an enum's values, or a table of its fields."""
-    heading = (
-        f'<h3 id="{name}">{name}</h3>{_paragraphs_html(schema.get("description", ""))}'
-    )
-    if "enum" in schema:
-        values = ", ".join(
-            f"<code>{escape(str(each))}</code>" for each in schema["enum"]
-        )
-        return f"{heading}<p>One of {values}.</p>"
-    return heading + _field_table(schema)
-
-
-def _type_html(schema: Schema) -> str:
-    """Return the type of a JSON schema in words as HTML, such as "list of string".
-
-    Types with a section of their own are linked.
-    """
-    if "$ref" in schema:
-        name = schema["$ref"].rpartition("/")[2]
-        return f'<a href="#{name}">{name}</a>'
-    if "anyOf" in schema:
-        return " or ".join(map(_type_html, schema["anyOf"]))
-    if "enum" in schema:
-        return " or ".join(
-            f"<code>{escape(str(each))}</code>" for each in schema["enum"]
-        )
-    if schema == IN_WORDS:
-        return "time in words"
-    if schema.get("format") == "date-time":
-        return "time"
-    kind = schema.get("type", "any")
-    if kind == "array":
-        return f"list of {_type_html(schema.get('items') or {})}"
-    members = schema.get("additionalProperties")
-    if kind == "object" and isinstance(members, dict) and members:
-        return f"object of {_type_html(members)}"
-    low, high = schema.get("minimum"), schema.get("maximum")
-    limits = ""
-    if high is not None:
-        limits = f", {'…' if low is None else low} to {high}"
-    elif low is not None:
-        limits = f", {low} or more"
-    return " or ".join(kind) if isinstance(kind, list) else f"{kind}{limits}"
-
-
-def _anchor_of(path: str) -> str:
-    """Return the id by which the HTML section of a URL path is linked."""
-    return re.sub(r"\W+", "-", path).strip("-")
-
-
-def _text_to_html(text: str) -> str:
-    """Return a text as escaped HTML: as a list if its lines begin with "- "."""
-    lines = text.split("\n")
-    if not lines[0].startswith("- "):
-        return _inline_html(text)
-    items = "".join(f"<li>{_inline_html(line[2:])}" for line in lines)
-    return f"<ul>{items}</ul>"
-
-
-def _paragraphs_html(text: str) -> str:
-    """Return a text as HTML paragraphs, divided at blank lines."""
-    paragraphs = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
-    return "".join(f"<p>{_inline_html(part)}</p>" for part in paragraphs)
-
-
-def _inline_html(text: str) -> str:
-    """Return a text as escaped HTML, with words in backquotes as code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
