@@ -324,9 +324,7 @@ def make_vectors(
     if embedder is None:
         return None
     # Loaded here: without a model the start need not wait for it.
-    from mnemosyned.search.vectors.indexer import (  # noqa: PLC0415
-        VectorIndexer as Vectors,
-    )
+    from mnemosyned.search.vectors.indexer import VectorIndexer as Vectors  # noqa: PLC0415
 
     return Vectors(
         store=store,
@@ -454,10 +452,7 @@ class WatcherHost:
     def _ensure_watcher(self) -> Watcher:
         """Return the folder watcher; the first call creates and starts it."""
         # Loaded here: where nothing is followed, nobody waits for it, nor keeps it in memory.
-        from mnemosyned.importers.watch import (  # noqa: PLC0415
-            watched_files,
-            watcher,
-        )
+        from mnemosyned.importers.watch import watched_files, watcher  # noqa: PLC0415
 
         with self._lock:
             if self._watcher is None:

@@ -25,11 +25,7 @@ from mnemosyned.assembly.build import (
     make_owner_vectors,
     make_shared_vectors,
 )
-from mnemosyned.assembly.stores import (
-    make_summarizer,
-    open_owned_stores,
-    owner_model,
-)
+from mnemosyned.assembly.stores import make_summarizer, open_owned_stores, owner_model
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy, NotFound, SleepInProgress
 from mnemosyned.logs import logger
 from mnemosyned.memory.consolidation import Trigger

@@ -23,11 +23,7 @@ from mnemosyned.config import (
 from mnemosyned.errors import ConfigInvalid
 from mnemosyned.logs import logger
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.engine_ports import (
-    LOCAL_NAME,
-    Summarizer,
-    TextModel,
-)
+from mnemosyned.memory.engine_ports import LOCAL_NAME, Summarizer, TextModel
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.models.parallel import ParallelSummarizer
 from mnemosyned.paths import shipped

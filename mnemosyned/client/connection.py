@@ -259,11 +259,7 @@ class Connection:
     def _read_streams(self, after: int | None) -> Iterator[Event | None]:
         """Yield None as soon as a stream is open and at each later sign of life, and its events."""
         # Loaded here: most programs only call.
-        from mnemosyned.client.streams import (  # noqa: PLC0415
-            SILENCE_S,
-            EventReader,
-            events_request,
-        )
+        from mnemosyned.client.streams import SILENCE_S, EventReader, events_request  # noqa: PLC0415
 
         ended = False
         while not ended:  # a stream has a time limit; the next takes over

@@ -13,11 +13,7 @@ import msgspec
 
 from mnemosyned.client import http
 from mnemosyned.client.address import Address
-from mnemosyned.client.connection import (
-    LONG_TIMEOUT_S,
-    refusal_of,
-    unreachable,
-)
+from mnemosyned.client.connection import LONG_TIMEOUT_S, refusal_of, unreachable
 from mnemosyned.errors import LimitReached, MnemosynedError, UnknownVerb
 from mnemosyned.memory.exchange import RestoreReport
 from mnemosyned.verbs.exchange import (

@@ -637,11 +637,7 @@ def _make_owner_resources(
     if owners is None:
         return None
     # Loaded here, as above.
-    from mnemosyned.daemon.owners import (  # noqa: PLC0415
-        OwnerResources,
-        ProxyNames,
-        TokenCache,
-    )
+    from mnemosyned.daemon.owners import OwnerResources, ProxyNames, TokenCache  # noqa: PLC0415
 
     settings, oidc = memory.config.owners, memory.config.oidc
     provider = proxy = None

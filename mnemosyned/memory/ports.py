@@ -12,9 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from mnemosyned.memory.consolidation import (
-    LogEntry,
-)
+from mnemosyned.memory.consolidation import LogEntry
 from mnemosyned.memory.engine_ports import PoolFigures, VectorStore
 from mnemosyned.memory.periods import Child
 from mnemosyned.memory.values import (
@@ -27,12 +25,7 @@ from mnemosyned.memory.values import (
 )
 
 if TYPE_CHECKING:
-    from mnemosyned.search.query import (
-        Documents,
-        Query,
-        RankedResult,
-        SearchCandidates,
-    )
+    from mnemosyned.search.query import Documents, Query, RankedResult, SearchCandidates
     from mnemosyned.storage.common.archive import RetentionStore, UndoStore
     from mnemosyned.storage.common.compactions import CompactionStore
     from mnemosyned.storage.common.edits import ChangeStore

@@ -14,12 +14,7 @@ from typing import Any, TypeVar
 from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.archived import WHOLE
 from mnemosyned.conversation.learnings.relevance import find_scope
-from mnemosyned.errors import (
-    BatchChanged,
-    InvalidRequest,
-    NotFound,
-    WordsPruned,
-)
+from mnemosyned.errors import BatchChanged, InvalidRequest, NotFound, WordsPruned
 from mnemosyned.ids import new_id
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit

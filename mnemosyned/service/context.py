@@ -77,10 +77,7 @@ def make_counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounte
     if tokenizer is None:
         return default_counter()
     # Loaded here: the estimate needs none of them.
-    from mnemosyned.models.tokenizers import (  # noqa: PLC0415
-        ModelCounter,
-        open_counter,
-    )
+    from mnemosyned.models.tokenizers import ModelCounter, open_counter  # noqa: PLC0415
 
     if tokenizer == MODEL_TOKENIZER:
         model = summarizer.model

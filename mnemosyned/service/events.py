@@ -16,11 +16,7 @@ from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.memory.values import Acknowledged
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.conversation import Context
-from mnemosyned.verbs.memories import (
-    Recall,
-    Remember,
-    RememberMany,
-)
+from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 from mnemosyned.verbs.request import Request, names
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import Event, EventKind, EventMemory, Sleep

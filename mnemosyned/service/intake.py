@@ -11,10 +11,7 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from mnemosyned.config import SettingsInForce
-from mnemosyned.conversation.learnings.recognize import (
-    USER_ROLES,
-    extract_learnings,
-)
+from mnemosyned.conversation.learnings.recognize import USER_ROLES, extract_learnings
 from mnemosyned.errors import (
     ContentTooLarge,
     EmptyContent,

@@ -60,11 +60,7 @@ from mnemosyned.sleep.context import CycleRequest, CycleStopper
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.text.secrets.masking import KnownSecrets
 from mnemosyned.text.terms import match_beginnings
-from mnemosyned.verbs.conversation import (
-    Compact,
-    Context,
-    Shortened,
-)
+from mnemosyned.verbs.conversation import Compact, Context, Shortened
 from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.listing import ProjectList

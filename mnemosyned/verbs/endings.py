@@ -8,15 +8,7 @@ from typing import Annotated
 import msgspec
 
 from mnemosyned.verbs.listing import After
-from mnemosyned.verbs.request import (
-    ById,
-    Name,
-    PageSize,
-    Request,
-    Reveal,
-    RowList,
-    doc,
-)
+from mnemosyned.verbs.request import ById, Name, PageSize, Request, Reveal, RowList, doc
 
 
 class EndedLine(msgspec.Struct, frozen=True, kw_only=True):

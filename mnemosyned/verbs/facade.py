@@ -18,13 +18,7 @@ from typing import (
 
 import msgspec
 
-from mnemosyned.verbs import (
-    conversation,
-    listing,
-    memories,
-    retention,
-    upkeep,
-)
+from mnemosyned.verbs import conversation, listing, memories, retention, upkeep
 from mnemosyned.verbs.endings import Endings, UndoEnding
 from mnemosyned.verbs.injections import (
     Briefing,

@@ -17,12 +17,7 @@ from mnemosyned.assembly.embedded import private_directory
 from mnemosyned.cli.options import json_option
 from mnemosyned.cli.output.injections import injection_lines
 from mnemosyned.cli.output.show import say_result
-from mnemosyned.cli.output.terminal import (
-    count_of,
-    local_time,
-    progress_line,
-    say,
-)
+from mnemosyned.cli.output.terminal import count_of, local_time, progress_line, say
 from mnemosyned.config import load_config
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.importers.importer import START, ImportItem, ImportSource

@@ -51,11 +51,7 @@ from mnemosyned.errors import (
     SchemaTooNew,
 )
 from mnemosyned.models.catalog import ModelStore
-from mnemosyned.models.encoder_file import (
-    INSTALL_COMMAND,
-    RESOURCES,
-    checked_resource,
-)
+from mnemosyned.models.encoder_file import INSTALL_COMMAND, RESOURCES, checked_resource
 from mnemosyned.service.backup_files import (
     backup_folder,
     dated_backups,

@@ -25,13 +25,7 @@ from mnemosyned.cli.maintenance.service import (
 )
 from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.show import say_result
-from mnemosyned.cli.output.terminal import (
-    ask_user,
-    cut_text,
-    say,
-    say_json,
-    table,
-)
+from mnemosyned.cli.output.terminal import ask_user, cut_text, say, say_json, table
 from mnemosyned.cli.settings_file import Value, replace_settings, write_settings
 from mnemosyned.config import (
     CONFIG_VARIABLE,

@@ -12,18 +12,10 @@ import click
 
 from mnemosyned.assembly.stores import open_store_of
 from mnemosyned.cli.calls import Interrupted
-from mnemosyned.cli.maintenance.service import (
-    configured_daemon,
-    database_of,
-)
+from mnemosyned.cli.maintenance.service import configured_daemon, database_of
 from mnemosyned.cli.options import EXIT_NOTHING, json_option
 from mnemosyned.cli.output.show import say_result
-from mnemosyned.cli.output.terminal import (
-    RECORD_NOUNS,
-    count_of,
-    progress_line,
-    say,
-)
+from mnemosyned.cli.output.terminal import RECORD_NOUNS, count_of, progress_line, say
 from mnemosyned.config import (
     Config,
     DatabaseLocation,
@@ -40,11 +32,7 @@ from mnemosyned.paths import (
     DATABASE_SUFFIX,
     require_usable_path,
 )
-from mnemosyned.service.move import (
-    Moving,
-    compare_recalls,
-    count_stored,
-)
+from mnemosyned.service.move import Moving, compare_recalls, count_stored
 from mnemosyned.storage.sqlite.ownership import database_owner
 
 LEFT_OUT = (

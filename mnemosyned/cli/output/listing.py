@@ -8,13 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 import click
 
 from mnemosyned.cli.output.show import CELLS, RENDERERS, Renderer, page_remark
-from mnemosyned.cli.output.terminal import (
-    count_of,
-    cut_text,
-    local_time,
-    table,
-    width,
-)
+from mnemosyned.cli.output.terminal import count_of, cut_text, local_time, table, width
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.listing import SessionTotals, SourceTotals
 from mnemosyned.memory.values import Episode, MemoryRecord

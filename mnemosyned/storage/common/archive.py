@@ -10,12 +10,7 @@ from operator import itemgetter
 
 from mnemosyned.errors import BatchChanged, WordsPruned
 from mnemosyned.instants import shift
-from mnemosyned.memory.forgetting import (
-    Prunable,
-    Removal,
-    Retention,
-    UndoneEpisode,
-)
+from mnemosyned.memory.forgetting import Prunable, Removal, Retention, UndoneEpisode
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.episodes import chain_above, delete_episode, invalidate
 from mnemosyned.storage.common.rows import instant

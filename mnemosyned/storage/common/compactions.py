@@ -7,11 +7,7 @@ from collections.abc import Callable, Sequence
 from mnemosyned.conversation.archived import ABOUT, list_archived_memory_ids
 from mnemosyned.instants import shift
 from mnemosyned.memory.intake import content_hash
-from mnemosyned.memory.ports import (
-    ArchivedMessage,
-    CompactionRecord,
-    NewCompaction,
-)
+from mnemosyned.memory.ports import ArchivedMessage, CompactionRecord, NewCompaction
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.common.records import IntakeTransaction
 from mnemosyned.storage.common.rows import instant

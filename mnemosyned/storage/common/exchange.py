@@ -21,13 +21,8 @@ from mnemosyned.memory.exchange import (
 )
 from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.injections import BriefingEdit
-from mnemosyned.storage.common.forgetting import (
-    decode_copy,
-    recoverable_records,
-)
-from mnemosyned.storage.common.injections import (
-    read_injections,
-)
+from mnemosyned.storage.common.forgetting import decode_copy, recoverable_records
+from mnemosyned.storage.common.injections import read_injections
 from mnemosyned.storage.common.listing import (
     column_conditions,
     join_conditions,
@@ -60,9 +55,7 @@ from mnemosyned.storage.common.session import (
     Transactional,
     writes,
 )
-from mnemosyned.storage.common.surroundings import (
-    saved_sighting,
-)
+from mnemosyned.storage.common.surroundings import saved_sighting
 
 _ROLLUPS = (
     "FROM episode AS e WHERE e.owner = %(owner)s AND e.level > 0 "

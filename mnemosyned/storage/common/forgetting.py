@@ -15,17 +15,10 @@ import msgspec
 
 from mnemosyned.memory.edit import in_force_again
 from mnemosyned.memory.endings import EndingRecord
-from mnemosyned.memory.exchange import (
-    ExportedMemory,
-    RecoverableRecord,
-)
+from mnemosyned.memory.exchange import ExportedMemory, RecoverableRecord
 from mnemosyned.memory.fields import RECOVERABLE
 from mnemosyned.memory.forgetting import ForgetFilter, Grace, Newest, Removal
-from mnemosyned.memory.intake import (
-    content_hash,
-    is_made_of_source,
-    keys_of_forgotten,
-)
+from mnemosyned.memory.intake import content_hash, is_made_of_source, keys_of_forgotten
 from mnemosyned.memory.values import Learning, MemoryRecord, Recoverable
 from mnemosyned.storage.common.endings import (
     forget_endings,

@@ -38,13 +38,8 @@ from mnemosyned.memory.values import Episode, Learning
 from mnemosyned.storage.common.compactions import INSERT_COMPACTION, insert_parts
 from mnemosyned.storage.common.endings import restore_ending
 from mnemosyned.storage.common.episodes import mark_emptied
-from mnemosyned.storage.common.forgetting import (
-    restore_recoverable,
-)
-from mnemosyned.storage.common.injections import (
-    INSERT_EDIT,
-    insert_injection,
-)
+from mnemosyned.storage.common.forgetting import restore_recoverable
+from mnemosyned.storage.common.injections import INSERT_EDIT, insert_injection
 from mnemosyned.storage.common.learnings import insert_learning, mark_learned
 from mnemosyned.storage.common.rows import (
     ACTIVITY_COLUMNS,
@@ -53,9 +48,7 @@ from mnemosyned.storage.common.rows import (
     bind_values,
     stored_values,
 )
-from mnemosyned.storage.common.session import (
-    CommonSession,
-)
+from mnemosyned.storage.common.session import CommonSession
 from mnemosyned.storage.common.sleep import insert_log
 from mnemosyned.storage.common.state import add_tags, insert_revision
 from mnemosyned.storage.common.surroundings import (

@@ -19,10 +19,7 @@ from mnemosyned.storage.common.forgetting import (
 from mnemosyned.storage.common.listing import tag_conditions
 from mnemosyned.storage.common.session import BELOW, Row
 from mnemosyned.storage.postgres import purge
-from mnemosyned.storage.postgres.fulltext import (
-    gram_words,
-    index_words,
-)
+from mnemosyned.storage.postgres.fulltext import gram_words, index_words
 from mnemosyned.storage.postgres.listing import (
     all_terms_condition,
     postgres_filter,

@@ -20,10 +20,7 @@ from mnemosyned.storage.common.archive import RetentionStore, UndoStore
 from mnemosyned.storage.common.compactions import CompactionStore
 from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransaction
 from mnemosyned.storage.common.endings import EndingStore
-from mnemosyned.storage.common.injections import (
-    InjectionStore,
-    erase_injected_texts,
-)
+from mnemosyned.storage.common.injections import InjectionStore, erase_injected_texts
 from mnemosyned.storage.common.session import writes
 from mnemosyned.storage.common.sleep import PromotionTransaction, SleepStore
 from mnemosyned.storage.common.surroundings import AgentStore

@@ -25,10 +25,7 @@ from mnemosyned.storage.common.learnings import LearningStore
 from mnemosyned.storage.common.records import tier_totals
 from mnemosyned.storage.common.session import Row, reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
-from mnemosyned.storage.common.surroundings import (
-    ClockStore,
-    WatchStore,
-)
+from mnemosyned.storage.common.surroundings import ClockStore, WatchStore
 from mnemosyned.storage.postgres import health
 from mnemosyned.storage.postgres.connections import (
     connected_apart,

@@ -44,10 +44,7 @@ from mnemosyned.storage.sqlite.fulltext import (
     unindex_memory,
 )
 from mnemosyned.storage.sqlite.listing import bind_by_place, term_conditions
-from mnemosyned.storage.sqlite.memories import (
-    insert_with_number,
-    leave_secrets,
-)
+from mnemosyned.storage.sqlite.memories import insert_with_number, leave_secrets
 from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart, Writer
 from mnemosyned.text.terms import Terms

@@ -12,11 +12,7 @@ from mnemosyned.storage.common.records import IntakeTransaction, RecordStore
 from mnemosyned.storage.common.session import BELOW, writes
 from mnemosyned.storage.common.state import insert_tags_and_validity
 from mnemosyned.storage.sqlite.fulltext import index_memories
-from mnemosyned.storage.sqlite.session import (
-    MEMORY_COLUMNS,
-    SqliteSession,
-    memory_row,
-)
+from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row
 from mnemosyned.storage.sqlite.writer import SqlitePart
 from mnemosyned.text.details import Detail
 

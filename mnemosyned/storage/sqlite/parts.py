@@ -21,10 +21,7 @@ from mnemosyned.storage.common.archive import RetentionStore, UndoStore
 from mnemosyned.storage.common.compactions import CompactionStore
 from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransaction
 from mnemosyned.storage.common.endings import EndingStore
-from mnemosyned.storage.common.injections import (
-    InjectionStore,
-    erase_injected_texts,
-)
+from mnemosyned.storage.common.injections import InjectionStore, erase_injected_texts
 from mnemosyned.storage.common.search import CommonVectors
 from mnemosyned.storage.common.session import reads, writes
 from mnemosyned.storage.common.sleep import PromotionTransaction, SleepStore
@@ -40,10 +37,7 @@ from mnemosyned.storage.sqlite.memories import (
     sensitive_details,
 )
 from mnemosyned.storage.sqlite.search import matches_at
-from mnemosyned.storage.sqlite.session import (
-    MEMORY_COLUMNS,
-    SqliteSession,
-)
+from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart
 from mnemosyned.text.details import Detail
 

@@ -18,11 +18,7 @@ from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.sqlite.fulltext import rebuild_indexes
 from mnemosyned.storage.sqlite.memories import insert_details
-from mnemosyned.storage.sqlite.schema import (
-    blank_database,
-    missing_parts,
-    table_names,
-)
+from mnemosyned.storage.sqlite.schema import blank_database, missing_parts, table_names
 from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.verification import (
     MISCOUNTED,

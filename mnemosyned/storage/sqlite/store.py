@@ -18,10 +18,7 @@ from mnemosyned.storage.common.learnings import LearningStore
 from mnemosyned.storage.common.records import tier_totals
 from mnemosyned.storage.common.session import reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
-from mnemosyned.storage.common.surroundings import (
-    ClockStore,
-    WatchStore,
-)
+from mnemosyned.storage.common.surroundings import ClockStore, WatchStore
 from mnemosyned.storage.sqlite.connections import (
     Readers,
     open_writer,
