@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
-import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -171,23 +168,6 @@ GLUED = [
 ]
 SLEPT = [memory("slept-1", "Anaさんが来ました"), memory("slept-2", "由Ana主持的会")]
 MIGRATIONS = shipped("migrations")
-_OPEN = """
-import os, signal, sys
-from pathlib import Path
-from mnemosyned.storage.sqlite.store import open_store
-from mnemosyned.storage.sqlite import fulltext
-fulltext.REINDEXED_ROWS = 2
-step, left = fulltext._reindex, [int(sys.argv[2])]
-def reindex(*args):
-    if not left[0]:
-        os.kill(os.getpid(), signal.SIGKILL)
-    left[0] -= 1
-    return step(*args)
-fulltext._reindex = reindex
-with open_store(Path(sys.argv[1]), migrations=Path(sys.argv[3])):
-    pass
-"""
-"""Opens a file, two entries in a transaction, and is killed before the given step."""
 
 
 def make_old(database: Path) -> None:
@@ -266,50 +246,6 @@ def test_an_entry_is_the_same_whether_it_was_written_now_or_written_again(
         )
     for index in TEXTS:
         assert entries(old, index) == entries(fresh, index)
-
-
-def test_entries_without_such_words_are_left_alone(
-    old: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written: list[str] = []
-    monkeypatch.setattr(
-        "mnemosyned.storage.sqlite.fulltext.index_grams",
-        lambda _, __, ___, content: written.append(content),
-    )
-
-    selected(old, "nginx")
-
-    assert sorted(written) == sorted(
-        [each.content for each in (*SLEPT, *GLUED)] + ["Anaさんが来て、Redisを直した\n"]
-    )
-
-
-def test_a_start_that_is_killed_amid_it_is_gone_on_with(old: Path) -> None:
-    for step in (1, 2):
-        killed = subprocess.run(
-            [sys.executable, "-c", _OPEN, old, str(step), MIGRATIONS], check=False
-        )
-        assert killed.returncode == -signal.SIGKILL
-    assert due(old) == [("memory_gram_fts", 2)]
-
-    assert len(selected(old, "nginx")) == len(GLUED) + len(PLAIN)
-    assert due(old) == []
-
-
-def test_an_entry_that_is_written_twice_is_the_same(old: Path) -> None:
-    selected(old, "nginx")
-    once = [entries(old, index) for index in TEXTS]
-    with closing(sqlite3.connect(old)) as connection, connection:
-        connection.executemany("INSERT INTO reindexing VALUES (?, 0)", zip(TEXTS))
-
-    assert len(selected(old, "nginx")) == len(GLUED) + len(PLAIN)
-
-    assert [entries(old, index) for index in TEXTS] == once
-    with closing(sqlite3.connect(old)) as connection:
-        for index in TEXTS:
-            connection.execute(
-                f"INSERT INTO {index} ({index}) VALUES ('integrity-check')"
-            )
 
 
 def test_what_is_forgotten_after_it_leaves_no_entry(old: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import chain
@@ -139,10 +137,6 @@ DEPTH_UNSAFE = 200
 """Levels at which an index is rebuilt when the file is opened; SQLite 3.40 fails at 2,000."""
 REINDEXING = 19
 """The migration that makes the table of entries to be written again."""
-REINDEXED_ROWS = 2_000
-"""Entries that one transaction looks at when they are to be written again: some 100 ms."""
-PROGRESS_S = 10.0
-"""Seconds after which the log says how far that is."""
 _STRUCTURE_ROW = 10
 _SECOND_FORMAT = b"\xff\x00\x00\x01"
 
@@ -291,67 +285,14 @@ def rebuild_index(connection: sqlite3.Connection, index: str) -> None:
 
 
 def finish_reindexing(connection: sqlite3.Connection) -> None:
-    """Rewrite the index entries that a migration has left to rewrite, a batch per transaction.
-
-    They are those of texts with words that touch a script without spaces. A killed process goes on
-    where it stopped.
-    """
-    for name, after in connection.execute(
-        "SELECT name, seq FROM reindexing"
-    ).fetchall():
-        seq: int | None = after
-        changed = 0
-        began = said = time.monotonic()
-        while seq is not None:
-            connection.execute("BEGIN IMMEDIATE")
-            seq, written = _reindex(connection, name, seq)
-            connection.execute("COMMIT")
-            changed += written
-            if seq is None or time.monotonic() - said >= PROGRESS_S:
-                said = time.monotonic()
-                seconds = round(said - began, 1)
-                log.info(
-                    "index_entries_rewritten",
-                    index=name,
-                    entries=changed,
-                    duration_s=seconds,
-                )
-
-
-def _reindex(
-    connection: sqlite3.Connection, index: str, after: int
-) -> tuple[int | None, int]:
-    """Rewrite the index entries of the next batch of rows, and save how far the index is done.
-
-    The batch begins after row number `after`. Only rows with words that touch a script without
-    spaces are rewritten. Return the batch's last row number, None if no row was left, and the
-    number of entries rewritten, which may be 0 before the end. At the end the index's row in
-    `reindexing` is deleted.
-    """
-    ids = connection.execute(
-        f"SELECT id FROM {index}_docsize WHERE id > ? ORDER BY id LIMIT ?",
-        (after, REINDEXED_ROWS),
-    ).fetchall()
-    if not ids:
+    """Rebuild the full-text indexes that a migration has left to be written again."""
+    names = connection.execute("SELECT name FROM reindexing").fetchall()
+    for (index,) in names:
+        connection.execute("BEGIN IMMEDIATE")
+        rebuild_index(connection, index)
         connection.execute("DELETE FROM reindexing WHERE name = ?", (index,))
-        return None, 0
-    changed = 0
-    texts = connection.execute(
-        f"SELECT seq, content FROM ({TEXTS[index]}) "
-        "WHERE seq IN (SELECT value ->> 0 FROM json_each(?))",
-        (json.dumps(ids),),
-    )
-    for seq, content in texts:
-        if glued_words(content):
-            connection.execute(
-                f"INSERT INTO {index} ({index}, rowid, grams) VALUES ('delete', ?, ?)",
-                (seq, gram_text(content)),
-            )
-            index_grams(connection, index, seq, content)
-            changed += 1
-    last: int = ids[-1][0]
-    connection.execute("UPDATE reindexing SET seq = ? WHERE name = ?", (last, index))
-    return last, changed
+        connection.execute("COMMIT")
+        log.info("index_rewritten", index=index)
 
 
 def purge_indexes(connection: sqlite3.Connection) -> bool:
