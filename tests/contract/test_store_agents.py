@@ -71,10 +71,6 @@ def test_the_newest_memories_of_sessions_come_from_every_tier(
     assert latest[0].id == "new"
     assert {each.id for each in latest[1:]} <= {each.id for each in old}
     assert len(latest) == 3
-    episode = store.agents.latest_episode("codex:1")
-    assert episode
-    assert episode.id == "e"
-    assert store.agents.latest_episode("codex:2") is None
 
 
 def test_sessions_of_a_project_come_last_seen_first(store: MemoryStore) -> None:

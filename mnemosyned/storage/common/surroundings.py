@@ -19,16 +19,14 @@ from mnemosyned.memory.capture import (
     WatchedFile,
 )
 from mnemosyned.memory.clock import Sighting
-from mnemosyned.memory.values import AgentActivity, Episode, MemoryRecord
+from mnemosyned.memory.values import AgentActivity, MemoryRecord
 from mnemosyned.storage.common.rows import (
     ACTIVITY_COLUMNS,
-    EPISODE_COLUMNS,
     FILE_COLUMNS,
     SESSION_COLUMNS,
     activity_from,
     bind_values,
     column_names,
-    episode_from,
     file_from,
     instant,
     optional_instant,
@@ -207,16 +205,6 @@ class AgentStore(Transactional):
             reverse=True,
         )
         return memories[:limit]
-
-    @reads
-    def latest_episode(self, session: CommonSession, name: str) -> Episode | None:
-        """Return the newest episode of a session, without source ids and exact values, or None."""
-        row = session.execute(
-            f"SELECT {EPISODE_COLUMNS} FROM episode WHERE owner = %(owner)s "
-            "AND session_id = %(name)s AND level = 0 ORDER BY covers_from DESC LIMIT 1",
-            name=name,
-        ).fetchone()
-        return episode_from(row) if row else None
 
     @reads
     def sessions_of(
