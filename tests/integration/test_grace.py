@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -20,8 +16,7 @@ from support.stores import episode_of, get_memory, run_cycle
 from mnemosyned.cli.output.retention import forget_text
 from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import NotFound
-from mnemosyned.memory.exchange import ExportedMemory, RecoverableRecord
-from mnemosyned.memory.intake import content_hash
+from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.values import Tier
 from mnemosyned.service.intake import CHUNK
 from mnemosyned.service.service import MemoryService
@@ -342,54 +337,3 @@ def test_forgetting_pruned_originals_alone_promises_no_grace_time(
 
     assert (preview.final_at, preview.recoverable) == (None, 0)
     assert (receipt.final_at, receipt.call, receipt.complete) == (None, "", True)
-
-
-def test_what_a_file_kept_in_its_former_form_comes_back(
-    file_store: SqliteStore, service: MemoryService, database: Path
-) -> None:
-    service.call(Learn("Codes are short.", session="codes"))
-    service.call(EditMemory("m", text=f"Always call the code {WORD}!"))
-    service.call(Remember("a newer code", id="newer", supersedes="m"))
-    before = get_memory(file_store, "m")
-    (learning,) = (each for each in service.call(Learnings()) if not each.memory)
-    receipt = service.call(Forget(session="codes"))
-    text = f"Always call the code {WORD}!"
-    row = [
-        1, "m", "codes", None, "user", text, 0.9, 0, '{"a":1}', "2026-03-17T12:00:00.000000Z",
-        content_hash(text),
-    ]  # fmt: skip
-    former = {
-        "m": {
-            "row": row,
-            "state": [None, "2026-03-17T12:00:00.000000Z", 3],
-            "tags": ["work"],
-            "revisions": [
-                ["2026-03-17T12:00:00.000000Z", f"Always call the code {WORD}", 5, "{}"]
-            ],
-        },
-        f"learning:{learning.id}": {
-            "learnings": [
-                [
-                    learning.id, str(learning.kind), learning.text, "codes", None, None,
-                    "2026-03-17T12:00:00.000000Z", None,
-                ]
-            ]
-        },
-    }  # fmt: skip
-    with closing(sqlite3.connect(database)) as connection, connection:
-        for key, data in former.items():
-            changed = connection.execute(
-                "UPDATE forgotten SET data = ? WHERE id = ?", (json.dumps(data), key)
-            )
-            assert changed.rowcount == 1
-
-    with file_store.exchange.everything() as (_, records):
-        moved = [each for each in records if isinstance(each, RecoverableRecord)]
-    restored = service.call(Restore(receipt.call))
-
-    assert {each.id for each in moved} >= set(former)
-    assert restored.memories == 2
-    assert get_memory(file_store, "m") == before
-    assert learning in service.call(Learnings()).learnings
-    history = service.call(Get("m", history=True)).revisions
-    assert [each.text for each in history] == [f"Always call the code {WORD}"]

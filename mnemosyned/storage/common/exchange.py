@@ -21,7 +21,7 @@ from mnemosyned.memory.exchange import (
 )
 from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.injections import BriefingEdit
-from mnemosyned.storage.common.forgetting import decode_copy, recoverable_records
+from mnemosyned.storage.common.forgetting import recoverable_records
 from mnemosyned.storage.common.injections import read_injections
 from mnemosyned.storage.common.listing import (
     column_conditions,
@@ -147,7 +147,7 @@ class ExportSnapshot(ABC):
         """Yield all records of an export, then the records that only a move to a new store has."""
         yield from self.records()
         session = self._session
-        yield from recoverable_records(session, self._decode_copy)
+        yield from recoverable_records(session)
         yield from read_injections(session, "ORDER BY id")
         yield from self._tables(_MOVED_TABLES)
         for id, model, digest, vector in session.stream(self._vectors):
@@ -249,8 +249,6 @@ class ExportSnapshot(ABC):
 
     _vectors: str
     """Selects memory id, model, digest and vector of all vectors, in the order of the memories."""
-    _decode_copy = staticmethod(decode_copy)
-    """Returns the copy of a forgotten memory from its stored form."""
 
 
 class ExchangeStore(Transactional):

@@ -92,11 +92,6 @@ class ForgottenCopy(msgspec.Struct, omit_defaults=True):
 _decode = msgspec.json.Decoder(ForgottenCopy).decode
 
 
-def decode_copy(data: str) -> ForgottenCopy:
-    """Return the copy of a forgotten memory that a JSON text holds."""
-    return _decode(data)
-
-
 def _recoverable_values(memory: MemoryRecord | ExportedMemory) -> dict[str, Any]:
     """Return the values of the fields of a memory that its copy keeps, by name."""
     return {name: getattr(memory, name) for name in RECOVERABLE}
@@ -176,14 +171,12 @@ def _save_copies(
     )
 
 
-def recoverable_records(
-    session: CommonSession, decode: Callable[[str], ForgottenCopy]
-) -> Iterator[RecoverableRecord]:
+def recoverable_records(session: CommonSession) -> Iterator[RecoverableRecord]:
     """Yield the forgotten memories and learnings that can still be put back."""
     for id, call, final_at, data in session.stream(
         "SELECT id, call, final_at, data FROM forgotten WHERE owner = %(owner)s ORDER BY id"
     ):
-        copy = decode(data)
+        copy = _decode(data)
         yield RecoverableRecord(
             id=id,
             call=call,
@@ -239,9 +232,6 @@ def restore_recoverable(session: CommonSession, record: RecoverableRecord) -> bo
 class GraceStore(Transactional):
     """Puts forgotten memories back, or deletes them for good."""
 
-    _decode = staticmethod(decode_copy)
-    """Returns a copy from its stored form."""
-
     @abstractmethod
     def _insert(
         self, session: EngineSession, memory: MemoryRecord, seq: int | None
@@ -273,7 +263,7 @@ class GraceStore(Transactional):
                 "SELECT data FROM forgotten WHERE owner = %(owner)s AND id = %(key)s",
                 key=key,
             )
-            copy = self._decode(data) if data else ForgottenCopy()
+            copy = _decode(data) if data else ForgottenCopy()
             if copy.memory:
                 if session.position_of(key):
                     continue

@@ -35,7 +35,6 @@ from mnemosyned.storage.common.rows import (
     optional_instant,
 )
 from mnemosyned.storage.common.session import Row
-from mnemosyned.storage.sqlite.forgetting import decode_any_copy
 from mnemosyned.storage.sqlite.fulltext import index_memories
 from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED, detail_kinds
 from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row
@@ -66,7 +65,6 @@ _NO_TRIPLE = (None, None, None)
 class SqliteExporting(ExportSnapshot):
     """The records of one snapshot."""
 
-    _decode_copy = staticmethod(decode_any_copy)
     _vectors = (
         "SELECT n.id, m.name, m.digest, v.vector FROM embedding AS v "
         "JOIN embedding_model AS m ON m.number = v.model "

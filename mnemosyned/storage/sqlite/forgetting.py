@@ -16,22 +16,16 @@ from contextlib import closing
 from functools import partial
 from typing import Any, TypeVar
 
-import msgspec
-
 from mnemosyned.memory.fields import NAMING_FIELDS
 from mnemosyned.memory.forgetting import ForgetFilter, is_named_in, name_matcher
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.common.forgetting import (
     DeletionStore,
-    ForgottenCopy,
-    ForgottenRevision,
     FoundMemory,
     GraceStore,
     chosen_conditions,
-    decode_copy,
 )
 from mnemosyned.storage.common.listing import tag_conditions
-from mnemosyned.storage.common.rows import learning_from
 from mnemosyned.storage.common.session import BELOW
 from mnemosyned.storage.sqlite.connections import Readers
 from mnemosyned.storage.sqlite.fulltext import (
@@ -302,56 +296,8 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         return ()
 
 
-_FORMER_ROW = (
-    "seq", "id", "session", "source", "role", "content", "importance", "pinned", "metadata",
-    "created_at", "content_hash",
-)  # fmt: skip
-
-
-class _FormerCopy(msgspec.Struct):
-    """A copy as files kept it before its values had names: in the order of the columns."""
-
-    row: list[Any] = msgspec.field(default_factory=list)
-    state: list[Any] = msgspec.field(default_factory=list)
-    supersedes: list[int] = msgspec.field(default_factory=list)
-    tags: list[str] = msgspec.field(default_factory=list)
-    revisions: list[ForgottenRevision] = msgspec.field(default_factory=list)
-    learnings: list[dict[str, Any] | list[Any]] = msgspec.field(default_factory=list)
-
-
-_decode_former = msgspec.json.Decoder(_FormerCopy).decode
-
-
-def decode_any_copy(data: str) -> ForgottenCopy:
-    """Return the copy of a forgotten memory that a JSON text holds, in its present or old form."""
-    former = _decode_former(data)
-    learnings = [each for each in former.learnings if isinstance(each, list)]
-    if not former.row and not learnings:
-        return decode_copy(data)
-    copy = ForgottenCopy(
-        supersedes=former.supersedes,
-        revisions=former.revisions,
-        learnings=list(map(learning_from, learnings)),
-    )
-    if former.row:
-        memory = dict(zip(_FORMER_ROW, former.row, strict=True))
-        copy.seq = memory.pop("seq")
-        del memory["content_hash"]
-        valid_until, superseded_at, copy.superseded_by = former.state or (None,) * 3
-        copy.memory = memory | {
-            "pinned": bool(memory["pinned"]),
-            "metadata": msgspec.json.decode(memory["metadata"]),
-            "tags": former.tags,
-            "valid_until": valid_until,
-            "superseded_at": superseded_at,
-        }
-    return copy
-
-
 class SqliteGrace(SqlitePart, GraceStore):
     """The `GraceStore` on one SQLite file."""
-
-    _decode = staticmethod(decode_any_copy)
 
     def _insert(
         self, session: SqliteSession, memory: MemoryRecord, seq: int | None
