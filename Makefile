@@ -29,11 +29,11 @@ export INSTALLED_EXTRAS
 # Manual pages and completion scripts, below SHARE.
 PAGES := man/man1/mnem.1 man/man1/mnem-*.1 man/man1/mnemosyned.1 fish/vendor_completions.d/mnem.fish \
 	bash-completion/completions/mnem zsh/site-functions/_mnem
-XDG_CONFIG_HOME ?= $(HOME)/.config
-CONFIG := $(XDG_CONFIG_HOME)/mnemosyned/mnemosyned.yaml
+CONFIG_HOME := $(or $(XDG_CONFIG_HOME),$(HOME)/.config)
+CONFIG := $(CONFIG_HOME)/mnemosyned/mnemosyned.yaml
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mnemosyned
 STATE := $(or $(XDG_STATE_HOME),$(HOME)/.local/state)/mnemosyned
-UNIT := $(XDG_CONFIG_HOME)/systemd/user/mnemosyned.service
+UNIT := $(CONFIG_HOME)/systemd/user/mnemosyned.service
 MNEM := $(PREFIX)/bin/mnem
 # A first line remembered and found again shows that everything works; it stays, once.
 FIRST_LINE = $(MNEM) remember "mnemosyned was installed here" --id mnemosyned-installed \
