@@ -13,6 +13,7 @@ SHARE := $(PREFIX)/share
 APP := $(SHARE)/mnemosyned
 # A new version is built beside the one that runs, and stands in its place once it is whole.
 NEW := $(APP)/venv-new
+COMMA := ,
 # The extras whose packages are all installed, but for llama.cpp, which is compiled.
 define INSTALLED_EXTRAS
 import re
@@ -437,7 +438,7 @@ first-day: $(READY) ## record a first day in tmux, from install to a found memor
 man: $(READY) ## manual pages and completion scripts, made from the commands, in build/share
 	$(BIN)/python -m mnemosyned.cli.commands.man build/share
 
-install: ## package, user unit and config for the present user; starts the daemon
+install: ## package, user unit and config for the present user; starts the daemon; EXTRAS=postgres,top adds these
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "mnemosyned needs Python 3.11 or later; try make PYTHON=python3.12 install"; exit 1; }
 	mkdir -p build
@@ -445,6 +446,7 @@ install: ## package, user unit and config for the present user; starts the daemo
 	$(PYTHON) -m venv --clear --without-pip $(NEW)
 	@set -e; extras=$$($(APP)/venv/bin/python -c "$$INSTALLED_EXTRAS" 2>/dev/null || true); \
 		[ -z "$$extras" ] || echo "with the extras that were there: $$extras"; \
+		extras=$${extras}$(if $(EXTRAS),$${extras:+$(COMMA)}$(EXTRAS)); \
 		pip="$(PYTHON) -m pip --python $(NEW)/bin/python"; \
 		$$pip --version >/dev/null 2>&1 || { \
 			$(NEW)/bin/python -m ensurepip >/dev/null; pip="$(NEW)/bin/python -m pip"; }; \

@@ -46,7 +46,6 @@ NOT_INSTALLED = (
     f"the package {DISTRIBUTION} is missing or damaged; install mnemosyned again, or set "
     "embedding.encoder to none"
 )
-INSTALL_COMMAND = f"pip install --force-reinstall {DISTRIBUTION}"
 
 
 class EncoderFile:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from e2e.daemons import kept, short_room
+from support.pages import README, blocks
 
 pytestmark = pytest.mark.packaging
 
@@ -51,7 +52,7 @@ def make(
         environ |= {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
         environ.pop("PIP_FIND_LINKS", None)
     done = subprocess.run(
-        ["make", target],
+        ["make", *target.split()],
         cwd=CHECKOUT,
         env={**environ, "HOME": str(home)},
         check=False,
@@ -81,7 +82,9 @@ def run(command: str, home: Path, **settings: str) -> subprocess.CompletedProces
 
 
 def test_an_installation_runs_and_leaves_only_memory_when_undone(home: Path) -> None:
+    began = time.monotonic()
     said = make("install", home)
+    print(f"make install: a line is found after {time.monotonic() - began:.1f} s")
     commands = home / ".local" / "bin"
     unit = home / ".config" / "systemd" / "user" / "mnemosyned.service"
     config = home / ".config" / "mnemosyned" / "mnemosyned.yaml"
@@ -100,6 +103,17 @@ def test_an_installation_runs_and_leaves_only_memory_when_undone(home: Path) -> 
     assert "valid" in checked.stdout
     assert f"Environment=PATH={commands}:" in unit.read_text()
     assert memory.parent.stat().st_mode & 0o777 == 0o700
+
+    python = home / ".local" / "share" / "mnemosyned" / "venv" / "bin" / "python"
+    example = next(block for block in blocks(README) if "import Client" in block.text)
+    printed = subprocess.run(
+        [python, "-c", example.text],
+        env={"HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert printed.stdout == example.output
 
     subprocess.run(
         [commands / "mnem", "setup", "cursor", "opencode", "--yes"],
@@ -131,31 +145,25 @@ def test_an_upgrade_keeps_extras_and_one_that_fails_keeps_what_runs(
     make("install", home)
     python = home / ".local" / "share" / "mnemosyned" / "venv" / "bin" / "python"
     mnem = home / ".local" / "bin" / "mnem"
-    (documented,) = re.findall(
-        r"^(~/\S+ -m pip install .*)$",
-        (CHECKOUT / "docs" / "postgres.md").read_text("utf-8"),
-        re.MULTILINE,
-    )
-
     bare = run("mnem start", home, MNEMOSYNE_DATABASE="postgresql://nobody@nowhere/x")
     run("mnem stop", home)
     missing = run(
         "mnem start", home, MNEMOSYNE_DATABASE="postgresql://nobody@nowhere/x"
     )
-    commands = missing.stderr.split("needs psycopg: ")[1], documented, "mnem start"
+    commands = missing.stderr.split("needs psycopg: ")[1], "mnem start"
     codes = [run(command, home).returncode for command in commands]
     failed = make("install", home, works=False, without_index=True)
     status = run("mnem status", home)
-    upgraded = make("install", home)
+    upgraded = make("install EXTRAS=personal", home)
 
     assert "the daemon runs already" in bare.stderr
-    assert codes == [0, 0, 0]
+    assert codes == [0, 0]
     assert "with the extras that were there: postgres" in failed
     assert status.returncode == 0, "the old one still runs"
     assert "with the extras that were there: postgres" in upgraded
     assert "installed, and it runs" in upgraded
     driver = subprocess.run(
-        [python, "-c", "import psycopg, psycopg_binary"], check=False
+        [python, "-c", "import psycopg, psycopg_binary, icalendar"], check=False
     )
     assert driver.returncode == 0
     scripts = [mnem.resolve(), python.with_name("pip")]

