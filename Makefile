@@ -82,7 +82,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-groups test-citus test-top test-web pictures-web pictures-agents test-http test-llm test-adapters \
-	check format fit-endings fit-probes run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model deb image test-deb test-deploy uninstall lock clean
+	check format fit-endings fit-probes run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model deb image release test-deb test-deploy uninstall lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -142,7 +142,22 @@ test-lowest: $(COMPILED) ## the fast suite with the oldest and the newest packag
 	$(BIN)/python tests/support/pythons.py --resolution lowest-direct "not ($(SLOW) or thorough)"
 	$(BIN)/python tests/support/pythons.py --resolution highest "not ($(SLOW) or thorough)"
 
-test-packaging: $(COMPILED) ## build, install and start the wheel (slow)
+# The wheels of an index that a test serves, and two programs that install from it.
+PACKAGING := build/packaging
+PACKAGING_LOCK := tests/index/requirements.lock
+$(PACKAGING)/.ready: $(READY) $(PACKAGING_LOCK) requirements-server.lock
+	@rm -rf $(PACKAGING)
+	@mkdir -p $(PACKAGING)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --only-binary :all: \
+		--target $(PACKAGING)/tools -r $(PACKAGING_LOCK)
+	@$(BIN)/python -m pip download -q --disable-pip-version-check --require-hashes --no-deps --only-binary :all: \
+		-d $(PACKAGING)/wheels -r requirements-server.lock
+	@sed -e 's/ *\\$$//' -e '/--hash=/d' requirements.lock > $(PACKAGING)/constraints.txt
+	@$(BIN)/python -m pip download -q --disable-pip-version-check --only-binary :all: \
+		-c $(PACKAGING)/constraints.txt -d $(PACKAGING)/wheels hatchling editables
+	@touch $@
+
+test-packaging: $(COMPILED) $(PACKAGING)/.ready ## build, install and start the distributions, from an index of the test's own (slow)
 	$(PYTEST) -m packaging $(call NAMING,packaging)
 
 test-systemd: $(COMPILED) ## the units, and a real systemd --user (needs root for the latter)
@@ -549,6 +564,12 @@ test-deploy: $(IMAGE) build/postgres/.ready ## the files for containers: linters
 test-deb: deb ## lint, build again, install, upgrade and remove the Debian packages in a chroot, and follow the guide for a team (slow, needs root); SHORT=1: build once
 	@command -v mmdebstrap lintian >/dev/null || echo "for all of it: apt-get install mmdebstrap lintian"
 	$(PYTEST) -m deb $(if $(SHORT),-k "not same_commit") tests/deploy
+
+# CHECKS=true leaves out what has passed already.
+CHECKS ?= bash .ci/run
+release: $(COMPILED) ## check this commit, build it twice into dist, and say what a person does to publish it
+	$(CHECKS)
+	@$(BIN)/python config/packaging/release.py
 
 uninstall: ## undo `make install`; your memory and a config you changed stay
 	@$(STOP)
