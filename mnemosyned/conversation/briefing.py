@@ -134,10 +134,12 @@ def _read_statement(
     if is_sample(content):
         return None
     sentences = list(_telling_sentences(content, is_agent=is_agent))
+    together = find_keywords(" ".join(text for text, *_ in sentences))
+    is_telling = len(sentences) > 1 and len(together) >= KEYWORDS_MIN
     kinds = [
         _kind_of(text, tokens, is_agent=is_agent)
         for text, tokens, telling in sentences
-        if telling
+        if telling or is_telling
     ]
     kind = max(kinds, key=_GRAVITY.index, default=None)
     if kind is None or (

@@ -599,8 +599,8 @@ def main() -> int:
     )
     parser.add_argument("--no-encoder", action="store_true", help="without vectors")
     options = parser.parse_args()
-    if options.show and options.half == "held":
-        parser.error("--show is for the tune half: nothing is tuned on the other")
+    if options.show and options.half.endswith("held"):
+        parser.error("--show is for a half that rules are tuned on")
     projects = load_half(options.half, only=options.project)
     if not projects:
         parser.error(

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 SETS = Path(__file__).parent / "sets" / "telling"
-HALVES = ("tune", "held")
+HALVES = ("tune", "held", "others", "others-held")
 PAUSE = timedelta(minutes=2)
 """Time from one message to the next."""
 

@@ -36,6 +36,12 @@ def statements(*texts: str, role: str = "user") -> list[str]:
     return [each.text for each in find_statements(said(*texts, role=role))]
 
 
+def test_sentences_that_say_little_alone_are_a_statement_together() -> None:
+    left = "Marta left us. Yusuf takes over the kitchen"
+
+    assert statements(left, "Ok. Do it") == [left]
+
+
 @each_case(
     ("text", "kind"),
     [

@@ -160,18 +160,17 @@ def test_meaning_finds_a_successor_in_other_words_and_another_language() -> None
     ]
 
 
-def test_a_newer_statement_that_is_more_like_others_is_no_successor() -> None:
-    memories = said(
-        "the oven has three decks of stone",
-        "the bakery opens in May with coffee",
-        "the bakery opens on the 12th of May",
-        "the opening has music by Clara",
-        "the builders need longer, 3 June it is",
-    )
-    cosines = {(f"m{n}", "m4"): 0.5 + n / 10 for n in range(4)}
+def test_a_statement_of_two_facts_is_told_behind_what_followed_on_either() -> None:
+    older = "the hearing is on 3 June before Judge Amsel"
+    hearing = "the court moved the hearing to 17 June"
+    judge = "Judge Amsel is ill, Judge Wirth hears the case now"
 
-    assert "earlier" not in told(memories, "m0", cosines=cosines)[0]
-    assert "earlier" in told(memories, "m1", cosines=cosines)[0]
+    (line,) = told(said(older, *OTHERS, hearing, judge), "m0")
+
+    assert line == (
+        f"- [2026-03-23, user] {judge} (earlier: [2026-03-22, user] {hearing})"
+        f" (earlier: [2026-03-17, user] {older})"
+    )
 
 
 def test_of_several_values_the_newest_is_told() -> None:
@@ -287,13 +286,13 @@ def test_a_quote_that_may_still_apply_is_told_beside_what_the_agent_has() -> Non
     assert told_at(0.7) == []
 
 
-def test_two_older_quotes_at_most_are_told_behind_a_newer_one() -> None:
+def test_three_older_quotes_at_most_are_told_behind_a_newer_one() -> None:
     values = [f"the number of attempts for a webhook is {n} now" for n in range(4, 9)]
 
     (line,) = told(said(*values, *OTHERS), "m0", "m1", "m2", "m3")
 
     assert line.startswith(f"- [2026-03-21, user] {values[4]} (earlier: ")
-    assert line.count("(earlier: ") == 2
+    assert line.count("(earlier: ") == 3
 
 
 def test_successors_are_found_among_the_newest_statements() -> None:

@@ -35,6 +35,9 @@ SURE_ODDS = 4.0
 """Odds, as a logarithm, of another value in the same words."""
 SAME_START = 3
 """Letters that a word of two statements has in common, before more is asked about them."""
+UNRATED = -6.0
+RATED_CACHED_MAX = 5_000
+"""Pairs of texts whose rating is kept."""
 PAIRS_CACHED_MAX = 20_000
 """Pairs of words of which it is kept whether they are forms of one."""
 
@@ -143,6 +146,21 @@ def rate_endings(
     reason = next(iter(new.cues), "value")
     cue = new.cues[reason][0] if new.cues else ""
     return odds, Ending(reason, cue, old.text, new.text, (old.place, new.place))
+
+
+@clear_on_forget
+@lru_cache(RATED_CACHED_MAX)
+def rate_words(older: str, newer: str) -> float:
+    """Return the log odds, by words alone, that a sentence of a newer text ends one of an older text.
+
+    They are those of `UNRATED` if a text has no statement.
+    """
+    rated = (
+        _add_trees("words", list_features(old, new))
+        for new in read_statements(newer)
+        for old in read_statements(older)
+    )
+    return max(rated, default=UNRATED)
 
 
 def _are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bool:
