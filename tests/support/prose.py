@@ -58,7 +58,6 @@ class Sentence:
     place: str
     text: str
     is_whole: bool = True
-    is_cell: bool = False
 
     def faults(self) -> Iterator[tuple[str, str]]:
         """The rules that the sentence breaks, each with a hint."""
@@ -76,7 +75,7 @@ class Sentence:
             yield "opener", f"{opener[0]!r}: begin with the subject"
         if len(words) > WORDS_MAX:
             yield "long", f"{len(words)} words"
-        if self.text.count(";") > SEMICOLONS_MAX and not self.is_cell:
+        if self.text.count(";") > SEMICOLONS_MAX:
             yield "semicolons", f"{self.text.count(';')} semicolons"
         if _SUBJECT.search(self.text):
             yield "subject", "name what is meant"
@@ -88,14 +87,12 @@ class Sentence:
             yield "pronouns", "put nouns for some of the pronouns"
 
 
-def sentences(
-    place: str, text: str, *, is_whole: bool = True, is_cell: bool = False
-) -> Iterator[Sentence]:
+def sentences(place: str, text: str, *, is_whole: bool = True) -> Iterator[Sentence]:
     """The sentences of a paragraph, without the marks of Markdown."""
     plain = _LINK.sub(r"\1", _CODE.sub("`x`", text)).replace("**", "")
     for part in _END.split(" ".join(plain.split())):
         if part:
-            yield Sentence(place, part, is_whole, is_cell)
+            yield Sentence(place, part, is_whole)
 
 
 def of_page(page: Path) -> Iterator[Sentence]:
@@ -111,10 +108,8 @@ def of_page(page: Path) -> Iterator[Sentence]:
         if line.startswith("#"):
             yield from sentences(place, line.lstrip("# "), is_whole=False)
         elif line.startswith("|"):
-            for cell in re.split(r"(?<!\\)\|", line):
-                yield from sentences(
-                    place, cell, is_whole=len(cell.split()) > 8, is_cell=True
-                )
+            for part in re.split(r"(?<!\\)\||;", line):
+                yield from sentences(place, part, is_whole=len(part.split()) > 8)
         elif line.strip():
             paragraph.append(line[mark.end() :] if mark else line)
 
