@@ -71,6 +71,10 @@ from mnemosyned.errors import (
     UnknownVerb as UnknownVerb,
     WordsPruned as WordsPruned,
 )
+from mnemosyned.memory.actions import (
+    ActionKind as ActionKind,
+    UndoableAction as UndoableAction,
+)
 from mnemosyned.memory.consolidation import (
     CycleReport as CycleReport,
     CycleStatus as CycleStatus,
@@ -152,6 +156,7 @@ from mnemosyned.verbs.upkeep import (
     Logged as Logged,
     SleepStatus as SleepStatus,
     Stats as Stats,
+    Undone as Undone,
     WatchedFolder as WatchedFolder,
     Watching as Watching,
 )

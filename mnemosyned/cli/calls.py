@@ -103,7 +103,7 @@ def interrupted_call_message(request: Request[Any]) -> str:
 
     It says whether the daemon goes on with the request, or nothing was changed.
     """
-    if not request.writes or getattr(request, "dry_run", False):
+    if not request.writes or request.is_preview:
         return NOTHING_CHANGED
     name = request.verb_name()
     if name == "sleep" and getattr(request, "stop", False):
@@ -148,7 +148,7 @@ def call_daemon(client: Caller, request: Request[R]) -> R:
     to the daemon. Ctrl-C ends the wait at once with `Interrupted`; the daemon goes on with the
     request.
     """
-    plans_or_stops = any(getattr(request, name, False) for name in ("dry_run", "stop"))
+    plans_or_stops = request.is_preview or getattr(request, "stop", False)
     is_pause = getattr(request, "pause_minutes", None) is not None
     is_cycle = request.verb_name() == "sleep" and not (plans_or_stops or is_pause)
     with on_interrupt(lambda: interrupted_call_message(request)):
@@ -165,7 +165,13 @@ def call_daemon(client: Caller, request: Request[R]) -> R:
 
             backup = cast("Backup", request)
             return cast("R", back_up(cast("Connection", client), backup))
-        return client.call(request)
+        result = client.call(request)
+        if request.verb_name() == "undo" and not plans_or_stops:
+            # Loaded here, as above. What an import brought is to be read again by the next one.
+            from mnemosyned.importers.run import delete_journals  # noqa: PLC0415
+
+            delete_journals()
+        return result
 
 
 def _cycle_progress(client: Caller) -> tuple[int, int] | None:

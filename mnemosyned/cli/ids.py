@@ -105,7 +105,7 @@ WORDS_CHARS = 50
 _WHOLE = re.compile("[0-7][0-9a-hjkmnp-tv-z]{25}", re.IGNORECASE)
 _FIELDS = {
     "remember": ("supersedes",),
-    "undo": ("cycle",),
+    "undo": ("action",),
     "log": ("cycle",),
 }
 """By verb: the fields with ids, if other than `id`."""
@@ -203,7 +203,7 @@ _KINDS = {
     "edit_briefing": "learning",
     "rate_injection": "injection",
     "undo_ending": "ending",
-    "undo": "cycle",
+    "undo": "action",
     "log": "cycle",
 }
 """By verb: what its ids are of, if not of memories and summaries alone."""
@@ -230,7 +230,12 @@ def _list_named(kind: str, client: Connection) -> Iterator[Named]:
         for injection in client.call(Injections(limit=LISTED_MAX)):
             yield injection.id, f"{injection.created_at:%Y-%m-%d %H:%M}"
     else:
-        from mnemosyned.verbs.upkeep import Log  # noqa: PLC0415 as above
+        from mnemosyned.verbs.upkeep import Log, Undo  # noqa: PLC0415 as above
+
+        if kind == "action":
+            for action in client.call(Undo(list=True)):
+                if action.kind.value != "sleep":
+                    yield action.id, f"{action.kind.value} {action.at:%Y-%m-%d %H:%M}"
 
         for row in client.call(Log(limit=LISTED_MAX)).rows:
             yield row.cycle, f"{row.created_at:%Y-%m-%d %H:%M}"

@@ -37,7 +37,7 @@ DELETES = ("forget", "prune")
 CONFIRMED = {
     "forget": ("delete", "forgotten"),
     "prune": ("delete", "pruned"),
-    "undo": ("take back a cycle", "taken back"),
+    "undo": ("undo", "undone"),
     "edit": ("change memories", "edited"),
     "tag": ("change memories", "tagged"),
     "untag": ("change memories", "untagged"),
@@ -45,6 +45,12 @@ CONFIRMED = {
     "unpin": ("change memories", "unpinned"),
 }
 """Verbs that ask for a confirmation, with what they do, and their participles."""
+UNDO_QUESTIONS = {
+    "sleep": "Undo this sleep cycle? Its summaries are deleted.",
+    "import": "Undo this import? What it brought is forgotten.",
+    "forget": "Put back what was forgotten?",
+}
+"""Questions before an undo, by the kind of the action."""
 PAGES_MAX = 10_000
 
 
@@ -54,7 +60,7 @@ def must_ask(request: Request[Any]) -> bool:
     Deletions and undo need it, and changes of memories that filters select; dry runs do not.
     """
     name = request.verb_name()
-    if getattr(request, "dry_run", False) or name not in CONFIRMED:
+    if request.is_preview or name not in CONFIRMED:
         return False
     is_whole_kind = name == "undo" or name in DELETES
     return is_whole_kind or getattr(request, "id", "") is None
@@ -72,11 +78,9 @@ def confirm_and_call(client: Connection, request: Request[R]) -> object:
     foreseen: Any = call_daemon(client, preview)
     name = request.verb_name()
     doing, done = CONFIRMED[name]
-    if name == "undo":  # and not a cycle that ends meanwhile
-        count = sum(group.items for group in foreseen.groups)
-        request = msgspec.structs.replace(request, cycle=foreseen.cycle)
-    else:
-        count = foreseen.memories + getattr(foreseen, "learnings", 0)
+    if name == "undo":  # and not what is done meanwhile
+        request = msgspec.structs.replace(request, action=foreseen.actions[0].id)
+    count = foreseen.memories + getattr(foreseen, "learnings", 0)
     if not count:
         believes = getattr(request, "believe_clock", False)
         return call_daemon(client, request) if believes else foreseen
@@ -134,7 +138,9 @@ def _confirmation_question(name: str, preview: Any) -> str:  # noqa: ANN401 the 
     the result of its dry run.
     """
     if name == "undo":
-        return "Take this cycle back? Its summaries are deleted."
+        return UNDO_QUESTIONS.get(
+            preview.actions[0].kind, "Undo this? The undo cannot be undone."
+        )
     count = preview.memories
     if name == "prune":
         return (
@@ -191,7 +197,7 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
             if must_ask(request) and not yes:
                 call = confirm_and_call
             result = call(client, request)
-            if getattr(request, "dry_run", False) and not given.get("after"):
+            if request.is_preview and not given.get("after"):
                 result = join_preview_pages(client, request, result)
         show(result)
         return EXIT_NOTHING if renderer_of(type(result)).is_nothing(result) else 0

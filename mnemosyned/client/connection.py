@@ -73,9 +73,7 @@ def make_call(
     return PreparedCall(
         data=head % (name, headers, len(body)) + body,
         timeout_s=LONG_TIMEOUT_S if request.takes_long else timeout_s,
-        repeatable=getattr(request, "dry_run", False)
-        or not request.writes
-        or request.repeatable,
+        repeatable=request.is_preview or not request.writes or request.repeatable,
     )
 
 

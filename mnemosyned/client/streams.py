@@ -119,16 +119,19 @@ class Transfers:
             _, parts = self._send_request("GET", f"{EXPORT_PATH}?{query}")
             yield read_export(parts)
 
-    def restore(self, lines: bytes) -> RestoreReport:
+    def restore(self, lines: bytes, import_id: str | None = None) -> RestoreReport:
         """Send lines of an export to the daemon, to be stored, and return the daemon's report.
 
+        `import_id` is the id of the import that they are a part of, for `undo`.
         They are sent again while their owner's limits ask for a pause, for up to an hour. Raises the
         daemon's error.
         """
         ends = time.monotonic() + LONG_TIMEOUT_S
         while True:  # ends with the time limit
             try:
-                response, parts = self._send_request("POST", RESTORE_PATH, lines)
+                query = f"?{urlencode({'import_id': import_id})}" if import_id else ""
+                path = f"{RESTORE_PATH}{query}"
+                response, parts = self._send_request("POST", path, lines)
                 break
             except LimitReached as error:
                 if time.monotonic() + (error.retry_after_s or 1) > ends:

@@ -28,7 +28,7 @@ from mnemosyned.memory.consolidation import Progress
 from mnemosyned.memory.engine_ports import LOCAL_OWNER, Scope
 from mnemosyned.service.events import EventBus, Subscription
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
-from mnemosyned.verbs.exchange import EXPORT_PATH, RESTORE_PATH, Export
+from mnemosyned.verbs.exchange import EXPORT_PATH, RESTORE_PATH, Export, Import
 from mnemosyned.verbs.facade import ALIASES, VERBS, Caller
 from mnemosyned.verbs.memories import RememberMany
 from mnemosyned.verbs.request import Request, parse, parse_text
@@ -179,7 +179,7 @@ def scopes_of(request: Request[Any]) -> tuple[Scope, ...]:
     if request.writes:
         needed = Scope.FORGET if request.deletes else Scope.WRITE
     # A dry run of `remember_many` shows what the caller sent.
-    shows = getattr(request, "dry_run", False) and not isinstance(request, RememberMany)
+    shows = request.is_preview and not isinstance(request, RememberMany)
     return (needed, Scope.READ) if shows else (needed,)
 
 
@@ -228,7 +228,8 @@ def exchange_resources(
     def restore(request: HttpRequest) -> Response:
         """Import the lines of an export in the request's body; respond with the counts as JSON."""
         require_scope(Scope.WRITE, scopes, "import")
-        restored = service.restore_lines(request.body)
+        import_id = parse_text(Import, _query_fields(request)).import_id
+        restored = service.restore_lines(request.body, import_id)
         return Response(HTTPStatus.OK, msgspec.json.encode(restored))
 
     return {

@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from mnemosyned.client.streams import Transfers
 from mnemosyned.errors import InvalidRequest, Kind, MalformedJson, MnemosynedError
+from mnemosyned.ids import new_id
 from mnemosyned.importers.importer import (
     START,
     BadRecord,
@@ -151,6 +152,12 @@ class ImportJournal:
 
 
 _decode = msgspec.json.Decoder(ImportEntry).decode
+
+
+def delete_journals() -> None:
+    """Delete the journals of all imports, so that the next ones read their files from the beginning."""
+    for path in (state_dir() / "imports").glob("*.jsonl"):
+        path.unlink(missing_ok=True)
 
 
 def _identify_file(source: ImportSource) -> tuple[str, int]:
@@ -309,6 +316,8 @@ class ImportRun:
     progress: Progress = lambda _size, _report: None
     preview: Preview | None = None
     """With a preview, the daemon checks every record and stores none."""
+    id: str = field(default_factory=lambda: new_id(datetime.now(UTC)))
+    """The id by which `undo` takes the import back."""
     report: ImportReport = field(default_factory=ImportReport)
 
     def run(self) -> ImportReport:
@@ -405,8 +414,9 @@ class PartImport:
         while items:
             memories = [item.memory for item in items]
             try:
+                dry_run = run.preview is not None
                 answer = run.caller.call(
-                    RememberMany(memories, dry_run=run.preview is not None)
+                    RememberMany(memories, dry_run=dry_run, import_id=run.id)
                 )
             except MnemosynedError as error:
                 item = items.pop(_find_refused_item(error, len(items)))
@@ -431,7 +441,7 @@ class PartImport:
         while groups:
             lines = b"".join(group.data for group in groups)
             try:
-                restored = run.transfers.restore(lines)
+                restored = run.transfers.restore(lines, run.id)
             except (InvalidRequest, MalformedJson) as error:
                 group = groups.pop(_find_refused_group(groups, error))
                 reason = f"{error.message} ({error.code})"

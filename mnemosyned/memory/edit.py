@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from mnemosyned.memory.fields import EDITABLE
@@ -105,6 +106,46 @@ class EditOutcome:
     """Originals left as they are: with pruned ones, a summary is all that is left of the words."""
     working: int = 0
     """The size of the working tier."""
+
+
+def values_before(
+    memory: MemoryRecord, revisions: Sequence[Revision], moment: datetime
+) -> dict[str, Any] | None:
+    """Return the values that an edit of a memory replaced, by field, to be set again.
+
+    `revisions` are those of the memory, the latest first, and `moment` is the time of the edit.
+    Return None if the values are not known, or if a later edit changed one of the fields again.
+    """
+    left: dict[str, Any] = {}
+    """What the edit left in a field, where a later one replaced it."""
+    for revision in revisions:
+        replaced = {
+            name: _READ.get(name, lambda value: value)(value)
+            for name, value in revision.fields.items()
+        }
+        if revision.text is not None:
+            replaced["content"] = revision.text
+        if revision.changed_at != moment:
+            left |= replaced
+            continue
+        again = {
+            name: value
+            for name, value in replaced.items()
+            if value != getattr(memory, name)
+        }
+        is_changed = any(
+            left.get(name, getattr(memory, name)) != getattr(memory, name)
+            for name in again
+        )
+        return None if is_changed or not replaced else again
+    return None
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "created_at": datetime.fromisoformat,
+    "tags": tuple,
+}
+"""How the values of a revision, which are JSON, are read."""
 
 
 def mask_revision(revision: Revision) -> Revision:

@@ -26,6 +26,7 @@ from mnemosyned.memory.values import (
 
 if TYPE_CHECKING:
     from mnemosyned.search.query import Documents, Query, RankedResult, SearchCandidates
+    from mnemosyned.storage.common.actions import ActionStore
     from mnemosyned.storage.common.archive import RetentionStore, UndoStore
     from mnemosyned.storage.common.compactions import CompactionStore
     from mnemosyned.storage.common.edits import ChangeStore
@@ -276,6 +277,8 @@ class MemoryStore(Protocol):
     """Restoring and pruning."""
     undo: UndoStore
     """Undo of consolidated episodes."""
+    actions: ActionStore
+    """Records of actions that can be undone."""
     grace: GraceStore
     """Forgotten memories in their grace period."""
     exchange: ExchangeStore

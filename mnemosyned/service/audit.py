@@ -529,7 +529,7 @@ class AuditedCaller(Caller):
             code = getattr(error, "code", MnemosynedError.code)
             self._audit.note(verb, ids=asked, outcome=code)
             raise
-        is_preview = getattr(request, "dry_run", False)
+        is_preview = request.is_preview
         ids = ids_in(result) or asked
         count = getattr(result, "memories", None)
         self._audit.note(

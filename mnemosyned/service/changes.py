@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -14,10 +15,11 @@ from typing import Any, TypeVar
 from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.archived import WHOLE
 from mnemosyned.conversation.learnings.relevance import find_scope
-from mnemosyned.errors import BatchChanged, InvalidRequest, NotFound, WordsPruned
+from mnemosyned.errors import BatchChanged, InvalidRequest, WordsPruned
 from mnemosyned.ids import new_id
+from mnemosyned.memory.actions import Action, ActionKind
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.edit import EditOutcome, MemoryEdit
+from mnemosyned.memory.edit import EditOutcome, MemoryEdit, values_before
 from mnemosyned.memory.engine_ports import MemoryVectors
 from mnemosyned.memory.fields import EDITABLE
 from mnemosyned.memory.listing import LearningFilter, parse_cursor
@@ -61,6 +63,9 @@ from mnemosyned.verbs.request import instant, names
 
 T = TypeVar("T")
 
+CHANGED_SINCE = "changed since"
+PRUNED_SINCE = "other originals of the summary were pruned"
+"""Reasons why an undo leaves a memory as it is."""
 TRIES_MAX = 5
 """How often an edit reads a memory again that changed while it was being edited."""
 ONE_ONLY = ("text", "role", "created_at", "importance", "if_text")
@@ -108,10 +113,11 @@ class ChangeService:
             return Tagged(**preview, tags=list(tags))
         adds = isinstance(request, Tag)
         change = self._store.changes.tag if adds else self._store.changes.untag
+        action = self._new_action(ActionKind.TAG if adds else ActionKind.UNTAG)
         changed = run_in_chunks(
             selected.ids,
             CHUNK,
-            lambda chunk: change(chunk, tags),
+            lambda chunk: change(chunk, tags, action=action),
             report=f"memories are {'tagged' if adds else 'untagged'}",
         )
         return Tagged(memories=len(selected.ids), tags=list(tags), changed=sum(changed))
@@ -131,11 +137,14 @@ class ChangeService:
             )
             archived = len(selected.ids) - working
             return Pinned(**preview, pinned=pinned, archived=archived)
+        action = self._new_action(ActionKind.PIN if pinned else ActionKind.UNPIN)
         changed = sum(
             run_in_chunks(
                 selected.ids,
                 CHUNK,
-                lambda chunk: self._store.changes.pin(chunk, pinned=pinned),
+                lambda chunk: self._store.changes.pin(
+                    chunk, pinned=pinned, action=action
+                ),
                 report=f"memories are {'pinned' if pinned else 'unpinned'}",
             )
         )
@@ -145,6 +154,11 @@ class ChangeService:
             pinned=pinned,
             archived=len(selected.ids) - changed,
         )
+
+    def _new_action(self, kind: ActionKind) -> Action:
+        """Return an action of a kind that begins now, with a new id."""
+        now = self._clock.now()
+        return Action(new_id(now), kind, now)
 
     def _check_pinnable(self, id: str) -> None:
         """Check that an id is that of a working memory.
@@ -198,6 +212,7 @@ class ChangeService:
         rewritten, and `NotFound`, `InvalidRequest` or `BatchChanged` if the memory may not be
         edited.
         """
+        action = self._new_action(ActionKind.EDIT)
 
         def edit_once() -> tuple[EditOutcome | None, str]:
             """Read and edit the memory once; return the outcome and how its secrets are treated.
@@ -209,7 +224,8 @@ class ChangeService:
             edit, secrets = self._make_edit(before, changes)
             if not _has_effect(edit, drop_history=request.drop_history):
                 return None, secrets
-            edition = self._write_edits([edit], drop_history=request.drop_history)
+            drop = request.drop_history
+            edition = self._write_edits([edit], action, drop_history=drop)
             return edition, secrets
 
         edition, secrets = _retry_edit(edit_once)
@@ -232,21 +248,61 @@ class ChangeService:
 
         `changes` are the new values by field.
         """
+        action = self._new_action(ActionKind.EDIT)
 
         def edit_group(group: Sequence[str]) -> EditOutcome:
             """Edit the memories of one group that still exist, and return the outcome."""
-            edits = []
-            for id in group:
-                try:
-                    before = self._store.memories.get(id)
-                except NotFound:  # forgotten by somebody else meanwhile
-                    continue
-                if isinstance(before, MemoryRecord):
-                    edits.append(self._make_edit(before, changes)[0])
+            existing = self._store.memories.existing(group)
+            edits = [self._make_edit(before, changes)[0] for before in existing]
             drop = request.drop_history
             changing = [edit for edit in edits if _has_effect(edit, drop_history=drop)]
-            return self._write_edits(changing, drop_history=drop)
+            return self._write_edits(changing, action, drop_history=drop)
 
+        edition = self._edit_in_groups(ids, edit_group)
+        return self._finish_edit(edition, memories=len(ids), purge=request.drop_history)
+
+    def undo_edit(
+        self, action: str, moment: datetime, *, dry_run: bool
+    ) -> tuple[int, dict[str, list[str]], str]:
+        """Set the values again that an edit replaced; with `dry_run`, only count them.
+
+        `action` is the id of the edit and `moment` its time. Return the number of memories, the
+        ids of those that are left as they are, by the reason, and a note on what waits.
+        """
+        left: dict[str, list[str]] = {CHANGED_SINCE: []}
+
+        def make_edits(group: Sequence[str]) -> list[MemoryEdit]:
+            """Return the edits that take back the edit of the memories in a group."""
+            edits = []
+            for before in self._store.memories.existing(group):
+                revisions = self._store.changes.revisions(before.id)
+                values = values_before(before, revisions, moment)
+                if values is None and before.id not in left[CHANGED_SINCE]:
+                    left[CHANGED_SINCE].append(before.id)
+                if values:
+                    edits.append(self._make_edit(before, values)[0])
+            return edits
+
+        ids = [step.memory for step in self._store.actions.steps(action)]
+        if dry_run:
+            return len(make_edits(ids)), left, ""
+        edition = self._edit_in_groups(
+            ids,
+            lambda group: self._write_edits(
+                make_edits(group), None, drop_history=False
+            ),
+        )
+        left[PRUNED_SINCE] = list(edition.kept)
+        edited = self._finish_edit(edition, memories=len(ids), purge=False)
+        return edition.changed, left, edited.note
+
+    def _edit_in_groups(
+        self, ids: Sequence[str], edit_group: Callable[[Sequence[str]], EditOutcome]
+    ) -> EditOutcome:
+        """Call `edit_group` for groups of memories, an episode's together; return the sum.
+
+        A group is edited again if somebody changed one of its memories meanwhile.
+        """
         groups = self._store.changes.groups(ids, size=CHUNK)
         editions = run_in_chunks(
             groups,
@@ -256,13 +312,12 @@ class ChangeService:
             count=attrgetter("changed"),
             total=len(ids),
         )
-        edition = EditOutcome(
+        return EditOutcome(
             changed=sum(edition.changed for edition in editions),
             restored=tuple(id for edition in editions for id in edition.restored),
             kept=tuple(id for edition in editions for id in edition.kept),
             working=editions[-1].working if editions else 0,
         )
-        return self._finish_edit(edition, memories=len(ids), purge=request.drop_history)
 
     def _editable_memory(self, id: str, request: EditMemory) -> MemoryRecord:
         """Return the memory with an id, after a check that it may be edited as the request asks.
@@ -315,14 +370,18 @@ class ChangeService:
         return self._drafts.make_edit(before, after, now=now)
 
     def _write_edits(
-        self, edits: Sequence[MemoryEdit], *, drop_history: bool
+        self, edits: Sequence[MemoryEdit], action: Action | None, *, drop_history: bool
     ) -> EditOutcome:
         """Store edits; memories with a new text get new endings and vectors; return the outcome.
 
-        With `drop_history`, the earlier texts of the memories are deleted.
+        They are recorded as those of the action; an undo is none. With `drop_history`, the earlier
+        texts of the memories are deleted.
         """
         edition = self._store.changes.edit(
-            edits, now=self._clock.now(), drop_history=drop_history
+            edits,
+            now=action.at if action else self._clock.now(),
+            drop_history=drop_history,
+            action=action,
         )
         if edition.positions:
             former = {

@@ -255,7 +255,7 @@ class EventBus:
 
     def publish_answer(self, request: Request[Any], result: object) -> None:
         """Publish the event of a successful request; a preview, and most reads, publish none."""
-        if getattr(request, "dry_run", False):
+        if request.is_preview:
             return
         if event := _describe_event(request, result, self.limits):
             kind, fields = event

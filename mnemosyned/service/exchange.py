@@ -20,6 +20,7 @@ import msgspec
 from mnemosyned.errors import DaemonBusy, InvalidRequest, MnemosynedError
 from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.logs import logger
+from mnemosyned.memory.actions import Action
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry
 from mnemosyned.memory.exchange import (
@@ -328,7 +329,9 @@ class ExchangeService:
         except FileNotFoundError:
             return 0
 
-    def restore(self, body: bytes | bytearray) -> RestoreReport:
+    def restore(
+        self, body: bytes | bytearray, action: Action | None = None
+    ) -> RestoreReport:
         """Store the records in lines of an export, in one transaction; return counts by outcome.
 
         Each call postpones sleep cycles for `POSTPONED_S` seconds; a call whose last line is the
@@ -347,7 +350,9 @@ class ExchangeService:
             lines[: len(lines) - is_last], self._secrets(), start=is_first
         )
         self._postpone_cycles(0.0 if is_last else POSTPONED_S)
-        restored = self._store.restore(records) if records else RestoreReport()
+        restored = RestoreReport()
+        if records:
+            restored = self._store.restore(records, action=action)
         self._on_restored()
         return restored
 

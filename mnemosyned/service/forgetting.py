@@ -26,6 +26,7 @@ from mnemosyned.errors import (
 from mnemosyned.ids import new_id
 from mnemosyned.instants import shift
 from mnemosyned.logs import log_failure, logger
+from mnemosyned.memory.actions import Action, ActionKind
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.forgetting import Grace, Prunable, Removal, Retention
 from mnemosyned.memory.periods import Level
@@ -420,10 +421,34 @@ class RetentionService:
             raise
         if request.dry_run:
             return self._preview_forget(request, selected, kept)
-        began = time.monotonic()
         grace = None if request.now else self.grace.begin()
+        if selected.ids or selected.learned:
+            now = self._cycle.clock.now()
+            call = grace.call if grace else new_id(now)
+            self._store.actions.record(Action(call, ActionKind.FORGET, now))
+        return self._forget_selected(selected, kept, grace)
+
+    def forget_import(self, ids: Sequence[str]) -> Forgotten:
+        """Delete memories that an import brought, so that another import can bring them again."""
+        grace = self.grace.begin()
+        selected = SelectedMemories(ids=ids)
+        return self._forget_selected(selected, (), grace, may_return=True)
+
+    def _forget_selected(
+        self,
+        selected: SelectedMemories,
+        kept: Sequence[str],
+        grace: Grace | None,
+        *,
+        may_return: bool = False,
+    ) -> Forgotten:
+        """Delete the selected memories, and the recoverable ones with the keys `kept` for good.
+
+        If they `may_return`, they are stored again if their source is read again.
+        """
+        began = time.monotonic()
         removal = Removal(working=self.grace.finish(kept))
-        removal |= self._forget_in_chunks(selected.ids, selected.learned, grace)
+        removal |= self._forget_in_chunks(selected, grace, may_return=may_return)
         problem = self.rewrite_stale_or_log(highest=Level.EPISODE)
         self._cycle.gate.rest_after(time.monotonic() - began)
         removal = replace(removal, in_force=removal.in_force - set(selected.ids))
@@ -516,19 +541,22 @@ class RetentionService:
         return complete
 
     def _forget_in_chunks(
-        self, ids: Sequence[str], learned: Sequence[str], grace: Grace | None
+        self, selected: SelectedMemories, grace: Grace | None, *, may_return: bool
     ) -> Removal:
-        """Forget memories by `ids` chunk by chunk, then learnings by `learned`; return the counts.
+        """Forget the selected memories chunk by chunk, then the learnings; return the counts.
 
         With `grace`, all of them can be restored until its end. Raises `PartlyDone` if a later
         chunk fails.
         """
+        ids, learned = selected.ids, selected.learned
 
         def forget_chunk(chunk: Sequence[str]) -> Removal:
             """Delete these memories, recorded as forgotten for old backups; return the counts."""
             self._forgotten.note(chunk)
             try:
-                removal = self._store.deletion.forget(chunk, grace=grace)
+                removal = self._store.deletion.forget(
+                    chunk, grace=grace, may_return=may_return
+                )
             except BaseException:
                 self._forgotten.withdraw(chunk)
                 raise

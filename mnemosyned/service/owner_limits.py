@@ -210,7 +210,7 @@ class LimitsOfOwner:
 
         What deletes, and a dry run, is never refused. Raises `LimitReached`, and `StorageFailed`.
         """
-        if request.deletes or getattr(request, "dry_run", False):
+        if request.deletes or request.is_preview:
             return
         memories: Sequence[Remember] = ()
         if isinstance(request, Remember):

@@ -17,6 +17,7 @@ from mnemosyned.conversation.learnings.relevance import RateTexts
 from mnemosyned.conversation.prompts import RatePrompt
 from mnemosyned.errors import InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.fairness import pause_for_other_owners
+from mnemosyned.memory.actions import Action
 from mnemosyned.memory.consolidation import CycleReport, Trigger
 from mnemosyned.memory.edit import mask_revision
 from mnemosyned.memory.engine_ports import CosinesTo, MemoryVectors, PendingVector
@@ -55,7 +56,7 @@ from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.injections import LedgerService
 from mnemosyned.service.intake import DraftMaker
 from mnemosyned.service.reading import ListService, make_query, missing_time_note
-from mnemosyned.service.undo import CycleUndo
+from mnemosyned.service.undo import UndoService, import_action
 from mnemosyned.sleep.context import CycleRequest, CycleStopper
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.text.secrets.masking import KnownSecrets
@@ -279,8 +280,11 @@ class MemoryService:
             endings=self._endings,
             vectors=self._vectors,
         )
-        undo = CycleUndo(
-            store=self._store, sleeper=self.sleeper, retention=self._retention
+        undo = UndoService(
+            store=self._store,
+            sleeper=self.sleeper,
+            retention=self._retention,
+            changes=changes,
         )
         ledger = LedgerService(store=self._store.injections)
         endings = EndingService(store=self._store.endings, finder=self._endings)
@@ -379,14 +383,20 @@ class MemoryService:
         """
         return self._exchange.export(request)
 
-    def restore_lines(self, lines: bytes | bytearray) -> RestoreReport:
-        """Store the records in lines of an export as they are; return counts by outcome."""
+    def restore_lines(
+        self, lines: bytes | bytearray, import_id: str | None = None
+    ) -> RestoreReport:
+        """Store the records in lines of an export as they are; return counts by outcome.
+
+        `import_id` is the id of the import that the lines are a part of, for `undo`.
+        """
         if self._stopping:
             raise ShuttingDown(STOPPING)
         if self.limits:
             self.limits.admit_lines(lines)
         with self.sleeper.cycle.gate:
-            return self._exchange.restore(lines)
+            action = import_action(import_id, self._clock.now())
+            return self._exchange.restore(lines, action)
 
     def _after_restore(self) -> None:
         """Queue restored memories for endings and vectors; start a cycle if they are too many."""
@@ -428,14 +438,16 @@ class MemoryService:
         if request.dry_run:
             learnings = [learning for draft in drafts for learning in draft.learnings]
             return RememberedMany([], would_learn=learnings)
-        return self._store_drafts(drafts)
+        return self._store_drafts(drafts, import_action(request.import_id, now))
 
-    def _store_drafts(self, drafts: Sequence[Draft]) -> RememberedMany:
-        """Store drafts, all or none; return one acknowledgement for each, in order.
+    def _store_drafts(
+        self, drafts: Sequence[Draft], action: Action | None = None
+    ) -> RememberedMany:
+        """Store drafts of an import, if it is one, all or none; return an answer for each, in order.
 
         New memories are queued for vectors, and a cycle starts if working memory is too full.
         """
-        kept = self._store.memories.remember(drafts)
+        kept = self._store.memories.remember(drafts, action=action)
         self._endings.note_new_memories()
         if self._vectors:
             self._vectors.note_new_memories()

@@ -1,14 +1,26 @@
-"""`CycleUndo`: puts the originals of a sleep cycle back into working memory, for a while."""
+"""`UndoService`: takes back edits, tags, pins, forgets, imports and sleep cycles, for a while."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
+from operator import attrgetter
+from typing import TypeVar
 
-from mnemosyned.errors import CannotUndo, NotFound
+from mnemosyned.errors import CannotUndo, InvalidRequest, NotFound
 from mnemosyned.instants import shift
 from mnemosyned.logs import logger
+from mnemosyned.memory.actions import (
+    KEPT,
+    LISTED_MAX,
+    Action,
+    ActionKind,
+    ActionStep,
+    UndoableAction,
+)
 from mnemosyned.memory.consolidation import (
     CycleReport,
     CycleStatus,
@@ -18,22 +30,41 @@ from mnemosyned.memory.consolidation import (
 )
 from mnemosyned.memory.forgetting import UndoneEpisode, undone_group
 from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.service.changes import CHANGED_SINCE, ChangeService
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.intake import run_in_chunks
+from mnemosyned.service.intake import CHUNK, run_in_chunks
+from mnemosyned.service.selection import Selector
 from mnemosyned.sleep.context import CANDIDATES_MAX
 from mnemosyned.sleep.sleeper import Sleeper
-from mnemosyned.verbs.upkeep import LAST_CYCLE, Undo
+from mnemosyned.verbs.upkeep import LAST_ACTION, Undo, Undone
 
 UNDO_CHUNK = 8
 """Episodes undone in one transaction, each of up to `sleep.group_entries_max` memories."""
 HELD_MIN = timedelta(hours=1)
 """Memories put back stay at least this long, however soon the next cycle is."""
+LEFT_MAX = 1_000
+"""Ids of memories in a receipt that are left as they are."""
+ARCHIVED_SINCE = "archived since"
+STORED_SINCE = "its id was used again since"
+TAGGED_SINCE = "tagged or untagged since"
 
+R = TypeVar("R")
 log = logger()
 
+Left = dict[str, list[str]]
+"""Ids of memories that an undo leaves as they are, by the reason."""
+Outcome = tuple[int, Left, str]
+"""The number of memories that an undo changed, those it left, and a note."""
 
-class CycleUndo:
-    """Undoes sleep cycles, in short steps that can be repeated."""
+
+def import_action(import_id: str | None, now: datetime) -> Action | None:
+    """Return the action of an import, by the id that its sender gave it; None without an id."""
+    return Action(import_id, ActionKind.IMPORT, now) if import_id else None
+
+
+class UndoService:
+    """Undoes recorded actions and sleep cycles, in short steps that can be repeated."""
 
     def __init__(
         self,
@@ -41,15 +72,199 @@ class CycleUndo:
         store: MemoryStore,
         sleeper: Sleeper,
         retention: RetentionService,
+        changes: ChangeService,
     ) -> None:
-        """Undo cycles of `sleeper` in `store`; `retention` rewrites the summaries above them."""
+        """Undo actions in `store` and cycles of `sleeper`.
+
+        `retention` forgets, puts back and rewrites summaries; `changes` edits.
+        """
         self._store = store
         self._sleeper = sleeper
         self._cycle = sleeper.cycle
         self._clock = sleeper.cycle.clock
         self._retention = retention
+        self._changes = changes
+        self._selector = Selector(store)
+        self._undo_functions: dict[
+            ActionKind, Callable[[UndoableAction, Undo], Outcome]
+        ] = {
+            ActionKind.EDIT: self._undo_edit,
+            ActionKind.TAG: self._undo_tags,
+            ActionKind.UNTAG: self._undo_tags,
+            ActionKind.PIN: self._undo_pins,
+            ActionKind.UNPIN: self._undo_pins,
+            ActionKind.FORGET: self._undo_forget,
+            ActionKind.IMPORT: self._undo_import,
+        }
 
-    def undo(self, request: Undo) -> CycleReport:
+    def undo(self, request: Undo) -> Undone:
+        """Undo an action, or list what can be undone; with `dry_run`, only preview the undo.
+
+        Raises `NotFound`, `CannotUndo`, `SleepInProgress` and `InvalidRequest`.
+        """
+        if request.list:
+            if request != Undo(list=True):
+                raise InvalidRequest(
+                    "list shows what can be undone; give nothing else", field="list"
+                )
+            return Undone(actions=self._list_actions(), is_list=True)
+        recorded = self._find_action(request.action)
+        if recorded is None or recorded.kind is ActionKind.SLEEP:
+            cycle = recorded.id if recorded else request.action
+            return self._undo_cycle(request, cycle)
+        if request.keep_hours is not None:
+            raise InvalidRequest("keep_hours is for a sleep cycle", field="keep_hours")
+        described = self._describe(recorded)
+        undo = self._undo_functions[recorded.kind]
+        memories, left, note = undo(recorded, request)
+        left = {reason: ids[:LEFT_MAX] for reason, ids in left.items() if ids}
+        if not memories:
+            reasons = ", ".join(left) or "nothing of it is left"
+            raise CannotUndo(
+                f"the {recorded.kind.value} {recorded.id} cannot be undone: {reasons}. "
+                "`undo` with `list` shows other actions",
+                field="action",
+            )
+        if not request.dry_run:
+            self._store.actions.delete(recorded.id)
+            log.info("action_undone", kind=recorded.kind.value, count=memories)
+        if not request.dry_run:  # which a token that may not read can ask for
+            described = replace(described, sample="")
+        return Undone(
+            actions=[described],
+            dry_run=request.dry_run,
+            memories=memories,
+            left=left,
+            note=note,
+        )
+
+    # ------------------------------------------------------------- actions
+
+    def _find_action(self, id: str) -> UndoableAction | None:
+        """Return a recorded action by its id, or the last of all actions and sleep cycles.
+
+        None for an id that no recorded action has. Raises `CannotUndo` if there is nothing to undo.
+        """
+        if id != LAST_ACTION:
+            return next(iter(self._store.actions.actions(id=id)), None)
+        newest = [*self._store.actions.actions(), *self._store.undo.cycles()]
+        if not newest:
+            raise CannotUndo(
+                "nothing to undo: no edit, tag, pin, forget or import is recorded, and no sleep "
+                "cycle has originals that could return to working memory",
+                field="action",
+            )
+        return max(newest, key=attrgetter("at"))
+
+    def _list_actions(self) -> list[UndoableAction]:
+        """Return the actions and sleep cycles that can be undone, the newest first."""
+        actions = [
+            self._describe(action)
+            for action in self._store.actions.actions(limit=LISTED_MAX)
+        ]
+        now = self._clock.now()
+        actions = [
+            action
+            for action in actions
+            if action.memories and action.until and action.until > now
+        ]
+        actions += self._store.undo.cycles(limit=LISTED_MAX)
+        return sorted(actions, key=attrgetter("at"), reverse=True)[:LISTED_MAX]
+
+    def _describe(self, action: UndoableAction) -> UndoableAction:
+        """Return an action with the end of its time and with a sample of its memories.
+
+        A forget has the number of memories that can be put back, and no sample.
+        """
+        if action.kind is ActionKind.FORGET:
+            keys = self._retention.grace.recoverable_keys([action.id])
+            until = self._store.grace.recoverable_until(action.id)
+            return replace(action, memories=len(keys), until=until)
+        steps = self._store.actions.steps(action.id, limit=1)
+        ids = [step.memory for step in steps]
+        lines, _ = self._selector.preview_lines(ids, after=None)
+        sample = lines[0].snippet if lines else ""
+        return replace(action, until=shift(action.at, KEPT), sample=sample)
+
+    def _undo_edit(self, action: UndoableAction, request: Undo) -> Outcome:
+        """Set the values again that an edit replaced."""
+        return self._changes.undo_edit(action.id, action.at, dry_run=request.dry_run)
+
+    def _undo_tags(self, action: UndoableAction, request: Undo) -> Outcome:
+        """Remove the tags that an action added, or add those that it removed."""
+        steps = self._store.actions.steps(action.id)
+        removes = action.kind is ActionKind.TAG
+        memories = self._read_memories(steps)
+        by_tag: dict[str, list[str]] = {}
+        for step in steps:
+            if (step.tag in memories[step.memory].tags) is removes:
+                by_tag.setdefault(step.tag, []).append(step.memory)
+        changed = {id for ids in by_tag.values() for id in ids}
+        left = dict.fromkeys(
+            step.memory for step in steps if step.memory not in changed
+        )
+        if not request.dry_run:
+            changes = self._store.changes
+            change = changes.untag if removes else changes.tag
+            for tag, ids in by_tag.items():
+                _run(ids, partial(change, tags=[tag]))
+        return len(changed), {TAGGED_SINCE: list(left)}, ""
+
+    def _undo_pins(self, action: UndoableAction, request: Undo) -> Outcome:
+        """Unpin the working memories that an action pinned, or pin those that it unpinned."""
+        steps = self._store.actions.steps(action.id)
+        was_pinned = action.kind is ActionKind.UNPIN
+        memories = self._read_memories(steps)
+        archived = [id for id, memory in memories.items() if memory.episode]
+        ids = [
+            id
+            for id, memory in memories.items()
+            if not memory.episode and memory.pinned is not was_pinned
+        ]
+        if not request.dry_run:
+            _run(ids, lambda chunk: self._store.changes.pin(chunk, pinned=was_pinned))
+        return len(ids), {ARCHIVED_SINCE: archived}, ""
+
+    def _undo_forget(self, action: UndoableAction, request: Undo) -> Outcome:
+        """Put back what was forgotten, in its grace period. Raises `CannotUndo` after it."""
+        keys = self._retention.grace.recoverable_keys([action.id])
+        if not keys:
+            raise CannotUndo(
+                "what was done last is a forget that was final, or whose grace time is over "
+                "(forget.grace_hours gives it one). `undo` with `list` shows what else can be "
+                "undone, by its id",
+                field="action",
+            )
+        if request.dry_run:
+            return len(keys), {}, ""
+        self._retention.grace.put_back(action.id)
+        note = self._retention.rewrite_stale_or_log()
+        left = self._retention.grace.recoverable_keys([action.id])
+        return len(keys) - len(left), {STORED_SINCE: left}, note
+
+    def _undo_import(self, action: UndoableAction, request: Undo) -> Outcome:
+        """Forget the memories that an import brought and that were not changed since."""
+        steps = self._store.actions.steps(action.id)
+        later = self._store.actions.changed_after(action.id)
+        ids = [step.memory for step in steps if step.seq not in later]
+        left = {CHANGED_SINCE: [step.memory for step in steps if step.seq in later]}
+        if request.dry_run or not ids:
+            return len(ids), left, ""
+        receipt = self._retention.forget_import(ids)
+        note = receipt.reason
+        if receipt.final_at:
+            note = f"restore {receipt.call} puts them back until {receipt.final_at:%Y-%m-%d %H:%M} UTC"
+        return receipt.memories, left, note
+
+    def _read_memories(self, steps: Iterable[ActionStep]) -> dict[str, MemoryRecord]:
+        """Return the memories of an action by id."""
+        ids = list(dict.fromkeys(step.memory for step in steps))
+        found = _run(ids, self._store.memories.existing)
+        return {memory.id: memory for chunk in found for memory in chunk}
+
+    # --------------------------------------------------------------- cycles
+
+    def _undo_cycle(self, request: Undo, cycle: str) -> Undone:
         """Move the originals of a cycle back to working memory; with `dry_run`, only preview that.
 
         The report has the originals that could not be moved. No cycle takes them again before the
@@ -57,15 +272,6 @@ class CycleUndo:
         """
         started = time.monotonic()
         with self._cycle.lease.exclusive(purpose="an undo"):
-            cycle = request.cycle
-            if cycle == LAST_CYCLE:
-                cycle = self._store.undo.last_cycle() or ""
-            if not cycle:
-                raise CannotUndo(
-                    "nothing to undo: no sleep cycle has originals that could return to working "
-                    "memory; `get` with `history` shows what an edit changed",
-                    field="cycle",
-                )
             entries = self._find_undoable_entries(cycle)
             now = self._cycle.now()
             if request.keep_hours is None:
@@ -107,7 +313,20 @@ class CycleUndo:
                 restored=report.restored,
                 whole=report.status is CycleStatus.UNDONE,
             )
-        return report
+        action = UndoableAction(
+            id=cycle,
+            kind=ActionKind.SLEEP,
+            at=entries[0].created_at,
+            memories=report.candidates,
+            trigger=entries[0].trigger,
+            sample=entries[0].summary_preview if request.dry_run else "",
+        )
+        return Undone(
+            actions=[action],
+            dry_run=request.dry_run,
+            memories=restorable,
+            cycle=report,
+        )
 
     def _put_back(
         self, entries: Sequence[LogEntry], *, dry_run: bool, held_until: datetime
@@ -144,11 +363,18 @@ class CycleUndo:
         entries = self._store.sleep.log(limit=CANDIDATES_MAX, cycle=cycle)
         if not entries:
             raise NotFound(
-                f"no cycle has the id {cycle!r}; `log` shows them", field="cycle"
+                f"there is no action and no sleep cycle {cycle!r} to undo; `undo` with `list` "
+                "shows them",
+                field="action",
             )
         moved = [entry for entry in entries if entry.episode and not entry.level]
         left = [entry for entry in moved if entry.undone_at is None]
         if not left:
             reason = "was undone already" if moved else "moved nothing"
-            raise CannotUndo(f"cycle {cycle} {reason}", field="cycle")
+            raise CannotUndo(f"cycle {cycle} {reason}", field="action")
         return left
+
+
+def _run(ids: Sequence[str], step: Callable[[Sequence[str]], R]) -> list[R]:
+    """Call `step` with each chunk of ids; return the results. Raises `PartlyDone`."""
+    return run_in_chunks(ids, CHUNK, step, report="memories are as before")

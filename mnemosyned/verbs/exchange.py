@@ -18,10 +18,12 @@ from mnemosyned.memory.exchange import (
     ExportedSupersession,
     ForgottenCapture,
     Record,
+    RestoreReport,
 )
 from mnemosyned.memory.injections import BriefingEdit
 from mnemosyned.memory.values import Learning
 from mnemosyned.verbs.request import (
+    ImportId,
     OnlySession,
     OnlySource,
     OnlyTag,
@@ -68,6 +70,15 @@ class Export(Request[bytes], frozen=True, kw_only=True):
     tag: OnlyTag = None
     since: Since = None
     until: Until = None
+
+
+class Import(Request[RestoreReport], frozen=True, kw_only=True):
+    """Lines of an export, stored as they are.
+
+    Raises `MalformedJson`, `InvalidRequest` and `InvalidText`, which name the line.
+    """
+
+    import_id: ImportId = None
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):

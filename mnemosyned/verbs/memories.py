@@ -28,6 +28,7 @@ from mnemosyned.verbs.request import (
     NOT_EMPTY,
     TEXT_MAX,
     ById,
+    ImportId,
     Instant,
     Name,
     Names,
@@ -317,6 +318,7 @@ class RememberMany(_Memories[RememberedMany], frozen=True, kw_only=True):
     repeatable = True
 
     dry_run: Annotated[bool, doc("check the batch; store nothing")] = False
+    import_id: ImportId = None
 
 
 # -------------------------------------------------------------------- recall

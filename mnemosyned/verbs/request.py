@@ -57,6 +57,9 @@ else:
 """A time. A caller may give it in words, as a date or as so long ago; a request that was checked
 has a `datetime` with its zone, which `instant` returns."""
 OnlySession = Annotated[Names, doc("only this session; repeatable")]
+ImportId = Annotated[
+    Name | None, doc("your id of the import that this is a part of, for `undo`")
+]
 OnlySource = Annotated[Names, doc("only this source; repeatable")]
 OnlyTag = Annotated[Names, doc("only memories with one of these tags; repeatable")]
 Since = Annotated[
@@ -112,6 +115,11 @@ class Request(
     """The fields that hold lists of requests, with their type."""
     verb: ClassVar[str] = ""
     """The verb's name, where it is not that of the class: `EditLearning` is `edit_learning`."""
+
+    @property
+    def is_preview(self) -> bool:
+        """Whether the call only shows what can be changed, and changes nothing."""
+        return any(getattr(self, name, False) for name in ("dry_run", "list"))
 
     @classmethod
     def verb_name(cls) -> str:

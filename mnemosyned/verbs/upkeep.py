@@ -9,6 +9,7 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
+from mnemosyned.memory.actions import UndoableAction
 from mnemosyned.memory.consolidation import CycleReport, LogEntry, Progress
 from mnemosyned.memory.injections import InjectionTotals
 from mnemosyned.memory.values import (
@@ -23,8 +24,8 @@ from mnemosyned.verbs.request import Name, PageSize, Request, RowList, doc
 
 R = TypeVar("R")
 
-LAST_CYCLE = "last"
-"""The newest cycle that has anything to put back."""
+LAST_ACTION = "last"
+"""What was done last."""
 Hours = Annotated[float, Meta(gt=0, le=366 * 24)]
 PauseMinutes = Annotated[int, Meta(ge=0, le=24 * 60)]
 RowNumber = Annotated[int, Meta(ge=0, le=2**53)]
@@ -53,30 +54,51 @@ class Sleep(Request[CycleReport], frozen=True, kw_only=True):
     ] = None
 
 
-class _Cycle(Request[R], frozen=True):
-    cycle: Annotated[Name, doc("the id of the cycle; default: the last one")] = (
-        LAST_CYCLE
-    )
+class Undone(RowList[UndoableAction], frozen=True, kw_only=True):
+    """An action that was undone; or all that can be undone, the newest first."""
+
+    actions: list[UndoableAction]
+    is_list: bool = False
+    """Whether it lists what can be undone."""
+    dry_run: bool = False
+    memories: int = 0
+    """Number of memories that are as they were before the action; with `dry_run`, would be."""
+    left: dict[str, list[str]] = msgspec.field(default_factory=dict)
+    """Ids of memories that are left as they are, 1,000 at most, by the reason."""
+    note: str = ""
+    """What waits or remains."""
+    cycle: CycleReport | None = None
+    """The report on a sleep cycle that was undone; null for other actions."""
 
 
-class Undo(_Cycle[CycleReport], frozen=True, kw_only=True):
-    """Take back a sleep cycle.
+class _Action(Request[R], frozen=True):
+    action: Annotated[
+        Name, doc("the id of an action or sleep cycle; default: the last one")
+    ] = LAST_ACTION
 
-    Its originals return to working memory and its episodes are deleted. Without a cycle, the last
-    one that can be taken back is meant.
 
-    Raises `NotFound`, `CannotUndo`, `SleepInProgress` and `PartlyDone`.
+class Undo(_Action[Undone], frozen=True, kw_only=True):
+    """Take back what was done last.
+
+    That is an edit, tags, pins, a forget, an import or a sleep cycle. Memories that were changed again since are left as they are. A forget can be taken back in its
+    grace period. After a sleep cycle, its originals return to working memory and its episodes are
+    deleted. An undo is not an action itself: the next one takes back the action before.
+
+    Raises `NotFound`, `CannotUndo`, `SleepInProgress`, `PartlyDone`, and `InvalidRequest` for
+    `list` or `keep_hours` with an action that they do not fit.
     """
 
     writes = True
+    deletes = True
     takes_long = True
 
+    list: Annotated[bool, doc("show what can be undone; change nothing")] = False
     dry_run: Annotated[bool, doc("show what would return; change nothing")] = False
     keep_hours: Annotated[
         Hours | None,
         doc(
-            "keep the originals in working memory this long; default: until the next "
-            "scheduled cycle"
+            "keep the originals of a sleep cycle in working memory this long; default: until "
+            "the next scheduled cycle"
         ),
     ] = None
 

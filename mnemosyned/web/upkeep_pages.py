@@ -146,13 +146,13 @@ def show_plan(visit: Visit) -> Response:
 
 def show_undo(visit: Visit) -> Response:
     """Show what undoing a cycle would put back."""
-    plan = visit.ask(Undo, ["cycle"], dry_run="true")
+    plan = visit.ask(Undo, action=visit.field("cycle"), dry_run="true").cycle
     return visit.show("plan.html", plan=plan, flow=(), undoes=True)
 
 
 def undo(visit: Visit) -> Response:
     """Undo a cycle, and show what was put back."""
-    done = visit.call(Undo(visit.field("cycle")))
+    done = visit.call(Undo(visit.field("cycle"))).cycle
     return visit.show("receipt.html", title="Undone", done=done, kind="undo", id="")
 
 

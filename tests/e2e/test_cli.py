@@ -492,8 +492,8 @@ def test_taking_a_cycle_back_says_of_what_and_asks(
     head = rb"cycle %b of 20\d\d-.*: %b" % (cycle.encode(), foreseen)
     assert re.match(head, refused.stderr)
     assert b"would put back 3 memories" in said
-    assert b"refusing to take back a cycle without a terminal" in refused.stderr
-    assert b"Take this cycle back? Its summaries are deleted." in said
-    assert (b"nothing was taken back" in said) == (code == 1)
+    assert b"refusing to undo without a terminal" in refused.stderr
+    assert b"Undo this sleep cycle? Its summaries are deleted." in said
+    assert (b"nothing was undone" in said) == (code == 1)
     assert process.returncode == code
     assert daemon.post("get", id="heron-0").body["memory"]["tier"] == tier

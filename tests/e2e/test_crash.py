@@ -386,12 +386,12 @@ def test_an_undo_that_was_killed_is_finished_by_repeating_it(
 
     for kill, moment in enumerate(moments(chance, halfway)):
         with killed_amid(
-            slept, tmp_path / f"{kill}", moment, "undo", cycle=cycle
+            slept, tmp_path / f"{kill}", moment, "undo", action=cycle
         ) as daemon:
             assert kept(daemon.database) == EVERYTHING
             ((left,),) = rows(daemon.database, "SELECT count(*) FROM archive")
             met.add(left)
-            answer = daemon.post("undo", cycle=cycle)
+            answer = daemon.post("undo", action=cycle)
 
             assert (
                 answer.error[0] == "cannot_undo" if not left else answer.status == 200

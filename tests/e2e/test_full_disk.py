@@ -133,8 +133,8 @@ def test_a_sleep_that_fills_the_disk_reports_what_it_did(
         assert report.body["promoted"] > 0
         assert report.body["failed"] > 0
         ballast.unlink()
-        back = daemon.post("undo", cycle=report.body["cycle"])
-        assert back.body["restored"] == report.body["evicted"] > 0
+        back = daemon.post("undo", action=report.body["cycle"])
+        assert back.body["memories"] == report.body["evicted"] > 0
         assert len(kept(daemon.database)) == 1_000
 
 
@@ -337,12 +337,12 @@ def test_an_undo_says_what_it_put_back(shim: Path, tmp_path: Path, error: int) -
             ((archived,),) = rows(daemon.database, "SELECT count(*) FROM archive")
 
         def undo(_: int) -> Answer:
-            return daemon.post("undo", cycle=cycle)
+            return daemon.post("undo", action=cycle)
 
         for _, answer in sweep(faults, error, prepare, undo):
             ((now,),) = rows(daemon.database, "SELECT count(*) FROM archive")
             if answer.status == 200:
-                assert answer.body["restored"] == archived - now > 0
+                assert answer.body["memories"] == archived - now > 0
             elif answer.error[0] == "partly_done":
                 assert now < archived
             else:

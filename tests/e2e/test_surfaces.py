@@ -273,7 +273,12 @@ def walk(call: Walker, room: Path) -> None:
             ["Peel a carrot.", "Cut the carrot.", "Boil it.", "Taste."]
         )
     ]
-    call("remember_many", memories=batch, dry_run=False)
+    call(
+        "remember_many",
+        memories=batch,
+        dry_run=False,
+        import_id="01M00000000000000000000ACT",
+    )
     call("remember", content="The cellar's password is thyme77.", pinned=True, **whole)
     call("recall", query="what of the carrot?", limit=3, tier="working")
     call("recall", query="cellar", reveal=False, role="user")
@@ -329,8 +334,9 @@ def walk(call: Walker, room: Path) -> None:
     call(
         "prune", keep_days=1, characters_max=1_000_000, dry_run=True, believe_clock=True
     )
-    call("undo", cycle=cycle, dry_run=True, keep_hours=0.5)
-    call("undo", cycle=cycle, keep_hours=1)
+    call("undo", list=True)
+    call("undo", action=cycle, dry_run=True, keep_hours=0.5)
+    call("undo", action=cycle, keep_hours=1)
     call("forget", id="late")
     which = {
         "session": "kitchen",

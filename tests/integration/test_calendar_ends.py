@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from support.calendar_limits import FIRST, LAST, TIME_PHRASES, ZONES
 from support.fakes import NOON, FakeClock
+from support.services import undo_cycle
 
 from mnemosyned.cli.output.show import render
 from mnemosyned.memory.consolidation import CycleReport
@@ -19,7 +20,7 @@ from mnemosyned.summary.extract import ExtractiveSummarizer
 from mnemosyned.verbs.conversation import Compact, Context
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget, Prune, Restore
-from mnemosyned.verbs.upkeep import Sleep, Undo
+from mnemosyned.verbs.upkeep import Sleep
 
 pytestmark = pytest.mark.thorough
 
@@ -93,7 +94,7 @@ def test_they_are_slept_on_rolled_up_undone_forgotten_and_pruned(
             assert isinstance(episode, Episode)
             above = episode.parent
 
-    undone = service.call(Undo(report.cycle))
+    undone = undo_cycle(service, report.cycle)
     assert (undone.restored, render(undone) != "") == (DAYS * PER_DAY, True)
     sleep(service, force=True)
     assert render(service.call(Restore(ids[0])))

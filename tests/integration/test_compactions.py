@@ -27,6 +27,7 @@ from support.compactions import (
 from support.fakes import FakeClock, FakeSummarizer, files_containing
 from support.leftovers import left_of
 from support.refusals import refuse_rows
+from support.services import undo_cycle
 from support.settings import change
 
 from mnemosyned import sendable
@@ -44,7 +45,7 @@ from mnemosyned.storage.sqlite.store import SqliteStore, open_store
 from mnemosyned.verbs.conversation import Learnings, Shortened
 from mnemosyned.verbs.memories import Expand, Recall, Remember
 from mnemosyned.verbs.retention import Forget, Prune
-from mnemosyned.verbs.upkeep import Sleep, Status, Undo
+from mnemosyned.verbs.upkeep import Sleep, Status
 
 UNIQUE = "Zqxjv48213Kwyz"
 
@@ -543,7 +544,7 @@ def test_they_come_back_and_the_index_stays_whole_all_life_long(
     assert expand_all(service, *ids) == gone
     check_index(store.database)
 
-    assert service.call(Undo(slept.cycle)).restored == slept.evicted
+    assert undo_cycle(service, slept.cycle).restored == slept.evicted
     assert expand_all(service, *ids) == gone
     check_index(store.database)
 

@@ -130,11 +130,11 @@ def test_a_database_in_memory_has_every_verb_and_leaves_nothing(tmp_path: Path) 
         episode = memory.recall("bike").hits[0].id
         originals = memory.expand(episode).originals
         forgotten = memory.forget("0")
-        undone = memory.undo()
+        undone = memory.undo(report.cycle)
         memory.backup(str(tmp_path / "copy.db"))
         place = Path(memory.status().database)
 
-        assert (report.evicted, len(originals), undone.restored) == (3, 3, 2)
+        assert (report.evicted, len(originals), undone.memories) == (3, 3, 2)
         assert (forgotten.memories, forgotten.complete) == (1, True)
         assert place.is_relative_to("/dev/shm")  # noqa: S108 where that is memory
         assert not other.recall("bike").hits

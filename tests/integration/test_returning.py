@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 from support.fakes import FakeClock, memory, remember_batch, trio, working_ids
-from support.services import make_service
+from support.services import make_service, undo_cycle
 from support.settings import change
 from support.stores import episode_of, get_memory, run_cycle
 
@@ -22,7 +22,7 @@ from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import Pin, Recall, Remember, Unpin
 from mnemosyned.verbs.retention import Forget, Prune, Restore
-from mnemosyned.verbs.upkeep import Sleep, Status, Undo
+from mnemosyned.verbs.upkeep import Sleep, Status
 
 # ------------------------------------------------------------------- restore
 
@@ -121,7 +121,7 @@ def test_an_undone_cycle_leaves_everything_as_it_was_before(
     order = working_ids(store)
     before = service.call(Recall("note getUserName 東京", limit=20)).hits
 
-    report = service.call(Undo(run_cycle(cycle)))
+    report = undo_cycle(service, run_cycle(cycle))
 
     assert (report.status, report.restored) == (CycleStatus.UNDONE, 7)
     assert {group.covers_from for group in report.groups} == {
@@ -146,14 +146,14 @@ def test_an_undo_is_in_the_log_and_cannot_be_repeated(
     first = run_cycle(cycle)
     clock.advance(minutes=5)
 
-    service.call(Undo(first))
+    undo_cycle(service, first)
 
     (row,) = store.sleep.log(limit=9)
     assert (row.undone_at, row.summary_preview) == (clock.now(), "")
     with pytest.raises(CannotUndo, match="already"):
-        service.call(Undo(first))
+        undo_cycle(service, first)
     with pytest.raises(NotFound):
-        service.call(Undo("never"))
+        undo_cycle(service, "never")
 
 
 def test_a_dry_run_of_an_undo_changes_nothing(
@@ -162,7 +162,7 @@ def test_a_dry_run_of_an_undo_changes_nothing(
     remember_batch(store, *trio("a"))
     first = run_cycle(cycle)
 
-    report = service.call(Undo(first, dry_run=True))
+    report = undo_cycle(service, first, dry_run=True)
 
     assert (report.candidates, report.restored) == (3, 0)
     assert [group.status for group in report.groups] == [GroupStatus.PLANNED]
@@ -179,8 +179,8 @@ def test_a_dry_run_of_an_undo_foresees_what_cannot_come_back(
     service.call(Forget("a1"))
     service.call(Prune(keep_days=3))
 
-    planned = service.call(Undo(first, dry_run=True))
-    done = service.call(Undo(first))
+    planned = undo_cycle(service, first, dry_run=True)
+    done = undo_cycle(service, first)
 
     assert planned.status == done.status == CycleStatus.PARTIAL
     assert (planned.failed, done.failed) == (1, 1)
@@ -202,13 +202,13 @@ def test_the_last_cycle_need_not_be_named(
     newer = run_cycle(cycle)
     run_cycle(cycle)  # there was nothing to do
 
-    undone = [service.call(Undo("last")).cycle for _ in range(2)]
+    undone = [undo_cycle(service, "last").cycle for _ in range(2)]
 
     assert undone == [newer, older]
     with pytest.raises(
         CannotUndo, match="nothing to undo"
     ):  # what was pruned cannot come back
-        service.call(Undo("last"))
+        undo_cycle(service, "last")
 
 
 def test_days_and_weeks_that_an_undo_leaves_nothing_of_are_undone_in_the_log(
@@ -221,9 +221,9 @@ def test_days_and_weeks_that_an_undo_leaves_nothing_of_are_undone_in_the_log(
     clock.advance(days=30)
     run_cycle(cycle)
 
-    service.call(Undo(first))
+    undo_cycle(service, first)
     amid = {row.level for row in store.sleep.log(limit=99) if row.undone_at is None}
-    service.call(Undo(second))
+    undo_cycle(service, second)
 
     assert amid == {0, 1, 2, 3}
     assert all(row.undone_at for row in store.sleep.log(limit=99))
@@ -239,7 +239,7 @@ def test_an_undo_brings_nothing_back_that_was_forgotten_and_says_so(
     for at in range(3):
         service.call(Forget(f"b{at}"))
 
-    report = service.call(Undo(first))
+    report = undo_cycle(service, first)
 
     assert (report.status, report.restored) == (CycleStatus.PARTIAL, 2)
     assert sorted(group.error or "" for group in report.groups) == [
@@ -256,7 +256,7 @@ def test_an_undo_leaves_a_group_with_pruned_originals_as_it_is(
     first = run_cycle(cycle)
     service.call(Prune(keep_days=3))
 
-    report = service.call(Undo(first))
+    report = undo_cycle(service, first)
 
     assert (report.status, report.restored, report.failed) == (
         CycleStatus.PARTIAL,
@@ -283,7 +283,7 @@ def test_an_undo_rewrites_the_day_above_from_what_remains(
     day = episode_of(store, "a0").parent
     assert day
 
-    service.call(Undo(second))
+    undo_cycle(service, second)
 
     found = store.memories.get(day)
     assert isinstance(found, Episode)
@@ -307,7 +307,7 @@ def test_what_an_undo_put_back_stays_for_as_long_as_it_says(
     trigger: Trigger,
 ) -> None:
     remember_batch(store, *trio("a"))
-    report = service.call(Undo(run_cycle(cycle)))
+    report = undo_cycle(service, run_cycle(cycle))
     remember_batch(store, *trio("b", source="b"))
 
     at_once = cycle.run(CycleRequest(trigger=trigger))
@@ -332,8 +332,8 @@ def test_an_undo_holds_until_the_next_scheduled_cycle_or_as_long_as_told(
     change(settings, {"auto_sleep": True, "sleep.cron": "0 3 * * *"})
     service = make_service(store, cycle, retention, settings, in_background=True)
     with service.sleeper as sleeper:
-        scheduled = service.call(Undo(run_cycle(cycle), dry_run=True)).held_until
-        told = service.call(Undo("last", keep_hours=9)).held_until
+        scheduled = undo_cycle(service, run_cycle(cycle), dry_run=True).held_until
+        told = undo_cycle(service, "last", keep_hours=9).held_until
         assert sleeper.next_cycle
 
         assert scheduled == max(clock.now() + timedelta(hours=1), sleeper.next_cycle)
@@ -344,7 +344,7 @@ def test_a_cycle_that_ignores_age_and_a_pin_let_go_ignore_the_undo(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
     remember_batch(store, *trio("a"), *trio("b", source="b"))
-    service.call(Undo(run_cycle(cycle)))
+    undo_cycle(service, run_cycle(cycle))
 
     service.call(Unpin("a0"))
     let_go = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
@@ -357,7 +357,7 @@ def test_what_an_undo_holds_back_keeps_no_trigger_busy(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
 ) -> None:
     remember_batch(store, *trio("a"))
-    service.call(Undo(run_cycle(cycle)))
+    undo_cycle(service, run_cycle(cycle))
 
     now = clock.now()
     held = store.sleep.activity(fresh=now, now=now, limit=9)
@@ -371,7 +371,7 @@ def test_what_was_put_back_is_known_when_it_is_said_again(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
     remember_batch(store, *trio("a"))
-    service.call(Undo(run_cycle(cycle)))
+    undo_cycle(service, run_cycle(cycle))
 
     again = service.call(Remember("note a1", session=trio("a")[1].session, dedupe=True))
 
@@ -386,8 +386,8 @@ def test_an_undo_names_all_that_is_missing_of_a_group(
     service.call(Forget("a1"))
     service.call(Prune(keep_days=3))
 
-    planned = service.call(Undo(first, dry_run=True))
-    done = service.call(Undo(first))
+    planned = undo_cycle(service, first, dry_run=True)
+    done = undo_cycle(service, first)
 
     for report in (planned, done):
         (group,) = report.groups

@@ -199,7 +199,7 @@ def test_no_answer_of_a_write_shows_what_is_kept(service: Service) -> None:
         "unpin": {"id": "fresh"},
         "restore": {"id": "old-3"},
         "sleep": {"force": True},
-        "undo": {"cycle": ids["cycle"]},
+        "undo": {"action": ids["cycle"]},
         "learn": {"content": "Never feed the cat."},
         "edit_learning": {"id": ids["learning"], "text": "Feed nobody."},
         "remove_learning": {"id": ids["learning"]},

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import pytest
 from support.fakes import FakeClock, memory, remember_batch, trio, working_ids
+from support.services import undo_cycle
 
 from mnemosyned.cli.output.show import render, renderer_of
 from mnemosyned.errors import NotFound, NotPurged, PartlyDone, StorageFailed
@@ -24,7 +25,7 @@ from mnemosyned.storage.sqlite.writer import Writer
 from mnemosyned.verbs.conversation import Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget, Prune, Restore
-from mnemosyned.verbs.upkeep import Sleep, Status, Undo
+from mnemosyned.verbs.upkeep import Sleep, Status
 
 FULL = "the disk is full: free space, then try again"
 
@@ -164,7 +165,7 @@ def test_a_cycle_reports_what_it_did_though_its_failure_cannot_be_logged(
         1,
     )
     assert report.cycle
-    assert service.call(Undo(report.cycle)).restored == 3
+    assert undo_cycle(service, report.cycle).restored == 3
 
 
 @pytest.mark.parametrize("step", ["flush", "pending"])
@@ -222,10 +223,10 @@ def test_an_undo_that_stops_halfway_counts_what_is_back(
         with pytest.raises(
             PartlyDone, match=f"^{UNDO_CHUNK} of {UNDO_CHUNK + 2} episodes"
         ):
-            service.call(Undo(cycle))
+            undo_cycle(service, cycle)
 
     assert store.memories.working_count() == 3 * UNDO_CHUNK
-    assert service.call(Undo(cycle)).restored == 6
+    assert undo_cycle(service, cycle).restored == 6
 
 
 def test_a_prune_that_stops_halfway_counts_what_is_gone(

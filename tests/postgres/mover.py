@@ -23,7 +23,7 @@ def main(source: str, target: str) -> None:
             print("part", flush=True)
             return restore(records)
 
-        exchange.restore = told  # type: ignore[method-assign]
+        exchange.restore = told  # type: ignore[assignment, method-assign]
         Moving(old.exchange, exchange).deliver(lambda _amount, _moved: None)
         print("end", flush=True)
 

@@ -190,7 +190,7 @@ def test_an_id_of_another_owners_is_unknown(
 ) -> None:
     names = fill(bert, MARK)
     before = rows_of(dsn, bert.owner.number)
-    field = "cycle" if verb == "undo" else "id"
+    field = "action" if verb == "undo" else "id"
 
     for name in names:
         fields = {field: name} | ({"text": "x"} if verb == "edit" else {})

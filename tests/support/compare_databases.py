@@ -25,6 +25,8 @@ OWN_OF_A_FILE = frozenset(
         "forgotten",  # nothing reads it but what puts it back
         "reindexing",  # how far an upgrade is with the indexes of this file
         "scrub_due",
+        "undo_action",  # what can be undone here
+        "undo_step",
         "watched_file",  # paths of this machine
         "watched_folder",
     }
@@ -40,6 +42,8 @@ NUMBERED = frozenset(
         "learned",
         "reindexing",
         "scrub_due",
+        "undo_action",
+        "undo_step",
     }
 )
 """Those of them that a move leaves out too."""

@@ -234,7 +234,8 @@ class Life(RuleBasedStateMachine):
         pruned = {self.episode(id).id for id, known in members.items() if known.pruned}
         back = [id for id in members if self.episode(id).id not in pruned]
 
-        report = self.call(Undo(cycle))
+        report = self.call(Undo(cycle)).cycle
+        assert report
 
         assert report.restored == len(back)
         assert (

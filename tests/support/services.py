@@ -4,6 +4,7 @@ from datetime import UTC
 from pathlib import Path
 
 from mnemosyned.config import SettingsInForce
+from mnemosyned.memory.consolidation import CycleReport
 from mnemosyned.search.vectors.indexer import VectorIndexer
 from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.endings import EndingFinder
@@ -13,6 +14,7 @@ from mnemosyned.service.service import MemoryService, ServiceParts
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.storage.sqlite.store import SqliteStore
+from mnemosyned.verbs.upkeep import Undo
 
 
 def database_file(store: SqliteStore) -> Path | None:
@@ -67,3 +69,16 @@ def make_service(
         vectors=vectors,
     )
     return MemoryService(parts)
+
+
+def undo_cycle(
+    service: MemoryService,
+    cycle: str,
+    *,
+    dry_run: bool = False,
+    keep_hours: float | None = None,
+) -> CycleReport:
+    """Undo a sleep cycle, and return the report on it."""
+    undone = service.call(Undo(cycle, dry_run=dry_run, keep_hours=keep_hours))
+    assert undone.cycle
+    return undone.cycle

@@ -70,8 +70,8 @@ class Renderer:
     """The result in words; numbered lists also take the number of their first entry."""
     remark: Callable[[Any], str] = lambda _: ""
     """A remark for standard error; empty if there is none."""
-    records: Callable[[Any], Iterable[object]] | None = None
-    """The records of a list, in the order in which they are shown."""
+    records: Callable[[Any], Iterable[object] | None] = lambda _: None
+    """The records of a list, in the order in which they are shown; None for other results."""
     is_nothing: Callable[[Any], bool] = lambda _: False
     """Whether nothing was found, or a part of the call failed: the exit code is 1."""
     is_numbered: bool = False
@@ -226,7 +226,8 @@ class AnswerPrinter:
     def show(self, result: object) -> None:
         """Print a result or the next page of a list, and keep its remark for `close`."""
         renderer = renderer_of(type(result))
-        records = list(renderer.records(result)) if renderer.records else None
+        records = renderer.records(result)
+        records = None if records is None else list(records)
         first = len(self.ids) + 1
         if renderer.is_numbered:
             self.ids += map(id_of, records or ())

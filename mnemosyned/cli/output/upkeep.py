@@ -22,6 +22,7 @@ from mnemosyned.cli.output.terminal import (
 )
 from mnemosyned.ids import made_at
 from mnemosyned.instants import in_zone
+from mnemosyned.memory.actions import UndoableAction
 from mnemosyned.memory.consolidation import (
     CycleReport,
     CycleStatus,
@@ -36,7 +37,7 @@ from mnemosyned.memory.values import (
     Tier,
 )
 from mnemosyned.verbs.listing import LEVELS
-from mnemosyned.verbs.upkeep import Logged, Stats, WatchedFolder, Watching
+from mnemosyned.verbs.upkeep import Logged, Stats, Undone, WatchedFolder, Watching
 
 GROUPS_SHOWN_MAX = 12
 LOG_LIMIT_MAX = 1_000
@@ -119,6 +120,41 @@ def _groups_table(report: CycleReport) -> str:
         )
         rows.append(row[: len(names)])
     return table(names, rows, optional=("covers", "groups", "after", "source"))
+
+
+def _undone_text(result: Undone, start: int = 1) -> str:
+    """Return what an undo took back, or in a dry run would, or what can be undone, as text.
+
+    The entries of a list are numbered from `start`.
+    """
+    if result.is_list:
+        rows = [
+            (
+                number,
+                action.kind.value,
+                local_time(action.at),
+                action.memories,
+                local_time(action.until),
+                action.id,
+                cut_text(action.sample, 60),
+            )
+            for number, action in enumerate(result, start)
+        ]
+        names = "# action when memories until id sample".split()
+        return table(names, rows, optional=("sample", "until"))
+    (action,) = result.actions
+    if result.cycle:
+        return _undo_text(result.cycle)
+    verb = "would undo" if result.dry_run else "undone:"
+    what = f"the {action.kind.value} of {local_time(action.at)}"
+    lines = [f"{verb} {what}: {count_of(result.memories, 'memory')}"]
+    if action.sample:
+        lines.append(wrap_paragraph(f"for example: {action.sample}"))
+    lines += [
+        f"{count_of(len(ids), 'memory')} left as before: {reason}"
+        for reason, ids in result.left.items()
+    ]
+    return "\n".join([*lines, *filter(None, [result.note])])
 
 
 def _undo_text(report: CycleReport) -> str:
@@ -477,8 +513,21 @@ RENDERERS[Logged] = Renderer(
     lambda result: result.rows,
     is_numbered=True,
 )
+NOTHING_TO_UNDO = "nothing can be undone"
+RENDERERS[Undone] = Renderer(
+    _undone_text,
+    lambda result: "" if result.actions else NOTHING_TO_UNDO,
+    lambda result: result.actions if result.is_list else None,
+    is_nothing=lambda result: not result.actions or bool(result.left),
+    is_numbered=True,
+)
 RENDERERS[Stats] = Renderer(_status_text)
 RENDERERS[Watching] = Renderer(_watching_text)
+CELLS[UndoableAction] = [
+    "id",
+    lambda action: action.kind.value,
+    *("at", "memories", "until", "trigger", "sample"),
+]
 CELLS[LogEntry] = [
     *"episode cycle created_at session source status".split(),
     *("items_consolidated", "summarizer"),

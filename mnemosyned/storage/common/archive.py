@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
 
 from mnemosyned.errors import BatchChanged, WordsPruned
 from mnemosyned.instants import shift
+from mnemosyned.memory.actions import ActionKind, UndoableAction
 from mnemosyned.memory.forgetting import Prunable, Removal, Retention, UndoneEpisode
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.episodes import chain_above, delete_episode, invalidate
@@ -153,18 +155,33 @@ class UndoStore(Transactional):
         return [_read_undoable(session, id)[2] for id in episodes]
 
     @reads
-    def last_cycle(self, session: CommonSession) -> str | None:
-        """Return the id of the newest cycle with an episode that can be undone, or None."""
-        cycle: str | None = session.scalar(
-            "SELECT l.cycle_id FROM consolidation_log AS l WHERE l.owner = %(owner)s "
+    def cycles(self, session: CommonSession, *, limit: int = 1) -> list[UndoableAction]:
+        """Return the newest cycles with an episode that can be undone, the newest first.
+
+        Of the consolidation log, the newest `limit` rows of such episodes count.
+        """
+        cycles: dict[str, UndoableAction] = {}
+        for cycle, trigger, moment, count in session.execute(
+            'SELECT l.cycle_id, l."trigger", l.created_at, l.items_consolidated '
+            "FROM consolidation_log AS l WHERE l.owner = %(owner)s "
             "AND l.episode_id IS NOT NULL AND l.level = 0 AND l.undone_at IS NULL AND EXISTS ("
             "SELECT 1 FROM episode AS e "
             "JOIN placed AS p ON p.owner = e.owner AND p.episode_seq = e.seq "
             "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
             "WHERE e.owner = %(owner)s AND e.id = l.episode_id AND m.content != '') "
-            "ORDER BY l.id DESC LIMIT 1"
-        )
-        return cycle
+            "ORDER BY l.id DESC LIMIT %(limit)s",
+            limit=limit,
+        ):
+            first = UndoableAction(
+                id=cycle,
+                kind=ActionKind.SLEEP,
+                at=instant(moment),
+                memories=0,
+                trigger=trigger,
+            )
+            known = cycles.get(cycle, first)
+            cycles[cycle] = replace(known, memories=known.memories + count)
+        return list(cycles.values())
 
     @writes
     def apply(

@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 from mnemosyned.errors import BatchChanged
+from mnemosyned.memory.actions import Action
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit
 from mnemosyned.memory.fields import EDITED_FIELDS
 from mnemosyned.memory.values import Revision, Tier
+from mnemosyned.storage.common.actions import record_action
 from mnemosyned.storage.common.endings import forget_endings
 from mnemosyned.storage.common.episodes import (
     chain_above,
@@ -67,13 +68,13 @@ class EditTransaction(ABC):
         self._positions: list[int] = []
         self._restored: list[str] = []
         self._kept: list[str] = []
-        self._changed = 0
+        self._changed: list[int] = []
 
     _edited: str
     """Selects row number, row number of the episode, and `EDITED_FIELDS` of the memory `id`."""
 
-    def edit(self, edits: Iterable[MemoryEdit]) -> EditOutcome:
-        """Apply the edits, and return which memories changed; unknown ids are skipped.
+    def edit(self, edits: Iterable[MemoryEdit], action: Action | None) -> EditOutcome:
+        """Apply the edits of an action, and return which memories changed; unknown ids are skipped.
 
         Stale episodes are emptied. If earlier texts are dropped, a purge is requested. Raises
         `BatchChanged` if a memory is no longer as it was read before the edit.
@@ -90,12 +91,13 @@ class EditTransaction(ABC):
             else:
                 self._edit_originals(episode, targets)
         invalidate(self._session, self._stale)
+        record_action(self._session, action, [(seq, "") for seq in self._changed])
         if self._drop_history and self._changed:
             request_purge(self._session)
         working, _ = self._session.totals()[Tier.WORKING]
         return EditOutcome(
             positions=tuple(self._positions),
-            changed=self._changed,
+            changed=len(self._changed),
             restored=tuple(self._restored),
             kept=tuple(self._kept),
             working=working,
@@ -126,10 +128,10 @@ class EditTransaction(ABC):
             "WHERE owner = %(owner)s AND episode_seq = %(episode)s",
             episode=episode,
         )
-        changed = self._changed
+        changed = len(self._changed)
         for target in targets:
             self._edit_original(episode, target, renamed=renamed)
-        if renamed and self._changed > changed:
+        if renamed and len(self._changed) > changed:
             self._rename_episode(episode, edits[0])
 
     def _edit_original(
@@ -181,7 +183,7 @@ class EditTransaction(ABC):
         Its index entries, tags, exact values and learnings are written, too.
         """
         session, edit, seq = self._session, target.edit, target.seq
-        self._changed += 1
+        self._changed.append(seq)
         if edit.is_reworded:
             self._positions.append(seq)
         add_revision(
@@ -292,6 +294,7 @@ class ChangeStore(Transactional):
         *,
         now: datetime,
         drop_history: bool = False,
+        action: Action | None = None,
     ) -> EditOutcome:
         """Apply edits, save the earlier revisions, and empty the summaries that become stale.
 
@@ -300,7 +303,7 @@ class ChangeStore(Transactional):
         `BatchChanged` if a memory is no longer as it was read.
         """
         editing = self._editing(session, now=now, drop_history=drop_history)
-        return editing.edit(edits)
+        return editing.edit(edits, action)
 
     @reads
     def groups(
@@ -331,22 +334,59 @@ class ChangeStore(Transactional):
 
     @writes
     def tag(
-        self, session: CommonSession, ids: Sequence[str], tags: Sequence[str]
+        self,
+        session: CommonSession,
+        ids: Sequence[str],
+        tags: Sequence[str],
+        *,
+        action: Action | None = None,
     ) -> int:
         """Add tags to memories; return how many memories lacked a tag. Raises `InvalidRequest`."""
-        return _count_changed(session, ids, partial(add_tags, names=tags))
+        seqs = {seq for seq, _ in session.positions_of(ids).values()}
+        lacked = {(seq, tag) for seq in seqs for tag in tags}
+        lacked -= _tags_among(session, seqs, tags)
+        changed = {seq for seq, _ in lacked}
+        for seq in changed:
+            add_tags(session, seq, tags)
+        record_action(session, action, lacked)
+        return len(changed)
 
     @writes
     def untag(
-        self, session: CommonSession, ids: Sequence[str], tags: Sequence[str]
+        self,
+        session: CommonSession,
+        ids: Sequence[str],
+        tags: Sequence[str],
+        *,
+        action: Action | None = None,
     ) -> int:
         """Remove tags from memories; return the number of memories that had a tag."""
-        return _count_changed(session, ids, partial(remove_tags, names=tags))
+        seqs = {seq for seq, _ in session.positions_of(ids).values()}
+        had = _tags_among(session, seqs, tags)
+        changed = {seq for seq, _ in had}
+        for seq in changed:
+            remove_tags(session, seq, tags)
+        record_action(session, action, had)
+        return len(changed)
 
     @writes
-    def pin(self, session: CommonSession, ids: Sequence[str], *, pinned: bool) -> int:
+    def pin(
+        self,
+        session: CommonSession,
+        ids: Sequence[str],
+        *,
+        pinned: bool,
+        action: Action | None = None,
+    ) -> int:
         """Pin or unpin working memories; return how many of these ids are working memories."""
         seqs = [seq for (seq,) in session.execute(self._working, ids=list(ids))]
+        others = session.execute(
+            f"SELECT seq FROM {self._working_table} WHERE owner = %(owner)s "
+            "AND seq = ANY(%(seqs)s::bigint[]) AND pinned != %(pinned)s",
+            seqs=seqs,
+            pinned=pinned,
+        )
+        record_action(session, action, [(seq, "") for (seq,) in others.fetchall()])
         if not pinned:
             session.execute(
                 "UPDATE working_state SET held_until = NULL "
@@ -361,14 +401,14 @@ class ChangeStore(Transactional):
         ).rowcount
 
 
-def _count_changed(
-    session: CommonSession,
-    ids: Sequence[str],
-    change: Callable[[CommonSession, int], int],
-) -> int:
-    """Call `change` for each existing memory with a session and its row number.
-
-    `change` returns how many rows it changed. Return how many calls changed any.
-    """
-    positions = session.positions_of(ids)
-    return sum(change(session, positions[id][0]) > 0 for id in ids if id in positions)
+def _tags_among(
+    session: CommonSession, seqs: Iterable[int], tags: Iterable[str]
+) -> set[tuple[int, str]]:
+    """Return which of these tags memories have: pairs of row number and tag."""
+    rows = session.execute(
+        "SELECT memory_seq, name FROM tag WHERE owner = %(owner)s "
+        "AND memory_seq = ANY(%(seqs)s::bigint[]) AND name = ANY(%(tags)s::text[])",
+        seqs=list(seqs),
+        tags=list(tags),
+    )
+    return {(seq, name) for seq, name in rows}

@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+from mnemosyned.memory.actions import Action
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.exchange import (
     AnyRecord,
@@ -255,7 +256,7 @@ class ExchangeStore(Transactional):
     """Everything that is kept, out of the store and in again."""
 
     _exporting: Callable[[EngineSession, MemoryFilter], ExportSnapshot]
-    _restoring: Callable[[EngineSession], RestoreTransaction]
+    _restoring: Callable[[EngineSession, Action | None], RestoreTransaction]
 
     @abstractmethod
     def _snapshot(self) -> AbstractContextManager[EngineSession]:
@@ -288,11 +289,15 @@ class ExchangeStore(Transactional):
 
     @writes
     def restore(
-        self, session: CommonSession, records: Sequence[AnyRecord]
+        self,
+        session: CommonSession,
+        records: Sequence[AnyRecord],
+        *,
+        action: Action | None = None,
     ) -> RestoreReport:
         """Store the records that are not here yet, in one transaction; count the outcomes.
 
         An episode is stored only with its originals in the same call; else they go to working
         memory. A roll-up is stored if all of its members are here.
         """
-        return self._restoring(session).restore(records)
+        return self._restoring(session, action).restore(records)

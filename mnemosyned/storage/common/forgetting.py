@@ -20,6 +20,7 @@ from mnemosyned.memory.fields import RECOVERABLE
 from mnemosyned.memory.forgetting import ForgetFilter, Grace, Newest, Removal
 from mnemosyned.memory.intake import content_hash, is_made_of_source, keys_of_forgotten
 from mnemosyned.memory.values import Learning, MemoryRecord, Recoverable
+from mnemosyned.storage.common.actions import delete_steps
 from mnemosyned.storage.common.endings import (
     forget_endings,
     restore_ending,
@@ -317,6 +318,11 @@ class GraceStore(Transactional):
     @writes
     def finish(self, session: CommonSession, keys: Sequence[str]) -> int:
         """Delete forgotten records for good by their keys, and return how many were deleted."""
+        rows = session.execute(
+            "SELECT data FROM forgotten WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
+            keys=list(keys),
+        )
+        delete_steps(session, [self._decode(data).seq for (data,) in rows])
         deleted = session.execute(
             "DELETE FROM forgotten WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
             keys=list(keys),
@@ -527,12 +533,14 @@ class DeletionStore(Transactional):
         ids: Sequence[str],
         *,
         grace: Grace | None = None,
+        may_return: bool = False,
     ) -> Removal:
         """Delete memories with their index entries; return what changed; unknown ids are skipped.
 
         With `grace` copies are kept apart until it ends, and purged only then; else a purge is
         requested. Every summary made of them loses its text until `RollupStore.rewrite` writes a new
-        one; without remaining members it is deleted.
+        one; without remaining members it is deleted. If they `may_return`, a source that is read
+        again brings them back.
         """
         found = self._find(session, ids)
         if grace:
@@ -544,7 +552,10 @@ class DeletionStore(Transactional):
             sessions={memory.session for memory in found},
         )
         forget_endings(session, [memory.id for memory in found])
-        self._save_source_keys(session, found)
+        if not may_return:
+            self._save_source_keys(session, found)
+        gone = [each.seq for each in found if not (grace and each.size)]
+        delete_steps(session, gone)
         in_force, rewritten = _find_in_force_again(session, found)
         _relink_supersessions(session, [memory.seq for memory in found])
         self._delete(session, found)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from mnemosyned.errors import IdTaken, NotFound
+from mnemosyned.memory.actions import Action
 from mnemosyned.memory.edit import HISTORY_MAX
 from mnemosyned.memory.intake import (
     Known,
@@ -22,6 +23,7 @@ from mnemosyned.memory.values import (
     Tier,
     TierTotals,
 )
+from mnemosyned.storage.common.actions import record_action
 from mnemosyned.storage.common.episodes import episode_at
 from mnemosyned.storage.common.learnings import LearningRows
 from mnemosyned.storage.common.rows import (
@@ -52,10 +54,13 @@ class IntakeTransaction(ABC):
     def __init__(self, session: EngineSession) -> None:
         self._session = session
 
-    def remember(self, drafts: Sequence[Draft]) -> RememberReport:
+    def remember(
+        self, drafts: Sequence[Draft], action: Action | None = None
+    ) -> RememberReport:
         """Insert the drafts that are new; return one answer for each draft in order, and counts.
 
-        A memory that was forgotten before is not stored again. Raises `IdTaken` and `NotFound`.
+        A memory that was forgotten before is not stored again. The new memories are recorded as
+        those of the `action`. Raises `IdTaken` and `NotFound`.
         """
         given = [draft.memory.id for draft in drafts if not draft.has_new_id]
         known: dict[str, Known] = {}
@@ -116,7 +121,13 @@ class IntakeTransaction(ABC):
         if waiting:
             self._insert(waiting)
         learned = keeper.inserted_count if keeper else 0
-        return RememberReport(acknowledged, self._finish(), learned)
+        report = RememberReport(acknowledged, self._finish(), learned)
+        if action:
+            stored = [answer.id for answer in acknowledged if answer.stored]
+            positions = self._session.positions_of(stored).values()
+            changed = [(seq, "") for seq, _ in positions]
+            record_action(self._session, action, changed)
+        return report
 
     def _answer_known(
         self, draft: Draft, known: Known | None, place: tuple[int, int]
@@ -269,7 +280,9 @@ class RecordStore(Transactional):
         return older[:HISTORY_MAX]
 
     @abstractmethod
-    def remember(self, drafts: Sequence[Draft]) -> RememberReport:
+    def remember(
+        self, drafts: Sequence[Draft], *, action: Action | None = None
+    ) -> RememberReport:
         """Store all drafts with their learnings, or none; return an answer for each, and counts.
 
         Raises `IdTaken`, and `NotFound` for the id that a draft should supersede.

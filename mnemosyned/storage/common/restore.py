@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from mnemosyned.memory.actions import Action
 from mnemosyned.memory.capture import AgentSession, WatchedFile
 from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.consolidation import LogEntry
@@ -35,6 +36,7 @@ from mnemosyned.memory.exchange import (
 )
 from mnemosyned.memory.injections import BriefingEdit, Injection
 from mnemosyned.memory.values import Episode, Learning
+from mnemosyned.storage.common.actions import delete_steps, record_action
 from mnemosyned.storage.common.compactions import INSERT_COMPACTION, insert_parts
 from mnemosyned.storage.common.endings import restore_ending
 from mnemosyned.storage.common.episodes import mark_emptied
@@ -202,8 +204,9 @@ RESTORERS: Mapping[type[Any], Callable[[CommonSession, Any], Outcome]] = {
 class RestoreTransaction(ABC):
     """Transaction that restores records; an engine inserts memories and vectors."""
 
-    def __init__(self, session: CommonSession) -> None:
+    def __init__(self, session: CommonSession, action: Action | None = None) -> None:
         self._session = session
+        self._action = action
         self._outcome = RestoreReport()
         self._taken: set[int] = set()
         self._last_seq = 0
@@ -313,7 +316,10 @@ class RestoreTransaction(ABC):
 
         self._restore_records(memories, store)
         self._insert_memories(placed, last_number=self._last_seq)
-        mark_learned(self._session, [each.seq for each in placed])
+        seqs = [each.seq for each in placed]
+        delete_steps(self._session, seqs)  # of forgotten memories with these numbers
+        record_action(self._session, self._action, [(seq, "") for seq in seqs])
+        mark_learned(self._session, seqs)
 
     def _free_number(self, seq: int) -> int:
         """Return the row number `seq` that a memory had if it is free, else a new row number."""

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from mnemosyned.fairness import pause_for_other_owners
+from mnemosyned.memory.actions import Action
 from mnemosyned.memory.fields import ROW_FIELDS, FieldKind
 from mnemosyned.memory.ports import Draft, RememberReport
 from mnemosyned.memory.values import MemoryRecord, Tier
@@ -363,9 +364,11 @@ class PostgresRecords(PostgresPart, RecordStore):
         "ORDER BY m.created_at, m.seq"
     )
 
-    def remember(self, drafts: Sequence[Draft]) -> RememberReport:
+    def remember(
+        self, drafts: Sequence[Draft], *, action: Action | None = None
+    ) -> RememberReport:
         """Store new memories in one transaction; return one answer for each draft, and counts."""
         with self._pool.writing_at_once(self._owner) as session:
             intake = PostgresIntake(session)
-            remembered = intake.remember(drafts)
+            remembered = intake.remember(drafts, action)
         return replace(remembered, working=intake.working)

@@ -23,6 +23,7 @@ TABLES = (
     "learning", "memory_state", "emptied_episode", "compaction", "compacted", "embedding",
     "tag", "revision", "forgotten", "agent_forgotten", "scrub_due",
     "injection", "injected_line", "briefing_line", "ending",
+    "undo_step",
 )  # fmt: skip
 """Tables from which a deletion takes rows or words."""
 BEYOND = (

@@ -21,6 +21,7 @@ from mnemosyned.memory.engine_ports import (
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
 from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
+from mnemosyned.storage.common.actions import ActionStore
 from mnemosyned.storage.common.learnings import LearningStore
 from mnemosyned.storage.common.records import tier_totals
 from mnemosyned.storage.common.session import Row, reads, writes
@@ -160,6 +161,10 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
         )
 
 
+class PostgresActions(PostgresPart, ActionStore):
+    """An `ActionStore` of one owner in PostgreSQL."""
+
+
 class PostgresLearnings(PostgresPart, LearningStore):
     """A `LearningStore` of one owner in PostgreSQL."""
 
@@ -213,6 +218,7 @@ class PostgresStore(MemoryStore):
         self.rollups = PostgresRollups(*shared)
         self.retention = PostgresRetention(*shared)
         self.undo = PostgresUndo(*shared)
+        self.actions = PostgresActions(*shared)
         self.grace = PostgresGrace(*shared)
         self.exchange = PostgresExchange(*shared)
         self.agents = PostgresAgents(*shared)

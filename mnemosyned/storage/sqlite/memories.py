@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import TypeVar, cast
 
+from mnemosyned.memory.actions import Action
 from mnemosyned.memory.ports import Draft, RememberReport
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.storage.common.records import IntakeTransaction, RecordStore
@@ -181,7 +182,11 @@ class SqliteRecords(SqlitePart, RecordStore):
 
     @writes
     def remember(
-        self, session: SqliteSession, drafts: Sequence[Draft]
+        self,
+        session: SqliteSession,
+        drafts: Sequence[Draft],
+        *,
+        action: Action | None = None,
     ) -> RememberReport:
         """Store new memories in one transaction; return one answer for each draft, and counts."""
-        return SqliteIntake(session).remember(drafts)
+        return SqliteIntake(session).remember(drafts, action)

@@ -14,6 +14,7 @@ from mnemosyned.logs import logger
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
 from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
+from mnemosyned.storage.common.actions import ActionStore
 from mnemosyned.storage.common.learnings import LearningStore
 from mnemosyned.storage.common.records import tier_totals
 from mnemosyned.storage.common.session import reads, writes
@@ -175,6 +176,10 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
 READERS = 4
 
 
+class SqliteActions(SqlitePart, ActionStore):
+    """An `ActionStore` on one SQLite file."""
+
+
 class SqliteLearnings(SqlitePart, LearningStore):
     """A `LearningStore` on one SQLite file."""
 
@@ -228,6 +233,7 @@ class SqliteStore(MemoryStore):
         self.vectors = SqliteVectors(*shared)
         self.retention = SqliteRetention(*shared)
         self.undo = SqliteUndo(*shared)
+        self.actions = SqliteActions(*shared)
         self.grace = SqliteGrace(*shared)
         self.exchange = SqliteExchange(*shared)
         self.agents = SqliteAgents(*shared)

@@ -1,0 +1,162 @@
+"""Records of actions that `undo` can take back, alike in both engines."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from mnemosyned.instants import shift
+from mnemosyned.memory.actions import (
+    KEPT,
+    Action,
+    ActionKind,
+    ActionStep,
+    UndoableAction,
+)
+from mnemosyned.storage.common.rows import instant
+from mnemosyned.storage.common.session import (
+    CommonSession,
+    Transactional,
+    reads,
+    writes,
+)
+
+STEPS_READ = 500
+"""Memories that are read at once."""
+STEPS_MAX = 1 << 31
+"""More than an action has."""
+
+
+def record_action(
+    session: CommonSession, action: Action | None, changed: Iterable[tuple[int, str]]
+) -> None:
+    """Record that an action changed memories; without an action or a change, do nothing.
+
+    `changed` has the row number of each memory, and the tag that it was given or lost, else an
+    empty text.
+    """
+    steps = list(changed)
+    if action is None or not steps:
+        return
+    _insert_action(session, action)
+    number = session.scalar(
+        "SELECT seq FROM undo_action WHERE owner = %(owner)s AND id = %(id)s",
+        id=action.id,
+    )
+    session.execute_many(
+        "INSERT INTO undo_step (owner, action, memory_seq, tag) "
+        "VALUES (%(owner)s, %(action)s, %(seq)s, %(tag)s) ON CONFLICT DO NOTHING",
+        [{"action": number, "seq": seq, "tag": tag} for seq, tag in steps],
+    )
+
+
+def _insert_action(session: CommonSession, action: Action) -> None:
+    """Insert an action unless it is recorded, as by an earlier part of an import.
+
+    Actions that can no longer be undone are deleted.
+    """
+    _delete_actions(
+        session,
+        "created_at < %(oldest)s::timestamptz",
+        oldest=shift(action.at, -KEPT),
+    )
+    session.execute(
+        "INSERT INTO undo_action (owner, seq, id, kind, created_at) "
+        "VALUES (%(owner)s, %(number)s, %(id)s, %(kind)s, %(at)s) ON CONFLICT DO NOTHING",
+        number=session.new_number(),
+        id=action.id,
+        kind=action.kind.value,
+        at=action.at,
+    )
+
+
+def _delete_actions(session: CommonSession, condition: str, **values: object) -> None:
+    """Delete the actions that meet a condition in SQL, with its values, and their steps."""
+    rows = session.execute(
+        f"SELECT seq FROM undo_action WHERE owner = %(owner)s AND {condition}", **values
+    )
+    numbers = [number for (number,) in rows.fetchall()]
+    for table, column in ("undo_step", "action"), ("undo_action", "seq"):
+        if numbers:
+            session.execute(
+                f"DELETE FROM {table} WHERE owner = %(owner)s "
+                f"AND {column} = ANY(%(numbers)s::bigint[])",
+                numbers=numbers,
+            )
+
+
+def delete_steps(session: CommonSession, seqs: Collection[int]) -> None:
+    """Delete what is recorded of memories that are deleted for good, by row number."""
+    session.execute(
+        "DELETE FROM undo_step WHERE owner = %(owner)s AND memory_seq = ANY(%(seqs)s::bigint[])",
+        seqs=list(seqs),
+    )
+
+
+class ActionStore(Transactional):
+    """Recorded actions, and the memories that each one changed."""
+
+    @writes
+    def record(self, session: CommonSession, action: Action) -> None:
+        """Record an action whose memories are found elsewhere, as those of a forget are."""
+        _insert_action(session, action)
+
+    @reads
+    def actions(
+        self, session: CommonSession, *, id: str | None = None, limit: int = 1
+    ) -> list[UndoableAction]:
+        """Return recorded actions, the newest first, or the one with an id."""
+        rows = session.execute(
+            "SELECT a.id, a.kind, a.created_at, (SELECT count(DISTINCT s.memory_seq) "
+            "FROM undo_step AS s WHERE s.owner = %(owner)s AND s.action = a.seq) "
+            "FROM undo_action AS a WHERE a.owner = %(owner)s "
+            "AND (%(id)s::text IS NULL OR a.id = %(id)s::text) ORDER BY a.seq DESC LIMIT %(limit)s",
+            id=id,
+            limit=limit,
+        )
+        return [
+            UndoableAction(
+                id=action, kind=ActionKind(kind), at=instant(moment), memories=count
+            )
+            for action, kind, moment, count in rows
+        ]
+
+    @reads
+    def steps(
+        self, session: CommonSession, id: str, *, limit: int = STEPS_MAX
+    ) -> list[ActionStep]:
+        """Return the memories that an action changed and that still exist; read `limit` at most."""
+        steps = session.execute(
+            "SELECT s.memory_seq, s.tag FROM undo_action AS a JOIN undo_step AS s "
+            "ON s.owner = a.owner AND s.action = a.seq WHERE a.owner = %(owner)s "
+            "AND a.id = %(id)s ORDER BY s.memory_seq LIMIT %(limit)s",
+            id=id,
+            limit=limit,
+        ).fetchall()
+        found: list[ActionStep] = []
+        for start in range(0, len(steps), STEPS_READ):
+            chunk = steps[start : start + STEPS_READ]
+            memories = session.memories_at({seq for seq, _ in chunk})
+            found += [
+                ActionStep(seq, memories[seq].id, tag)
+                for seq, tag in chunk
+                if seq in memories
+            ]
+        return found
+
+    @reads
+    def changed_after(self, session: CommonSession, id: str) -> set[int]:
+        """Return the row numbers of the memories of an action that later actions changed."""
+        rows = session.execute(
+            "SELECT DISTINCT later.memory_seq FROM undo_action AS a "
+            "JOIN undo_step AS s ON s.owner = a.owner AND s.action = a.seq "
+            "JOIN undo_step AS later ON later.owner = a.owner "
+            "AND later.memory_seq = s.memory_seq AND later.action > a.seq "
+            "WHERE a.owner = %(owner)s AND a.id = %(id)s",
+            id=id,
+        )
+        return {seq for (seq,) in rows}
+
+    @writes
+    def delete(self, session: CommonSession, id: str) -> None:
+        """Delete the record of an action that was undone."""
+        _delete_actions(session, "id = %(id)s", id=id)
