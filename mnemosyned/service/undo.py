@@ -230,7 +230,7 @@ class UndoService:
         keys = self._retention.grace.recoverable_keys([action.id])
         if not keys:
             raise CannotUndo(
-                "what was done last is a forget that was final, or whose grace time is over "
+                "what was done last is a forget that was final, or whose grace period is over "
                 "(forget.grace_hours gives it one). `undo` with `list` shows what else can be "
                 "undone, by its id",
                 field="action",

@@ -80,9 +80,10 @@ class _Action(Request[R], frozen=True):
 class Undo(_Action[Undone], frozen=True, kw_only=True):
     """Take back what was done last.
 
-    That is an edit, tags, pins, a forget, an import or a sleep cycle. Memories that were changed again since are left as they are. A forget can be taken back in its
-    grace period. After a sleep cycle, its originals return to working memory and its episodes are
-    deleted. An undo is not an action itself: the next one takes back the action before.
+    That is an edit, tags, pins, a forget, an import or a sleep cycle. Memories that were changed
+    again since are left as they are. A forget can be undone in its grace period. An undo of a sleep
+    cycle returns the originals to working memory and deletes the episodes. An undo is no action
+    itself: the next one takes back the action before.
 
     Raises `NotFound`, `CannotUndo`, `SleepInProgress`, `PartlyDone`, and `InvalidRequest` for
     `list` or `keep_hours` with an action that they do not fit.
