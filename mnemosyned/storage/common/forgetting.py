@@ -322,7 +322,7 @@ class GraceStore(Transactional):
             "SELECT data FROM forgotten WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
             keys=list(keys),
         )
-        delete_steps(session, [self._decode(data).seq for (data,) in rows])
+        delete_steps(session, [_decode(data).seq for (data,) in rows])
         deleted = session.execute(
             "DELETE FROM forgotten WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
             keys=list(keys),
