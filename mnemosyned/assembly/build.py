@@ -37,7 +37,6 @@ from mnemosyned.memory.engine_ports import (
     Embedder,
     MemoryVectors,
     Summarizer,
-    VectorStore,
 )
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import EmbedderState, MemoryRecord
@@ -66,6 +65,7 @@ if TYPE_CHECKING:
     from mnemosyned.search.vectors.indexer import VectorIndexer
     from mnemosyned.search.vectors.owners import OwnerVectors, SharedVectors
     from mnemosyned.service.audit import AuditLog
+    from mnemosyned.storage.common.search import VectorStore
     from mnemosyned.storage.postgres.store import OwnedStores, PostgresStore
 
 EMBEDDER_TURNS = 4

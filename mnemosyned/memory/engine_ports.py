@@ -19,7 +19,7 @@ from mnemosyned.memory.values import (
 from mnemosyned.text.details import Detail
 
 if TYPE_CHECKING:
-    from mnemosyned.search.query import Match, Query, SearchCandidates
+    from mnemosyned.search.query import Query, SearchCandidates
 
 K = TypeVar("K")
 
@@ -325,118 +325,6 @@ class StorageSearch(VectorSearch, Protocol):
 
         The result 0 means that all are indexed.
         """
-        ...
-
-
-class VectorStore(Protocol):
-    """Keeps the vectors of memories, addressed by position. Safe from any thread.
-
-    All methods raise `StorageFailed` if the storage fails.
-    """
-
-    def use_model(self, name: str, identity: str) -> int:
-        """Return the number that stands for a model in the store, assigned at its first use.
-
-        `identity` is the fingerprint by which the model is recognized, `name` is stored with it.
-        """
-        ...
-
-    def newest_position(self) -> int:
-        """Return the row number of the newest memory, 0 in an empty store."""
-        ...
-
-    def without_vector(
-        self, model: int, *, after: int, before: int, limit: int
-    ) -> list[EmbeddingInput]:
-        """Return up to `limit` memories that have no vector of a model, the newest first.
-
-        Their row numbers are above `after` and below `before`.
-        """
-        ...
-
-    def keep_vectors(self, model: int, vectors: Mapping[int, bytes]) -> list[int]:
-        """Store vectors by row number where the memory still exists; return these row numbers."""
-        ...
-
-    def drop_vectors(self, positions: Sequence[int]) -> None:
-        """Delete the vectors of the memories at these row numbers."""
-        ...
-
-    def vectors(self, model: int, *, before: int, limit: int) -> dict[int, bytes]:
-        """Return up to `limit` vectors of a model by row number, from below `before` downward."""
-        ...
-
-    def vectors_of(self, model: int, positions: Sequence[int]) -> dict[int, bytes]:
-        """Return the vectors of a model for the memories at these row numbers, by row number.
-
-        Memories without a vector are left out.
-        """
-        ...
-
-    def embedded_positions(self, model: int, *, after: int, limit: int) -> list[int]:
-        """Return the next `limit` row numbers above `after` with a vector of a model, ascending."""
-        ...
-
-    def news(self, model: int, *, since: int | None, limit: int) -> VectorNews | None:
-        """Return up to `limit` vectors of a model that were stored after version number `since`.
-
-        Without `since`, return no vectors, only the present version number. None if no other
-        process can store vectors here.
-        """
-        ...
-
-    def positions_of(self, ids: Sequence[str]) -> dict[str, int]:
-        """Return the row numbers of the memories with these ids, by id; unknown ids are left out."""
-        ...
-
-    def candidates(self, query: Query, positions: Sequence[int]) -> list[Match]:
-        """Return the memories at these row numbers that pass a query's filters, with score 0."""
-        ...
-
-    def search(
-        self, model: int, *, limit_s: float | None = None
-    ) -> StorageSearch | None:
-        """Return an object that compares vectors of a model inside the storage; None if it cannot.
-
-        Without one, each process compares vectors itself. `limit_s` is the time limit of each
-        comparison in seconds; None for no limit.
-        """
-        ...
-
-
-class OwnedVectorStore(VectorStore, Protocol):
-    """A `VectorStore` of one of many owners, which several daemons fill."""
-
-    def known_model(self, identity: str) -> int:
-        """Return the number of the model with this fingerprint; 0 if the model was never used."""
-        ...
-
-    def claim(
-        self, name: str, identity: str, *, claimant: int, seconds: float
-    ) -> VectorProgress | None:
-        """Claim the owner's memories without a vector for `seconds`, or renew the claim.
-
-        `claimant` identifies the process. Return how far the owner's memories have come with the
-        model; None if another process holds the claim.
-        """
-        ...
-
-    def keep_made(
-        self, model: int, made: Sequence[tuple[EmbeddingInput, bytes]]
-    ) -> int:
-        """Store vectors of memories whose text is still the one embedded; return how many."""
-        ...
-
-    def finish(self, progress: VectorProgress) -> bool:
-        """Release the claim, and record that every memory up to the newest was embedded or skipped.
-
-        `progress` is what `claim` returned. Return False, and record nothing, if the text of a
-        memory was changed since then.
-        """
-        ...
-
-    def count(self, model: int) -> int:
-        """Return the number of memories that have a vector of a model."""
         ...
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from mnemosyned.memory.consolidation import LogEntry
-from mnemosyned.memory.engine_ports import PoolFigures, VectorStore
+from mnemosyned.memory.engine_ports import PoolFigures
 from mnemosyned.memory.periods import Child
 from mnemosyned.memory.values import (
     Acknowledged,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mnemosyned.storage.common.learnings import LearningStore
     from mnemosyned.storage.common.listing import ListStore
     from mnemosyned.storage.common.records import RecordStore
+    from mnemosyned.storage.common.search import VectorStore
     from mnemosyned.storage.common.sleep import RollupStore, SleepStore
     from mnemosyned.storage.common.surroundings import (
         AgentStore,

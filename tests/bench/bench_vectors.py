@@ -25,9 +25,9 @@ from bench.databases import MIGRATIONS
 from bench.measure import say, timed
 from bench.report import OUTPUT, Report
 
-from mnemosyned.memory.engine_ports import VectorStore
 from mnemosyned.search.vectors.index import VectorIndex
 from mnemosyned.search.vectors.packing import unpack
+from mnemosyned.storage.common.search import VectorStore
 from mnemosyned.storage.sqlite.store import open_store
 
 WIDTH, OF_A_TOPIC = 384, 10

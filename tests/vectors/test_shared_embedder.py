@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from support.fakes import FakeEmbedder
 from support.vector_service import WAIT_S, wait_until
 
 from mnemosyned.errors import EmbedderFailed
-from mnemosyned.memory.engine_ports import OwnedVectorStore
 from mnemosyned.memory.values import EmbedderState
 from mnemosyned.models.sharing import SharedEmbedder
 from mnemosyned.search.vectors.embedding import QuestionVector
@@ -21,6 +20,9 @@ from mnemosyned.search.vectors.owners import (
     OwnerVectors,
     SharedVectors,
 )
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.postgres.vectors import PostgresVectors
 
 
 class Busy:
@@ -112,13 +114,13 @@ def test_owners_with_new_memories_wait_once_and_until_more_may_have_come() -> No
 
 
 def test_the_state_of_an_owners_vectors_is_told_without_the_database() -> None:
-    def no_store(owner: int) -> OwnedVectorStore:
+    def no_store(owner: int) -> PostgresVectors:
         raise AssertionError(owner)
 
     shared = SharedVectors(
         store=no_store, lacking=lambda *_: (), embedder=FakeEmbedder()
     )
-    store = cast("OwnedVectorStore", object())
+    store = cast("PostgresVectors", object())
 
     vectors = OwnerVectors(1, store, shared, wait_s=1, similarity_min=0.5)
 

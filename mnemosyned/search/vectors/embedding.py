@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from mnemosyned.errors import EmbedderFailed, MnemosynedError, ModelUnavailable
 from mnemosyned.logs import log_failure, logger
@@ -18,13 +18,15 @@ from mnemosyned.memory.engine_ports import (
     EmbeddingInput,
     PendingVector,
     VectorSearch,
-    VectorStore,
 )
 from mnemosyned.memory.values import EmbedderState, EmbedderStatus
 from mnemosyned.search.query import Match, Nearness, Query, SearchCandidates
 from mnemosyned.search.scoring import embedding_text
 from mnemosyned.search.vectors.index import dot_products
 from mnemosyned.search.vectors.packing import unpack
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.common.search import VectorStore
 
 BATCH_TEXTS_MAX, BATCH_CHARS_MAX = 4, 1_200
 """Limits of the texts for one call of the model: some 20 ms with the built-in encoder."""

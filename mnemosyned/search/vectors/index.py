@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mnemosyned.memory.engine_ports import StorageSearch, VectorSearch, VectorStore
+from mnemosyned.memory.engine_ports import StorageSearch, VectorSearch
 from mnemosyned.search.vectors.packing import load_numpy, unpack
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.common.search import VectorStore
 
 CODE_ROWS_MIN, CODE_ROWS_MAX = 1_024, 1 << 20
 SIFTED_MAX = 1_000

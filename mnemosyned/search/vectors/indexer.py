@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from mnemosyned.errors import EmbedderFailed
 from mnemosyned.logs import logger
@@ -24,7 +25,6 @@ from mnemosyned.memory.engine_ports import (
     MemoryVectors,
     PendingVector,
     VectorNews,
-    VectorStore,
 )
 from mnemosyned.memory.values import EmbedderState, EmbedderStatus
 from mnemosyned.search.query import Query, SearchCandidates
@@ -38,6 +38,9 @@ from mnemosyned.search.vectors.embedding import (
     find_similarities,
 )
 from mnemosyned.search.vectors.index import StorageIndex, VectorIndex
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.common.search import VectorStore
 
 BATCH = 32
 """Memories that share a commit."""

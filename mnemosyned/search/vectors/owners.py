@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mnemosyned.errors import (
     EmbedderFailed,
@@ -30,7 +30,6 @@ from mnemosyned.memory.engine_ports import (
     Embedder,
     EmbeddingInput,
     MemoryVectors,
-    OwnedVectorStore,
     PendingVector,
     StorageSearch,
     VectorNews,
@@ -54,6 +53,9 @@ from mnemosyned.search.vectors.index import (
     NewestVectors,
     VectorIndex,
 )
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.postgres.vectors import PostgresVectors
 
 QUESTIONS_MAX = 256
 OWN_QUESTIONS_MAX = 16
@@ -177,7 +179,7 @@ class SharedVectors(EmbeddingThread):
     def __init__(
         self,
         *,
-        store: Callable[[int], OwnedVectorStore],
+        store: Callable[[int], PostgresVectors],
         lacking: Callable[[str, int, int], Sequence[int]],
         embedder: Embedder,
         retry_s: float = RETRY_S,
@@ -236,7 +238,7 @@ class SharedVectors(EmbeddingThread):
         self._wake.set()
         return question
 
-    def index_of(self, owner: int, store: OwnedVectorStore) -> VectorIndex | None:
+    def index_of(self, owner: int, store: PostgresVectors) -> VectorIndex | None:
         """Return the codes of an owner's vectors in `store`, with all that were added meanwhile.
 
         Return None if they are not loaded; the thread then loads them.
@@ -436,7 +438,7 @@ class OwnerVectors(MemoryVectors):
     def __init__(
         self,
         owner: int,
-        store: OwnedVectorStore,
+        store: PostgresVectors,
         shared: SharedVectors,
         *,
         wait_s: float,

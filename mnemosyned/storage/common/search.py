@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from mnemosyned.memory.engine_ports import VectorStore
+from mnemosyned.memory.engine_ports import EmbeddingInput, StorageSearch, VectorNews
 from mnemosyned.memory.periods import Level
 from mnemosyned.search.finding import ORDERED_MAX, SearchIndex, TimedMemory, asked_time
-from mnemosyned.search.query import BEGINNING, Query
+from mnemosyned.search.query import BEGINNING, Match, Query
 from mnemosyned.storage.common.episodes import ancestors
 from mnemosyned.storage.common.session import (
     CommonSession,
@@ -97,8 +97,53 @@ class CommonIndex(SearchIndex):
 _OF_MODEL = "SELECT memory_seq, vector FROM embedding WHERE owner = %(owner)s AND model = %(model)s"
 
 
-class CommonVectors(Transactional, VectorStore):
-    """The part of a `VectorStore` that is alike in both engines."""
+class VectorStore(Transactional):
+    """Keeps the vectors of memories, addressed by row number. Safe from any thread.
+
+    All methods raise `StorageFailed` if the storage fails.
+    """
+
+    @abstractmethod
+    def use_model(self, name: str, identity: str) -> int:
+        """Return the number that stands for a model in the store, assigned at its first use.
+
+        `identity` is the fingerprint by which the model is recognized, `name` is stored with it.
+        """
+
+    @abstractmethod
+    def without_vector(
+        self, model: int, *, after: int, before: int, limit: int
+    ) -> list[EmbeddingInput]:
+        """Return up to `limit` memories that have no vector of a model, the newest first.
+
+        Their row numbers are above `after` and below `before`.
+        """
+
+    @abstractmethod
+    def keep_vectors(self, model: int, vectors: Mapping[int, bytes]) -> list[int]:
+        """Store vectors by row number where the memory still exists; return these row numbers."""
+
+    @abstractmethod
+    def news(self, model: int, *, since: int | None, limit: int) -> VectorNews | None:
+        """Return up to `limit` vectors of a model that were stored after version number `since`.
+
+        Without `since`, return no vectors, only the present version number. None if no other
+        process can store vectors here.
+        """
+
+    @abstractmethod
+    def candidates(self, query: Query, positions: Sequence[int]) -> list[Match]:
+        """Return the memories at these row numbers that pass a query's filters, with score 0."""
+
+    @abstractmethod
+    def search(
+        self, model: int, *, limit_s: float | None = None
+    ) -> StorageSearch | None:
+        """Return an object that compares vectors of a model inside the storage; None if it cannot.
+
+        Without one, each process compares vectors itself. `limit_s` is the time limit of each
+        comparison in seconds; None for no limit.
+        """
 
     @writes
     def drop_vectors(self, session: CommonSession, positions: Sequence[int]) -> None:

@@ -12,14 +12,13 @@ from mnemosyned.memory.engine_ports import (
     TEXT_CHARS_MAX,
     ComparisonTooSlow,
     EmbeddingInput,
-    OwnedVectorStore,
     StorageSearch,
     VectorNews,
     VectorProgress,
 )
 from mnemosyned.search.query import Match, Query
 from mnemosyned.search.vectors.packing import is_four_bits, unpack
-from mnemosyned.storage.common.search import CommonVectors
+from mnemosyned.storage.common.search import VectorStore
 from mnemosyned.storage.common.session import Row, reads, writes, writes_lazily
 from mnemosyned.storage.postgres.pool import Pool, PostgresPart
 from mnemosyned.storage.postgres.search import matches_at
@@ -188,8 +187,8 @@ _FINISH = (
 )
 
 
-class PostgresVectors(PostgresPart, CommonVectors, OwnedVectorStore):
-    """An `OwnedVectorStore` of one owner in PostgreSQL."""
+class PostgresVectors(PostgresPart, VectorStore):
+    """A `VectorStore` of one owner in PostgreSQL, which several daemons fill."""
 
     def __init__(self, pool: Pool, owner: int, *, searched: bool = False) -> None:
         """Store one owner's vectors; with `searched` the server compares them by pgvector."""

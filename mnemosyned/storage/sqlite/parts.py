@@ -22,7 +22,7 @@ from mnemosyned.storage.common.compactions import CompactionStore
 from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransaction
 from mnemosyned.storage.common.endings import EndingStore
 from mnemosyned.storage.common.injections import InjectionStore, erase_injected_texts
-from mnemosyned.storage.common.search import CommonVectors
+from mnemosyned.storage.common.search import VectorStore
 from mnemosyned.storage.common.session import reads, writes
 from mnemosyned.storage.common.sleep import PromotionTransaction, SleepStore
 from mnemosyned.storage.common.state import set_state
@@ -206,7 +206,7 @@ class SqliteChanges(SqlitePart, ChangeStore):
     _working_table = "working_memory"
 
 
-class SqliteVectors(SqlitePart, CommonVectors):
+class SqliteVectors(SqlitePart, VectorStore):
     """A `VectorStore` in the file of a `SqliteStore`."""
 
     @writes
