@@ -65,7 +65,7 @@ def record_samples(kind: str) -> list[tuple[str, list[str]]]:
     for block in _blocks(kind):
         content, *expected = block.split("\n--> ")
         samples.append((content, expected))
-    assert len(samples) >= 12
+    assert len(samples) >= 8
     return samples
 
 

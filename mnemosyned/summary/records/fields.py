@@ -1,4 +1,4 @@
-"""Labeled fields under common names, and calendar entries: ICS, labeled fields, rows of a phone."""
+"""Labeled fields under common names, and calendar entries: ICS, and labeled fields."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from datetime import date, datetime, timedelta, tzinfo
 
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.records.lines import (
-    STAMP,
     RecordRule,
     RecordSentence,
     Sentences,
     collapse_blanks,
     enclose,
     end_sentence,
-    has_stamp_in_first_paragraph,
     parse_epoch,
     parse_moment,
     shorten,
@@ -26,7 +24,7 @@ from mnemosyned.summary.records.lines import (
 )
 from mnemosyned.text.rule_files import read_rule_file
 
-_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__, stamp=STAMP)
+_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__)
 
 
 BODY_CHARS_MAX = 240
@@ -135,23 +133,6 @@ def read_fields(lines: Sequence[str]) -> dict[str, str] | None:
     return fields
 
 
-def split_title(text: str) -> tuple[str, str]:
-    """Split a text into a capitalized title and the sentence after it.
-
-    If the border is unclear, the title is the whole text and the sentence empty.
-    """
-    words = text.split()
-    capital = 0
-    for index, word in enumerate(words):
-        if word[0].isupper():
-            capital = index
-        elif word[0].islower() and word not in _WORDS["small_words"]:
-            break
-    if capital < 2 or capital > len(words) - 2:
-        return text, ""
-    return " ".join(words[:capital]), " ".join(words[capital:])
-
-
 EVENTS_MAX = 200
 LABELED_LINES_MAX = 40
 EVENT_WORTH = 0.75
@@ -161,7 +142,7 @@ _DEPTH_CHANGES = {
     "BEGIN:VALARM": 1, "END:VALARM": -1, "BEGIN:VTIMEZONE": 1, "END:VTIMEZONE": -1,
 }  # fmt: skip
 """Begin and end of the parts of an event whose properties are not the event's."""
-_SOURCE_NAMES = ("title", "place", "body", "note")
+_SOURCE_NAMES = ("title", "place", "body")
 
 
 def read_calendar(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
@@ -176,20 +157,7 @@ def read_calendar(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
         events = _read_ics(content)
     elif label and find_common_name(label["label"]) == "title":
         events = _read_labeled_event(content)
-    if not events and has_stamp_in_first_paragraph(content):
-        match = _PATTERNS["flat"].fullmatch(content)
-        events += [_read_flat_event(match.groupdict(""))] if match else []
     return tuple(_make_event_sentence(fields, zone) for fields in events) or None
-
-
-def _read_flat_event(parts: dict[str, str]) -> Fields:
-    """Return the fields of a phone's row "title description start end created note".
-
-    `parts` are the named groups of its match.
-    """
-    title, body = split_title(" ".join(parts["text"].split()))
-    times = {"start": parts["start"], "end": parts["end"]}
-    return {"title": title, **times, "body": body, "note": parts["note"]}
 
 
 def _read_ics(content: str) -> list[Fields]:
@@ -271,18 +239,11 @@ def _read_inline_fields(content: str) -> dict[str, str] | None:
 
 
 def _make_event_sentence(fields: Fields, zone: tzinfo) -> RecordSentence:
-    """Return the sentence about an event; a phone's row without a title is quoted after a time."""
-    title = fields["title"]
-    start = parse_moment(fields.get("start", ""))
-    if "note" in fields and not fields["body"] and start:
-        span = show_span(start, parse_moment(fields.get("end", "")), zone)
-        quoted = end_sentence(take_first_sentences(title, BODY_CHARS_MAX))
-        text = f"Event, {span}: {quoted}"
-    else:
-        short = {"title": shorten(title, BODY_CHARS_MAX)}
-        text = describe_event({**fields, **short}, zone)
+    """Return the sentence about an event, with its times shown in `zone`."""
+    short = {"title": shorten(fields["title"], BODY_CHARS_MAX)}
     worth = CANCELED_WORTH if fields.get("status") == "canceled" else EVENT_WORTH
     source = [fields.get(name, "") for name in _SOURCE_NAMES]
+    text = describe_event({**fields, **short}, zone)
     return RecordSentence(text, worth, " ".join(source))
 
 

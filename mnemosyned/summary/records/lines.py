@@ -296,9 +296,6 @@ def split_command(lines: list[str]) -> tuple[str, list[str]]:
 Moment = datetime | date
 """A time with a zone, a time of the wall clock, or a day."""
 
-STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?"
-"""The pattern of a time as phones write it into their rows."""
-
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 _MOMENT_FORMS = (
     _PATTERNS["iso"],
@@ -306,7 +303,6 @@ _MOMENT_FORMS = (
     _PATTERNS["git"],
     _PATTERNS["european"],
 )
-_STAMP = re.compile(STAMP)
 
 
 def parse_moment(text: str) -> Moment | None:
@@ -338,12 +334,6 @@ def parse_moment(text: str) -> Moment | None:
     except ValueError:
         return None
     return datetime.combine(day, clock, zone)
-
-
-def has_stamp_in_first_paragraph(text: str) -> bool:
-    """Return True if the first paragraph has a time such as "2026-03-10 08:20", as phones write."""
-    stamp = _STAMP.search(text)
-    return stamp is not None and "\n\n" not in text[: stamp.start()]
 
 
 def parse_epoch(text: str) -> Moment | None:

@@ -1,8 +1,7 @@
-"""Mails with their headers, and messages of a phone: SMS, chats, calls, notifications, photos."""
+"""Mails with their headers, labeled messages such as SMS and notifications, and exported chats."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
@@ -16,10 +15,8 @@ from mnemosyned.summary.records.fields import (
     find_common_name,
     read_fields,
     show_event_time,
-    split_title,
 )
 from mnemosyned.summary.records.lines import (
-    STAMP,
     RecordLine,
     RecordReading,
     RecordRule,
@@ -30,7 +27,6 @@ from mnemosyned.summary.records.lines import (
     end_sentence,
     find_first_match,
     find_first_reading,
-    has_stamp_in_first_paragraph,
     merge_equal,
     parse_moment,
     remove_hashes,
@@ -45,42 +41,20 @@ from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.sentences import split_sentences
 from mnemosyned.text.tokens import EXACT_KINDS, tokenize
 
-_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__, stamp=STAMP)
+_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__)
 
 
 LINES_PER_MEMORY_MAX = 60
 MESSAGE_BODY_CHARS_MAX = 240
 MESSAGE_NAME_CHARS_MAX = 60
 MESSAGE_WORTH = 0.5
-NOTICE_WORTH = 0.35
-CALL_WORTH = 0.3
 SHORT_WORTH = 0.15
 SHORT_WORDS = 4
 
 
-_ROWS = (
-    (_PATTERNS["photo"], "Photo", "{text} {note}", MESSAGE_WORTH),
-    (
-        _PATTERNS["push"],
-        "Notification from {app}",
-        "{title} {source} {note} {text}",
-        NOTICE_WORTH,
-    ),
-    (_PATTERNS["sms"], "SMS {way} {name}", "{text} {note}", MESSAGE_WORTH),
-    (_PATTERNS["call"], "Call with {name}", "{name} {note}", CALL_WORTH),
-    (
-        _PATTERNS["bare_push"],
-        "Notification from {app}",
-        "{title} {text} {note}",
-        NOTICE_WORTH,
-    ),
-)
-"""Rows of a phone's tables: pattern, templates of head and index source, worth."""
-
-
 @dataclass(frozen=True, slots=True)
 class PhoneMessage:
-    """A message, call, notification or photo caption of a phone."""
+    """A message or notification of a phone, or one of a chat."""
 
     head: str
     """Kind and party: "SMS from Anna"."""
@@ -88,60 +62,15 @@ class PhoneMessage:
     when: str
     """Time as written; empty for the time of the memory, "-" for none."""
     source: str
-    worth: float = MESSAGE_WORTH
-    end: str = ""
-    state: str = ""
-    """Result of a call, unless it was answered."""
 
 
 def read_messages(
     memory: MemoryRecord, _zone: tzinfo
 ) -> tuple[PhoneMessage, ...] | None:
     """Return the phone or chat messages that are all a memory holds; None for other memories."""
-    content = memory.content.strip()
-    if messages := find_first_reading((_read_chat, _read_labeled_message), content):
-        return messages
-    return _read_phone_row(content) if has_stamp_in_first_paragraph(content) else None
-
-
-def _read_phone_row(content: str) -> tuple[PhoneMessage, ...] | None:
-    """Return a tuple with the message in a row of a phone's tables; None for any other text.
-
-    Such a row has no labels, but a time.
-    """
-    for pattern, head, source, worth in _ROWS:
-        match = pattern.fullmatch(content)
-        parts = match.groupdict("") if match else {}
-        name = (parts.get("name") or parts.get("first", "")).strip()
-        if not match or not _is_name(name):
-            continue
-        text, title = parts.get("text", ""), parts.get("title", "")
-        note = _PATTERNS["boilerplate"].sub("", parts["note"])
-        if pattern is _PATTERNS["bare_push"]:  # title and text run into each other
-            title, text = split_title(" ".join(text.split()))
-        elif pattern is _PATTERNS["sms"]:
-            text = re.sub(rf"^(?:Me|{re.escape(name)}): ", "", text)
-        way = "to" if parts.get("way", "").startswith("Sen") else "from"
-        result = parts.get("result", "").lower()
-        parts |= {"name": name, "title": title, "text": text, "note": note, "way": way}
-        message = PhoneMessage(
-            head=head.format_map(parts),
-            text=text or title or note,
-            when=parts.get("when") or parts["start"],
-            source=source.format_map(parts),
-            worth=worth,
-            end=parts.get("end", ""),
-            state="" if result.startswith(("connect", "answer")) else result,
-        )
-        return (message,)
-    return None
-
-
-def _is_name(text: str) -> bool:
-    """Return True if a text may be a name: at most five words, capitalized but for "of"."""
-    words = text.split()
-    plain = set(filter(_PATTERNS["plain_word"].fullmatch, words)) - _WORDS["links"]
-    return len(words) <= 5 and not plain
+    return find_first_reading(
+        (_read_chat, _read_labeled_message), memory.content.strip()
+    )
 
 
 def _read_chat(content: str) -> tuple[PhoneMessage, ...] | None:
@@ -228,7 +157,7 @@ def _make_message_sentence(
 
     The day is left out unless `dated`.
     """
-    text, worth = message.text, message.worth
+    text, worth = message.text, MESSAGE_WORTH
     head = shorten(message.head, MESSAGE_NAME_CHARS_MAX)
     head += enclose(", ", _show_time(message, memory, zone, dated=dated))
     if not text.strip():
@@ -246,7 +175,7 @@ def _make_message_sentence(
 def _show_time(
     message: PhoneMessage, memory: MemoryRecord, zone: tzinfo, *, dated: bool
 ) -> str:
-    """Return the time or time span of a message as text in `zone`; empty if it has none.
+    """Return the time of a message as text in `zone`; empty if it has none.
 
     The day is left out unless `dated`.
     """
@@ -256,11 +185,7 @@ def _show_time(
     if moment is None:
         return remove_hashes(message.when)
     clock = "" if dated else show_clock(moment, zone)
-    shown = clock or show_moment(moment, zone)
-    end = show_clock(parse_moment(message.end), zone)
-    if not shown.endswith(end):
-        shown += f"–{end}"
-    return shown + enclose(" (", message.state, ")")
+    return clock or show_moment(moment, zone)
 
 
 MESSAGES = RecordRule("messages", read_messages, write_messages)
