@@ -10,24 +10,15 @@ from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.listing import Place
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
 from mnemosyned.storage.common.episodes import invalidate
-from mnemosyned.storage.common.rows import (
-    ENDING_COLUMNS,
-    bind_values,
-    record_fields,
-    stored_values,
-)
 from mnemosyned.storage.common.session import (
     CommonSession,
     Transactional,
     reads,
     writes,
 )
+from mnemosyned.storage.common.tables import ENDINGS, UNLESS_KNOWN
 from mnemosyned.text.endings.statements import sentence_at
 
-INSERT_ENDING = (
-    f"INSERT INTO ending (owner, {ENDING_COLUMNS}) "
-    f"VALUES (%(owner)s, {bind_values(ENDING_COLUMNS)}) ON CONFLICT DO NOTHING"
-)
 ENDINGS_OF_MAX = 1_000
 """Endings read for one answer."""
 
@@ -48,8 +39,7 @@ def restore_ending(session: CommonSession, ending: EndingRecord) -> bool | None:
     """
     if len(session.positions_of([ending.older, ending.newer])) < 2:
         return None
-    values = stored_values(ENDING_COLUMNS, ending)
-    return bool(session.execute(INSERT_ENDING, **values).rowcount)
+    return ENDINGS.add(session, ending, UNLESS_KNOWN)
 
 
 def read_ended(
@@ -59,7 +49,7 @@ def read_ended(
 
     Each statement comes once, with the memory that ended it first; undone endings do not count.
     """
-    endings = select_endings(
+    endings = ENDINGS.find(
         session,
         "AND older_id = ANY(%(ids)s::text[]) AND NOT undone LIMIT %(most)s",
         ids=list(ids),
@@ -168,7 +158,7 @@ class EndingStore(Transactional):
             withdrawn = _withdraw_endings(session, judged, endings, read_at)
             undone = {
                 (each.older, each.newer)
-                for each in select_endings(
+                for each in ENDINGS.find(
                     session,
                     "AND newer_id = ANY(%(ids)s::text[]) AND undone",
                     ids=list({each.newer for each in endings}),
@@ -232,7 +222,7 @@ class EndingStore(Transactional):
             (after, "AND found_at <= %(moment)s "),
         ]
         condition = "".join(text for value, text in conditions if value is not None)
-        return select_endings(
+        return ENDINGS.find(
             session,
             f"{condition}ORDER BY found_at DESC, newer_id DESC, older_id DESC, older_place DESC "
             "LIMIT %(most)s OFFSET %(seen)s",
@@ -269,7 +259,7 @@ def _withdraw_endings(
     true = {(each.older, each.newer, each.older_place) for each in endings}
     refuted = [
         each
-        for each in select_endings(
+        for each in ENDINGS.find(
             session,
             "AND newer_id = ANY(%(ids)s::text[]) AND NOT undone",
             ids=list(judged),
@@ -304,14 +294,3 @@ def _empty_summaries(session: CommonSession, ids: Sequence[str]) -> None:
             if episode is not None and not session.has_pruned(episode)
         ],
     )
-
-
-def select_endings(
-    session: CommonSession, condition: str, **values: object
-) -> list[EndingRecord]:
-    """Return the endings that an SQL clause selects, orders and limits."""
-    rows = session.execute(
-        f"SELECT {ENDING_COLUMNS} FROM ending WHERE owner = %(owner)s {condition}",
-        **values,
-    )
-    return [EndingRecord(**record_fields(ENDING_COLUMNS, row)) for row in rows]

@@ -7,21 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
 
 from mnemosyned.memory.actions import Action
-from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.exchange import (
     AnyRecord,
     ExportedCompaction,
-    FollowedFolder,
-    ForgottenCapture,
     KeptVector,
     Record,
     RestoreReport,
 )
 from mnemosyned.memory.fields import MemoryFilter
-from mnemosyned.memory.injections import BriefingEdit
 from mnemosyned.storage.common.forgetting import recoverable_records
 from mnemosyned.storage.common.injections import read_injections
 from mnemosyned.storage.common.listing import (
@@ -32,22 +27,9 @@ from mnemosyned.storage.common.listing import (
 )
 from mnemosyned.storage.common.restore import RestoreTransaction
 from mnemosyned.storage.common.rows import (
-    ACTIVITY_COLUMNS,
-    BRIEFING_COLUMNS,
-    ENDING_COLUMNS,
     EXPORTED_EPISODE,
-    FILE_COLUMNS,
-    LEARNING_COLUMNS,
-    LOG_FIELDS,
-    SESSION_COLUMNS,
     exported_episode_from,
-    file_from,
-    hook_activity_from,
     instant,
-    learning_from,
-    log_entry_from,
-    record_fields,
-    session_from,
 )
 from mnemosyned.storage.common.session import (
     CommonSession,
@@ -57,44 +39,18 @@ from mnemosyned.storage.common.session import (
     writes,
 )
 from mnemosyned.storage.common.surroundings import saved_sighting
+from mnemosyned.storage.common.tables import (
+    EXPORTED_TABLES,
+    LEARNINGS,
+    LOG,
+    MOVED_TABLES,
+)
 
 _ROLLUPS = (
     "FROM episode AS e WHERE e.owner = %(owner)s AND e.level > 0 "
     "AND (%(since)s::timestamptz IS NULL OR e.covers_until >= %(since)s) "
     "AND (%(until)s::timestamptz IS NULL OR e.covers_from < %(until)s)"
 )
-
-
-_Table = tuple[str, str, str, Callable[[Row], Any]]
-"""Columns, name and order of a table, and the function that makes a record of a row."""
-_EXPORTED_TABLES: Sequence[_Table] = (
-    (SESSION_COLUMNS, "agent_session", "session_id", session_from),
-    ("id", "agent_forgotten", "id", lambda row: ForgottenCapture(id=row[0])),
-    (
-        BRIEFING_COLUMNS,
-        "briefing_line",
-        "id",
-        lambda row: BriefingEdit(**record_fields(BRIEFING_COLUMNS, row)),
-    ),
-    (
-        ENDING_COLUMNS,
-        "ending",
-        "newer_id, older_id, older_place",
-        lambda row: EndingRecord(**record_fields(ENDING_COLUMNS, row)),
-    ),
-)
-"""Tables that an export without a filter has whole."""
-_MOVED_TABLES: Sequence[_Table] = (
-    (
-        "path, added_at",
-        "watched_folder",
-        "path",
-        lambda row: FollowedFolder(path=row[0], added_at=instant(row[1])),
-    ),
-    (FILE_COLUMNS, "watched_file", "path", file_from),
-    (ACTIVITY_COLUMNS, "agent_activity", "client, event", hook_activity_from),
-)
-"""Tables that only a move has."""
 
 
 def export_condition(chosen: MemoryFilter, alias: str) -> str:
@@ -142,7 +98,8 @@ class ExportSnapshot(ABC):
             yield from self._log()
         if not self._chosen.is_set:
             yield from self._compactions()
-            yield from self._tables(_EXPORTED_TABLES)
+            for table in EXPORTED_TABLES:
+                yield from table.stream(self._session)
 
     def all_records(self) -> Iterator[AnyRecord]:
         """Yield all records of an export, then the records that only a move to a new store has."""
@@ -150,7 +107,8 @@ class ExportSnapshot(ABC):
         session = self._session
         yield from recoverable_records(session)
         yield from read_injections(session, "ORDER BY id")
-        yield from self._tables(_MOVED_TABLES)
+        for table in MOVED_TABLES:
+            yield from table.stream(session)
         for id, model, digest, vector in session.stream(self._vectors):
             yield KeptVector(
                 memory=id, model=model, digest=digest, vector=bytes(vector)
@@ -207,18 +165,18 @@ class ExportSnapshot(ABC):
     def _learnings(self) -> Iterator[Record]:
         """Yield the exported learnings in the order they were learned."""
         rows = self._stream(
-            f"SELECT {LEARNING_COLUMNS} FROM learning AS l WHERE l.owner = %(owner)s "
+            f"SELECT {LEARNINGS.columns} FROM learning AS l WHERE l.owner = %(owner)s "
             f"AND {export_condition(self._chosen, 'l')} ORDER BY l.seq"
         )
-        return map(learning_from, rows)
+        return map(LEARNINGS.read, rows)
 
     def _log(self) -> Iterator[Record]:
         """Yield the exported entries of the consolidation log."""
         rows = self._stream(
-            f"SELECT {LOG_FIELDS} FROM consolidation_log AS g WHERE g.owner = %(owner)s "
+            f"SELECT {LOG.columns} FROM consolidation_log AS g WHERE g.owner = %(owner)s "
             f"AND {export_condition(self._chosen, 'g')} ORDER BY g.id"
         )
-        return map(log_entry_from, rows)
+        return map(LOG.read, rows)
 
     def _compactions(self) -> Iterator[Record]:
         """Yield the exported compactions with the ids of their messages, the oldest first."""
@@ -239,14 +197,6 @@ class ExportSnapshot(ABC):
                 created_at=instant(created_at),
                 parts=tuple(part for *_, part in parts if part is not None),
             )
-
-    def _tables(self, tables: Sequence[_Table]) -> Iterator[Any]:
-        """Yield the records of whole tables, one table after the other."""
-        for columns, name, order, make in tables:
-            rows = self._session.stream(
-                f"SELECT {columns} FROM {name} WHERE owner = %(owner)s ORDER BY {order}"
-            )
-            yield from map(make, rows)
 
     _vectors: str
     """Selects memory id, model, digest and vector of all vectors, in the order of the memories."""

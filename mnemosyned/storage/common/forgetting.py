@@ -21,11 +21,7 @@ from mnemosyned.memory.forgetting import ForgetFilter, Grace, Newest, Removal
 from mnemosyned.memory.intake import content_hash, is_made_of_source, keys_of_forgotten
 from mnemosyned.memory.values import Learning, MemoryRecord, Recoverable
 from mnemosyned.storage.common.actions import delete_steps
-from mnemosyned.storage.common.endings import (
-    forget_endings,
-    restore_ending,
-    select_endings,
-)
+from mnemosyned.storage.common.endings import forget_endings, restore_ending
 from mnemosyned.storage.common.episodes import invalidate, unpruned_episodes
 from mnemosyned.storage.common.injections import forget_injected_words
 from mnemosyned.storage.common.learnings import (
@@ -53,6 +49,7 @@ from mnemosyned.storage.common.session import (
     writes,
 )
 from mnemosyned.storage.common.state import insert_revision, request_purge, set_state
+from mnemosyned.storage.common.tables import ENDINGS
 
 LEARNING = "learning"
 """Begins the key of a learning that was forgotten by itself."""
@@ -135,7 +132,7 @@ def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> 
     by_id = {memory.id: copies[seq] for seq, memory in memories.items()}
     for learning in learnings_where(session, "memory_id", list(by_id)):
         by_id[learning.memory or ""].learnings.append(learning)
-    for ending in select_endings(
+    for ending in ENDINGS.find(
         session,
         "AND undone AND (older_id = ANY(%(ids)s::text[]) OR newer_id = ANY(%(ids)s::text[]))",
         ids=list(by_id),

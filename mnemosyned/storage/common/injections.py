@@ -18,13 +18,6 @@ from mnemosyned.memory.injections import (
     InjectionOutcome,
     InjectionTotals,
 )
-from mnemosyned.storage.common.rows import (
-    BRIEFING_COLUMNS,
-    INJECTION_COLUMNS,
-    bind_values,
-    record_fields,
-    stored_values,
-)
 from mnemosyned.storage.common.session import (
     CommonSession,
     Transactional,
@@ -33,11 +26,12 @@ from mnemosyned.storage.common.session import (
     writes_lazily,
 )
 from mnemosyned.storage.common.state import request_purge
-
-INSERT_EDIT = (
-    f"INSERT INTO briefing_line (owner, {BRIEFING_COLUMNS}) "
-    f"VALUES (%(owner)s, {bind_values(BRIEFING_COLUMNS)})"
+from mnemosyned.storage.common.tables import (
+    BRIEFING_EDITS,
+    INJECTIONS,
+    UNLESS_KNOWN,
 )
+
 _DROP_OLDEST = (
     "DELETE FROM injection WHERE owner = %(owner)s AND id <= ("
     "SELECT i.id FROM injection AS i WHERE i.owner = %(owner)s "
@@ -47,12 +41,7 @@ _DROP_OLDEST = (
 
 def insert_injection(session: CommonSession, injection: Injection) -> bool:
     """Insert an injection with its lines, unless the id is stored already; tell whether it was inserted."""
-    inserted = session.execute(
-        f"INSERT INTO injection (owner, {INJECTION_COLUMNS}) "
-        f"VALUES (%(owner)s, {bind_values(INJECTION_COLUMNS)}) ON CONFLICT DO NOTHING",
-        **stored_values(INJECTION_COLUMNS, injection),
-    )
-    if not inserted.rowcount:
+    if not INJECTIONS.add(session, injection, UNLESS_KNOWN):
         return False
     session.execute_many(
         "INSERT INTO injected_line (owner, injection_id, place, memory_id, text, reason) "
@@ -79,7 +68,7 @@ def read_injections(
     The clause also orders and limits them.
     """
     rows = session.execute(
-        f"SELECT {INJECTION_COLUMNS} FROM injection WHERE owner = %(owner)s {condition}",
+        f"SELECT {INJECTIONS.columns} FROM injection WHERE owner = %(owner)s {condition}",
         **values,
     ).fetchall()
     lines: dict[str, list[InjectedLine]] = defaultdict(list)
@@ -91,9 +80,7 @@ def read_injections(
     ):
         lines[injection].append(InjectedLine(id=id, text=text, reason=reason))
     for row in rows:
-        yield Injection(
-            **record_fields(INJECTION_COLUMNS, row), lines=tuple(lines[row[0]])
-        )
+        yield INJECTIONS.read(row, lines=tuple(lines[row[0]]))
 
 
 def forget_injected_words(
@@ -222,14 +209,13 @@ class InjectionStore(Transactional):
         self, session: CommonSession, ids: Sequence[str] | None = None
     ) -> BriefingEdits:
         """Return the edits of the lines with these ids, or all edits for None."""
-        among = "" if ids is None else " AND id = ANY(%(ids)s::text[])"
-        rows = session.execute(
-            f"SELECT {BRIEFING_COLUMNS} FROM briefing_line WHERE owner = %(owner)s{among} "
-            "ORDER BY changed_at DESC, id LIMIT %(most)s",
+        among = "" if ids is None else "AND id = ANY(%(ids)s::text[])"
+        edits = BRIEFING_EDITS.find(
+            session,
+            f"{among} ORDER BY changed_at DESC, id LIMIT %(most)s",
             ids=list(ids or ()),
             most=BRIEFING_EDITS_MAX,
         )
-        edits = [BriefingEdit(**record_fields(BRIEFING_COLUMNS, row)) for row in rows]
         return BriefingEdits({edit.id: edit for edit in edits})
 
     @writes
@@ -255,4 +241,4 @@ class InjectionStore(Transactional):
                 "kept; undo some that are not needed",
                 field="id",
             )
-        session.execute(INSERT_EDIT, **stored_values(BRIEFING_COLUMNS, edit))
+        BRIEFING_EDITS.add(session, edit)

@@ -20,12 +20,6 @@ from mnemosyned.storage.common.injections import (
     forget_injected_words,
 )
 from mnemosyned.storage.common.listing import source_condition
-from mnemosyned.storage.common.rows import (
-    LEARNING_COLUMNS,
-    bind_values,
-    learning_from,
-    stored_values,
-)
 from mnemosyned.storage.common.session import (
     CommonSession,
     Transactional,
@@ -33,6 +27,7 @@ from mnemosyned.storage.common.session import (
     writes,
 )
 from mnemosyned.storage.common.state import request_purge
+from mnemosyned.storage.common.tables import LEARNINGS
 from mnemosyned.text.terms import parse_terms
 
 READ_MAX = 5_000
@@ -48,14 +43,13 @@ class LearningRows(LearningKeeper):
 
     def read(self, source: str | None, *, limit: int) -> Sequence[Learning]:
         """Return up to `limit` learnings of a source that are not superseded, the newest first."""
-        rows = self._session.execute(
-            f"SELECT {LEARNING_COLUMNS} FROM learning WHERE owner = %(owner)s "
+        return LEARNINGS.find(
+            self._session,
             "AND source IS NOT DISTINCT FROM %(source)s::text AND superseded_by IS NULL "
             "ORDER BY created_at DESC, seq DESC LIMIT %(most)s",
             source=source,
             most=limit,
         )
-        return list(map(learning_from, rows))
 
     def insert(self, learning: Learning, *, superseded: Sequence[str]) -> None:
         """Insert a learning, and mark the learnings with the ids `superseded` as superseded."""
@@ -79,24 +73,18 @@ class LearningRows(LearningKeeper):
 
 def insert_learning(session: CommonSession, learning: Learning) -> None:
     """Insert a learning with all of its values, without a comparison with stored learnings."""
-    session.execute(
-        f"INSERT INTO learning (owner, seq, {LEARNING_COLUMNS}) "
-        f"VALUES (%(owner)s, %(seq)s, {bind_values(LEARNING_COLUMNS)})",
-        seq=session.new_number(),
-        **stored_values(LEARNING_COLUMNS, learning),
-    )
+    LEARNINGS.add(session, learning, seq=session.new_number())
 
 
 def learnings_where(
     session: CommonSession, column: str, values: Sequence[str]
 ) -> list[Learning]:
     """Return the learnings with one of `values` in `column` (`id` or `memory_id`), oldest first."""
-    rows = session.execute(
-        f"SELECT {LEARNING_COLUMNS} FROM learning WHERE owner = %(owner)s "
+    return LEARNINGS.find(
+        session,
         f"AND {column} = ANY(%(values)s::text[]) ORDER BY seq",
         values=list(values),
     )
-    return list(map(learning_from, rows))
 
 
 def remove_learnings(session: CommonSession, ids: Iterable[str]) -> int:
@@ -253,7 +241,7 @@ class LearningStore(Transactional):
         )
         most = READ_MAX if chosen.words else limit + 1
         rows = session.execute(
-            f"SELECT seq, {LEARNING_COLUMNS} FROM learning WHERE owner = %(owner)s{condition} "
+            f"SELECT seq, {LEARNINGS.columns} FROM learning WHERE owner = %(owner)s{condition} "
             "ORDER BY created_at DESC, seq DESC LIMIT %(most)s",
             **named.values,
             ids=list(chosen.ids),
@@ -267,7 +255,7 @@ class LearningStore(Transactional):
         for seq, *row in rows:
             if len(found) == limit:
                 break
-            learning = learning_from(row)
+            learning = LEARNINGS.read(row)
             last = Place(moment=learning.created_at, kind=RecordKind.MEMORY, seq=seq)
             text = learning.text.casefold()
             if all(word in text for word in chosen.words):

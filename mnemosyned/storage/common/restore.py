@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mnemosyned.memory.actions import Action
-from mnemosyned.memory.capture import AgentSession, WatchedFile
 from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.consolidation import LogEntry
 from mnemosyned.memory.endings import EndingRecord
@@ -25,41 +24,31 @@ from mnemosyned.memory.exchange import (
     ExportedEpisode,
     ExportedMemory,
     ExportedSupersession,
-    FollowedFolder,
-    ForgottenCapture,
-    HookActivity,
     KeptVector,
     Outcome,
     RecoverableRecord,
     RestoreReport,
     known_memory,
 )
-from mnemosyned.memory.injections import BriefingEdit, Injection
+from mnemosyned.memory.injections import Injection
 from mnemosyned.memory.values import Episode, Learning
 from mnemosyned.storage.common.actions import delete_steps, record_action
 from mnemosyned.storage.common.compactions import INSERT_COMPACTION, insert_parts
 from mnemosyned.storage.common.endings import restore_ending
 from mnemosyned.storage.common.episodes import mark_emptied
 from mnemosyned.storage.common.forgetting import restore_recoverable
-from mnemosyned.storage.common.injections import INSERT_EDIT, insert_injection
+from mnemosyned.storage.common.injections import insert_injection
 from mnemosyned.storage.common.learnings import insert_learning, mark_learned
-from mnemosyned.storage.common.rows import (
-    ACTIVITY_COLUMNS,
-    BRIEFING_COLUMNS,
-    FILE_COLUMNS,
-    bind_values,
-    stored_values,
-)
 from mnemosyned.storage.common.session import CommonSession
 from mnemosyned.storage.common.sleep import insert_log
 from mnemosyned.storage.common.state import add_tags, insert_revision
-from mnemosyned.storage.common.surroundings import (
-    INSERT_FILE,
-    INSERT_FOLDER,
-    INSERT_SESSION,
-    save_sighting,
-    saved_sighting,
-    session_values,
+from mnemosyned.storage.common.surroundings import save_sighting, saved_sighting
+from mnemosyned.storage.common.tables import (
+    ENDINGS,
+    EXPORTED_TABLES,
+    MOVED_TABLES,
+    UNLESS_KNOWN,
+    RecordTable,
 )
 
 
@@ -142,42 +131,16 @@ def _restore_compaction(
     return bool(stored)
 
 
-_INSERTS: Mapping[type[Any], tuple[str, Callable[[Any], Mapping[str, object]]]] = {
-    AgentSession: (f"{INSERT_SESSION} NOTHING", session_values),
-    ForgottenCapture: (
-        (
-            "INSERT INTO agent_forgotten (owner, id) VALUES (%(owner)s, %(id)s) "
-            "ON CONFLICT DO NOTHING"
-        ),
-        lambda capture: {"id": capture.id},
-    ),
-    FollowedFolder: (
-        INSERT_FOLDER,
-        lambda folder: {"path": folder.path, "added_at": folder.added_at},
-    ),
-    WatchedFile: (
-        f"{INSERT_FILE} ON CONFLICT DO NOTHING",
-        partial(stored_values, FILE_COLUMNS),
-    ),
-    BriefingEdit: (
-        f"{INSERT_EDIT} ON CONFLICT DO NOTHING",
-        partial(stored_values, BRIEFING_COLUMNS),
-    ),
-    HookActivity: (
-        (
-            f"INSERT INTO agent_activity (owner, {ACTIVITY_COLUMNS}) "
-            f"VALUES (%(owner)s, {bind_values(ACTIVITY_COLUMNS)}) ON CONFLICT DO NOTHING"
-        ),
-        partial(stored_values, ACTIVITY_COLUMNS),
-    ),
+_TABLES: Mapping[type[Any], RecordTable[Any]] = {
+    table.kind: table
+    for table in (*EXPORTED_TABLES, *MOVED_TABLES)
+    if table is not ENDINGS  # which refer to memories
 }
-"""Statement and values of records that are stored unless their key is known."""
 
 
 def _insert_unless_known(session: CommonSession, record: object) -> Outcome:
-    """Insert a record of a type in `_INSERTS` unless it is stored; return if it was inserted."""
-    statement, values_of = _INSERTS[type(record)]
-    return bool(session.execute(statement, **values_of(record)).rowcount)
+    """Insert a record that is a row of a table, unless its key is known; return if it was inserted."""
+    return _TABLES[type(record)].add(session, record, UNLESS_KNOWN)
 
 
 def _restore_sighting(session: CommonSession, sighting: Sighting) -> Outcome:
@@ -196,7 +159,7 @@ RESTORERS: Mapping[type[Any], Callable[[CommonSession, Any], Outcome]] = {
     RecoverableRecord: restore_recoverable,
     Injection: insert_injection,
     EndingRecord: restore_ending,
-    **dict.fromkeys(_INSERTS, _insert_unless_known),
+    **dict.fromkeys(_TABLES, _insert_unless_known),
 }
 """Store a record of each kind that refers to no memory."""
 

@@ -11,20 +11,16 @@ from typing import Any
 
 import msgspec
 
-from mnemosyned.memory.capture import AgentSession, WatchedFile
-from mnemosyned.memory.consolidation import GroupStatus, LogEntry, Pending
+from mnemosyned.memory.consolidation import GroupStatus, Pending
 from mnemosyned.memory.exchange import (
     ExportedEpisode,
     ExportedMemory,
     ExportedRevision,
-    HookActivity,
 )
 from mnemosyned.memory.fields import ROW_FIELDS, ROW_NAMES, FieldKind, MemoryField
 from mnemosyned.memory.injections import InjectionKind, InjectionOutcome
 from mnemosyned.memory.values import (
-    AgentActivity,
     Episode,
-    Learning,
     LearningKind,
     MemoryRecord,
 )
@@ -45,34 +41,6 @@ EXPORTED_EPISODE = (
     "WHERE w.owner = %(owner)s AND w.episode_seq = e.seq)"
 )
 """Columns of an episode `e`, for `exported_episode_from`."""
-LOG_COLUMNS = (
-    "session_id, items_consolidated, summary_preview, created_at, cycle_id, source, episode_id, "
-    '"trigger", summarizer, status, error, duration_s, chars_before, chars_after, '
-    "fallback_reason, level, model_share"
-)
-LOG_FIELDS = f"id, {LOG_COLUMNS}, undone_at"
-LEARNING_COLUMNS = (
-    "id, kind, text, session_id, source, memory_id, created_at, superseded_by"
-)
-SESSION_COLUMNS = (
-    "session_id, client, conversation, project, directory, transcript, file, position, "
-    "started_at, seen_at, informed_at, shown"
-)
-ACTIVITY_COLUMNS = (
-    "client, event, calls, stored, characters, failures, total_ms, slowest_ms, called_at, "
-    "stored_at, informed_at, failed_at, failure"
-)
-INJECTION_COLUMNS = (
-    "id, created_at, client, session_id, project, injection_kind, prompt, characters, tokens, "
-    "outcome"
-)
-ENDING_COLUMNS = (
-    "older_id, newer_id, reason, older_place, newer_place, found_at, undone"
-)
-BRIEFING_COLUMNS = "id, pinned, dropped, text, changed_at"
-FILE_COLUMNS = (
-    "path, file, size, modified_ns, format, position, memories, stored, read_at"
-)
 
 
 def instant(value: datetime | str) -> datetime:
@@ -101,7 +69,7 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
         (
             "created_at", "covers_from", "covers_until", "period_from", "undone_at", "started_at",
             "seen_at", "informed_at", "called_at", "stored_at", "failed_at", "read_at",
-            "changed_at", "found_at",
+            "changed_at", "found_at", "added_at",
         ),
         optional_instant,
     ),
@@ -289,45 +257,3 @@ def detail_from(row: Row) -> Detail:
     return Detail(
         DetailKind(kind), value, bool(sensitive), memory, superseded=bool(superseded)
     )
-
-
-def log_entry_from(row: Row) -> LogEntry:
-    """Return an entry of the consolidation log from a row of `LOG_FIELDS`."""
-    return LogEntry(**record_fields(LOG_FIELDS, row))
-
-
-def learning_from(row: Row) -> Learning:
-    """Return a learning from a row of `LEARNING_COLUMNS`."""
-    return Learning(**record_fields(LEARNING_COLUMNS, row))
-
-
-# ------------------------------------------------------------- what surrounds it
-
-
-def session_from(row: Row) -> AgentSession:
-    """Return an agent's session from a row of `SESSION_COLUMNS`."""
-    return AgentSession(**record_fields(SESSION_COLUMNS, row))
-
-
-def hook_activity_from(row: Row) -> HookActivity:
-    """Return the sums of one client's hook calls for one event, for a move to another store.
-
-    `row` has the values of `ACTIVITY_COLUMNS`.
-    """
-    return HookActivity(**record_fields(ACTIVITY_COLUMNS, row))
-
-
-def activity_from(row: Row) -> AgentActivity:
-    """Return the activity of one client's hooks on one event, with mean and slowest duration.
-
-    `row` has the values of `ACTIVITY_COLUMNS`.
-    """
-    fields = record_fields(ACTIVITY_COLUMNS, row)
-    mean_ms = fields.pop("total_ms") / fields["calls"]
-    slowest_ms = round(fields.pop("slowest_ms"), 3)
-    return AgentActivity(**fields, mean_ms=round(mean_ms, 3), slowest_ms=slowest_ms)
-
-
-def file_from(row: Row) -> WatchedFile:
-    """Return a watched file's state from a row of `FILE_COLUMNS`."""
-    return WatchedFile(**record_fields(FILE_COLUMNS, row))

@@ -26,14 +26,9 @@ from mnemosyned.storage.common.episodes import episode_at, invalidate, name_roll
 from mnemosyned.storage.common.listing import source_condition
 from mnemosyned.storage.common.rows import (
     EPISODE_COLUMNS,
-    LOG_COLUMNS,
-    LOG_FIELDS,
-    bind_values,
     episode_from,
     instant,
-    log_entry_from,
     pending_from,
-    stored_values,
 )
 from mnemosyned.storage.common.session import (
     CommonSession,
@@ -42,15 +37,11 @@ from mnemosyned.storage.common.session import (
     reads,
     writes,
 )
+from mnemosyned.storage.common.tables import LOG
 from mnemosyned.text.details import Detail
 
 RECENT_LOG_ROWS = 500
 """Log rows from which the present speed of a model is computed."""
-
-_INSERT_LOG = (
-    f"INSERT INTO consolidation_log (owner, id, undone_at, {LOG_COLUMNS}) "
-    f"VALUES (%(owner)s, %(id)s, %(undone_at)s, {bind_values(LOG_COLUMNS)})"
-)
 
 
 def insert_log(
@@ -64,12 +55,8 @@ def insert_log(
 
     `undone_at` is the time when the entry was undone, if it was.
     """
-    session.execute(
-        _INSERT_LOG,
-        id=session.new_number("log") if id is None else id,
-        undone_at=undone_at,
-        **stored_values(LOG_COLUMNS, entry),
-    )
+    number = session.new_number("log") if id is None else id
+    LOG.add(session, entry, id=number, undone_at=undone_at)
 
 
 _WORKING = (
@@ -201,8 +188,8 @@ class SleepStore(Transactional):
         `session` and `cycle` limit them to a session and to a cycle, `after` to entries older than
         the one with this number; None sets no limit.
         """
-        rows = snapshot.execute(
-            f"SELECT {LOG_FIELDS} FROM consolidation_log WHERE owner = %(owner)s "
+        return LOG.find(
+            snapshot,
             "AND (%(session)s::text IS NULL OR session_id = %(session)s) "
             "AND (%(cycle)s::text IS NULL OR cycle_id = %(cycle)s) "
             "AND (%(after)s::bigint IS NULL OR id < %(after)s) "
@@ -212,7 +199,6 @@ class SleepStore(Transactional):
             after=after,
             limit=limit,
         )
-        return list(map(log_entry_from, rows))
 
     _activity: str
     """Selects the values of an `ActivityGroup` from the first `limit` working memories."""

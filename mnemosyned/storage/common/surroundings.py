@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 
 from mnemosyned.memory import capture as limits
@@ -19,20 +20,9 @@ from mnemosyned.memory.capture import (
     WatchedFile,
 )
 from mnemosyned.memory.clock import Sighting
+from mnemosyned.memory.exchange import FollowedFolder
 from mnemosyned.memory.values import AgentActivity, MemoryRecord
-from mnemosyned.storage.common.rows import (
-    ACTIVITY_COLUMNS,
-    FILE_COLUMNS,
-    SESSION_COLUMNS,
-    activity_from,
-    bind_values,
-    column_names,
-    file_from,
-    instant,
-    optional_instant,
-    session_from,
-    stored_values,
-)
+from mnemosyned.storage.common.rows import instant, optional_instant
 from mnemosyned.storage.common.session import (
     CommonSession,
     Transactional,
@@ -40,17 +30,20 @@ from mnemosyned.storage.common.session import (
     writes,
     writes_lazily,
 )
+from mnemosyned.storage.common.tables import (
+    ACTIVITY,
+    FILES,
+    FOLDERS,
+    REPLACE_FILE,
+    SESSIONS,
+    UNLESS_KNOWN,
+)
 
 DELETED_AT_ONCE = 10_000
 """Surplus rows that one statement deletes."""
 
-INSERT_SESSION = (
-    f"INSERT INTO agent_session (owner, {SESSION_COLUMNS}) "
-    f"VALUES (%(owner)s, {bind_values(SESSION_COLUMNS)}) "
-    "ON CONFLICT (owner, session_id) DO "
-)
 _KEEP_SESSION = (
-    f"{INSERT_SESSION} UPDATE SET project = excluded.project, "
+    "ON CONFLICT (owner, session_id) DO UPDATE SET project = excluded.project, "
     "directory = excluded.directory, transcript = excluded.transcript, "
     "seen_at = excluded.seen_at"
 )
@@ -60,7 +53,7 @@ _DROP_SESSIONS = (
     "ORDER BY seen_at DESC LIMIT %(at_once)s OFFSET %(most)s)"
 )
 _COUNT_CALL = (
-    f"INSERT INTO agent_activity AS a (owner, {ACTIVITY_COLUMNS}) VALUES (%(owner)s, "
+    f"INSERT INTO agent_activity AS a (owner, {ACTIVITY.columns}) VALUES (%(owner)s, "
     "%(client)s, %(event)s, 1, %(stored)s, %(characters)s, %(failures)s, %(duration_ms)s, "
     "%(duration_ms)s, %(called_at)s, %(stored_at)s, %(informed_at)s, %(failed_at)s, "
     "%(failure)s) ON CONFLICT (owner, client, event) DO UPDATE SET calls = a.calls + 1, "
@@ -81,12 +74,6 @@ _DROP_ACTIVITY = (
     "SELECT event || ' ' || client FROM agent_activity WHERE owner = %(owner)s "
     "ORDER BY called_at DESC LIMIT %(at_once)s OFFSET %(most)s)"
 )
-
-
-def session_values(agent: AgentSession) -> dict[str, object]:
-    """Return the values that `INSERT_SESSION` binds for an agent's session, by name."""
-    shown = json.dumps(agent.shown[-SHOWN_MAX:])
-    return stored_values(SESSION_COLUMNS, agent) | {"shown": shown}
 
 
 def projects_of(session: CommonSession, names: Sequence[str]) -> dict[str, str]:
@@ -125,17 +112,14 @@ class AgentStore(Transactional):
     @reads
     def session(self, session: CommonSession, name: str) -> AgentSession | None:
         """Return the agent's session with this name; None if it is unknown."""
-        row = session.execute(
-            f"SELECT {SESSION_COLUMNS} FROM agent_session "
-            "WHERE owner = %(owner)s AND session_id = %(name)s",
-            name=name,
-        ).fetchone()
-        return session_from(row) if row else None
+        found = SESSIONS.find(session, "AND session_id = %(name)s", name=name)
+        return found[0] if found else None
 
     @writes_lazily
     def keep_session(self, session: CommonSession, agent: AgentSession) -> None:
         """Insert a session, or update its project, directory, transcript and time last seen."""
-        session.execute(_KEEP_SESSION, **session_values(agent))
+        kept = replace(agent, shown=agent.shown[-SHOWN_MAX:])
+        SESSIONS.add(session, kept, _KEEP_SESSION)
         session.execute(
             _DROP_SESSIONS, at_once=DELETED_AT_ONCE, most=limits.SESSIONS_MAX
         )
@@ -241,13 +225,11 @@ class AgentStore(Transactional):
     @reads
     def recent(self, session: CommonSession, limit: int) -> list[AgentSession]:
         """Return up to `limit` sessions with a transcript, the last seen first."""
-        rows = session.execute(
-            f"SELECT {SESSION_COLUMNS} FROM agent_session "
-            "WHERE owner = %(owner)s AND transcript != '' "
-            "ORDER BY seen_at DESC LIMIT %(limit)s",
+        return SESSIONS.find(
+            session,
+            "AND transcript != '' ORDER BY seen_at DESC LIMIT %(limit)s",
             limit=limit,
         )
-        return list(map(session_from, rows))
 
     @reads
     def unknown(self, session: CommonSession, ids: Sequence[str]) -> list[str]:
@@ -287,12 +269,15 @@ class AgentStore(Transactional):
     @reads
     def activity(self, session: CommonSession) -> list[AgentActivity]:
         """Return the number of hook calls, and sums about them, for each client and event."""
-        rows = session.execute(
-            f"SELECT {ACTIVITY_COLUMNS} FROM agent_activity WHERE owner = %(owner)s "
-            "ORDER BY client, event LIMIT %(most)s",
-            most=CLIENTS_MAX,
+        sums = ACTIVITY.find(
+            session, "ORDER BY client, event LIMIT %(most)s", most=CLIENTS_MAX
         )
-        return list(map(activity_from, rows))
+        activity = []
+        for each in map(asdict, sums):
+            mean_ms = round(each.pop("total_ms") / each["calls"], 3)
+            each["slowest_ms"] = round(each["slowest_ms"], 3)
+            activity.append(AgentActivity(**each, mean_ms=mean_ms))
+        return activity
 
 
 def saved_sighting(session: CommonSession) -> Sighting | None:
@@ -386,19 +371,6 @@ class ClockStore(Transactional):
         )
 
 
-INSERT_FILE = (
-    f"INSERT INTO watched_file (owner, {FILE_COLUMNS}) "
-    f"VALUES (%(owner)s, {bind_values(FILE_COLUMNS)})"
-)
-_KEEP_FILE = f"{INSERT_FILE} ON CONFLICT (owner, path) DO UPDATE SET " + ", ".join(
-    f"{name} = excluded.{name}" for name in column_names(FILE_COLUMNS)[1:]
-)
-
-
-INSERT_FOLDER = (
-    "INSERT INTO watched_folder (owner, path, added_at) "
-    "VALUES (%(owner)s, %(path)s, %(added_at)s) ON CONFLICT DO NOTHING"
-)
 MOVED_MAX = 10
 """Files of one device and inode that are read."""
 _BELOW = (
@@ -427,7 +399,8 @@ class WatchStore(Transactional):
     @writes
     def add_folder(self, session: CommonSession, path: str, added_at: datetime) -> None:
         """Add a folder to watch, by its path; change nothing if it is watched already."""
-        session.execute(INSERT_FOLDER, path=path, added_at=added_at)
+        folder = FollowedFolder(path=path, added_at=added_at)
+        FOLDERS.add(session, folder, UNLESS_KNOWN)
 
     @writes
     def remove_folder(self, session: CommonSession, path: str) -> bool:
@@ -445,11 +418,8 @@ class WatchStore(Transactional):
     @reads
     def file(self, session: CommonSession, path: str) -> WatchedFile | None:
         """Return the state of a watched file, or None if it was never read."""
-        row = session.execute(
-            f"SELECT {FILE_COLUMNS} FROM watched_file WHERE owner = %(owner)s AND path = %(path)s",
-            path=path,
-        ).fetchone()
-        return file_from(row) if row else None
+        found = FILES.find(session, "AND path = %(path)s", path=path)
+        return found[0] if found else None
 
     @reads
     def moved_from(self, session: CommonSession, file: str) -> list[WatchedFile]:
@@ -457,18 +427,14 @@ class WatchStore(Transactional):
 
         At most `MOVED_MAX` states are returned.
         """
-        rows = session.execute(
-            f"SELECT {FILE_COLUMNS} FROM watched_file "
-            "WHERE owner = %(owner)s AND file = %(file)s LIMIT %(most)s",
-            file=file,
-            most=MOVED_MAX,
+        return FILES.find(
+            session, "AND file = %(file)s LIMIT %(most)s", file=file, most=MOVED_MAX
         )
-        return list(map(file_from, rows))
 
     @writes_lazily
     def keep_file(self, session: CommonSession, state: WatchedFile) -> None:
         """Insert or replace the state of a watched file, by its path."""
-        session.execute(_KEEP_FILE, **stored_values(FILE_COLUMNS, state))
+        FILES.add(session, state, REPLACE_FILE)
 
     @writes_lazily
     def drop_files(self, session: CommonSession, paths: Sequence[str]) -> None:
