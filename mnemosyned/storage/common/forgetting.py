@@ -17,7 +17,14 @@ from mnemosyned.memory.edit import in_force_again
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.exchange import ExportedMemory, RecoverableRecord
 from mnemosyned.memory.fields import RECOVERABLE
-from mnemosyned.memory.forgetting import ForgetFilter, Grace, Newest, Removal
+from mnemosyned.memory.forgetting import (
+    ForgetFilter,
+    Grace,
+    Newest,
+    Removal,
+    is_named_in,
+    name_matcher,
+)
 from mnemosyned.memory.intake import content_hash, is_made_of_source, keys_of_forgotten
 from mnemosyned.memory.values import Learning, MemoryRecord, Recoverable
 from mnemosyned.storage.common.actions import delete_steps
@@ -34,6 +41,7 @@ from mnemosyned.storage.common.learnings import (
 from mnemosyned.storage.common.listing import (
     Condition,
     column_conditions,
+    join_conditions,
     time_conditions,
 )
 from mnemosyned.storage.common.rows import (
@@ -441,7 +449,6 @@ class DeletionStore(Transactional):
     _unless_named: str
     """Ends a selection of names `n.name`: without those that a memory or summary has in a column."""
     _selected_memories: Callable[[EngineSession, ForgetFilter], list[str]]
-    _selected_learnings: Callable[[EngineSession, ForgetFilter], list[str]]
 
     @abstractmethod
     def _find(self, session: EngineSession, ids: Sequence[str]) -> list[FoundMemory]:
@@ -469,7 +476,22 @@ class DeletionStore(Transactional):
         """
         if choice.excludes_summaries:
             return []
-        return self._selected_learnings(session, choice)
+        newest = choice.newest.learning if choice.newest else None
+        narrow = join_conditions(chosen_conditions(choice, newest, "l.{}"))
+        rows = session.stream(
+            "SELECT l.id, l.text, coalesce(l.session_id, ''), coalesce(l.source, '') "
+            f"FROM learning AS l WHERE l.owner = %(owner)s{narrow.text} ORDER BY l.seq",
+            **narrow.values,
+        )
+        named = name_matcher(choice.person) if choice.person else None
+        found = ((id, texts) for id, *texts in rows if is_named_in(texts, named))
+        if not choice.terms:
+            return [id for id, _ in found]
+        # Loaded here: only words need the tables of characters.
+        from mnemosyned.storage.common.index_words import term_matcher  # noqa: PLC0415
+
+        has_terms = term_matcher(choice.terms)
+        return [id for id, texts in found if has_terms(texts[:1])]
 
     @reads
     def newest(self, session: CommonSession) -> Newest:

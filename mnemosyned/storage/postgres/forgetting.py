@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -16,14 +16,13 @@ from mnemosyned.storage.common.forgetting import (
     GraceStore,
     chosen_conditions,
 )
+from mnemosyned.storage.common.index_words import term_matcher
 from mnemosyned.storage.common.listing import tag_conditions
 from mnemosyned.storage.common.session import BELOW, Row
 from mnemosyned.storage.postgres import purge
-from mnemosyned.storage.postgres.fulltext import gram_words, index_words
 from mnemosyned.storage.postgres.listing import (
     all_terms_condition,
     postgres_filter,
-    spellings_of,
 )
 from mnemosyned.storage.postgres.memories import (
     insert_again,
@@ -33,7 +32,6 @@ from mnemosyned.storage.postgres.memories import (
 )
 from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.session import OF_IDS, PostgresSession, values_of
-from mnemosyned.text.terms import Terms, glued_words, gram_text
 
 _MEMORIES = (
     "memory AS m LEFT JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
@@ -92,7 +90,7 @@ def _text_checks(choice: ForgetFilter) -> list[Callable[[Row], bool]]:
     """
     checks: list[Callable[[Row], bool]] = []
     if choice.terms:
-        holds = _build_term_matcher(choice.terms)
+        holds = term_matcher(choice.terms)
         checks.append(lambda row: holds(row[1:3]))
     if choice.person:
         named = name_matcher(choice.person)
@@ -116,84 +114,6 @@ def _all_texts(row: Row) -> list[str]:
     return texts
 
 
-class _TermForms(NamedTuple):
-    """The index terms of a search term in each of its spellings."""
-
-    words: list[list[str]]
-    grams: list[list[str]]
-
-    @classmethod
-    def from_term(cls, term: str, *, only_grams: bool) -> _TermForms:
-        """Return the index terms of all spellings of a term.
-
-        With `only_grams` there are none for the first index, of stemmed words.
-        """
-        texts = spellings_of(term)
-        words = () if only_grams else map(index_words, texts)
-        return cls(
-            list(filter(None, words)), list(filter(None, map(gram_words, texts)))
-        )
-
-    def occur_in(self, texts: Sequence[Sequence[str]], parts: Sequence[str]) -> bool:
-        """Return whether any form of the term occurs in the texts of a row.
-
-        `texts` are its stemmed texts, and `parts` its terms in the second index.
-        """
-        return any(
-            _has_phrase(phrase, text) for phrase in self.words for text in texts
-        ) or any(_has_phrase(phrase, parts) for phrase in self.grams)
-
-
-def _build_term_matcher(terms: Terms) -> Callable[[Sequence[str]], bool]:
-    """Return a function that tells whether a memory's texts contain all of these terms.
-
-    The function takes the texts, the content first. It compares them as the full-text indexes do:
-    words by their stems, character pairs as they are.
-    """
-    wanted = [
-        _TermForms.from_term(term, only_grams=term in terms.grams)
-        for term in (*terms.words, *terms.grams)
-    ]
-
-    def holds(texts: Sequence[str]) -> bool:
-        stems = [index_words(text) for text in (*texts, *glued_words(texts[0]))]
-        parts = gram_words(gram_text(texts[0]))
-        return all(forms.occur_in(stems, parts) for forms in wanted)
-
-    return holds
-
-
-def _has_phrase(phrase: Sequence[str], words: Sequence[str]) -> bool:
-    """Return whether the words of a phrase occur in sequence in `words`."""
-    length = len(phrase)
-    if length == 1:
-        return phrase[0] in words
-    return any(
-        words[start : start + length] == phrase
-        for start, word in enumerate(words)
-        if word == phrase[0]
-    )
-
-
-def selected_learnings(session: PostgresSession, choice: ForgetFilter) -> list[str]:
-    """Return the ids of the learnings that meet all conditions of a forget filter."""
-    newest = choice.newest.learning if choice.newest else None
-    narrow = postgres_filter(chosen_conditions(choice, newest, "l.{}"))
-    rows = session.stream(
-        "SELECT l.id, l.text, coalesce(l.session_id, ''), coalesce(l.source, '') "
-        f"FROM learning AS l WHERE l.owner = %(owner)s{narrow.where} ORDER BY l.seq",
-        **narrow.values,
-    )
-    holds = _build_term_matcher(choice.terms) if choice.terms else None
-    named = name_matcher(choice.person) if choice.person else None
-    return [
-        id
-        for id, *texts in rows
-        if (holds is None or holds(texts[:1]))
-        and (named is None or any(map(named, texts)))
-    ]
-
-
 class PostgresDeletion(PostgresPart, DeletionStore):
     """A `DeletionStore` of one owner in PostgreSQL."""
 
@@ -214,7 +134,6 @@ class PostgresDeletion(PostgresPart, DeletionStore):
     )
     """Joined by OR, as the planner turns two conditions into joins that read all memories."""
     _selected_memories = staticmethod(selected_memories)
-    _selected_learnings = staticmethod(selected_learnings)
 
     def _find(self, session: PostgresSession, ids: Sequence[str]) -> list[FoundMemory]:
         """Return the existing memories among the given ids, in the order of row numbers."""

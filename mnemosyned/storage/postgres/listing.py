@@ -105,7 +105,7 @@ def _term_condition(
     `number` makes the names of its bind values distinct. With `only_grams` the first index, of
     stemmed words, is left out.
     """
-    texts = spellings_of(term)
+    texts = [term, *accent_variants(term)]
     phrases: dict[str, list[list[int]]] = {
         "grams": [gram_term_hashes(owner, text) for text in texts]
     }
@@ -119,11 +119,6 @@ def _term_condition(
             clauses.append(f"i.{column} @> %({name})s::integer[]")
             values[name] = phrase
     return Condition(f"({' OR '.join(clauses) or 'false'})", values)
-
-
-def spellings_of(term: str) -> list[str]:
-    """Return a term, then its variants with accents."""
-    return [term, *accent_variants(term)]
 
 
 def query_filter(session: PostgresSession, query: Query) -> PostgresFilter:

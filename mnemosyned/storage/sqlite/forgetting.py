@@ -1,20 +1,15 @@
 """Forgetting: memories and learnings selected by a filter, deleted with all traces, and put back.
 
-Memories forgotten with a grace period are put back from their copies, also from the form in which
-files kept them once. Secure delete: forgotten words leave index segments,
-pages and the write-ahead log.
+Secure delete: forgotten words leave index segments, pages and the write-ahead log.
 """
 
 from __future__ import annotations
 
-import json
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mnemosyned.memory.fields import NAMING_FIELDS
 from mnemosyned.memory.forgetting import ForgetFilter, is_named_in, name_matcher
@@ -41,7 +36,6 @@ from mnemosyned.storage.sqlite.listing import bind_by_place, term_conditions
 from mnemosyned.storage.sqlite.memories import insert_with_number, leave_secrets
 from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart, Writer
-from mnemosyned.text.terms import Terms
 
 T = TypeVar("T")
 
@@ -147,7 +141,6 @@ _EARLIER = (
     "FROM revision AS r WHERE r.memory_seq = {table}.seq), '')"
 )
 """What a memory was before it was edited."""
-_INDEXES = ("memory_fts", "memory_gram_fts")
 
 
 def selected_memories(session: SqliteSession, choice: ForgetFilter) -> list[str]:
@@ -176,47 +169,6 @@ def selected_memories(session: SqliteSession, choice: ForgetFilter) -> list[str]
     return list(ids)
 
 
-def selected_learnings(session: SqliteSession, choice: ForgetFilter) -> list[str]:
-    """Return the ids of the learnings that meet all conditions of a forget filter."""
-    where, values = bind_by_place(
-        chosen_conditions(choice, choice.newest.learning if choice.newest else None)
-    )
-    named = name_matcher(choice.person) if choice.person else None
-    rows = session.execute(
-        f"SELECT seq, id, text, ifnull(session_id, ''), ifnull(source, '') FROM learning "
-        f"WHERE 1{where}",
-        values,
-    ).fetchall()
-    having = _texts_with_terms(session, rows, choice.terms) if choice.terms else None
-    return [
-        id
-        for seq, id, *texts in rows
-        if (having is None or seq in having) and is_named_in(texts, named)
-    ]
-
-
-def _texts_with_terms(
-    session: SqliteSession, rows: Sequence[Sequence[Any]], terms: Terms
-) -> set[int]:
-    """Return the row numbers of the texts in `rows` that have all terms.
-
-    Learnings have no index of their own, so a temporary one is made for the search.
-    """
-    with closing(sqlite3.connect(":memory:", factory=SqliteSession)) as beside:
-        for (definition,) in session.execute(
-            f"SELECT sql FROM sqlite_master WHERE name IN ({', '.join('?' * len(_INDEXES))})",
-            _INDEXES,
-        ):
-            beside.execute(definition)
-        index_memories(beside, [(seq, text, "") for seq, _, text, *_ in rows])
-        where, values = bind_by_place(term_conditions(terms, "value"))
-        found = beside.execute(
-            f"SELECT value FROM json_each(?) WHERE 1{where}",
-            (json.dumps([seq for seq, *_ in rows]), *values),
-        )
-        return {seq for (seq,) in found}
-
-
 KEYED_BY_MEMORY = ("memory_state", "tag", "revision")
 """The tables that keep something of a memory under its `memory_seq`, wherever the memory is. What
 is made of its words (such as a vector) joins in here; `detail` goes with the archive's row."""
@@ -238,7 +190,6 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         "EXCEPT SELECT {0} FROM working_memory EXCEPT SELECT {0} FROM episodic_memory"
     )
     _selected_memories = staticmethod(selected_memories)
-    _selected_learnings = staticmethod(selected_learnings)
 
     def __init__(self, writer: Writer, readers: Readers, purge: Purge) -> None:
         super().__init__(writer, readers)
