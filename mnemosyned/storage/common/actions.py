@@ -14,8 +14,8 @@ from mnemosyned.memory.actions import (
 )
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
+    CommonPart,
     CommonSession,
-    Transactional,
     reads,
     writes,
 )
@@ -92,7 +92,7 @@ def delete_steps(session: CommonSession, seqs: Collection[int]) -> None:
     )
 
 
-class ActionStore(Transactional):
+class ActionStore(CommonPart):
     """Recorded actions, and the memories that each one changed."""
 
     @writes

@@ -11,8 +11,8 @@ from mnemosyned.memory.listing import Place
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
 from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.common.session import (
+    CommonPart,
     CommonSession,
-    Transactional,
     reads,
     writes,
 )
@@ -105,7 +105,7 @@ def read_memories_after(
     return dict(sorted(memories.items()))
 
 
-class EndingStore(Transactional):
+class EndingStore(CommonPart):
     """Keeps endings, and how far memories were read for them."""
 
     @reads

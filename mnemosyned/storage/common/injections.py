@@ -19,8 +19,8 @@ from mnemosyned.memory.injections import (
     InjectionTotals,
 )
 from mnemosyned.storage.common.session import (
+    CommonPart,
     CommonSession,
-    Transactional,
     reads,
     writes,
     writes_lazily,
@@ -118,7 +118,7 @@ def erase_injected_texts(session: CommonSession, ids: Sequence[str]) -> None:
     )
 
 
-class InjectionStore(Transactional):
+class InjectionStore(CommonPart):
     """Keeps the newest injections, and the edits of briefings.
 
     A power failure may take the last injections back.

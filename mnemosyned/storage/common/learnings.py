@@ -21,8 +21,8 @@ from mnemosyned.storage.common.injections import (
 )
 from mnemosyned.storage.common.listing import source_condition
 from mnemosyned.storage.common.session import (
+    CommonPart,
     CommonSession,
-    Transactional,
     reads,
     writes,
 )
@@ -138,7 +138,7 @@ def _read_lowest_learned(session: CommonSession) -> int | None:
     return lowest
 
 
-class LearningStore(Transactional):
+class LearningStore(CommonPart):
     """Store of learnings; a new learning supersedes contradicting old ones."""
 
     @writes

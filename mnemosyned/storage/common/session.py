@@ -271,6 +271,19 @@ class Transactional(ABC):
         """
 
 
+class CommonPart(Transactional):
+    """A part of a store that both engines have alike, in the transactions of one of them."""
+
+    def __init__(self, engine: Transactional) -> None:
+        self._engine = engine
+
+    def _read(self, work: Callable[[Any], R]) -> R:
+        return self._engine._read(work)  # noqa: SLF001 of this class
+
+    def _write(self, work: Callable[[Any], R], *, durable: bool = True) -> R:
+        return self._engine._write(work, durable=durable)  # noqa: SLF001 likewise
+
+
 def reads(
     method: Callable[Concatenate[S, Any, P], R],
 ) -> Callable[Concatenate[S, P], R]:

@@ -31,6 +31,7 @@ from mnemosyned.storage.common.rows import (
     pending_from,
 )
 from mnemosyned.storage.common.session import (
+    CommonPart,
     CommonSession,
     EngineSession,
     Transactional,
@@ -312,7 +313,7 @@ _CHILD = (
 )
 
 
-class RollupStore(Transactional):
+class RollupStore(CommonPart):
     """Roll-ups and stale summaries."""
 
     @reads

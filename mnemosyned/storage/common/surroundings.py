@@ -24,6 +24,7 @@ from mnemosyned.memory.exchange import FollowedFolder
 from mnemosyned.memory.values import AgentActivity, MemoryRecord
 from mnemosyned.storage.common.rows import instant, optional_instant
 from mnemosyned.storage.common.session import (
+    CommonPart,
     CommonSession,
     Transactional,
     reads,
@@ -325,7 +326,7 @@ _FUTURE = (
 """Working memories dated in the future that are not noted yet."""
 
 
-class ClockStore(Transactional):
+class ClockStore(CommonPart):
     """Keeps the last believed clock reading, and which memories lie ahead of it."""
 
     @reads
@@ -380,7 +381,7 @@ _BELOW = (
 """The path itself, and all paths that begin with it and a slash, which the digit follows."""
 
 
-class WatchStore(Transactional):
+class WatchStore(CommonPart):
     """Keeps watched folders and files.
 
     The state of files does not wait for the disk: what a power failure takes back is read again.

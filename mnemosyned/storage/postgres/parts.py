@@ -19,8 +19,7 @@ from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.archive import RetentionStore, UndoStore
 from mnemosyned.storage.common.compactions import CompactionStore
 from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransaction
-from mnemosyned.storage.common.endings import EndingStore
-from mnemosyned.storage.common.injections import InjectionStore, erase_injected_texts
+from mnemosyned.storage.common.injections import erase_injected_texts
 from mnemosyned.storage.common.session import writes
 from mnemosyned.storage.common.sleep import PromotionTransaction, SleepStore
 from mnemosyned.storage.common.surroundings import AgentStore
@@ -140,14 +139,6 @@ class PostgresCompactions(PostgresPart, CompactionStore):
         "JOIN compacted AS c ON c.owner = %(owner)s AND c.compaction = below.id "
         "ORDER BY c.compaction, c.position"
     )
-
-
-class PostgresEndings(PostgresPart, EndingStore):
-    """An `EndingStore` of one owner in PostgreSQL."""
-
-
-class PostgresInjections(PostgresPart, InjectionStore):
-    """An `InjectionStore` of one owner in PostgreSQL."""
 
 
 class PostgresAgents(PostgresPart, AgentStore):

@@ -22,6 +22,8 @@ from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
 from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
 from mnemosyned.storage.common.actions import ActionStore
+from mnemosyned.storage.common.endings import EndingStore
+from mnemosyned.storage.common.injections import InjectionStore
 from mnemosyned.storage.common.learnings import LearningStore
 from mnemosyned.storage.common.records import tier_totals
 from mnemosyned.storage.common.session import Row, reads, writes
@@ -43,8 +45,6 @@ from mnemosyned.storage.postgres.parts import (
     PostgresAgents,
     PostgresChanges,
     PostgresCompactions,
-    PostgresEndings,
-    PostgresInjections,
     PostgresRetention,
     PostgresSleep,
     PostgresUndo,
@@ -161,26 +161,6 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
         )
 
 
-class PostgresActions(PostgresPart, ActionStore):
-    """An `ActionStore` of one owner in PostgreSQL."""
-
-
-class PostgresLearnings(PostgresPart, LearningStore):
-    """A `LearningStore` of one owner in PostgreSQL."""
-
-
-class PostgresRollups(PostgresPart, RollupStore):
-    """A `RollupStore` of one owner in PostgreSQL."""
-
-
-class PostgresWatches(PostgresPart, WatchStore):
-    """A `WatchStore` of one owner in PostgreSQL."""
-
-
-class PostgresClock(PostgresPart, ClockStore):
-    """A `ClockStore` of one owner in PostgreSQL."""
-
-
 class PostgresStore(MemoryStore):
     """A `MemoryStore` of one owner in PostgreSQL."""
 
@@ -201,6 +181,7 @@ class PostgresStore(MemoryStore):
         self.read_only = read_only
         self.owner = owner
         self._pool = pool
+        part = PostgresPart(pool, owner)
         shared = (pool, owner)
         frequencies = Frequencies()
         self.memories = PostgresRecords(*shared)
@@ -208,24 +189,24 @@ class PostgresStore(MemoryStore):
         self.lists = PostgresLists(*shared)
         self.deletion = PostgresDeletion(*shared)
         self.changes = PostgresChanges(*shared)
-        self.learnings = PostgresLearnings(*shared)
+        self.learnings = LearningStore(part)
         self.compactions = PostgresCompactions(*shared)
         self.vectors = PostgresVectors(*shared, searched=searches_vectors)
         self.maintenance = PostgresMaintenance(
             *shared, frequencies, read_only=read_only
         )
         self.sleep = PostgresSleep(*shared)
-        self.rollups = PostgresRollups(*shared)
+        self.rollups = RollupStore(part)
         self.retention = PostgresRetention(*shared)
         self.undo = PostgresUndo(*shared)
-        self.actions = PostgresActions(*shared)
+        self.actions = ActionStore(part)
         self.grace = PostgresGrace(*shared)
         self.exchange = PostgresExchange(*shared)
         self.agents = PostgresAgents(*shared)
-        self.endings = PostgresEndings(*shared)
-        self.injections = PostgresInjections(*shared)
-        self.watches = PostgresWatches(*shared)
-        self.clock = PostgresClock(*shared)
+        self.endings = EndingStore(part)
+        self.injections = InjectionStore(part)
+        self.watches = WatchStore(part)
+        self.clock = ClockStore(part)
 
     @property
     def pool(self) -> Pool:

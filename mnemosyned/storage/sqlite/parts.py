@@ -20,8 +20,7 @@ from mnemosyned.search.query import Match, Query
 from mnemosyned.storage.common.archive import RetentionStore, UndoStore
 from mnemosyned.storage.common.compactions import CompactionStore
 from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransaction
-from mnemosyned.storage.common.endings import EndingStore
-from mnemosyned.storage.common.injections import InjectionStore, erase_injected_texts
+from mnemosyned.storage.common.injections import erase_injected_texts
 from mnemosyned.storage.common.search import VectorStore
 from mnemosyned.storage.common.session import reads, writes
 from mnemosyned.storage.common.sleep import PromotionTransaction, SleepStore
@@ -127,14 +126,6 @@ class SqliteCompactions(SqlitePart, CompactionStore):
         "CROSS JOIN compacted AS c ON c.compaction = below.id "
         "ORDER BY c.compaction, c.position"
     )
-
-
-class SqliteEndings(SqlitePart, EndingStore):
-    """An `EndingStore` of one file."""
-
-
-class SqliteInjections(SqlitePart, InjectionStore):
-    """An `InjectionStore` of one file."""
 
 
 class SqliteAgents(SqlitePart, AgentStore):

@@ -15,6 +15,8 @@ from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
 from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
 from mnemosyned.storage.common.actions import ActionStore
+from mnemosyned.storage.common.endings import EndingStore
+from mnemosyned.storage.common.injections import InjectionStore
 from mnemosyned.storage.common.learnings import LearningStore
 from mnemosyned.storage.common.records import tier_totals
 from mnemosyned.storage.common.session import reads, writes
@@ -43,8 +45,6 @@ from mnemosyned.storage.sqlite.parts import (
     SqliteAgents,
     SqliteChanges,
     SqliteCompactions,
-    SqliteEndings,
-    SqliteInjections,
     SqliteRetention,
     SqliteSleep,
     SqliteUndo,
@@ -176,26 +176,6 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
 READERS = 4
 
 
-class SqliteActions(SqlitePart, ActionStore):
-    """An `ActionStore` on one SQLite file."""
-
-
-class SqliteLearnings(SqlitePart, LearningStore):
-    """A `LearningStore` on one SQLite file."""
-
-
-class SqliteRollups(SqlitePart, RollupStore):
-    """A `RollupStore` on one SQLite file."""
-
-
-class SqliteWatches(SqlitePart, WatchStore):
-    """A `WatchStore` on one SQLite file."""
-
-
-class SqliteClock(SqlitePart, ClockStore):
-    """A `ClockStore` on one SQLite file."""
-
-
 class SqliteStore(MemoryStore):
     """A `MemoryStore` on one SQLite file."""
 
@@ -220,27 +200,28 @@ class SqliteStore(MemoryStore):
             self._writer, self._readers, checkpoint=self._checkpoints.run
         )
         frequencies = Frequencies()
+        part = SqlitePart(self._writer, self._readers)
         shared = (self._writer, self._readers)
         self.memories = SqliteRecords(*shared)
         self.lists = SqliteLists(*shared)
         self.search = SqliteSearch(*shared, frequencies)
         self.sleep = SqliteSleep(*shared)
-        self.rollups = SqliteRollups(*shared)
+        self.rollups = RollupStore(part)
         self.deletion = SqliteDeletion(*shared, self._purge)
         self.changes = SqliteChanges(*shared)
-        self.learnings = SqliteLearnings(*shared)
+        self.learnings = LearningStore(part)
         self.compactions = SqliteCompactions(*shared)
         self.vectors = SqliteVectors(*shared)
         self.retention = SqliteRetention(*shared)
         self.undo = SqliteUndo(*shared)
-        self.actions = SqliteActions(*shared)
+        self.actions = ActionStore(part)
         self.grace = SqliteGrace(*shared)
         self.exchange = SqliteExchange(*shared)
         self.agents = SqliteAgents(*shared)
-        self.endings = SqliteEndings(*shared)
-        self.injections = SqliteInjections(*shared)
-        self.watches = SqliteWatches(*shared)
-        self.clock = SqliteClock(*shared)
+        self.endings = EndingStore(part)
+        self.injections = InjectionStore(part)
+        self.watches = WatchStore(part)
+        self.clock = ClockStore(part)
         self.maintenance = SqliteMaintenance(
             *shared,
             custody=self._custody,
