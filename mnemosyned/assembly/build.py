@@ -140,7 +140,14 @@ def assemble_service(
     `in_background`. `database` names the database to users, `file` is its file, if it has one.
     """
     settings = shared.settings
-    cycle = _make_cycle(store, lease, shared, gate)
+    cycle = SleepCycle(
+        store=store,
+        lease=lease,
+        clock=shared.clock,
+        settings=settings,
+        age_clock=shared.age_clock,
+        gate=gate,
+    )
     forgotten = None
     if file is None:
         # Loaded here: a memory in a file has its list of what was forgotten beside its backups.
@@ -196,7 +203,13 @@ def assemble_service(
     retention.grace.on_put_back = note_put_back
     if vectors:
         retention.on_removal = vectors.note_deletions
-    keeper = _make_backup_keeper(store, lease, shared, file)
+    keeper = BackupKeeper(
+        store=store.maintenance,
+        settings=settings,
+        file=file,
+        clock=shared.clock,
+        lease=lease,
+    )
     figures = DailyFigures(
         store=store.lists,
         clock=shared.clock,
@@ -236,45 +249,6 @@ def assemble_service(
     events = relay.bus(owner) if relay else EventBus(clock=shared.clock)
     cycle.observer = events
     return MemoryService(parts, events=events), retention
-
-
-def _make_cycle(
-    store: MemoryStore,
-    lease: SummarizerLease,
-    shared: SharedParts,
-    gate: ForegroundGate,
-) -> SleepCycle:
-    """Build the sleep cycle of a memory, which consolidates and summarizes it.
-
-    It yields to the requests that `gate` counts.
-    """
-    return SleepCycle(
-        store=store,
-        lease=lease,
-        clock=shared.clock,
-        settings=shared.settings,
-        age_clock=shared.age_clock,
-        gate=gate,
-    )
-
-
-def _make_backup_keeper(
-    store: MemoryStore,
-    lease: SummarizerLease,
-    shared: SharedParts,
-    file: Path | None,
-) -> BackupKeeper:
-    """Build the keeper of a memory's backups, which makes them by schedule or on request.
-
-    `file` is the database file, None on a server.
-    """
-    return BackupKeeper(
-        store=store.maintenance,
-        settings=shared.settings,
-        file=file,
-        clock=shared.clock,
-        lease=lease,
-    )
 
 
 def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | None:
