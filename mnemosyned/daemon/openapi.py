@@ -105,7 +105,13 @@ def openapi(*, serves_owners: bool = False) -> Schema:
             {"url": "http://127.0.0.1:7464", "description": "as `listen` says"},
         ],
         "security": [{}, {"token": []}],
-        "paths": {**_verb_paths(verbs, schemas), **_page_paths()},
+        "paths": {
+            **{
+                VERB_PREFIX + name: _verb_path(name, verb, schemas)
+                for name, verb in verbs.items()
+            },
+            **_page_paths(),
+        },
         "components": {
             "schemas": {**_complete_schemas(schemas), "Error": _error_schema()},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -142,78 +148,43 @@ def summary_of(verb: type[Request[Any]]) -> tuple[str, str]:
 # -------------------------------------------------------------------- paths
 
 
-def _verb_paths(
-    verbs: Mapping[str, type[Request[Any]]], schemas: Mapping[str, Schema]
-) -> dict[str, Schema]:
-    """Return the OpenAPI description of each verb by URL path; `verbs` are by name or alias.
-
-    `schemas` are the schemas of all types by name. Verbs that write have no GET.
-    """
-    paths: dict[str, Schema] = {}
-    for name, verb in verbs.items():
-        path = {"post": _post_operation(name, verb)}
-        if not verb.writes:
-            path["get"] = _get_operation(name, verb, schemas)
-        paths[VERB_PREFIX + name] = path
-    return paths
-
-
-def _post_operation(name: str, verb: type[Request[Any]]) -> Schema:
-    """Return the OpenAPI description of calling a verb by POST with a JSON body.
-
-    `name` is that of the verb or of its alias.
-    """
-    required = any(field.required for field in msgspec.structs.fields(verb))
-    body = {
-        "required": required,
-        "content": {JSON: {"schema": _schema_reference(verb.__name__)}},
-    }
-    return {
-        **_verb_operation(name, verb),
-        "operationId": name.replace("/", "_"),
-        "requestBody": body,
-    }
-
-
-def _get_operation(
+def _verb_path(
     name: str, verb: type[Request[Any]], schemas: Mapping[str, Schema]
 ) -> Schema:
-    """Return the OpenAPI description of calling a verb by GET with query parameters.
+    """Return the OpenAPI description of calling a verb by POST with a JSON body.
 
-    `name` is that of the verb or of its alias; `schemas` are the schemas of all types by name.
-    """
-    schema = schemas[verb.__name__]
-    required = schema.get("required", [])
-    parameters = [
-        _query_parameter(field, described, required=field in required)
-        for field, described in schema["properties"].items()
-        if _fits_in_query(described)
-    ]
-    operation = _verb_operation(name, verb)
-    return {
-        **operation,
-        "operationId": f"{name.replace('/', '_')}_by_url",
-        "parameters": parameters,
-    }
-
-
-def _verb_operation(name: str, verb: type[Request[Any]]) -> Schema:
-    """Return a verb's summary, description and responses in OpenAPI, for both GET and POST.
-
-    `name` is that of the verb or of its alias.
+    A verb that does not write is also called by GET with query parameters. `name` is that of the
+    verb or of its alias; `schemas` are the schemas of all types by name.
     """
     summary, description = summary_of(verb)
     if name in ALIASES:
         description = f"The same as `{ALIASES[name]}`. {description}"
-    result = result_type(verb).__name__
-    return {
+    result = _schema_reference(result_type(verb).__name__)
+    operation: Schema = {
         "summary": summary,
         "description": description,
         "responses": {
-            "200": _json_response("Done.", _schema_reference(result)),
+            "200": _json_response("Done.", result),
             **_error_responses(errors_of(verb), body=True),
         },
     }
+    id = name.replace("/", "_")
+    body: Schema = {
+        "required": any(field.required for field in msgspec.structs.fields(verb)),
+        "content": {JSON: {"schema": _schema_reference(verb.__name__)}},
+    }
+    path: Schema = {"post": {**operation, "operationId": id, "requestBody": body}}
+    if not verb.writes:
+        schema = schemas[verb.__name__]
+        required = schema.get("required", [])
+        parameters = [
+            _query_parameter(field, described, required=field in required)
+            for field, described in schema["properties"].items()
+            if _fits_in_query(described)
+        ]
+        by_url: Schema = {"operationId": f"{id}_by_url", "parameters": parameters}
+        path["get"] = {**operation, **by_url}
+    return path
 
 
 def _page_paths() -> dict[str, Schema]:
