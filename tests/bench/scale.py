@@ -74,7 +74,7 @@ class Assumed:
     node_usd: float = 500
     """What a node costs a month, in dollars."""
     copies: float = 2
-    """Nodes that hold the same: a primary and its standby."""
+    """Copies of each node: a primary and its standby."""
     fill: float = 0.7
     """The share of disk and cores that is used at most."""
     daemon_cores: float = 4
@@ -212,7 +212,7 @@ _MEANING = {
     "node_cores": "cores of a database node",
     "node_tb": "terabytes of its disk",
     "node_usd": "dollars a month for it",
-    "copies": "nodes that hold the same: a primary and its standby",
+    "copies": "copies of each node: a primary and its standby",
     "fill": "share of disk and cores that is used at most",
     "daemon_cores": "cores of a machine for daemons",
     "daemon_usd": "dollars a month for it",
@@ -236,7 +236,7 @@ def _owners(given: Assumed) -> str:
             f"{full.usd / full.owners:.3f}",
         ))  # fmt: skip
     heads = (
-        "owner", "memories kept", "bytes", "a node's disk holds", "a node's cores serve",
+        "owner", "memories kept", "bytes", "owners per node, by disk", "owners per node, by cores",
         "first full", "dollars a month",
     )  # fmt: skip
     return _table(heads, rows)

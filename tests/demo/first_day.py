@@ -59,13 +59,13 @@ SCENES = (
     Scene(
         "install",
         "Install",
-        "From a checkout. It ends with a running service and a first remembered line.",
+        "From a checkout, in a container without systemd. With systemd, the daemon also starts at each login.",
         ("make -s install", "mnem"),
     ),
     Scene(
         "remember",
         "Remember",
-        "No quotes are needed, unless a word has signs that the shell reads.",
+        "You only need quotes for shell metacharacters.",
         (
             "mnem remember We deploy on Tuesdays, never on Fridays -s work -S me",
             "mnem remember Ada wants the release notes in Markdown -s work -S me",
@@ -77,7 +77,7 @@ SCENES = (
     Scene(
         "import",
         "Bring in what you have",
-        "Notes, exports of chats, mail, shell history and more; a dry run says what would come.",
+        "`mnem import` reads notes, chats, mail, shell history and more. A dry run shows the records first.",
         (
             "ls notes",
             "mnem import notes --dry-run",
@@ -88,13 +88,13 @@ SCENES = (
     Scene(
         "look",
         "Look around",
-        "The newest first, under their days. A number stands for an entry of the list above.",
+        "`mnem list` shows the newest memories first, by day. A number selects an entry of that list.",
         ("mnem list", "mnem get 2"),
     ),
     Scene(
         "change",
         "Change and forget",
-        "What cannot be undone is shown first, and asked for.",
+        "Before a permanent deletion, `mnem` shows a preview and asks.",
         (
             "mnem edit 1 --text 'Die Sitzung im Team beginnt montags um neun'",
             "mnem tag work,meeting 1",
@@ -105,7 +105,7 @@ SCENES = (
     Scene(
         "sleep",
         "Sleep",
-        "Older memories become summaries; the originals stay, word for word.",
+        "Older memories become summaries; the originals are kept, word for word.",
         (
             "mnem sleep --force",
             "mnem recall what does Ines say about the crane -n 1",
@@ -114,7 +114,7 @@ SCENES = (
     Scene(
         "keep",
         "Keep it",
-        "A verified copy, and a check of the installation.",
+        "`mnem backup` writes a verified copy, and `mnem doctor` checks the installation.",
         ("mnem backup memory.db", "mnem doctor"),
     ),
 )
@@ -124,6 +124,7 @@ class Terminal:
     """A terminal of tmux, in a home of its own."""
 
     def __init__(self, home: Path) -> None:
+        self._home = str(home)
         self._socket = home / "tmux"
         path = f"{home}/.local/bin:{os.environ['PATH']}"
         ready = f"tmux -S {self._socket} wait-for -S ready"
@@ -183,7 +184,7 @@ class Terminal:
             text=True,
             stdout=subprocess.PIPE,
             timeout=WAIT_S,
-        ).stdout
+        ).stdout.replace(self._home, "~")
 
 
 def _pip_settings() -> Path:
@@ -244,7 +245,7 @@ def record() -> None:
                 terminal.run("cd")
             sys.stderr.write(f"{scene.title}\n")
     head = (
-        "# A first day\n\nRecorded in a terminal of 80 by 24 by `make first-day`, from the "
+        "# A first day\n\n`make first-day` recorded this page in a terminal of 80 × 24, from the "
         "installation to a found memory.\n"
     )
     PAGE.write_text("\n".join([head, *sections]), encoding="utf-8")

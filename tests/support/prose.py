@@ -123,7 +123,8 @@ def of_comments(file: Path) -> Iterator[Sentence]:
             line.partition("# ") if re.search(r"(?:^|\s)# ", line) else (line, "", "")
         )
         if paragraph and (before.strip() or not comment):
-            yield from sentences(place, " ".join(paragraph))
+            for part in " ".join(paragraph).split(";"):
+                yield from sentences(place, part)
             paragraph = []
         if comment:
             paragraph.append(comment)
