@@ -53,7 +53,7 @@ STOP := if [ -x $(MNEM) ]; then if $(MNEM) stop --help >/dev/null 2>&1; then $(M
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q
 # NAMING are the test modules that name a mark: to collect all takes seconds.
 NAMING = $(sort $(shell grep -rlw 'mark\.$(1)' tests --include='test_*.py'))
-SLOW := postgres or citus or deb or deploy or top or web or backup or http or adapters or agents or fault or lifetime or packaging or systemd or llm or slow
+SLOW := postgres or citus or deb or deploy or docs or top or web or backup or http or adapters or agents or fault or lifetime or packaging or systemd or llm or slow
 # llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
 LLAMA_VERSION := 0.3.36
 LLAMA_WHEELS ?= $(CURDIR)/build/wheels
@@ -81,7 +81,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 	replay tokens encoder vectors vector-search soak exchange postgres postgres-writes owners team web plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-groups test-citus test-top test-web pictures-web pictures-agents test-http test-llm test-adapters \
+.PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-groups test-citus test-top test-web test-docs docs pictures-docs pictures-web pictures-agents test-http test-llm test-adapters \
 	check format fit-endings fit-probes run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model deb image release test-deb test-deploy uninstall lock clean
 
 help: ## show this list
@@ -191,19 +191,38 @@ test-top: $(COMPILED) ## the live view, with Textual, which it installs in build
 			--target build/top -r $$lock; cp $$lock build/top.lock; fi
 	PYTHONPATH=build/top $(PYTEST) -m top tests/top
 
+# A browser's driver, and axe-core, for the tests of pages; two suites share them.
 WEB_NPM := build/web-npm
-test-web: $(COMPILED) ## the pages in Chromium, with Playwright and axe-core, which it installs in build; SHOTS=FOLDER keeps pictures
+BROWSER := build/web/.ready
+$(BROWSER): $(READY) tests/web/requirements.lock tests/web/package-lock.json
 	@for program in chromium npm; do command -v $$program >/dev/null \
 		|| { echo "$$program is missing: install it (on Debian: apt-get install $$program)"; exit 1; }; done
-	@set -e; lock=tests/web/requirements.lock; if ! cmp -s $$lock build/web.lock; then \
-		rm -rf build/web; mkdir -p build; \
-		$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes \
-			--target build/web -r $$lock; cp $$lock build/web.lock; fi
-	@set -e; lock=tests/web/package-lock.json; if ! cmp -s $$lock $(WEB_NPM)/installed.json; then \
-		rm -rf $(WEB_NPM); mkdir -p $(WEB_NPM); cp tests/web/package.json $$lock $(WEB_NPM); \
-		npm ci --silent --no-audit --no-fund --ignore-scripts --prefix $(WEB_NPM); \
-		cp $$lock $(WEB_NPM)/installed.json; fi
+	rm -rf build/web $(WEB_NPM)
+	mkdir -p $(WEB_NPM)
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes \
+		--target build/web -r tests/web/requirements.lock
+	cp tests/web/package.json tests/web/package-lock.json $(WEB_NPM)
+	npm ci --silent --no-audit --no-fund --ignore-scripts --prefix $(WEB_NPM)
+	@touch $@
+
+test-web: $(COMPILED) $(BROWSER) ## the pages in Chromium, with Playwright and axe-core, which it installs in build; SHOTS=FOLDER keeps pictures
 	$(if $(SHOTS),SHOTS="$(SHOTS)") PYTHONPATH=build/web $(PYTEST) -m web tests/web
+
+# MkDocs runs by itself: the pages that it gets were staged with the packages of .venv.
+build/docs/.ready: $(READY) tests/docs/requirements.lock
+	rm -rf build/docs
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes \
+		--target build/docs -r tests/docs/requirements.lock
+	@touch $@
+
+docs: $(COMPILED) build/docs/.ready ## the documentation site in build/site, with MkDocs, which it installs in build
+	@PYTHONPATH=tests $(BIN)/python -m docs.build
+
+test-docs: $(COMPILED) build/docs/.ready $(BROWSER) ## the documentation site: built strictly, its links, and its pages in Chromium with axe-core
+	PYTHONPATH=build/web $(PYTEST) -rP -m docs tests/docs
+
+pictures-docs: $(READY) ## the pictures of the pages on concepts
+	PYTHONPATH=tests $(BIN)/python -m docs.pictures
 
 pictures-agents: $(COMPILED) ## the picture of two agents in README, from a real run
 	cd tests && ../$(BIN)/python -m demo.two_agents

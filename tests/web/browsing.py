@@ -1,8 +1,9 @@
-"""A Chromium for tests: browsers that were let in, and the faults that they note."""
+"""A Chromium for tests: browsers that were let in, and the faults that they note or axe-core finds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,8 @@ from mnemosyned.web.access import WebAccess
 from mnemosyned.web.server import serve_pages
 
 WAIT_MS = 8_000
+AXE = Path(__file__).parents[2] / "build/web-npm/node_modules/axe-core/axe.min.js"
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +89,25 @@ class Watched:
 
     def open(self, path: str) -> Any:  # noqa: ANN401 of Playwright
         return self.page.goto(self.address + path)
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core finds at fault on a page."""
+    page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate(
+        "rules => axe.run(document, {runOnly: rules, resultTypes: ['violations']})",
+        RULES,
+    )
+    return [
+        f"{each['id']}: {node['target']} {node['failureSummary']}"
+        for each in found["violations"]
+        for node in each["nodes"]
+    ]
+
+
+def is_too_wide(page: Page) -> bool:
+    wide: bool = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    return wide
 
 
 def enter(browser: Browser, server: WebAccess, **options: Any) -> Watched:  # noqa: ANN401

@@ -12,8 +12,8 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
-from web.browsing import Watched, enter
+from playwright.sync_api import Browser, expect
+from web.browsing import Watched, enter, is_too_wide, violations
 from web.hostile import HOSTILE
 from web.test_web_hostility import fill as attack
 from web.visitor import end_events, events_of
@@ -25,30 +25,9 @@ from mnemosyned.web.server import ROUTES, serve_pages
 
 pytestmark = pytest.mark.web
 
-AXE = Path(__file__).parents[3] / "build/web-npm/node_modules/axe-core/axe.min.js"
 WIDTHS = (360, 1_024, 1_920)
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 SHOTS = os.environ.get("SHOTS")
 BYTES_MAX = 150_000
-
-
-def violations(page: Page) -> list[str]:
-    """What axe-core finds at fault on a page."""
-    page.evaluate(AXE.read_text("utf-8"))
-    found = page.evaluate(
-        "rules => axe.run(document, {runOnly: rules, resultTypes: ['violations']})",
-        RULES,
-    )
-    return [
-        f"{each['id']}: {node['target']} {node['failureSummary']}"
-        for each in found["violations"]
-        for node in each["nodes"]
-    ]
-
-
-def is_too_wide(page: Page) -> bool:
-    wide: bool = page.evaluate("document.documentElement.scrollWidth > innerWidth")
-    return wide
 
 
 @pytest.mark.parametrize(
