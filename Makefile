@@ -394,9 +394,8 @@ bench-scale: $(COMPILED) build/postgres/.ready ## what one memory costs a server
 scale: $(READY) ## many owners on paper: nodes, bytes, cost; OPTIONS="--memories 200 --node-tb 8"
 	$(BIN)/python tests/bench/scale.py $(OPTIONS)
 
-bench-plots: ## publish the charts of the last runs, for docs
-	mkdir -p tests/bench/plots
-	cp build/bench/*.svg tests/bench/plots/
+bench-plots: $(READY) ## the charts of docs/benchmarks.md, from the figures of its tables
+	PYTHONPATH=tests $(BIN)/python -m bench.published
 
 bench-exchange: $(COMPILED) ## all exported and restored, row by row; 1 GB of transcript through kills; MEMORIES=100000 MEGABYTES=1000 [DATA=…/lifebench]
 	$(BIN)/python tests/bench/bench_exchange.py $(if $(DATA),--data "$(DATA)") \

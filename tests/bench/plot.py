@@ -64,7 +64,7 @@ def bars(
     """Grouped bars with their values on top; a target is drawn across its group."""
     legend: list[tuple[str, Mark]] = [(one.name, "box") for one in series]
     if any(target is not None for target in targets):
-        legend.append(("bar to reach", "target"))
+        legend.append(("target", "target"))
     frame = _Frame(title, y_label, legend)
     values = [
         value

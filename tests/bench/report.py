@@ -60,7 +60,7 @@ class Report:
         self._sections.append(f"{title}\n{tabulate(rows, headers, floatfmt='.4g')}")
 
     def picture(self, name: str, svg: str) -> None:
-        """Write a chart beside the JSON file; `make bench-plots` publishes it."""
+        """Write a chart of this run next to the JSON file."""
         OUTPUT.mkdir(parents=True, exist_ok=True)
         (OUTPUT / f"{name}.svg").write_text(svg, encoding="utf-8")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 import yaml
+from bench.published import BENCHMARKS, CHARTS, charts
 from bench.readability import Readability, is_bare_list, is_dangling, is_whole
 from bench.scale import PAGE, Assumed, Plan, heavy, per_node, tables, written
 from bench.summary_levels import LEVELS, demo_week, written_levels
@@ -322,3 +323,29 @@ def test_the_script_prints_all_tables() -> None:
 
     given = Assumed(memories=200)
     assert run.stdout == "\n\n".join(tables(given).values()) + "\n"
+
+
+# The charts of the page on benchmarks are drawn from its tables.
+
+
+def test_the_charts_of_the_page_show_the_figures_of_its_tables() -> None:
+    for name, svg in charts(BENCHMARKS.read_text("utf-8")).items():
+        assert (CHARTS / f"{name}.svg").read_text("utf-8") == svg, (
+            f"{name}.svg is not of the page's figures: make bench-plots"
+        )
+
+
+def test_a_chart_follows_its_table() -> None:
+    page = BENCHMARKS.read_text("utf-8")
+    row = next(line for line in page.splitlines() if "| `make bench-locomo`" in line)
+    figure = row.split(" | ")[1]
+
+    changed = charts(page.replace(f" | {figure} | ", " | .111 / .222 | "))
+
+    values = re.findall(r">([^<]+)</text>", changed["locomo"])
+    assert {"0.111", "0.222"} <= set(values)
+
+
+def test_a_page_without_the_row_of_a_chart_is_refused() -> None:
+    with pytest.raises(ValueError, match="bench-locomo"):
+        charts("# Benchmarks\n")
