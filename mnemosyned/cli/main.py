@@ -100,6 +100,13 @@ def load_command(entry: Command) -> click.Command:
         further = f"\n\n{command.epilog}" if command.epilog else ""
         command.epilog = f"Example: {entry.example}{further}"
     _prepare_command(command, is_local=entry.name in LOCAL)
+    for example in (entry.example, *entry.examples):
+        member: click.Command | None = command
+        for word in example.split()[2:]:
+            if isinstance(member, click.Group):
+                member = member.commands.get(word)
+        if member is not None and member is not command:
+            member.epilog = f"Example: {example}"
     return command
 
 

@@ -1,12 +1,11 @@
 """The commands of the shell in groups: name, summary, example, and the place of the code.
 
-They stand in `registry.txt`: by group, the name of a command and its target, its summary, and an
-example. It is no TOML, as its parser takes longer to load than the table.
+They stand in `registry.txt`: by group, the name of a command and its target, its summary, an example,
+and examples of its subcommands. It is no TOML, as its parser takes longer to load than the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,20 +20,25 @@ class Command(NamedTuple):
     target: str
     """`module:attribute` of a click command, or of a verb's request."""
     example: str
+    examples: list[str]
+    """Of its subcommands, where they are not this example."""
 
 
-def _read_table() -> Iterator[Command]:
-    """Yield the commands listed in `registry.txt`, in the order of the file."""
-    group = ""
+def _read_table() -> list[Command]:
+    """Return the commands listed in `registry.txt`, in the order of the file."""
+    group, commands = "", list[Command]()
     text = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
     lines = iter(text.splitlines())
     for line in lines:
         if line.startswith("# "):
             group = line[2:]
-            continue
-        name, _, target = line.partition(" = ")
-        summary, example = next(lines).strip(), next(lines).strip()
-        yield Command(name, group, summary, target, example)
+        elif line.startswith(" "):
+            commands[-1].examples.append(line.strip())
+        else:
+            name, _, target = line.partition(" = ")
+            summary, example = next(lines).strip(), next(lines).strip()
+            commands.append(Command(name, group, summary, target, example, []))
+    return commands
 
 
 COMMANDS = {command.name: command for command in _read_table()}

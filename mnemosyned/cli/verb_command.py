@@ -17,7 +17,7 @@ from mnemosyned.cli.arguments import (
     read_fields,
 )
 from mnemosyned.cli.calls import call_daemon, connect_to_daemon
-from mnemosyned.cli.ids import with_whole_ids
+from mnemosyned.cli.ids import ids_with_prefix, is_marked, with_whole_ids
 from mnemosyned.cli.options import EXIT_NOTHING, AnswerCommand
 from mnemosyned.cli.output.show import page_output, render, renderer_of, show
 from mnemosyned.cli.output.terminal import (
@@ -169,6 +169,21 @@ def _this_or_these(count: int, noun: str) -> str:
     return f"this {noun}" if count == 1 else f"these {count_of(count, noun)}"
 
 
+def _with_tags_first(typed: Mapping[str, Any], client: Connection) -> dict[str, Any]:
+    """Return the fields of `mnem tag WORD ID`, also if `mnem tag ID WORD` was typed.
+
+    They are exchanged if the only id is that of no memory and the tag is.
+    """
+    ids, tags = typed.get("id") or [], typed.get("tags") or []
+    if len(ids) == len(tags) == 1 and not is_marked(ids[0]):
+        exchanged = {**typed, "id": tags, "tags": ids}
+        if not ids_with_prefix(ids[0], "get", client) and ids_with_prefix(
+            tags[0], "get", client
+        ):
+            return exchanged
+    return {**typed}
+
+
 def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
     """Return the click command of a verb, with the verb's fields as arguments and options."""
     first = FIRST.get(verb.verb_name())
@@ -191,6 +206,8 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
         """
         typed = read_fields(given, name)
         with connect_to_daemon(context) as client:
+            if first == "tags":
+                typed = _with_tags_first(typed, client)
             typed = with_whole_ids(verb.verb_name(), typed, client)
             request = parse_text(verb, typed)
             call: Callable[..., object] = call_daemon

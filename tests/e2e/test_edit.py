@@ -52,16 +52,28 @@ def test_the_editor_changes_what_was_changed_in_it(editor: Path) -> None:
         )
 
 
-def test_words_without_an_option_are_told_which_one_takes_them() -> None:
+def test_words_in_quotes_after_the_id_are_the_new_words() -> None:
     with short_room() as home, running(home) as daemon:
         daemon.post("remember", id="m", content="the kettle is hot")
 
         done = daemon.mnem("edit", "m", "the samovar is hot")
 
-        assert done.returncode == 2
-        assert b"mnem edit m --text 'the samovar is hot'" in done.stderr
+        assert (done.returncode, done.stdout) == (0, b"m is edited\n")
         memory = daemon.post("get", id="m").body["memory"]
-        assert memory["content"] == "the kettle is hot"
+        assert memory["content"] == "the samovar is hot"
+        # Ids stay ids.
+        assert daemon.mnem("edit", "m", "nobody").returncode == 2
+
+
+def test_a_tag_may_stand_after_the_id() -> None:
+    with short_room() as home, running(home) as daemon:
+        daemon.post("remember", id="m", content="the kettle is hot")
+
+        for words in (["tag", "m", "tea"], ["tag", "hot", "m"], ["untag", "m", "hot"]):
+            assert daemon.mnem(*words).returncode == 0
+
+        memory = daemon.post("get", id="m").body["memory"]
+        assert memory["tags"] == ["tea"]
 
 
 def test_words_that_changed_meanwhile_are_not_overwritten(editor: Path) -> None:

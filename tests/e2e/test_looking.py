@@ -186,7 +186,7 @@ def test_what_was_not_slept_over_is_shown_by_its_memories(filled: Daemon) -> Non
     )
     week = filled.mnem("week", "--format", "table")
     assert b"and more: mnem day " in week.stdout
-    assert b"no summary of this week yet" in week.stderr
+    assert b"the summary of this week is written" in week.stderr
     narrowed = filled.mnem("week", "-s", "notes", "--format", "table")
     assert b" with the same filters" in narrowed.stdout
     assert narrowed.stderr == b""

@@ -61,7 +61,7 @@ def test_a_daemon_is_started_asked_and_stopped(run: Run) -> None:
     assert b"started, as process" in started.stderr
     assert b"the daemon runs already" in again.stderr
     assert stored.stdout == b"tea\n"
-    assert b'"event": "ready"' in log.stdout
+    assert b" ready  pid=" in log.stdout
     assert len(log.stdout.splitlines()) == 1
     assert b"stopped process" in stopped.stderr
     assert (over.returncode, over.stderr) == (0, b"no daemon runs\n")

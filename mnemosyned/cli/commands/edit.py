@@ -47,10 +47,8 @@ def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN40
         given["text"] = read_standard_input(WORDS)
     changes = any(given.get(name) not in (None, ()) for name in CHANGES)
     ids: Sequence[str] = given.get("id") or ()
-    if not changes and len(ids) > 1 and any(" " in word for word in ids[1:]):
-        raise InvalidRequest(
-            f"for other words, say --text: mnem edit {ids[0]} --text {ids[1]!r}"
-        )
+    if not changes and len(ids) == 2 and " " in ids[1]:  # words in quotes
+        return _send(**{**given, "id": ids[:1], "text": ids[1]})
     if changes or given.get("drop_history") or len(ids) != 1:
         return _send(**given)
     if not (sys.stdin.isatty() or "EDITOR" in os.environ or "VISUAL" in os.environ):

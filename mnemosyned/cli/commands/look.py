@@ -30,7 +30,7 @@ from mnemosyned.instants import in_zone
 from mnemosyned.memory.listing import ListOrder
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.verbs.listing import Listed, ListMemories
-from mnemosyned.verbs.request import fields_of, parse_text
+from mnemosyned.verbs.request import fields_of, instant, parse_text
 
 if TYPE_CHECKING:
     from mnemosyned.verbs.facade import Caller
@@ -60,6 +60,12 @@ def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  
             )
         limit = int(typed)
     request = parse_text(ListMemories, fields)
+    since, until = instant(request.since), instant(request.until)
+    if since and until and since >= until:
+        raise InvalidRequest(
+            f"since ({terminal.local_time(since)}) is after until ({terminal.local_time(until)})",
+            field="since",
+        )
     with connect_to_daemon(context) as client, open_printer() as printer:
         pages = _read_pages(client, request, limit)
         if chosen_format() == "json":
@@ -283,7 +289,7 @@ def _period_remark(period: PeriodView) -> str:
     if period.summary or period.unit == "day" or period.narrowed:
         return ""
     return (
-        f"no summary of this {period.unit} yet: a sleep cycle after its end writes it"
+        f"the summary of this {period.unit} is written by a sleep cycle after its end"
     )
 
 

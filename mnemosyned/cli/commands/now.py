@@ -138,8 +138,8 @@ def _sleep_row(stats: Stats) -> str:
         return f"paused until {until}: mnem sleep --pause-minutes 0 ends it{last}"
     if not sleep.next_cycle:
         return f"no cycle is scheduled (auto_sleep is off): mnem sleep{last}"
-    due = f", {count_of(sleep.due, 'memory')} due" if sleep.due else ""
-    return f"next {local_time(sleep.next_cycle)}{due}{last}"
+    due = count_of(sleep.due, "memory") if sleep.due else "nothing yet"
+    return f"next {local_time(sleep.next_cycle)}, {due} old enough{last}"
 
 
 def _faults_of(stats: Stats) -> Iterator[str]:

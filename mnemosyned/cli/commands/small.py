@@ -12,6 +12,7 @@ from mnemosyned.agents.mcp.pump import run as run_pump
 from mnemosyned.cli.calls import connect_to_daemon
 from mnemosyned.cli.options import (
     ALL_COMMANDS,
+    EXIT_OF_KIND,
     json_option,
     prints_json,
     typed_remote,
@@ -20,7 +21,7 @@ from mnemosyned.cli.options import (
 from mnemosyned.cli.output.show import render
 from mnemosyned.cli.output.terminal import say, say_json
 from mnemosyned.cli.verb_command import make_verb_command
-from mnemosyned.errors import InvalidRequest
+from mnemosyned.errors import InvalidRequest, Kind
 from mnemosyned.verbs.retention import Prune
 from mnemosyned.verbs.upkeep import Watch
 from mnemosyned.version import install_command
@@ -73,16 +74,18 @@ STATE_TIMEOUT_S = 5.0
 
 @click.command()
 @click.pass_context
-def top(context: click.Context) -> None:
+def top(context: click.Context) -> int:
     """Watch the daemon live, full screen.
 
     Tiers, requests and their times, sleep, hooks and problems, once a second.
     Keys: / search, Enter open, s sleep, p pause, ? help, q quit.
     """
     if find_spec("textual") is None:
-        raise InvalidRequest(
-            f"the live view needs Textual, which is not installed: {install_command('top')}"
+        say(
+            "the live view needs Textual, which is not installed; install it:", err=True
         )
+        say(install_command("top"))  # on one line, to be copied
+        return EXIT_OF_KIND[Kind.INVALID]
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidRequest(
             "the live view needs a terminal; mnem status prints the state once"
@@ -92,6 +95,7 @@ def top(context: click.Context) -> None:
 
     state_connection = connect_to_daemon(context, timeout_s=STATE_TIMEOUT_S)
     Top(state_connection, connect_to_daemon(context)).run()
+    return 0
 
 
 @click.command("watch")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +14,7 @@ from mnemosyned.assembly.build import open_memory
 from mnemosyned.cli.maintenance.service import start_again, stop_daemon
 from mnemosyned.cli.options import json_option
 from mnemosyned.cli.output.show import say_result
-from mnemosyned.cli.output.terminal import count_of, local_time
+from mnemosyned.cli.output.terminal import ask_or_exit, count_of, local_time
 from mnemosyned.config import Config, config_file, load_config
 from mnemosyned.config.settings import BackupConfig
 from mnemosyned.errors import DatabaseInUse, InvalidRequest
@@ -134,6 +135,7 @@ def restore_database(
     is_flag=True,
     help="Forget again what was forgotten after the backup was made.",
 )
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @json_option()
 def restore_db(
     file: Path,
@@ -141,6 +143,7 @@ def restore_db(
     *,
     restart: bool,
     forget_again: bool,
+    yes: bool,
 ) -> None:
     """Put a backup in the place of the database.
 
@@ -166,8 +169,10 @@ def restore_db(
             f"process {process.pid} has {target} open: stop it with `mnem stop`, or add --restart"
         )
     stopped = None
+    check_restorable(backup, target)  # before anything is stopped
+    if not yes and sys.stdin.isatty():
+        ask_or_exit(f"Put {backup} in the place of {target}, and set that aside?")
     if process:
-        check_restorable(backup, target)  # before anything is stopped
         stopped = stop_daemon(config, database=target)
     try:
         restored = restore_database(

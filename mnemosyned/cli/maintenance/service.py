@@ -21,6 +21,7 @@ from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import click
 import msgspec
@@ -30,7 +31,8 @@ from mnemosyned.cli.calls import (
     on_interrupt,
     warn_of_ignored_mistake,
 )
-from mnemosyned.cli.output.terminal import is_terminal, say, show_progress
+from mnemosyned.cli.options import json_option, prints_json
+from mnemosyned.cli.output.terminal import count_of, say, show_progress
 from mnemosyned.client.address import SocketAddress
 from mnemosyned.client.connection import Connection
 from mnemosyned.config import (
@@ -262,7 +264,10 @@ _LEVELS_LEFT_OUT = {"info", "debug"}
 
 
 def readable_line(line: str) -> str:
-    """Return a JSON line of the log as `time event name=value`; any other line unchanged."""
+    """Return a JSON line of the log as `time event name=value`; any other line unchanged.
+
+    The event of a sleep cycle, a forget or an undo is a sentence.
+    """
     try:
         entry = msgspec.json.decode(line)
     except msgspec.DecodeError:
@@ -273,6 +278,8 @@ def readable_line(line: str) -> str:
     with suppress(ValueError):
         moment = in_zone(datetime.fromisoformat(timestamp), None)
         timestamp = f"{moment:%Y-%m-%d %H:%M:%S}"
+    if sentence := _event_sentence(entry):
+        return f"{timestamp} {sentence}"
     head = [
         timestamp,
         "" if level in _LEVELS_LEFT_OUT else f"{level}:",
@@ -285,6 +292,25 @@ def readable_line(line: str) -> str:
             f"{name}={value if is_text else msgspec.json.encode(value).decode()}"
         )
     return "  ".join(parts)
+
+
+def _event_sentence(entry: dict[str, Any]) -> str:
+    """Return a log entry of a sleep cycle, a forget or an undo as a sentence; empty for others."""
+    match entry:
+        case {"event": "cycle_finished", "status": "nothing_to_do"}:
+            return "cycle: nothing is old enough"
+        case {"event": "cycle_finished", "status": str(status)}:
+            memories = count_of(int(entry.get("evicted", 0)), "memory")
+            summaries = count_of(int(entry.get("promoted", 0)), "summary")
+            return f"cycle {status}: {memories} became {summaries}"
+        case {"event": "cycle_undone", "restored": int(count)}:
+            return f"cycle undone: {count_of(count, 'memory')} back in working memory"
+        case {"event": "action_undone", "kind": str(kind), "count": int(count)}:
+            return f"{kind} undone: {count_of(count, 'memory')}"
+        case {"event": "forgotten", "count": int(count)}:
+            return f"forgot {count_of(count, 'memory')}"
+        case _:
+            return ""
 
 
 UNIT = "mnemosyned.service"
@@ -424,6 +450,7 @@ def restart() -> None:
     help="How many of the last lines.",
 )
 @click.option("-f", "--follow", is_flag=True, help="Go on as lines are written.")
+@json_option("Print the lines as they are written: JSON.")
 def logs(lines: int, *, follow: bool) -> None:
     """Show the daemon's log: systemd's journal, or the file of `mnem start`.
 
@@ -434,8 +461,13 @@ def logs(lines: int, *, follow: bool) -> None:
     journal = shutil.which("journalctl")
     if journal and unit and unit.loaded and (unit.is_running or not file.exists()):
         words = ["--user", "--no-pager", "--unit", UNIT, "--output=cat", f"-n{lines}"]
-        sys.stdout.flush()
-        os.execv(journal, [journal, *words, *(["--follow"] if follow else [])])  # noqa: S606
+        words += ["--follow"] if follow else []
+        with subprocess.Popen(  # noqa: S603 of this machine
+            [journal, *words], stdout=subprocess.PIPE, encoding="utf-8"
+        ) as reading:
+            for line in reading.stdout or ():
+                _print_log_line(line)
+        return
     if not file.exists():
         raise NotFound(
             f"there is no log: the daemon was not started by `mnem start` ({file})"
@@ -600,6 +632,6 @@ def _print_log(file: Path, lines: int, *, follow: bool) -> None:
 
 
 def _print_log_line(line: str) -> None:
-    """Print a log line: unchanged in a pipe, in readable form at a terminal."""
+    """Print a log line in readable form, or unchanged if JSON was asked for."""
     line = line.rstrip("\n")
-    say(readable_line(line) if is_terminal(sys.stdout) else line)
+    say(line if prints_json() else readable_line(line))

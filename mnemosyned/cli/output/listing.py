@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 
 import click
 
@@ -50,23 +51,34 @@ def local_day(moment: datetime) -> date:
     return in_zone(moment, None).date()
 
 
+ORIGIN_CELLS = 24
+"""Cells of session and source where each line has them."""
+
+
 def memory_rows(
     memories: Sequence[MemoryRecord], first: int, *, with_days: bool = False
 ) -> Iterator[str]:
     """Yield a numbered line for each memory, and a heading where session or source change.
 
-    `first` is the number of the first memory. `with_days` also yields a title for each day.
+    Where they change often, each line begins with them instead. `first` is the number of the first
+    memory. `with_days` also yields a title for each day.
     """
     day: date | None = None
     origin = ""
+    origins = [origin_of(memory.session, memory.source) for memory in memories]
+    changes = sum(before != after for before, after in pairwise(origins))
+    is_mixed = 2 * changes > len(origins)
     for number, memory in enumerate(memories, first):
         if with_days and local_day(memory.created_at) != day:
             day, origin = local_day(memory.created_at), ""
             yield click.style(day_title(day), bold=True)
-        if (present := origin_of(memory.session, memory.source)) != origin:
+        present = origin_of(memory.session, memory.source)
+        if present != origin and not is_mixed:
             origin = present
             yield click.style(f"  {cut_text(origin, max(width() - 2, 1))}", dim=True)
         head = f"{number:>4}  {in_zone(memory.created_at, None):%H:%M}  "
+        if is_mixed:
+            head += f"{cut_text(present, ORIGIN_CELLS)}  "
         speaker = f"{memory.role}: " if memory.role else ""
         text = "(its words were pruned)" if memory.pruned_at else memory.content
         mark = "(pinned) " if memory.pinned else ""
@@ -77,8 +89,8 @@ def memory_rows(
 
 
 def origin_of(session: str, source: str | None) -> str:
-    """Return `session · source`, or the session alone."""
-    return f"{session} · {source}" if source else session
+    """Return `session · source`, or the session alone if the source is the same or none."""
+    return f"{session} · {source}" if source not in (None, "", session) else session
 
 
 def room_after(head: str) -> int:

@@ -142,7 +142,10 @@ def _prune_text(result: Pruned) -> str:
 
 
 RENDERERS |= {
-    Forgotten: Renderer(forget_text),
+    Forgotten: Renderer(
+        forget_text,
+        is_nothing=lambda result: not (result.memories or result.learnings),
+    ),
     BackedUp: Renderer(_backup_text),
     Restored: Renderer(_restore_text),
     Pruned: Renderer(_prune_text),
