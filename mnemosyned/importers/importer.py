@@ -159,6 +159,8 @@ class ImportFormat(ABC):
     """Name for `--format`."""
     needs_file: bool = False
     """Whether a stream cannot be read, because path, time or middle of a file is needed."""
+    edits_changed: bool = False
+    """Whether a record that changed since it was imported is an edit of its memory."""
 
     @abstractmethod
     def recognizes(self, source: ImportSource) -> bool:

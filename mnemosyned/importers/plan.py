@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from glob import iglob
 from importlib import import_module
 from pathlib import Path
 from typing import cast
@@ -35,6 +37,8 @@ class FormatEntry:
     """Description for help: `memories as JSON lines`."""
     target: str
     """`module:class`, in `mnemosyned.importers.formats`."""
+    places: tuple[str, ...] = ()
+    """Where programs keep it, as patterns of paths; a relative one is below the working directory."""
 
     def load(self) -> ImportFormat:
         """Import the format's module and return a new instance of its class."""
@@ -53,6 +57,20 @@ FORMATS = tuple(
 def format_names() -> str:
     """Return the names of all formats, separated by commas."""
     return ", ".join(entry.name for entry in FORMATS)
+
+
+def find_sources() -> dict[str, str]:
+    """Return the places where other programs keep something on this machine, as a shell takes them.
+
+    Each has the description of its format. Nothing is read.
+    """
+    found = {}
+    for entry in FORMATS:
+        for place in entry.places:
+            named = os.path.expandvars(place)
+            if any(iglob(os.path.expanduser(named))):  # noqa: PTH111, PTH207 patterns
+                found[place if named == place else shlex.quote(named)] = entry.summary
+    return found
 
 
 def recognize_format(source: ImportSource) -> ImportFormat | None:

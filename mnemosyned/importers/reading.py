@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import hashlib
 import io
 import json
@@ -105,20 +106,39 @@ def members_of(path: Path, names: re.Pattern[str]) -> list[zipfile.ZipInfo]:
 
 
 @contextmanager
-def open_member(path: Path, member: zipfile.ZipInfo) -> Iterator[BinaryIO]:
-    """Return a context manager that opens a member of the ZIP archive at `path` for reading.
+def open_documents(
+    source: ImportSource, names: Iterable[re.Pattern[str]]
+) -> Iterator[Iterator[tuple[str, BinaryIO]]]:
+    """Return a context manager that gives the documents of a source, as streams of UTF-8.
 
-    Raises `SourceRefused` for a broken archive, and for a member that is too large unpacked.
+    Of a ZIP archive these are the members that match the patterns, in their order, with their
+    names; any other source is one document without a name. Raises `OSError`, and `SourceRefused`
+    for a broken archive and for a member that is too large unpacked.
     """
-    size, packed = member.file_size, member.compress_size
-    largest = max(RATIO_FROM_BYTES, RATIO_MAX * max(packed, 1))
-    if size > min(largest, ARCHIVE_BYTES_MAX):
-        raise SourceRefused(
-            f"{member.filename} unpacks from {packed:,} to {size:,} bytes, "
-            "which no export does"
-        )
-    with _open_archive(path) as archive, archive.open(member.filename) as stream:
-        yield cast("BinaryIO", stream)
+    if source.stream or not source.head.startswith(ZIP_SIGNATURE):
+        with open_text(source) as text:
+            yield iter([("", text)])
+        return
+    members = [each for name in names for each in members_of(source.path, name)]
+    with _open_archive(source.path) as archive:
+
+        def open_each() -> Iterator[tuple[str, BinaryIO]]:
+            """Yield the name and the stream of each member."""
+            for member in members:
+                size, packed = member.file_size, member.compress_size
+                largest = max(RATIO_FROM_BYTES, RATIO_MAX * max(packed, 1))
+                if size > min(largest, ARCHIVE_BYTES_MAX):
+                    raise SourceRefused(
+                        f"{member.filename} unpacks from {packed:,} to {size:,} bytes, "
+                        "which no export does"
+                    )
+                with (
+                    archive.open(member.filename) as opened,
+                    as_utf8(cast("BinaryIO", opened)) as text,
+                ):
+                    yield member.filename.rpartition("/")[2], text
+
+        yield open_each()
 
 
 LINE_BYTES_MAX = 16 << 20
@@ -205,18 +225,9 @@ def as_utf8(stream: BinaryIO) -> BinaryIO:
 
 
 @contextmanager
-def open_text(
-    source: ImportSource, member: zipfile.ZipInfo | None = None
-) -> Iterator[BinaryIO]:
-    """Return a context manager that opens a source as a stream of UTF-8.
-
-    `member` is the member to open if the source is a ZIP archive. Raises `OSError` and
-    `SourceRefused`.
-    """
-    with (
-        open_member(source.path, member) if member else source.open() as opened,
-        as_utf8(opened) as text,
-    ):
+def open_text(source: ImportSource) -> Iterator[BinaryIO]:
+    """Return a context manager that opens a source as a stream of UTF-8. Raises `OSError`."""
+    with source.open() as opened, as_utf8(opened) as text:
         yield text
 
 
@@ -462,9 +473,9 @@ def outline_source(
     if not source.head.startswith(ZIP_SIGNATURE) or source.stream:
         return outline_document(source.head)
     try:
-        for found in members_of(source.path, member)[:1] if member else ():
-            with open_member(source.path, found) as opened:
-                return outline_document(opened.read(HEAD_BYTES))
+        with open_documents(source, [member] if member else []) as documents:
+            for _, text in documents:
+                return outline_document(text.read(HEAD_BYTES))
     except SourceRefused:
         pass  # reported when it is read
     return None
@@ -554,8 +565,12 @@ def convert_records(
 
 
 SQLITE_SIGNATURE = b"SQLite format 3\0"
+WAL_VERSION_AT = 18
+"""The byte of a SQLite file that is 2 if the database has a write-ahead log."""
 
 
+LOCK_WAIT_S = 5.0
+"""Longest wait for another program that writes to the database."""
 SQLITE_VALUE_BYTES_MAX = 64 << 20
 SQLITE_STEPS_MAX = 2_000_000_000
 """Instructions of SQLite's machine in one reading; a file beyond them is broken or hostile."""
@@ -567,7 +582,8 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
     """Return a context manager that opens a SQLite database for reading and gives its connection.
 
     The file and its folder are not written to: a database with an unused write-ahead log is read
-    from a temporary copy. Raises `SourceRefused`, also for broken content read within the block.
+    from a temporary copy. Raises `SourceRefused`, also for broken content read within the block,
+    and `OSError` while another program has locked it.
     """
     log, index = Path(f"{path}-wal"), Path(f"{path}-shm")
     has_log = log.exists() and log.stat().st_size > 0
@@ -579,9 +595,19 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
             with _open_read_only(copy, "mode=rw") as database:
                 yield database
         return
-    mode = "mode=ro" if has_log else "mode=ro&immutable=1"
-    with _open_read_only(path, mode) as database:
+    with path.open("rb") as opened:
+        makes_log = opened.read(WAL_VERSION_AT + 1)[WAL_VERSION_AT:] == b"\x02"
+    if not makes_log or has_log:
+        with _open_read_only(path, "mode=ro") as database:
+            yield database
+        return
+    # Opened in another way, it would be given a log. Its program is not known to run.
+    before = path.stat()
+    with _open_read_only(path, "mode=ro&immutable=1") as database:
         yield database
+    after = path.stat()
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        raise SourceRefused("it changed while it was read; repeat the import")
 
 
 @contextmanager
@@ -601,7 +627,7 @@ def _open_read_only(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
 
     try:
         uri = f"file:{quote(str(path.absolute()))}?{mode}"
-        with closing(sqlite3.connect(uri, uri=True, timeout=5.0)) as database:
+        with closing(sqlite3.connect(uri, uri=True, timeout=LOCK_WAIT_S)) as database:
             database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, SQLITE_VALUE_BYTES_MAX)
             database.execute("PRAGMA query_only = ON")
             database.execute("PRAGMA trusted_schema = OFF")
@@ -609,6 +635,9 @@ def _open_read_only(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
             database.set_progress_handler(count, SQLITE_STEPS_AT_A_TIME)
             yield database
     except (sqlite3.Error, UnicodeDecodeError) as error:  # names may be no text
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+            reason = "another program has locked it; close that program and repeat"
+            raise OSError(errno.EBUSY, reason) from error
         raise SourceRefused(f"the database cannot be read: {error}") from error
 
 

@@ -16,7 +16,13 @@ from pathlib import Path
 import msgspec
 
 from mnemosyned.client.streams import Transfers
-from mnemosyned.errors import InvalidRequest, Kind, MalformedJson, MnemosynedError
+from mnemosyned.errors import (
+    IdTaken,
+    InvalidRequest,
+    Kind,
+    MalformedJson,
+    MnemosynedError,
+)
 from mnemosyned.ids import new_id
 from mnemosyned.importers.importer import (
     START,
@@ -33,7 +39,12 @@ from mnemosyned.memory.values import Learning
 from mnemosyned.paths import state_dir
 from mnemosyned.verbs.exchange import FOOTER, parse_line_kind, parse_record
 from mnemosyned.verbs.facade import Caller
-from mnemosyned.verbs.memories import Remember, RememberedMany, RememberMany
+from mnemosyned.verbs.memories import (
+    EditMemory,
+    Remember,
+    RememberedMany,
+    RememberMany,
+)
 from mnemosyned.verbs.request import instant
 
 BATCH_ITEMS = 500
@@ -186,6 +197,8 @@ class ImportReport:
     stored: int = 0
     known: int = 0
     """Memories that were there already."""
+    edited: int = 0
+    """Memories whose record had changed, and which have its text now."""
     forgotten: int = 0
     """Memories that were imported before and forgotten, and stay so."""
     learned: int = 0
@@ -420,8 +433,11 @@ class PartImport:
                 )
             except MnemosynedError as error:
                 item = items.pop(_find_refused_item(error, len(items)))
-                reason = f"{_MEMORY_PLACE.sub('', error.message)} ({error.code})"
-                run.report.add_problem(BadRecord(item.place, reason, item.position))
+                is_changed = isinstance(error, IdTaken)
+                if is_changed and self._part.format.edits_changed:
+                    self._edit_memory(item)
+                else:
+                    self._report_refused(item, error)
                 continue
             if run.preview:
                 run.preview.add(items, self._part.format.name)
@@ -430,6 +446,26 @@ class PartImport:
                 run.report.add_stored(answer)
                 self._save_position(items[-1])
             return
+
+    def _edit_memory(self, item: ImportItem) -> None:
+        """Give the memory of a record that changed since its import the record's present text.
+
+        A refusal is reported as a bad record.
+        """
+        memory = item.memory
+        try:
+            self._run.caller.call(EditMemory(str(memory.id), text=memory.content))
+        except MnemosynedError as error:
+            if error.kind not in (Kind.INVALID, Kind.CONFLICT, Kind.NOT_FOUND):
+                raise
+            self._report_refused(item, error)
+        else:
+            self._run.report.edited += 1
+
+    def _report_refused(self, item: ImportItem, error: MnemosynedError) -> None:
+        """Report a record as bad, as the daemon refused its memory."""
+        reason = f"{_MEMORY_PLACE.sub('', error.message)} ({error.code})"
+        self._run.report.add_problem(BadRecord(item.place, reason, item.position))
 
     def _send_groups(self) -> None:
         """Send the waiting lines of an export to the daemon as one batch, and save the position.

@@ -186,8 +186,9 @@ def test_a_stream_is_read_as_the_file_is_or_is_to_be_saved_to_one(
 ) -> None:
     path = sample.write(tmp_path)
     stream = ImportSource.of_stream(BytesIO(path.read_bytes()), path)
-    is_packed = path.suffix in {".db", ".zip"}
-    if is_packed or sample.format in {"transcript", "specstory", "notes", "shell"}:
+    is_packed = path.suffix in {".db", ".sqlite3", ".zip"}
+    needs_file = {"transcript", "specstory", "notes", "claude-memory", "shell"}
+    if is_packed or sample.format in needs_file:
         with pytest.raises(InvalidRequest, match="save it to one first"):
             plan_import([stream], sample.format)
         return

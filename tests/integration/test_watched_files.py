@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.agents import claude_line, write_lines
 from support.fakes import FakeClock
+from support.import_samples import write_sample
 from support.settings import change, settings_in_force
 from support.vector_service import wait_until
 
@@ -102,6 +103,46 @@ def test_of_an_edited_note_the_new_parts_replace_those_that_are_gone(
     assert reader.read(write(note, BEANS, PEAS), go_on) == 2
     assert current(service) == ["## Beans", "## Peas"]
     assert reader.read(write(note, BEANS, PEAS), go_on) == 0
+
+
+def test_a_note_of_claude_code_that_changed_replaces_what_it_said(
+    reader: FileReader, service: MemoryService, tmp_path: Path
+) -> None:
+    note = write_sample("claude_memory", tmp_path)
+    before = {path: path.read_bytes() for path in note.parent.iterdir()}
+
+    first = [reader.read(str(path), go_on) for path in sorted(before)]
+    unchanged = {path: path.read_bytes() for path in note.parent.iterdir()}
+    note.write_text(note.read_text().replace("with tabs", "with four spaces"))
+    again = reader.read(str(note), go_on)
+
+    assert (first, again) == ([0, 1], 1), "the index is not stored"
+    assert unchanged == before
+    listed = service.call(ListMemories(limit=10)).memories
+    (new,) = listed
+    assert "Indent with four spaces." in new.content
+    assert new.metadata["project"] == "/w/shop"
+    assert new.source == "claude-memory"
+
+
+def test_a_conversation_that_specstory_wrote_again_is_stored_once(
+    reader: FileReader, service: MemoryService, store: SqliteStore, tmp_path: Path
+) -> None:
+    path = write_sample("specstory", tmp_path)
+
+    first = reader.read(str(path), go_on)
+    with path.open("a") as opened:
+        opened.write(
+            "\n_**User (2026-03-16 09:05:00Z)**_\n\nAnd test it in Safari.\n\n---\n"
+        )
+    again = reader.read(str(path), go_on)
+
+    assert (first, again) == (3, 1)
+    listed = service.call(ListMemories(limit=10)).memories
+    assert {each.source for each in listed} == {"claude-code"}
+    session = store.agents.session(listed[0].session)
+    assert session
+    assert session.project == str(tmp_path)
 
 
 def test_a_part_that_was_forgotten_stays_forgotten_when_another_is_edited(

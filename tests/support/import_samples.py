@@ -77,15 +77,15 @@ def write_sample(name: str, folder: Path) -> Path:
         _commit(folder / SAMPLES[name].path)
     else:
         shutil.copytree(FOLDER / name, folder, dirs_exist_ok=True)
-    for script in list(folder.rglob("*.db.sql")):
+    for script in list(folder.rglob("*.sql")):
         with closing(sqlite3.connect(script.with_suffix(""))) as connection:
             connection.executescript(script.read_text("utf-8"))
         script.unlink()
     for members in list(folder.rglob("*.zip/")):
         packed = members.rename(members.with_suffix(".folder"))
         with zipfile.ZipFile(members, "w", zipfile.ZIP_DEFLATED) as archive:
-            for file in sorted(packed.iterdir()):
-                archive.write(file, file.name)
+            for file in sorted(each for each in packed.rglob("*") if each.is_file()):
+                archive.write(file, file.relative_to(packed))
         shutil.rmtree(packed)
     return folder / SAMPLES[name].path
 

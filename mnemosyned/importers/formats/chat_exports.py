@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import zipfile
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, BinaryIO
 
@@ -69,15 +68,12 @@ class ChatExport(ImportFormat):
         `position` is "document/conversation/message"; empty for the beginning.
         """
         start = tuple(map(int, position.split("/"))) if position else (0, 0, 0)
-        members: Sequence[zipfile.ZipInfo | None] = [None]
-        if source.head.startswith(reading.ZIP_SIGNATURE):
-            members = reading.members_of(source.path, CONVERSATIONS)
-        for number, member in enumerate(members):
-            if number >= start[0]:
-                name = f"{source.name}/{member.filename}" if member else source.name
-                with reading.open_text(source, member) as text:
+        with reading.open_documents(source, [CONVERSATIONS]) as documents:
+            for number, (member, text) in enumerate(documents):
+                if number >= start[0]:
+                    name = f"{source.name}/{member}" if member else source.name
                     yield from self._read_document(name, text, start, number)
-                start = (0, 0, 0)
+                    start = (0, 0, 0)
 
     def _read_document(
         self, name: str, opened: BinaryIO, start: Position, member: int

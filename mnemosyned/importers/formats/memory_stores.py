@@ -1,44 +1,195 @@
-"""Stores of other memory programs: basic-memory, mcp-memory-service, mem0 and mnemosyne-memory."""
+"""Stores of other memory programs, read as `memory_stores.toml` describes them."""
 
 from __future__ import annotations
 
 import json
 import re
-import zipfile
-from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from itertools import chain, count
+from typing import Any, cast
 
 from mnemosyned.importers import reading
 from mnemosyned.importers.importer import (
     BadRecord,
     ImportFormat,
+    ImportItem,
     ImportSource,
     RecordRefused,
     Records,
     SourceRefused,
     moment_from,
     parse_record,
+    sendable,
     stable_id,
-    tags_in,
     text_in,
 )
+from mnemosyned.importers.projects import project_of
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.verbs.memories import Remember
 
 Row = Mapping[str, Any]
+_PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
+_UUID = re.compile("-".join(rf"([0-9a-f]{{{length}}})" for length in (8, 4, 4, 4, 12)))
+ITEMS_MAX = 2_000
+"""Items of a list that are read into a memory."""
+PAGE_ROWS = 1_000
+"""Rows read in one query: between queries the other program can write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordShape:
+    """How a kind of record becomes a memory; the TOML file explains the fields."""
+
+    content: list[str]
+    key: list[str]
+    session: list[str] = field(default_factory=list)
+    source: list[str] = field(default_factory=list)
+    role: list[str] = field(default_factory=list)
+    created_at: list[str] = field(default_factory=lambda: ["created_at"])
+    tags: list[str] = field(default_factory=list)
+    metadata: list[str] = field(default_factory=list)
+    unless: list[str] = field(default_factory=list)
+    importance: str = ""
+    dedupe: bool = False
+
+    def convert(self, format: str, row: Row) -> Remember | None:
+        """Return the memory of a record of a format; None if the record was deleted.
+
+        Raises `RecordRefused` for a record without a text or an identity.
+        """
+        for mark in self.unless:
+            name, is_compared, value = mark.partition("=")
+            found = _text_of(row, name)
+            if found == value if is_compared else found:
+                return None
+        pieces = [fill_template(piece, row) for piece in self.content]
+        if not any(pieces):
+            raise RecordRefused("it has no text")
+        # A UUID is written with and without dashes.
+        filled = (fill_template(part, row) for part in self.key)
+        key = [_UUID.sub(r"\1\2\3\4\5", part) for part in filled]
+        if not all(key[-1:]):
+            raise RecordRefused("nothing identifies it")
+        importance = row.get(self.importance)
+        is_fraction = isinstance(importance, int | float) and 0 <= importance <= 1
+        return Remember(
+            "\n".join(filter(None, pieces)),
+            id=stable_id(format, *key),
+            session=_first_filled(self.session, row) or format,
+            source=_first_filled(self.source, row) or format,
+            role=_first_filled(self.role, row),
+            created_at=self._find_time(row),
+            metadata=self._collect_metadata(row),
+            tags=self._collect_tags(row),
+            importance=float(importance or 0) if is_fraction else 0.5,
+            dedupe=self.dedupe,
+        )
+
+    def _find_time(self, row: Row) -> datetime | None:
+        """Return the first of a record's times that is valid and not in the future, or None."""
+        now = datetime.now(UTC)
+        for named in self.created_at:
+            name, _, is_local = named.partition("@")
+            moment = moment_from(row.get(name), zone=None if is_local else UTC)
+            if moment and moment <= now:
+                return moment
+        return None
+
+    def _collect_tags(self, row: Row) -> list[str]:
+        """Return a record's tags: of a field with several, its items or what commas separate."""
+        found = (_value_of(row, name) for name in self.tags)
+        items = (each if isinstance(each, list) else [each or ""] for each in found)
+        return [tag for each in chain(*items) for tag in str(each).split(",")]
+
+    def _collect_metadata(self, row: Row) -> dict[str, Any]:
+        """Return a record's metadata; a directory `cwd` also gives the key of its project."""
+        metadata: dict[str, Any] = {}
+        for entry in self.metadata:
+            name, _, named = entry.rpartition("=")
+            if name == "*":
+                metadata |= object_in(row.get(named))
+            else:
+                name = name or named.partition("|")[0].rstrip("*")
+                metadata[name] = _value_of(row, named)
+        if project := project_of(text_in(metadata.get("cwd"))).key:
+            metadata["project"] = project
+        return metadata
+
+
+def fill_template(template: str, row: Row) -> str:
+    """Return a template with the texts of a record's fields.
+
+    Empty if it names fields and one of them has no text.
+    """
+    filled = {named: _text_of(row, named) for named in _PLACEHOLDER.findall(template)}
+    if not all(filled.values()):
+        return ""
+    return _PLACEHOLDER.sub(lambda match: filled[match[1]], template)
+
+
+def _first_filled(templates: list[str], row: Row) -> str:
+    """Return the first template that can be filled with a record's fields; empty for none."""
+    return next(filter(None, (fill_template(each, row) for each in templates)), "")
+
+
+def _value_of(row: Row, named: str) -> object:
+    """Return the first value under one of the names `a|b` that is not empty; None for none.
+
+    A name with `*` gives a list, also from its JSON text.
+    """
+    for name in named.split("|"):
+        value = row.get(name.rstrip("*"))
+        if name.endswith("*"):
+            value = _list_in(value)
+        if value not in (None, "", []):
+            return cast("object", value)
+    return None
+
+
+def _list_in(value: object) -> list[Any]:
+    """Return a value as a list: a list, or JSON text of one; a list of the text for other text."""
+    if isinstance(value, str):
+        try:
+            parsed = json.loads(value)
+        except (ValueError, RecursionError):
+            parsed = None
+        value = parsed if isinstance(parsed, list) else [value] if value else []
+    return value[:ITEMS_MAX] if isinstance(value, list) else []
+
+
+def _text_of(row: Row, named: str) -> str:
+    """Return the value under one of the names `a|b` as text; of a list, a line for each item."""
+    value = _value_of(row, named)
+    if isinstance(value, list):
+        return "\n".join(f"- {item}" for item in value if str(item).strip())
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value).strip() if isinstance(value, str | int | float) else ""
+
+
+def object_in(value: object) -> dict[str, Any]:
+    """Return a value as a dict: a mapping, or JSON text of an object; empty for anything else."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return {}
+    return dict(value) if isinstance(value, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreTable:
-    """A table whose rows are memories; the TOML file explains the fields."""
+    """A table whose rows are records; the TOML file explains the fields."""
 
     name: str
+    record: str
     columns: list[str]
     required: int
+    where: str = ""
     select: str = ""
 
 
@@ -47,24 +198,28 @@ class StoreExport:
     """A JSON document that the program writes; the TOML file explains the fields."""
 
     keys: list[str]
-    lists: list[str]
+    lists: dict[str, str]
+    mark: str = ""
     member: str = ""
+    members: str = ""
 
 
 class StoreFormat(ImportFormat):
     """A database or an export of another memory program, as the TOML file describes them."""
 
-    def __init__(self) -> None:
+    edits_changed = True
+
+    def __init__(self, name: str) -> None:
+        """Read the description of the format with this name."""
+        self.name = name
         described = read_tables(__file__, "memory_stores.toml")[self.name]
-        self._tables = [StoreTable(**each) for each in described["tables"]]
+        self._shapes = {
+            name: RecordShape(**described.get("every", {}) | each)
+            for name, each in described["records"].items()
+        }
+        self._tables = [StoreTable(**each) for each in described.get("tables", ())]
+        self._others: dict[str, list[str]] = described.get("others", {})
         self._exports = [StoreExport(**each) for each in described.get("exports", ())]
-
-    @abstractmethod
-    def convert(self, row: Row) -> Remember | None:
-        """Return the memory of a table's row or an export's object; None if it was deleted.
-
-        Raises `RecordRefused` and `PARSE_ERRORS`.
-        """
 
     def recognizes(self, source: ImportSource) -> bool:
         """Return True for the SQLite database of the other memory program, or an export of it."""
@@ -97,13 +252,7 @@ class StoreFormat(ImportFormat):
             return []
         try:
             with reading.open_database(source.path) as database:
-                return [
-                    table
-                    for table in named
-                    if reading.columns_of(database, table.name).issuperset(
-                        table.columns[: table.required]
-                    )
-                ]
+                return [table for table in named if _has_records(database, table)]
         except SourceRefused:
             return []
 
@@ -117,200 +266,241 @@ class StoreFormat(ImportFormat):
             for number, table in enumerate(self._find_tables(source)):
                 if number < int(begun or 0):
                     continue
-                present = reading.columns_of(database, table.name)
-                columns = [each for each in table.columns if each in present]
-                rows = database.execute(
-                    table.select
-                    or f"SELECT rowid, {', '.join(columns)} FROM {table.name} "
-                    "WHERE rowid > ? ORDER BY rowid",
-                    (int(row or 0),),
-                )
+                query = _make_query(database, table, self._others)
+                last, read = int(row or 0), PAGE_ROWS
                 row = ""
-                names = [each[0] for each in rows.description[1:]]
-                for rowid, *values in rows:
-                    read = partial(self.convert, dict(zip(names, values, strict=True)))
-                    place = f"{source.name}, {table.name} {rowid}"
-                    yield from parse_record(read, place, f"{number}/{rowid}")
+                while read == PAGE_ROWS:
+                    read = 0
+                    rows = database.execute(query, (last, PAGE_ROWS))
+                    names = [each[0] for each in rows.description]
+                    for values in rows:
+                        record = dict(zip(names, values, strict=True))
+                        last, read = record["seq"], read + 1
+                        place = f"{source.name}, {table.name} {last}"
+                        record = object_in(record.get("*")) | record
+                        yield from self._convert(
+                            table.record, record, place, f"{number}/{last}"
+                        )
+
+    def _convert(
+        self, kind: str, row: Row, place: str, position: str
+    ) -> Iterator[ImportItem | BadRecord]:
+        """Yield the memory of a record of a kind, or a bad record; nothing for a deleted one."""
+        row = {**row, "record": kind}
+        convert = partial(self._shapes[kind].convert, self.name, row)
+        yield from parse_record(convert, place, position)
 
     def _recognize_export(self, source: ImportSource) -> StoreExport | None:
         """Return the kind of export of the program that a JSON document or archive is, or None."""
         for export in self._exports:
-            outline = reading.outline_source(source, _member_pattern(export))
+            pattern = re.compile(export.member) if export.member else None
+            outline = reading.outline_source(source, pattern)
             if outline is None or not outline.keys.issuperset(export.keys):
                 continue
-            if not outline.is_list or "" in export.lists:
+            if export.mark.encode() in source.head and (
+                not outline.is_list or "" in export.lists
+            ):
                 return export
         return None
 
     def _read_export(
         self, source: ImportSource, export: StoreExport, done: int
     ) -> Records:
-        """Yield the memories in an export's lists, without the document's first `done` elements.
+        """Yield the memories in an export's lists, without the first `done` elements.
 
         An element that is not an object is yielded as a bad record. Raises `SourceRefused`.
         """
-        member: zipfile.ZipInfo | None = None
-        pattern = _member_pattern(export)
-        if pattern and source.head.startswith(reading.ZIP_SIGNATURE):
-            member = reading.members_of(source.path, pattern)[0]
-        with reading.open_text(source, member) as text:
-            for number, element in enumerate(reading.JsonReader(text).elements(), 1):
-                if element.key not in export.lists or number <= done:
+        shared: dict[str, Any] = {"file.name": source.text_path.stem}
+        numbers = count(1)
+        patterns = map(re.compile, filter(None, (export.member, export.members)))
+        with reading.open_documents(source, patterns) as documents:
+            for document, (name, stream) in enumerate(documents):
+                is_about = document == 0 and export.members != ""
+                top = dict(shared)
+                for element in reading.JsonReader(stream).elements():
+                    number, key = next(numbers), element.key or name
+                    if is_about:
+                        shared[f"about.{key}"] = element.value
+                    elif key not in export.lists:
+                        top[f"top.{key}"] = element.value
+                    else:
+                        rows = self.split_rows(export.lists[key], element.value)
+                        place = f"{source.name}, {key or 'entry'} {element.index + 1}"
+                        if number > done:
+                            yield from self._read_element(rows, top, place, number)
+
+    def _read_element(
+        self,
+        rows: list[tuple[str, object]],
+        top: Row,
+        place: str,
+        number: int,
+    ) -> Iterator[ImportItem | BadRecord]:
+        """Yield the memories of the records in an element of an export.
+
+        `top` has the fields of its document, `number` is the element's in the export.
+        """
+        for index, (kind, row) in enumerate(rows, 1):
+            # What is left of an element is read with all of it the next time.
+            position = str(number if index == len(rows) else number - 1)
+            if isinstance(row, Mapping):
+                yield from self._convert(kind, {**top, **row}, place, position)
+            else:
+                yield BadRecord(place, "it is not an object", position)
+
+    def split_rows(self, kind: str, value: object) -> list[tuple[str, object]]:
+        """Return the records in an element of an export's list, each with its kind."""
+        return [(kind, value)]
+
+
+def _has_records(database: sqlite3.Connection, table: StoreTable) -> bool:
+    """Return True if a database has the table's required columns, and a row for its `where`."""
+    present = reading.columns_of(database, table.name)
+    needed = table.columns[: table.required]
+    if not all(present.intersection(column.split("|")) for column in needed):
+        return False
+    return not table.where or database.execute(table.where).fetchone() is not None
+
+
+def _make_query(
+    database: sqlite3.Connection, table: StoreTable, others: Mapping[str, list[str]]
+) -> str:
+    """Return the query for a page of a table's records: after a row number, so many.
+
+    `others` has the columns of tables that its `select` names. Those that are missing are empty.
+    """
+    parts = []
+    for name, columns in {**others, table.name: table.columns}.items():
+        present = reading.columns_of(database, name)
+        selected = []
+        for names in columns:
+            column = names.partition("|")[0]
+            found = next((each for each in names.split("|") if each in present), "NULL")
+            selected.append(f"{found} AS {column}")
+        origin = f"rowid AS seq, {', '.join(selected)} FROM main.{name}"
+        empty = f"0 AS seq, {', '.join(selected)} WHERE 0"
+        parts.append(
+            f"{name} AS NOT MATERIALIZED (SELECT {origin if present else empty})"
+        )
+    select = table.select or f"SELECT * FROM {table.name}"
+    return (
+        f"WITH {', '.join(parts)} SELECT * FROM ({select}) "
+        "WHERE seq > ? ORDER BY seq LIMIT ?"
+    )
+
+
+ClaudeMem = partial(StoreFormat, "claude-mem")
+Engram = partial(StoreFormat, "engram")
+MemPalace = partial(StoreFormat, "mempalace")
+Hindsight = partial(StoreFormat, "hindsight")
+BasicMemory = partial(StoreFormat, "basic-memory")
+McpMemoryService = partial(StoreFormat, "mcp-memory-service")
+Mem0 = partial(StoreFormat, "mem0")
+MnemosyneMemory = partial(StoreFormat, "mnemosyne-memory")
+
+
+class Letta(StoreFormat):
+    """An agent file of Letta, or a list of passages of its archival memory."""
+
+    def __init__(self) -> None:
+        super().__init__("letta")
+        self._agents: dict[str, str] = {}
+        """The names of agents by the ids of their blocks, read before the blocks."""
+
+    def split_rows(self, kind: str, value: object) -> list[tuple[str, object]]:
+        """Return the records in an element: of an agent, its messages with their words."""
+        if not isinstance(value, Mapping):
+            return [(kind, value)]
+        if kind == "block":
+            agent = self._agents.get(text_in(value.get("id")), "")
+            return [(kind, {**value, "agent": agent})]
+        if kind != "message":
+            return [(kind, value)]
+        if "role" in value:
+            return [(kind, _add_words(value))]
+        agent = text_in(value.get("name"))
+        for id in _list_in(value.get("block_ids")):
+            self._agents[str(id)] = agent
+        said = value.get("messages")
+        return [
+            (kind, {**_add_words(object_in(each)), "agent": agent})
+            for each in (said if isinstance(said, list) else ())
+        ]
+
+
+def _add_words(message: Row) -> Row:
+    """Return a message of Letta with the `words` that its user or agent said, empty for others.
+
+    A user's words may be in an event of JSON, and an agent's in a call of the tool `send_message`.
+    """
+    role, content = message.get("role"), message.get("content")
+    parts = [object_in(part) for part in _list_in(content)]
+    texts = [text_in(each.get("text")) for each in parts if each.get("type") == "text"]
+    words = "\n".join(filter(None, texts)) or text_in(content)
+    if role == "user":
+        event = object_in(words)
+        if text_in(event.get("type")):
+            is_said = event["type"] == "user_message"
+            words = text_in(event.get("message")) if is_said else ""
+    elif role == "assistant":
+        calls = map(object_in, _list_in(message.get("tool_calls")))
+        functions = [object_in(call.get("function")) for call in calls]
+        sent = [
+            text_in(object_in(each.get("arguments")).get("message"))
+            for each in functions
+            if each.get("name") == "send_message"
+        ]
+        # Beside a call, the text is the agent's thought.
+        words = "\n".join(filter(None, sent)) if functions else words
+    else:
+        words = ""
+    return {**message, "words": words}
+
+
+class McpMemory(ImportFormat):
+    """The graph of the reference memory server of the Model Context Protocol: `memory.jsonl`."""
+
+    name = "mcp-memory"
+
+    def recognizes(self, source: ImportSource) -> bool:
+        """Return True if the source's first line is an entity or a relation of such a graph."""
+        return bool(_state_facts(source.head.partition(b"\n")[0]))
+
+    def read_records(self, source: ImportSource, position: str) -> Records:
+        """Yield the facts in the lines after `position`, the byte at which a line ends."""
+        with reading.open_text(source) as text:
+            for line in reading.lines_of(text):
+                if line.end <= int(position or 0) or not line.data.strip():
                     continue
-                place = f"{source.name}, {element.key or 'entry'} {element.index + 1}"
-                if isinstance(element.value, Mapping):
-                    read = partial(self.convert, element.value)
-                    yield from parse_record(read, place, str(number), element.size)
-                else:
-                    reason = "it is not an object"
-                    yield BadRecord(place, reason, str(number), element.size)
+                place, size = f"{source.name}:{line.number}", line.end - line.offset
+                facts = _state_facts(line.data)
+                if not facts:
+                    reason = "the line is no entity or relation"
+                    yield BadRecord(place, reason, str(line.end), size)
+                for number, fact in enumerate(facts, 1):
+                    memory = Remember(
+                        fact,
+                        id=stable_id(self.name, fact),
+                        session=self.name,
+                        source=self.name,
+                        role="assistant",
+                    )
+                    end = line.end if number == len(facts) else line.offset
+                    yield ImportItem(sendable(memory), place, str(end), size)
+                    size = 0
 
 
-def _member_pattern(export: StoreExport) -> re.Pattern[str] | None:
-    """Return the pattern of the export's file name in a ZIP archive; None if it is never in one."""
-    return re.compile(export.member) if export.member else None
-
-
-def content_in(row: Row, *keys: str) -> str:
-    """Return the first text under these keys that is not blank. Raises `RecordRefused` for none."""
-    for key in keys:
-        if text := text_in(row.get(key)).strip():
-            return text
-    raise RecordRefused(f"{keys[0]} is empty")
-
-
-def object_in(value: object) -> dict[str, Any]:
-    """Return a value as a dict: a mapping, or JSON text of an object; empty for anything else."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return {}
-    return dict(value) if isinstance(value, Mapping) else {}
-
-
-LINES_MAX = 2_000
-
-
-class BasicMemory(StoreFormat):
-    """`memory.db` of basic-memory."""
-
-    name = "basic-memory"
-
-    def convert(self, row: Row) -> Remember:
-        """Return the memory of a note in basic-memory: its title, observations and relations."""
-        title = content_in(row, "title")
-        lines = [title, ""]
-        for category, content, context in json.loads(row["observations"])[:LINES_MAX]:
-            addition = f" ({context})" if context else ""
-            lines.append(f"- [{category}] {content}{addition}")
-        for kind, target in json.loads(row["relations"])[:LINES_MAX]:
-            lines.append(f"- {kind} [[{target}]]")
-        text = "\n".join(lines)
-        return Remember(
-            text,
-            id=stable_id(
-                self.name,
-                text_in(row["project"]),
-                text_in(row["file_path"]),
-                text,
-            ),
-            session=f"notes:{text_in(row['project']) or self.name}",
-            source=self.name,
-            # It writes local time.
-            created_at=moment_from(row["created_at"]),
-            metadata={
-                **object_in(row["entity_metadata"]),
-                "title": title,
-                "permalink": text_in(row["permalink"]),
-                "file": text_in(row["file_path"]),
-            },
-        )
-
-
-class McpMemoryService(StoreFormat):
-    """A database or an export of `mcp-memory-service`."""
-
-    name = "mcp-memory-service"
-
-    def convert(self, row: Row) -> Remember | None:
-        """Return the memory of a row of mcp-memory-service; None for one marked as deleted."""
-        if row.get("deleted_at"):
-            return None
-        created_at = moment_from(row.get("created_at")) or moment_from(
-            row.get("created_at_iso"), zone=UTC
-        )
-        return Remember(
-            content_in(row, "content"),
-            id=stable_id(self.name, str(row["content_hash"])),
-            session=self.name,
-            source=self.name,
-            created_at=created_at,
-            metadata={
-                **object_in(row.get("metadata")),
-                "type": text_in(row.get("memory_type")),
-            },
-            tags=tags_in(row.get("tags")),
-        )
-
-
-class Mem0(StoreFormat):
-    """A store of mem0 or OpenMemory."""
-
-    name = "mem0"
-
-    def convert(self, row: Row) -> Remember | None:
-        """Return the memory of a row of mem0 or OpenMemory; None for a row marked as deleted."""
-        if text_in(row.get("state")).lower() == "deleted":
-            return None
-        user = text_in(row.get("user_id"))
-        run = text_in(row.get("run_id"))
-        # A database has naive times in UTC.
-        created_at = moment_from(row.get("created_at"), zone=UTC) or moment_from(
-            row.get("updated_at"), zone=UTC
-        )
-        id = text_in(row.get("memory_id")) or str(row["id"])
-        content = content_in(row, "memory", "content", "new_memory")
-        return Remember(
-            content,
-            # With its words: they may be others when it is imported again.
-            id=stable_id(self.name, id.replace("-", "").lower(), content),
-            session=f"{self.name}:{run or user}" if run or user else self.name,
-            source=text_in(row.get("app")) or text_in(row.get("agent_id")) or self.name,
-            role=text_in(row.get("role")) or text_in(row.get("actor_id")),
-            created_at=created_at,
-            metadata={
-                **object_in(row.get("metadata")),
-                "user": user,
-            },
-            tags=tags_in(row.get("categories")),
-        )
-
-
-class MnemosyneMemory(StoreFormat):
-    """A database or an export of `mnemosyne-memory`."""
-
-    name = "mnemosyne-memory"
-
-    def convert(self, row: Row) -> Remember:
-        """Return the memory of a row of the database or export of mnemosyne-memory."""
-        content = content_in(row, "content")
-        importance = row.get("importance")
-        is_fraction = isinstance(importance, int | float) and 0 <= importance <= 1
-        # It writes `timestamp` in local time, and SQLite wrote `created_at` in UTC.
-        created_at = moment_from(row.get("timestamp")) or moment_from(
-            row.get("created_at"), zone=UTC
-        )
-        return Remember(
-            content,
-            id=stable_id(self.name, str(row["id"]), content),
-            session=text_in(row.get("session_id")) or "default",
-            source=text_in(row.get("source")) or self.name,
-            role=text_in(row.get("author_id")),
-            created_at=created_at,
-            metadata={
-                **object_in(row.get("metadata_json")),
-                "type": text_in(row.get("memory_type")),
-            },
-            importance=float(importance or 0) if is_fraction else 0.5,
-        )
+def _state_facts(line: bytes) -> list[str]:
+    """Return what a line of a graph says, a text for each observation; empty for any other line."""
+    fields = object_in(reading.decode_text(line))
+    name, kind, relation = map(
+        text_in, map(fields.get, ("name", "entityType", "relationType"))
+    )
+    if fields.get("type") == "entity" and name:
+        about = f"{name} ({kind})" if kind else name
+        observations = [each for each in _list_in(fields.get("observations")) if each]
+        return [f"{about}: {each}" for each in observations] or [about]
+    begin, end = text_in(fields.get("from")), text_in(fields.get("to"))
+    if fields.get("type") == "relation" and begin and relation and end:
+        return [f"{begin} {relation} {end}"]
+    return []

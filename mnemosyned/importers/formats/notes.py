@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import msgspec
 import yaml
 
 from mnemosyned.importers import importer
+from mnemosyned.importers.projects import project_of
 from mnemosyned.importers.reading import decode_text, is_binary, open_text
+from mnemosyned.importers.transcripts import identify_transcript
 from mnemosyned.paths import printable_path
 from mnemosyned.verbs.memories import Remember
 
@@ -167,7 +170,8 @@ def _cut_section(section: NoteSection) -> Iterator[NoteSection]:
 
 NOTE_SUFFIXES = (".md", ".markdown", ".mdown")
 NOTE_BYTES_MAX = 16 << 20
-SOURCE = "notes"
+TRANSCRIPTS_READ_MAX = 20
+"""Transcripts in which a project's directory is looked for."""
 VAULT_FOLDER = ".obsidian"
 PARENTS_MAX = 64
 _DATE_FIELDS = (
@@ -208,11 +212,13 @@ class Notes(importer.ImportFormat):
         if note.problem:
             yield importer.BadRecord(source.name, note.problem)
         sections = sections_of(note.body)
-        whole = _make_section_template(source, note)
+        whole = self.make_template(source, note)
         for number, section in enumerate(sections, 1):
             text = _add_title_and_headings(whole.metadata["title"], section)
             memory = msgspec.structs.replace(
-                whole, content=text, id=importer.stable_id(SOURCE, whole.session, text)
+                whole,
+                content=text,
+                id=importer.stable_id(self.name, whole.session, text),
             )
             position = "end" if number == len(sections) else ""
             place = f"{source.name}:{section.line}"
@@ -220,33 +226,105 @@ class Notes(importer.ImportFormat):
                 importer.sendable(memory), place, position, size if number == 1 else 0
             )
 
+    def make_template(
+        self, source: importer.ImportSource, note: ParsedNote
+    ) -> Remember:
+        """Return a memory with the note's title, session, time and tags, but no text or id.
 
-def _make_section_template(source: importer.ImportSource, note: ParsedNote) -> Remember:
-    """Return a memory with the note's title, session, time and tags, but no text or id.
+        The session is named after the note's Obsidian vault, or else after its folder. Each section
+        of the note becomes a copy of the memory.
+        """
+        title = importer.text_in(note.fields.get("title")).strip()
+        tags = [
+            *importer.tags_in(note.fields.get("tags")),
+            *importer.tags_in(note.fields.get("tag")),
+        ]
+        folders = source.path.resolve().parents[:PARENTS_MAX]
+        vaults = (folder for folder in folders if (folder / VAULT_FOLDER).is_dir())
+        return Remember(
+            "",
+            session=f"{self.name}:{printable_path(next(vaults, folders[0]).name)}",
+            source=self.name,
+            created_at=_created_at(source.path, note),
+            metadata={
+                "title": title or source.text_path.stem,
+                "file": str(source.text_path.absolute()),
+                "permalink": importer.text_in(note.fields.get("permalink")),
+                "type": importer.text_in(note.fields.get("type")),
+            },
+            tags=[*tags, *_INLINE_TAG.findall(note.body[:NOTE_BYTES_MAX])],
+        )
 
-    The session is named after the note's Obsidian vault, or else after its folder. Each section
-    of the note becomes a copy of the memory.
-    """
-    title = importer.text_in(note.fields.get("title")).strip() or source.text_path.stem
-    tags = [
-        *importer.tags_in(note.fields.get("tags")),
-        *importer.tags_in(note.fields.get("tag")),
-    ]
-    folders = source.path.resolve().parents[:PARENTS_MAX]
-    vaults = (folder for folder in folders if (folder / VAULT_FOLDER).is_dir())
-    return Remember(
-        "",
-        session=f"notes:{printable_path(next(vaults, folders[0]).name)}",
-        source=SOURCE,
-        created_at=_created_at(source.path, note),
-        metadata={
-            "title": title,
-            "file": str(source.text_path.absolute()),
-            "permalink": importer.text_in(note.fields.get("permalink")),
-            "type": importer.text_in(note.fields.get("type")),
-        },
-        tags=[*tags, *_INLINE_TAG.findall(note.body[:NOTE_BYTES_MAX])],
-    )
+
+_CLAUDE_MEMORY = re.compile(r"(.*/projects/-[^/]*)/memory/.+")
+"""A file in the folder in which Claude Code keeps notes of a project, and the folder above."""
+_INDEX_LINE = re.compile(r"\s*(?:#.*|[-*]\s+\[[^\]]*\]\([^)]*\).*)?")
+"""A blank line, a heading or a link with a remark."""
+
+
+class ClaudeMemory(Notes):
+    """A note that Claude Code keeps of a project, in `~/.claude/projects/*/memory`."""
+
+    name = "claude-memory"
+
+    def recognizes(self, source: importer.ImportSource) -> bool:
+        """Return True for a file in Markdown in such a folder."""
+        is_note = super().recognizes(source)
+        return is_note and _find_project_folder(source.path) is not None
+
+    def read_records(
+        self, source: importer.ImportSource, position: str
+    ) -> importer.Records:
+        """Yield the sections of a note; nothing for an index, which only lists the other notes."""
+        if all(map(_INDEX_LINE.fullmatch, decode_text(source.head).splitlines())):
+            return
+        yield from super().read_records(source, position)
+
+    def make_template(
+        self, source: importer.ImportSource, note: ParsedNote
+    ) -> Remember:
+        """Return a memory with what a note's fields say, in the session of its project.
+
+        The project is that of the transcripts beside the folder, which name their directory.
+        """
+        whole = super().make_template(source, note)
+        folder = _find_project_folder(source.path) or source.path.parent
+        directory = _find_directory(folder)
+        further = note.fields.get("metadata")
+        fields = {**note.fields, **(further if isinstance(further, dict) else {})}
+        about = {
+            name: importer.text_in(fields.get(name)) for name in ("description", "type")
+        }
+        return msgspec.structs.replace(
+            whole,
+            session=f"{self.name}:{printable_path(folder.name)}",
+            role="assistant",
+            metadata={
+                **whole.metadata,
+                **about,
+                "title": importer.text_in(fields.get("name"))
+                or whole.metadata["title"],
+                "project": project_of(directory).key,
+                "cwd": directory,
+            },
+            tags=[*whole.tags, about["type"]],
+        )
+
+
+def _find_project_folder(path: Path) -> Path | None:
+    """Return the folder in which Claude Code keeps the project of a note; None for other notes."""
+    match = _CLAUDE_MEMORY.fullmatch(str(path.absolute()))
+    return Path(match[1]) if match else None
+
+
+def _find_directory(folder: Path) -> str:
+    """Return the working directory that a transcript in a folder names; empty without one."""
+    for path in islice(sorted(folder.glob("*.jsonl")), TRANSCRIPTS_READ_MAX):
+        source = importer.ImportSource.of_path(path)
+        identity = identify_transcript(printable_path(path), source.head)
+        if identity and identity.directory:
+            return identity.directory
+    return ""
 
 
 def _created_at(path: Path, note: ParsedNote) -> datetime:

@@ -172,36 +172,42 @@ class SpecStory(ImportFormat):
         is_file = not source.stream and not source.is_folder
         return is_file and source.head.startswith(SPECSTORY_MARK)
 
-    def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield what the user and the agent said; nothing if `position` is not empty.
+    def read_records(self, source: ImportSource, position: str) -> Records:  # noqa: ARG002
+        """Yield what the user and the agent said, all of it whatever the position.
 
-        Tools, thoughts and subagents are left out. Raises `SourceRefused` for a file that is too
-        large or names no conversation.
+        Raises `SourceRefused` for a file that is too large or names no conversation.
         """
         size = source.size()
-        if position:
-            return
-        if size > DOCUMENT_BYTES_MAX:
-            raise SourceRefused(f"it exceeds {DOCUMENT_BYTES_MAX:,} bytes")
-        text = decode_text(source.path.read_bytes())
-        session = _SPECSTORY_SESSION.search(text)
-        if session is None:
-            raise SourceRefused("it does not say which conversation it is")
-        folder = source.path.absolute().parent
-        is_in_project = folder.parts[-2:] == SPECSTORY_FOLDERS
-        identity = TranscriptIdentity(
-            client=session[1].lower().replace(" ", "-"),
-            conversation=session[2],
-            directory=str(folder.parent.parent if is_in_project else folder),
-        )
-        messages = list(clean_messages(list(_split_specstory(text))))
+        identity, messages = read_specstory(source.path)
         for number, message in enumerate(messages, 1):
             yield ImportItem(
                 captured_memory(message, identity, identity.conversation),
                 f"{source.name}, message {number}",
-                "end" if number == len(messages) else START,
+                START,
                 size if number == 1 else 0,
             )
+
+
+def read_specstory(path: Path) -> tuple[TranscriptIdentity, list[TranscriptMessage]]:
+    """Return the conversation of a file of SpecStory, and what the user and the agent said in it.
+
+    Tools, thoughts and subagents are left out. Raises `SourceRefused` for a file that is too large
+    or names no conversation.
+    """
+    if path.stat().st_size > DOCUMENT_BYTES_MAX:
+        raise SourceRefused(f"it exceeds {DOCUMENT_BYTES_MAX:,} bytes")
+    text = decode_text(path.read_bytes())
+    session = _SPECSTORY_SESSION.search(text)
+    if session is None:
+        raise SourceRefused("it does not say which conversation it is")
+    folder = path.absolute().parent
+    is_in_project = folder.parts[-2:] == SPECSTORY_FOLDERS
+    identity = TranscriptIdentity(
+        client=session[1].lower().replace(" ", "-"),
+        conversation=session[2],
+        directory=str(folder.parent.parent if is_in_project else folder),
+    )
+    return identity, list(clean_messages(list(_split_specstory(text))))
 
 
 def _split_specstory(text: str) -> Iterator[TranscriptMessage]:

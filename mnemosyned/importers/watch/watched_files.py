@@ -17,13 +17,15 @@ from mnemosyned.errors import NotFound
 from mnemosyned.importers import transcripts
 from mnemosyned.importers.capture import Capture, store_batch, store_one
 from mnemosyned.importers.formats.json_files import JsonLines
-from mnemosyned.importers.formats.notes import NOTE_SUFFIXES, Notes
+from mnemosyned.importers.formats.notes import NOTE_SUFFIXES, ClaudeMemory, Notes
 from mnemosyned.importers.formats.shell import HISTORY_NAMES, ShellHistory
+from mnemosyned.importers.formats.transcripts import SpecStory, read_specstory
 from mnemosyned.importers.importer import (
     START,
     ImportFormat,
     ImportItem,
     ImportSource,
+    SourceRefused,
     file_identity,
     stable_id,
 )
@@ -187,7 +189,8 @@ def files_below(root: str) -> Iterator[FileState]:
 TRANSCRIPT = "transcript"
 GROWING: tuple[ImportFormat, ...] = (JsonLines(), ShellHistory())
 """Formats of files that only grow."""
-NOTES_FORMAT = Notes()
+NOTE_FORMATS: tuple[ImportFormat, ...] = (ClaudeMemory(), Notes())
+SPECSTORY = SpecStory()
 
 
 class FileReader:
@@ -223,8 +226,11 @@ class FileReader:
         identity = transcripts.identify_transcript(printable_path(path), source.head)
         if identity:
             return self._read_transcript(present, before, identity, pause)
-        if NOTES_FORMAT.recognizes(source):
-            return self._read_note(present, before, source)
+        if SPECSTORY.recognizes(source):
+            return self._read_specstory(present, before)
+        for format in NOTE_FORMATS:
+            if format.recognizes(source):
+                return self._read_note(present, before, format, source)
         for format in GROWING:
             if format.recognizes(source):
                 return self._read_growing(present, before, format, source)
@@ -352,14 +358,40 @@ class FileReader:
 
     # --------------------------------------------------------------- others
 
+    def _read_specstory(self, present: FileState, before: WatchedFile | None) -> int:
+        """Store what is new in a conversation that SpecStory wrote again, and return how many.
+
+        `before` is the state saved at the last reading, or None.
+        """
+        stored = 0
+        try:
+            identity, messages = read_specstory(Path(present.path))
+        except SourceRefused:
+            pass  # it names no conversation yet
+        else:
+            stored = self._capture.store_messages(
+                self._find_or_add_session(present, identity),
+                messages,
+                conversation=identity.conversation,
+                by_hook=False,
+            )
+        self._save_state(
+            present, before, format=SPECSTORY.name, position=START, stored=stored
+        )
+        return stored
+
     def _read_note(
-        self, present: FileState, before: WatchedFile | None, source: ImportSource
+        self,
+        present: FileState,
+        before: WatchedFile | None,
+        format: ImportFormat,
+        source: ImportSource,
     ) -> int:
         """Store the changed sections of a note as memories, and return how many were new.
 
         `before` is the state saved at the last reading, or None.
         """
-        records = NOTES_FORMAT.read(source, START)
+        records = format.read(source, START)
         parts = [each.memory for each in records if isinstance(each, ImportItem)]
         known = dict(before.memories) if before else {}
         version = str(present.modified_ns)
@@ -367,7 +399,7 @@ class FileReader:
         self._save_state(
             present,
             before,
-            format=NOTES_FORMAT.name,
+            format=format.name,
             position=START,
             memories=memories or known,
             stored=stored,

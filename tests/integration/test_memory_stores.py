@@ -1,0 +1,334 @@
+"""What is read of other memories: while they run, of broken rows, and of records that changed."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from support.import_samples import format_of, read, write_sample
+
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.importers import reading
+from mnemosyned.importers.formats import memory_stores
+from mnemosyned.importers.importer import (
+    START,
+    BadRecord,
+    ImportItem,
+    ImportSource,
+)
+from mnemosyned.importers.plan import find_sources, plan_import
+from mnemosyned.verbs.request import instant
+
+OBSERVATION = (
+    "INSERT INTO observations (memory_session_id, project, type, title, created_at, "
+    "created_at_epoch) VALUES ('m1', 'shop', 'change', ?, '', ?)"
+)
+AT = 1773651600000
+
+
+@pytest.fixture
+def claude_mem(tmp_path: Path) -> Path:
+    return write_sample("claude_mem", tmp_path)
+
+
+@pytest.fixture
+def rival(claude_mem: Path) -> Iterator[sqlite3.Connection]:
+    """The program whose database it is, which keeps it open."""
+    with closing(sqlite3.connect(claude_mem, isolation_level=None)) as connection:
+        yield connection
+
+
+def texts(path: Path) -> list[str]:
+    return [item.memory.content for item in read(path)[0]]
+
+
+def contents_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_a_memory_that_is_closed_is_read_without_a_trace(
+    claude_mem: Path, tmp_path: Path, mode: str
+) -> None:
+    with closing(sqlite3.connect(claude_mem)) as connection:
+        connection.execute(f"PRAGMA journal_mode = {mode}")
+    before = contents_of(tmp_path)
+
+    read(claude_mem)
+
+    assert contents_of(tmp_path) == before
+
+
+def test_a_running_memory_is_read_with_what_is_in_its_log_alone(
+    claude_mem: Path, rival: sqlite3.Connection, tmp_path: Path
+) -> None:
+    rival.execute(OBSERVATION, ("Written a moment ago", AT))
+    database, log = claude_mem.read_bytes(), Path(f"{claude_mem}-wal").read_bytes()
+
+    assert "Written a moment ago" in texts(claude_mem)
+
+    assert claude_mem.read_bytes() == database
+    assert Path(f"{claude_mem}-wal").read_bytes() == log
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_a_memory_can_be_written_while_it_is_read(
+    claude_mem: Path,
+    rival: sqlite3.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str,
+) -> None:
+    monkeypatch.setattr(memory_stores, "PAGE_ROWS", 1)
+    rival.execute(f"PRAGMA journal_mode = {mode}")
+    rival.execute("PRAGMA busy_timeout = 0")
+    rival.execute(OBSERVATION, ("Before", AT))
+    found = []
+
+    for record in format_of(claude_mem).read(ImportSource.of_path(claude_mem), START):
+        found.append(record)
+        if len(found) < 4:
+            rival.execute(OBSERVATION, (f"While {len(found)}", AT))
+
+    said = [each.memory.content for each in found if isinstance(each, ImportItem)]
+    assert {"While 1", "While 2", "While 3"} <= set(said)
+
+
+def test_a_memory_that_its_program_has_locked_is_named_with_what_to_do(
+    claude_mem: Path, rival: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "LOCK_WAIT_S", 0.01)
+    rival.execute("PRAGMA journal_mode = DELETE")
+    rival.execute("BEGIN EXCLUSIVE")
+
+    with pytest.raises(InvalidRequest, match="has locked it; close that program"):
+        plan_import([ImportSource.of_path(claude_mem)], None)
+
+    plan = plan_import([ImportSource.of_path(claude_mem.parent)], None)
+    assert [problem.place for problem in plan.unreadable] == [str(claude_mem)]
+
+
+def test_rows_that_are_broken_are_named_and_the_others_read(
+    claude_mem: Path, rival: sqlite3.Connection
+) -> None:
+    rival.execute("DELETE FROM observations")
+    rival.execute(OBSERVATION, (b"\x00\x01", AT))
+    rival.execute(
+        OBSERVATION.replace("'change', ?", "'change', CAST(? AS TEXT)"),
+        (b"caf\xe9", AT),
+    )
+    rival.execute(OBSERVATION, (7, AT))
+    rival.execute(OBSERVATION, ("x" * 3_000_000, AT))
+    rival.execute("UPDATE user_prompts SET prompt_text = x'00'")
+
+    items, bad = read(claude_mem)
+
+    observed = [item.memory.content for item in items if ", observations" in item.place]
+    assert observed == ["caf�", "7", "x" * 3_000_000]
+    assert [record.reason for record in bad] == ["it has no text"] * 3
+
+
+MOMENT = datetime(2026, 3, 16, 9, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "text", "expected"),
+    [
+        (AT, "", MOMENT),
+        (AT // 1000, "", MOMENT),
+        (AT * 1000, "", MOMENT),
+        (str(AT), "", MOMENT),
+        (0, "2026-03-16T10:00:00+01:00", MOMENT),
+        (0, "2026-03-16T09:00:00.000Z", MOMENT),
+        (-1, "2026-03-16 09:00:00", MOMENT),
+        (4_102_444_800_000, "2026-03-16 09:00:00", MOMENT),
+        ("soon", "yesterday", None),
+        (9e999, "", None),
+    ],
+)
+def test_a_time_is_read_in_every_shape_and_never_one_to_come(
+    claude_mem: Path,
+    rival: sqlite3.Connection,
+    epoch: object,
+    text: str,
+    expected: datetime | None,
+) -> None:
+    rival.execute("DELETE FROM observations")
+    rival.execute(OBSERVATION.replace("?, '', ?", "'x', ?, ?"), (text, epoch))
+
+    (item,) = [each for each in read(claude_mem)[0] if ", observ" in each.place]
+
+    assert instant(item.memory.created_at) == expected
+
+
+def test_a_memory_that_changed_while_it_was_read_without_its_log_is_to_be_read_again(
+    claude_mem: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_stores, "PAGE_ROWS", 1)
+    records = format_of(claude_mem).read(ImportSource.of_path(claude_mem), START)
+    next(records)
+    with closing(sqlite3.connect(claude_mem)) as connection:
+        connection.execute(OBSERVATION, ("Meanwhile", AT))
+        connection.commit()
+
+    *_, last = records
+
+    assert isinstance(last, BadRecord)
+    assert last.reason.endswith("it changed while it was read; repeat the import")
+
+
+def test_rows_of_two_memories_with_the_same_numbers_are_different(
+    claude_mem: Path, rival: sqlite3.Connection
+) -> None:
+    before = {item.memory.id for item in read(claude_mem)[0]}
+    for table in ("observations", "session_summaries", "user_prompts"):
+        rival.execute(f"UPDATE {table} SET created_at_epoch = created_at_epoch + 1")
+
+    after = {item.memory.id for item in read(claude_mem)[0]}
+
+    assert not before & after
+
+
+def test_an_upgraded_memory_has_the_same_records(tmp_path: Path) -> None:
+    path = write_sample("claude_mem_old", tmp_path)
+    before = [(item.memory.id, item.memory.session) for item in read(path)[0]]
+    with closing(sqlite3.connect(path)) as connection:
+        for table in ("sdk_sessions", "observations", "session_summaries"):
+            connection.execute(
+                f"ALTER TABLE {table} RENAME COLUMN sdk_session_id TO memory_session_id"
+            )
+        for table in ("sdk_sessions", "user_prompts"):
+            connection.execute(
+                f"ALTER TABLE {table} RENAME COLUMN claude_session_id TO content_session_id"
+            )
+        connection.execute("ALTER TABLE observations ADD COLUMN title TEXT")
+        connection.commit()
+
+    after = [(item.memory.id, item.memory.session) for item in read(path)[0]]
+
+    assert after == before
+
+
+def test_a_database_and_an_export_of_engram_have_the_same_records(
+    tmp_path: Path,
+) -> None:
+    rows = {
+        item.memory.id: item.memory.content
+        for item in read(write_sample("engram", tmp_path))[0]
+    }
+    exported = {
+        item.memory.id: item.memory.content
+        for item in read(write_sample("engram_export", tmp_path))[0]
+    }
+
+    assert exported == rows
+
+
+def test_a_memory_of_mem0_is_the_same_in_a_database_and_in_an_export(
+    tmp_path: Path,
+) -> None:
+    id = "6f9619ff-8b86-d011-b42d-00c04fc964ff"
+    path = write_sample("openmemory", tmp_path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DELETE FROM memories WHERE id != 'm1'")
+        connection.execute("UPDATE memories SET id = ?", (id.replace("-", ""),))
+        connection.commit()
+    export = tmp_path / "all.json"
+    export.write_text(json.dumps({"results": [{"id": id, "memory": "Likes tea"}]}))
+
+    (row,), _ = read(path)
+    (exported,), _ = read(export)
+
+    assert row.memory.id == exported.memory.id
+
+
+def test_a_store_of_chroma_without_drawers_is_no_palace(tmp_path: Path) -> None:
+    path = write_sample("mempalace", tmp_path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DELETE FROM embedding_metadata WHERE key = 'wing'")
+        connection.commit()
+
+    with pytest.raises(InvalidRequest, match="a database that cannot be imported"):
+        plan_import([ImportSource.of_path(path)], None)
+
+
+def test_a_drawer_belongs_to_its_wing_and_room(tmp_path: Path) -> None:
+    (drawer, message, diary), _ = read(write_sample("mempalace", tmp_path))
+
+    assert drawer.memory.metadata["project"] == "shop"
+    assert drawer.memory.tags == ["cart"]
+    assert message.memory.session == "claude-code:s1"
+    assert diary.memory.metadata["added_by"] == "claude"
+
+
+def test_an_observation_has_its_project_kind_and_tags(claude_mem: Path) -> None:
+    items, _ = read(claude_mem)
+    found = next(item.memory for item in items if "cart empties" in item.memory.content)
+
+    assert found.tags == ["bugfix", "problem-solution", "gotcha"]
+    assert found.metadata == {
+        "project": "shop",
+        "type": "bugfix",
+        "files_read": ["src/cart.ts"],
+        "files_modified": ["src/cookie.ts"],
+    }
+
+
+def test_a_note_of_claude_code_knows_its_project_by_a_transcript(
+    tmp_path: Path,
+) -> None:
+    (item,), _ = read(write_sample("claude_memory", tmp_path))
+
+    assert item.memory.metadata["project"] == "/w/shop"
+    assert item.memory.metadata["title"] == "tabs-not-spaces"
+    assert item.memory.tags == ["feedback"]
+
+
+def test_the_folder_of_claude_code_is_read_without_its_index_and_links(
+    tmp_path: Path,
+) -> None:
+    folder = write_sample("claude_memory", tmp_path).parent
+    secret = tmp_path / "secret.md"
+    secret.write_text("outside")
+    (folder / "linked.md").symlink_to(secret)
+    (folder / "old.md").write_bytes(b"caf\xe9 is open\n")
+
+    plan = plan_import([ImportSource.of_path(folder)], None)
+    found = [
+        record.memory.content
+        for part in plan.parts
+        for record in part.format.read(part.source, START)
+        if isinstance(record, ImportItem)
+    ]
+
+    assert {part.format.name for part in plan.parts} == {"claude-memory"}
+    assert sorted(found) == [
+        "old\n\ncafé is open",
+        "tabs-not-spaces\n\nIndent with tabs.\n\n**Why:** the formatter does.",
+    ]
+
+
+def test_what_other_programs_keep_is_found_at_its_usual_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, moved = tmp_path / "home", tmp_path / "elsewhere"
+    write_sample("engram", home / ".engram")
+    write_sample("claude_mem", moved)
+    write_sample("claude_memory", home)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("CLAUDE_MEM_DATA_DIR", str(moved))
+    monkeypatch.delenv("ENGRAM_DATA_DIR", raising=False)
+    monkeypatch.delenv("MEMORY_FILE_PATH", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+    assert list(find_sources()) == [
+        f"{moved}/claude-mem.db",
+        "~/.engram/engram.db",
+        "~/.claude/projects",
+        "~/.claude/projects/*/memory",
+    ]
