@@ -6,14 +6,17 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, eventually, kept
 from e2e.terminals import on_terminal, popen
+from support.import_samples import write_sample
 
 from mnemosyned.importers.importer import ImportSource
 from mnemosyned.importers.plan import plan_import
@@ -268,6 +271,80 @@ def test_a_single_record_whose_id_is_taken_does_not_end_the_import(
         f"{file}:1: the id 'one' already belongs to something else"
         in done.stderr.decode()
     )
+
+
+# Stores of other programs, imported again after they changed.
+
+
+def test_a_record_that_changed_is_an_edit_and_the_others_are_known(
+    start: Start, tmp_path: Path
+) -> None:
+    daemon = start(MNEMOSYNE_SECRETS="mask")
+    path = write_sample("claude_mem", tmp_path / "rival")
+    token = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    with closing(sqlite3.connect(path)) as rival:
+        rival.executescript(
+            f"""
+            DELETE FROM observations WHERE id > 2;
+            UPDATE observations SET title = 'The key is {token}' WHERE id = 1;
+            INSERT INTO observations (memory_session_id, project, type, title, created_at,
+            created_at_epoch) VALUES ('m9', 'shop', 'change', 'Deploy on Tuesdays', '', 1),
+            ('m9', 'shop', 'change', '{"x" * 2_000_000}', '', 1);
+            """
+        )
+    first = importing(daemon, path)
+    again = importing(daemon, path)
+    with closing(sqlite3.connect(path)) as rival:
+        rival.execute("UPDATE observations SET title = 'Deploy daily' WHERE id = 2")
+        rival.commit()
+
+    edited = importing(daemon, path)
+    last = importing(daemon, path, "--json")
+
+    assert b"5 remembered, 1 already known" in first.stdout, "a double is stored once"
+    assert b"observations 7: content has 2,000,000 bytes" in first.stderr
+    assert b"0 remembered, 6 already known" in again.stdout
+    assert b"1 memory edited" in edited.stdout
+    report = json.loads(last.stdout)
+    assert (report["stored"], report["edited"], report["known"]) == (0, 0, 6)
+    hits = daemon.post("recall", query="when do we deploy?", limit=1).body["hits"]
+    assert hits[0]["content"] == "Deploy daily"
+    got = daemon.post("get", id=hits[0]["id"], history=True).body
+    assert [each["text"] for each in got["revisions"]] == ["Deploy on Tuesdays"]
+    assert token not in daemon.database.read_bytes().decode("latin-1")
+
+
+def test_a_record_that_was_forgotten_stays_so_when_it_changes(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    path = write_sample("engram", tmp_path / "rival")
+    importing(daemon, path)
+    for hit in daemon.post("recall", query="cookies week").body["hits"]:
+        if "week" in hit["content"]:
+            daemon.post("forget", id=hit["id"])
+    with closing(sqlite3.connect(path)) as rival:
+        rival.execute("UPDATE observations SET content = 'They live for a day'")
+        rival.commit()
+
+    done = importing(daemon, path)
+
+    assert b"0 remembered, 2 already known" in done.stdout
+    assert b"1 memory left out: forgotten before" in done.stdout
+
+
+def test_without_a_path_it_says_what_is_there_with_a_command_for_each(
+    daemon: Daemon,
+) -> None:
+    nothing = daemon.mnem("import")
+    write_sample("engram", daemon.home / ".engram")
+
+    found = daemon.mnem("import")
+
+    assert nothing.returncode == 1
+    assert b"nothing of another program" in nothing.stderr
+    command, _, summary = found.stdout.decode().strip().partition("  # ")
+    assert command == "mnem import ~/.engram/engram.db"
+    assert summary == "the database or export of Engram"
 
 
 # `mnem import` killed and interrupted: what is stored is stored once, and it goes on.

@@ -59,6 +59,7 @@ class Walker:
                 "bad": 0,
                 "problems": [],
                 "files": 1,
+                "edited": 0,
                 "forgotten": 0,
                 "unknown_files": 0,
                 "restored": {},

@@ -22,7 +22,7 @@ from mnemosyned.cli.output.terminal import (
 )
 from mnemosyned.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.importers.importer import ImportSource
-from mnemosyned.importers.plan import FORMATS, plan_import
+from mnemosyned.importers.plan import FORMATS, find_sources, plan_import
 from mnemosyned.importers.run import (
     ImportJournal,
     ImportReport,
@@ -46,8 +46,7 @@ _FORMATS = "\n".join(
 @click.argument(
     "paths",
     nargs=-1,
-    required=True,
-    metavar="PATH…",
+    metavar="[PATH…]",
     type=click.Path(exists=True, allow_dash=True),
 )
 @click.option(
@@ -82,9 +81,12 @@ def import_command(
 ) -> int:
     """Import memories from files, folders or standard input (-).
 
+    Without a path, show what other programs keep on this machine, with the command for each.
     Records keep their own times and sessions. An import that was interrupted goes on where it
     stopped when it is repeated; what is there already is not stored twice.
     """
+    if not paths:
+        return _show_found()
     sources = [_open_source(path) for path in paths]
     context = click.get_current_context()
     with connect_to_daemon(context) as client, closing(client.transfers()) as transfers:
@@ -122,7 +124,29 @@ def import_command(
     _print_report(report)
     if not report.bad:
         return 0
-    return EXIT_NOTHING if report.stored + report.known else EXIT_OF_KIND[Kind.INVALID]
+    has_some = report.stored + report.known + report.edited
+    return EXIT_NOTHING if has_some else EXIT_OF_KIND[Kind.INVALID]
+
+
+def _show_found() -> int:
+    """Print what can be imported from the usual places of other programs; return the exit code."""
+    found = find_sources()
+    if prints_json():
+        say_json([{"path": path, "what": what} for path, what in found.items()])
+    elif found:
+        for path, what in found.items():
+            say(f"mnem import {escape_line(path)}  # {what}")
+        say(
+            "--dry-run shows first what is stored; mnem watch follows a folder",
+            err=True,
+        )
+    else:
+        say(
+            "nothing of another program is at its usual place; mnem import PATH reads "
+            "a file or folder",
+            err=True,
+        )
+    return 0 if found else EXIT_NOTHING
 
 
 def _open_source(path: str) -> ImportSource:
@@ -196,13 +220,19 @@ def _print_report(report: ImportReport) -> None:
     if report.unknown_files:
         files = count_of(report.unknown_files, "file")
         say(f"{files} without a format that can be imported", err=True)
-    if report.bad and not report.stored + report.known + report.forgotten:
+    if report.bad and not (
+        report.stored + report.known + report.edited + report.forgotten
+    ):
         say("nothing was stored", err=True)
         return
     say(
         f"{report.stored:,} remembered, {report.known:,} already known, "
         f"{report.learned:,} learned"
     )
+    if report.edited:
+        say(
+            f"{count_of(report.edited, 'memory')} edited, as the record has other words now"
+        )
     if report.forgotten:
         say(
             f"{count_of(report.forgotten, 'memory')} left out: forgotten before, and so they stay"
