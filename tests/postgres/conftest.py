@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
-from support.engines import new_database
+from support.engines import database_of_a_test
 
 from mnemosyned.paths import shipped
 
@@ -19,9 +19,10 @@ collect_ignore_glob = [] if find_spec("psycopg") else ["test_*.py"]
 
 
 @pytest.fixture
-def dsn() -> str:
+def dsn() -> Iterator[str]:
     """A database of the present schema, with nothing in it."""
-    return new_database()
+    with database_of_a_test() as dsn:
+        yield dsn
 
 
 @pytest.fixture
@@ -54,6 +55,7 @@ def pgvector(dsn: str) -> None:
 
 
 @pytest.fixture
-def other_dsn() -> str:
+def other_dsn() -> Iterator[str]:
     """Another one."""
-    return new_database()
+    with database_of_a_test() as dsn:
+        yield dsn

@@ -38,11 +38,14 @@ def postgres_store() -> Iterator[PostgresStore]:
         open_store as open_postgres,
     )
 
-    with open_postgres(
-        new_database(),
-        migrations=shipped("migrations") / "postgres",
-        guarded="GUARDED" in os.environ,
-    ) as opened:
+    with (
+        database_of_a_test() as dsn,
+        open_postgres(
+            dsn,
+            migrations=shipped("migrations") / "postgres",
+            guarded="GUARDED" in os.environ,
+        ) as opened,
+    ):
         yield opened
 
 
@@ -76,6 +79,14 @@ def new_database() -> str:
     """A database of the present schema, with nothing in it; its DSN."""
     server, template = _server()
     return server.new_database(template=template)
+
+
+@contextmanager
+def database_of_a_test() -> Iterator[str]:
+    """A database of the present schema, dropped in the end; its DSN."""
+    dsn = new_database()
+    yield dsn
+    _server()[0].drop_database(dsn)
 
 
 @cache
