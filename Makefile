@@ -114,7 +114,7 @@ tables: $(COMPILED) ## write tests/data/tables again: answers at 60, 80 and 200 
 
 # A command that a test gives again is forked the second time: it costs a third of a start.
 test-e2e: $(COMPILED) ## all end-to-end tests, each command of a test started anew and not forked; E2E_ANEW=1: each time (slow)
-	E2E_ANEW=$(or $(E2E_ANEW),once) $(PYTEST) -n 2 --dist worksteal -m "(e2e or thorough) and not ($(SLOW))"
+	E2E_ANEW=$(or $(E2E_ANEW),once) $(PYTEST) -n 3 --dist worksteal -m "(e2e or thorough) and not ($(SLOW))"
 
 test-fault: $(COMPILED) ## kill, crowd and starve the daemon; FIRST_LIVES=2000 for more starts (slow)
 	E2E_ANEW=1 $(PYTEST) -n 2 --dist worksteal -m "fault and not alone" $(call NAMING,fault)
@@ -132,7 +132,7 @@ test-lifetime: $(COMPILED) ## many long lives of a store against a plain model (
 test-sqlite: $(COMPILED) ## the store on a newer SQLite than this machine's, which it installs in build
 	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade --only-binary :all: \
 		--target build/sqlite pysqlite3-binary==$(NEWER_SQLITE)
-	PYTHONPATH=build/sqlite $(PYTEST) -p support.newer_sqlite -n 2 tests/contract tests/integration \
+	PYTHONPATH=build/sqlite $(PYTEST) -p support.newer_sqlite -n 3 --dist worksteal tests/contract tests/integration \
 		-m "not ($(SLOW))"
 
 test-pythons: $(COMPILED) ## the fast suite on every Python of this machine, as root and not; SHORT=1: the oldest and the newest besides this one
@@ -242,7 +242,7 @@ build/postgres/.ready: $(READY) $(POSTGRES_LOCK)
 test-postgres: $(COMPILED) build/postgres/.ready ## the same memory on PostgreSQL, which it installs in build (slow)
 	$(POSTGRES) $(PYTEST) -n 3 --dist worksteal --engine postgres tests/contract tests/integration \
 		-m "not ($(SLOW) or thorough)"
-	$(POSTGRES) $(PYTEST) -n 2 --dist worksteal -m postgres tests/postgres
+	$(POSTGRES) $(PYTEST) -n 3 --dist worksteal -m postgres tests/postgres
 
 test-groups: $(COMPILED) build/postgres/.ready ## random requests of members, former members and strangers to groups; GROUP_REQUESTS=300000 (slow)
 	GROUP_REQUESTS=$(or $(GROUP_REQUESTS),20000) $(POSTGRES) $(PYTEST) -m postgres tests/postgres/test_group_isolation.py

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -189,7 +190,16 @@ def main() -> None:
     here = pythons()
     rows, was_ordinary = [], os.geteuid() != 0
     others = [each for each in here if each.version != python_version()]
-    for python in (*others[:1], *others[1:][-1:]) if given.short else here:
+    chosen = (*others[:1], *others[1:][-1:]) if given.short else here
+    # The suite waits for no packages: all environments but that of a copy are made while the first one runs.
+    pool = ThreadPoolExecutor(max_workers=1)
+    made = {
+        python: pool.submit(environment, python, ROOT, given.resolution)
+        for python in chosen[1:]
+    }
+    for python in chosen:
+        if python in made:
+            wait([made[python]])
         reached = [*showing(python), *NOBODY, str(python.path), "-c", ""]
         is_root = os.geteuid() == 0
         is_open = is_root and not subprocess.run(reached, check=False).returncode
