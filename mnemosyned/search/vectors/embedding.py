@@ -16,6 +16,7 @@ from mnemosyned.memory.engine_ports import (
     CosinesTo,
     Embedder,
     EmbeddingInput,
+    MemoryVectors,
     PendingVector,
     VectorSearch,
 )
@@ -279,46 +280,87 @@ def add_nearness(
     return replace(candidates, memories=memories, nearness=nearness), ""
 
 
-def find_similarities(
-    question: PendingVector | None,
-    ids: Sequence[str],
-    *,
-    search: Callable[[], VectorSearch | None],
-    store: VectorStore,
-) -> dict[str, float]:
-    """Return the cosine similarity of a question's vector to each of these memories, by memory id.
+class CommonVectors(MemoryVectors):
+    """Similarities within one memory, however its vectors are made and searched."""
 
-    Memories without a vector are left out; all are if the question has none in time.
-    """
-    vector = question.vector() if question else None
-    vectors = search() if vector is not None else None
-    if vector is None or vectors is None:
-        return {}
-    positions = store.positions_of(ids)
-    try:
-        cosines = vectors.cosines(vector, positions.values())
-    except ComparisonTooSlow:
-        return {}
-    return {id: cosines[seq] for id, seq in positions.items() if seq in cosines}
+    def __init__(
+        self, store: VectorStore, *, wait_s: float, similarity_min: float
+    ) -> None:
+        """Compare with the vectors in `store`.
 
+        A question waits `wait_s` seconds for its vector; memories with a cosine below
+        `similarity_min` are not found by it alone.
+        """
+        self._store = store
+        self._wait_s = wait_s
+        self._similarity_min = similarity_min
+        self._missed = 0
+        """Number of searches without vectors."""
 
-def compare_memories(
-    ids: Sequence[str], *, model: int, store: VectorStore
-) -> CosinesTo:
-    """Return a function from a given memory's id to its cosines with all given memories, by id.
+    @abstractmethod
+    def _search(self) -> VectorSearch | None:
+        """Return an object that searches the vectors; None if there are none so far."""
 
-    They are those of the vectors of the model with the number `model`; memories without one are left
-    out.
-    """
-    positions = store.positions_of(ids) if model else {}
-    vectors = store.vectors_of(model, list(positions.values())) if positions else {}
-    known = {id: vectors[seq] for id, seq in positions.items() if seq in vectors}
-    rows = unpack(list(known.values())) if known else None
+    @abstractmethod
+    def _model_number(self) -> int:
+        """Return the model's number in the tables; 0 if no vector of it is there."""
 
-    def cosines_to(id: str) -> dict[str, float]:
-        """Return the cosines of a memory's vector to the others, by id."""
-        if id not in known:
+    def near(
+        self,
+        question: PendingVector | None,
+        query: Query,
+        candidates: SearchCandidates,
+    ) -> tuple[SearchCandidates, str]:
+        """Return the candidates with similarities to the question's vector, and an empty note.
+
+        If the question has no vector in time, or `question` is None, return the candidates
+        unchanged with a note of the reason.
+        """
+        found, note = add_nearness(
+            query,
+            candidates,
+            question,
+            state=self.state,
+            search=self._search,
+            store=self._store,
+            least=self._similarity_min,
+        )
+        self._missed += bool(note)
+        return found, note
+
+    def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
+        """Return the cosine similarity of a text to each of these memories, by memory id.
+
+        Memories without a vector are left out; all are if the text has none in time.
+        """
+        question = self.ask(text)
+        vector = question.vector() if question else None
+        vectors = self._search() if vector is not None else None
+        if vector is None or vectors is None:
             return {}
-        return dict(zip(known, dot_products(rows, known[id]).tolist(), strict=True))
+        positions = self._store.positions_of(ids)
+        try:
+            cosines = vectors.cosines(vector, positions.values())
+        except ComparisonTooSlow:
+            return {}
+        return {id: cosines[seq] for id, seq in positions.items() if seq in cosines}
 
-    return cosines_to
+    def compare(self, ids: Sequence[str]) -> CosinesTo:
+        """Return a function from a given memory's id to its cosines with all given memories, by id.
+
+        Memories without a vector are left out.
+        """
+        model = self._model_number()
+        positions = self._store.positions_of(ids) if model else {}
+        seqs = list(positions.values())
+        vectors = self._store.vectors_of(model, seqs) if seqs else {}
+        known = {id: vectors[seq] for id, seq in positions.items() if seq in vectors}
+        rows = unpack(list(known.values())) if known else None
+
+        def cosines_to(id: str) -> dict[str, float]:
+            """Return the cosines of a memory's vector to the others, by id."""
+            if id not in known:
+                return {}
+            return dict(zip(known, dot_products(rows, known[id]).tolist(), strict=True))
+
+        return cosines_to

@@ -19,23 +19,18 @@ from typing import TYPE_CHECKING
 from mnemosyned.errors import EmbedderFailed
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import (
-    CosinesTo,
     Embedder,
     EmbeddingInput,
-    MemoryVectors,
     PendingVector,
     VectorNews,
 )
 from mnemosyned.memory.values import EmbedderState, EmbedderStatus
-from mnemosyned.search.query import Query, SearchCandidates
 from mnemosyned.search.vectors.embedding import (
     RETRY_S,
+    CommonVectors,
     DirectQuestion,
     EmbeddingThread,
     QuestionVector,
-    add_nearness,
-    compare_memories,
-    find_similarities,
 )
 from mnemosyned.search.vectors.index import StorageIndex, VectorIndex
 
@@ -60,7 +55,7 @@ PREPARED_AT_ONCE = 500
 log = logger()
 
 
-class VectorIndexer(EmbeddingThread, MemoryVectors):
+class VectorIndexer(EmbeddingThread, CommonVectors):
     """Thread that keeps the vectors of a store up to date, within `with`."""
 
     def __init__(
@@ -79,10 +74,10 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
         `similarity_min` are not found by it alone. After an error, all is begun again in `retry_s`
         seconds. `pause` waits for requests, before each batch of an embedder in this process.
         """
-        super().__init__(embedder, retry_s=retry_s, pause=pause)
-        self._store = store
-        self._wait_s = wait_s
-        self._similarity_min = similarity_min
+        EmbeddingThread.__init__(self, embedder, retry_s=retry_s, pause=pause)
+        CommonVectors.__init__(
+            self, store, wait_s=wait_s, similarity_min=similarity_min
+        )
         self._index: VectorIndex | StorageIndex | None = None
         self._model = 0
         self._seen: VectorNews | None = None
@@ -109,7 +104,7 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
 
     def status(self) -> EmbedderStatus:
         """Return the counts of embedded and searched memories, and the model's state."""
-        return self._status
+        return replace(self._status, missed=self._missed)
 
     def note_new_memories(self) -> None:
         """Wake the thread for new memories; return at once."""
@@ -142,39 +137,13 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
         self._wake.set()
         return question
 
-    def near(
-        self,
-        question: PendingVector | None,
-        query: Query,
-        candidates: SearchCandidates,
-    ) -> tuple[SearchCandidates, str]:
-        """Return the candidates with similarities to the question's vector, and an empty note.
+    def _search(self) -> VectorIndex | StorageIndex | None:
+        """Return the index; None while the model loads."""
+        return self._index
 
-        If the question has no vector in time, or `question` is None, return the candidates
-        unchanged with a note of the reason.
-        """
-        found, note = add_nearness(
-            query,
-            candidates,
-            question,
-            state=self._status.state,
-            search=lambda: self._index,
-            store=self._store,
-            least=self._similarity_min,
-        )
-        if note:
-            self._count_events(missed=1)
-        return found, note
-
-    def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
-        """Return the cosine similarity of a text to each of these memories, by memory id."""
-        return find_similarities(
-            self.ask(text), ids, search=lambda: self._index, store=self._store
-        )
-
-    def compare(self, ids: Sequence[str]) -> CosinesTo:
-        """Return a function from a given memory's id to its cosines with all given memories, by id."""
-        return compare_memories(ids, model=self._model, store=self._store)
+    def _model_number(self) -> int:
+        """Return the model's number in the tables; 0 while it loads."""
+        return self._model
 
     # ------------------------------------------------------------ in the thread
 
@@ -337,7 +306,7 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
     def _count_refusal(self, row: EmbeddingInput, error: EmbedderFailed) -> None:
         """Log and count a memory that the model refused."""
         log.warning("embedding_refused", position=row.position, reason=error.message)
-        self._count_events(failed=1)
+        self._change_status(failed=self._status.failed + 1)
 
     def _next_question(self) -> QuestionVector | None:
         """Remove and return the next question, or None if no question waits."""
@@ -345,14 +314,6 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
             return self._questions.get_nowait()
         except queue.Empty:
             return None
-
-    def _count_events(self, *, missed: int = 0, failed: int = 0) -> None:
-        """Add to the status `missed` searches without vectors, and `failed` embeddings."""
-        with self._changing:
-            old = self._status
-            self._status = replace(
-                old, missed=old.missed + missed, failed=old.failed + failed
-            )
 
 
 def _merge_spans(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

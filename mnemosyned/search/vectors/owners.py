@@ -26,10 +26,8 @@ from mnemosyned.errors import (
 from mnemosyned.fairness import OwnerAllowance
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import (
-    CosinesTo,
     Embedder,
     EmbeddingInput,
-    MemoryVectors,
     PendingVector,
     StorageSearch,
     VectorNews,
@@ -37,15 +35,12 @@ from mnemosyned.memory.engine_ports import (
     VectorSearch,
 )
 from mnemosyned.memory.values import EmbedderState, EmbedderStatus
-from mnemosyned.search.query import Query, SearchCandidates
 from mnemosyned.search.vectors.embedding import (
     RETRY_S,
+    CommonVectors,
     DirectQuestion,
     EmbeddingThread,
     QuestionVector,
-    add_nearness,
-    compare_memories,
-    find_similarities,
 )
 from mnemosyned.search.vectors.index import (
     CODE_ROWS_MIN,
@@ -432,8 +427,10 @@ class SharedVectors(EmbeddingThread):
         return self.turns.next_question()
 
 
-class OwnerVectors(MemoryVectors):
+class OwnerVectors(CommonVectors):
     """`MemoryVectors` of one owner; no vector is held in memory."""
+
+    _store: PostgresVectors
 
     def __init__(
         self,
@@ -449,12 +446,9 @@ class OwnerVectors(MemoryVectors):
         A question waits `wait_s` seconds for its vector; memories with a cosine below
         `similarity_min` are not found by it alone.
         """
+        super().__init__(store, wait_s=wait_s, similarity_min=similarity_min)
         self._owner = owner
-        self._store = store
         self._shared = shared
-        self._wait_s = wait_s
-        self._least = similarity_min
-        self._missed = 0
         self._known = ("", 0)
         """Identity and number of the model, once the owner has its vectors."""
 
@@ -496,39 +490,6 @@ class OwnerVectors(MemoryVectors):
     def ask(self, text: str) -> PendingVector | None:
         """Queue a question for the model; return its pending vector, None if no model is ready."""
         return self._shared.ask(self._owner, text, wait_s=self._wait_s)
-
-    def near(
-        self,
-        question: PendingVector | None,
-        query: Query,
-        candidates: SearchCandidates,
-    ) -> tuple[SearchCandidates, str]:
-        """Return the candidates with similarities to the question's vector, and an empty note.
-
-        If the question has no vector in time, or `question` is None, return the candidates
-        unchanged with a note of the reason.
-        """
-        found, note = add_nearness(
-            query,
-            candidates,
-            question,
-            state=self._shared.status.state,
-            search=self._search,
-            store=self._store,
-            least=self._least,
-        )
-        self._missed += bool(note)
-        return found, note
-
-    def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
-        """Return the cosine similarity of a text to each of these memories, by memory id."""
-        return find_similarities(
-            self.ask(text), ids, search=self._search, store=self._store
-        )
-
-    def compare(self, ids: Sequence[str]) -> CosinesTo:
-        """Return a function from a given memory's id to its cosines with all given memories, by id."""
-        return compare_memories(ids, model=self._model_number(), store=self._store)
 
     def _search(self) -> VectorSearch | None:
         """Return an object that searches the owner's vectors; None if there are none so far."""
