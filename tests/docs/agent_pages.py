@@ -18,14 +18,19 @@ TABLE = PROJECT / "mnemosyned" / "agents" / "setup" / "targets.toml"
 EVENTS = PROJECT / "mnemosyned" / "agents" / "hooks" / "events.toml"
 BIN = Path(sys.executable).parent
 SHOWN_LINES_MAX = 30
-MEANING = {
-    "start": "injects what matters of earlier sessions",
-    "prompt": "injects earlier lines that the prompt needs, or nothing",
+STORED = {
+    "start": "stores what earlier sessions said that no hook reported",
+    "prompt": "stores the prompt, if the tool has no transcript",
     "stop": "stores what was said",
     "compact": "stores what was said, before the tool shortens it",
     "end": "stores what was said",
 }
-"""What a hook does at each kind of event."""
+"""What a hook stores at each kind of event."""
+INJECTED = {
+    "start": "injects what matters of earlier sessions",
+    "prompt": "injects earlier lines that the prompt needs, or nothing",
+}
+"""What a hook injects into the context of a tool that allows it."""
 
 
 def agent_pages() -> dict[str, str]:
@@ -38,9 +43,12 @@ def agent_pages() -> dict[str, str]:
     for name, tool in data["tools"].items():
         hooks = _events_of(tool, data)
         pages[f"agents/{name}.md"] = _tool_page(name, tool, hooks, kinds, plans[name])
-        automatic = "yes" if _captures(tool) else "no: the model calls tools"
-        setup = code(f"mnem setup {name}")
-        rows.append((f"[{tool['title']}]({name}.md)", setup, automatic))
+        captures = "yes" if _captures(tool) else "no: the model calls tools"
+        at = ["at the start"] * ("start" in _injects(name, tool, kinds))
+        at += ["with prompts"] * ("prompt" in _injects(name, tool, kinds))
+        link = f"[{tool['title']}]({name}.md)"
+        row = (link, code(f"mnem setup {name}"), captures, ", ".join(at) or "no")
+        rows.append(row)
     pages["agents/index.md"] = page(
         "Agents",
         "the table of tools that `mnem setup` knows",
@@ -48,7 +56,7 @@ def agent_pages() -> dict[str, str]:
         "that it finds. [Setup](../setup.md) says how changes are undone and checked, "
         "[Hooks](../agents.md) what is captured and injected, and [MCP](../mcp.md) which tools "
         "a model gets. Any other agent that speaks MCP can start `mnem mcp`.",
-        table(("tool", "command", "captures and injects by itself"), rows),
+        table(("tool", "command", "captures by itself", "injects by itself"), rows),
     )
     return pages
 
@@ -86,6 +94,20 @@ def _captures(tool: dict[str, Any]) -> bool:
     )
 
 
+def _injects(name: str, tool: dict[str, Any], kinds: dict[str, Any]) -> set[str]:
+    """Return the kinds of events at which a tool lets its hooks inject context."""
+    if name in kinds["observers"] or not _captures(tool):
+        return set()
+    return {"start"} if name in kinds["start_alone"] else set(INJECTED)
+
+
+def _deeds(kind: str, injects: set[str]) -> str:
+    """Return what a hook does at a kind of event."""
+    if kind in injects:
+        return f"{STORED[kind]}; {INJECTED[kind]}"
+    return STORED[kind]
+
+
 def _tool_page(
     name: str,
     tool: dict[str, Any],
@@ -95,7 +117,14 @@ def _tool_page(
 ) -> str:
     """Return the page of one tool."""
     title = tool["title"]
+    injects = _injects(name, tool, kinds)
+    ways = ["an MCP server, whose tools its model can call"]
+    if _captures(tool):
+        ways.append(
+            f"hooks, which capture {'and inject ' if injects else ''}without being asked"
+        )
     parts = [
+        f"Memory for {title} is {', and '.join(ways)}.",
         "## Set up",
         "With [mnemosyned installed](../getting-started.md#install):",
         fence("sh", f"mnem setup {name}"),
@@ -114,7 +143,7 @@ def _tool_page(
     parts.append("## What is captured and injected")
     if hooks:
         rows = [
-            (code(event), inline(MEANING[_kind_of(event, kinds)]), _seconds(limit))
+            (code(event), _deeds(_kind_of(event, kinds), injects), _seconds(limit))
             for event, limit in hooks.items()
         ]
         parts.append(table(("event", "what the hook does", "time limit"), rows))

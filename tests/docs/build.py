@@ -35,6 +35,7 @@ ROOT_PAGES = {
 """The page of the site for each page outside of `docs/`."""
 SOURCES = {
     "mnemosyned/__init__.pyi": "reference/python.md",
+    "mnemosyned/agents/setup/targets.toml": "agents/index.md",
     "mnemosyned/cli/registry.txt": "reference/cli/index.md",
     "mnemosyned/errors.py": "reference/errors.md",
     "mnemosyned/verbs/facade.py": "reference/verbs/index.md",
@@ -231,10 +232,11 @@ def _title(text: str) -> str:
 
 def _opening(text: str) -> str:
     """Return the first sentence of a page's first paragraph."""
-    for part in text.split("\n\n")[1:]:
-        plain = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(part.split()))
+    for part in FENCE.sub("", text).split("\n\n")[1:]:
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(part.split()))
         if re.match(r"[A-Z*`]", plain) and not plain.startswith("*Generated"):
-            return re.split(r"(?<=[.:?]) ", plain)[0].replace("**", "")
+            first = re.split(r"(?<=[.?]) ", plain)[0].replace("**", "")
+            return f"{first.rstrip(':.')}."
     return ""
 
 

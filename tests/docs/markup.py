@@ -8,13 +8,16 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-SIGNS = str.maketrans({sign: f"&#{ord(sign)};" for sign in "*_[]|{}\\#~"})
+SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "*_[]{}\\"} | {"|": "&#124;"})
 """What Markdown, or a table's cell, would read as a mark of its own."""
 
 
 def code(text: str) -> str:
     """Return a text as inline code that may also be in a table."""
-    return f"<code>{escape(text, quote=False).translate(SIGNS)}</code>"
+    if text.strip() and not set("`|") & set(text):
+        return f"`{text}`"
+    shown = escape(text, quote=False).replace("`", "&#96;")
+    return f"<code>{shown.translate(SIGNS)}</code>"
 
 
 def inline(text: str) -> str:

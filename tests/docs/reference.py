@@ -40,13 +40,14 @@ from mnemosyned.daemon.http.protocol import STATUS_OF_KIND
 from mnemosyned.daemon.main import main as mnemosyned_command
 from mnemosyned.daemon.openapi import UNEXPECTED, errors_of, openapi, summary_of
 from mnemosyned.errors import MnemosynedError, error_classes_by_code
-from mnemosyned.verbs.facade import VERBS
+from mnemosyned.verbs.facade import ALIASES, VERBS
 from mnemosyned.verbs.owners import ADMINISTRATION, ENROLMENT
 from mnemosyned.verbs.request import Request, result_type
 
 PACKAGE = PROJECT / "mnemosyned"
 SETTINGS = PROJECT / "config" / "mnemosyned.yaml"
 TYPES = "types.md"
+DOORS = ("Client", "AsyncClient", "Memory", "AsyncMemory")
 VERB_PAGES = {
     "memories": "Store and find",
     "listing": "Browse",
@@ -95,7 +96,14 @@ def command_pages() -> dict[str, str]:
             link = f"[{code(f'mnem {entry.name}')}]({path}#mnem-{entry.name})"
             rows.append((link, inline(entry.summary)))
         origin = f"the group {group!r} of `mnem help all` and each command's `--help`"
-        pages[f"reference/cli/{path}"] = page(f"Commands: {group}", origin, *sections)
+        names = ", ".join(
+            code(f"mnem {entry.name}")
+            for entry in COMMANDS.values()
+            if entry.group == group
+        )
+        pages[f"reference/cli/{path}"] = page(
+            f"Commands: {group}", origin, f"This page describes {names}.", *sections
+        )
         index.append(f"## {group}\n\n{table(('command', 'what it does'), rows)}")
     codes = EXIT_CODES.removeprefix("Exit codes: ").removesuffix(".").split("; ")
     exits = table(
@@ -211,8 +219,8 @@ def settings_tables() -> str:
             types[_type_name(holder[section])]["properties"] if section else holder
         )[key]
         kind = type_of(field, TYPES)
-        restart = " *Restart.*" if needs_restart(name) else ""
-        cell = inline(meaning.replace("(restart) ", "")) + restart
+        restart = "*(restart)* " if needs_restart(name) else ""
+        cell = restart + inline(meaning.replace("(restart) ", ""))
         row = (
             f'<span id="{name.replace(".", "-")}">{code(name)}</span>',
             code(default),
@@ -259,6 +267,7 @@ def environment_page() -> str:
     return page(
         "Environment variables",
         "the manual page of `mnem`",
+        "The shell client reads these variables.",
         table(("variable", "meaning"), rows),
         f"Each [setting](../settings.md) has one, too: {code(variable('sleep.ttl_hours'))} is "
         f"{code('sleep.ttl_hours')}.",
@@ -276,19 +285,25 @@ def verb_pages() -> dict[str, str]:
     }
     schemas = openapi(serves_owners=True)["components"]["schemas"]
     sections: dict[str, list[str]] = {module: [] for module in VERB_PAGES}
+    names: dict[str, list[str]] = {module: [] for module in VERB_PAGES}
     index = []
     for name, verb in verbs.items():
         module = verb.__module__.rpartition(".")[2]
         module = MODULE_PAGES.get(module, module)
+        names[module].append(name)
         sections[module] += _verb_sections(name, verb, schemas)
         methods = "POST" if verb.writes else "GET, POST"
         link = f"[{code(name)}]({module}.md#{slug(name)})"
         index.append((link, methods, inline(summary_of(verb)[0])))
     origin = "`mnemosyned/verbs/` and the OpenAPI document"
     pages = {
-        f"reference/verbs/{module}.md": page(f"Verbs: {title}", origin, *parts)
+        f"reference/verbs/{module}.md": page(
+            f"Verbs: {title}",
+            origin,
+            f"This page describes {', '.join(map(code, names[module]))}.",
+            *sections[module],
+        )
         for module, title in VERB_PAGES.items()
-        if (parts := sections[module])
     }
     pages["reference/verbs/index.md"] = page(
         "Verbs",
@@ -441,14 +456,14 @@ def python_page() -> str:
     groups: dict[str, list[tuple[str, Any]]] = {
         title: [] for title in ("Ways to the memory", "Functions", "Classes", "Values")
     }
-    for name in sorted(_public_names()):
+    for name in sorted(_public_names(), key=lambda name: (name not in DOORS, name)):
         each = getattr(mnemosyned, name)
         is_elsewhere = inspect.isclass(each) and issubclass(
             each, MnemosynedError | Request
         )
         if is_elsewhere or name in schemas:
             continue
-        if name in ("Client", "AsyncClient", "Memory", "AsyncMemory"):
+        if name in DOORS:
             title = "Ways to the memory"
         elif inspect.isfunction(each):
             title = "Functions"
@@ -475,11 +490,13 @@ def _public_names() -> list[str]:
 
 
 def _methods(kind: type[Any]) -> list[str]:
-    """Return the public methods of a class that its own module defines, without verbs."""
+    """Return the public methods of a class that the package defines, without verbs."""
     return [
         name
-        for name, value in vars(kind).items()
-        if name[0] != "_" and inspect.isfunction(value) and name not in VERBS
+        for name, value in inspect.getmembers(kind, inspect.isfunction)
+        if name[0] != "_"
+        and name not in {*VERBS, *ALIASES}
+        and value.__module__.startswith("mnemosyned")
     ]
 
 

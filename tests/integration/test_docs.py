@@ -84,6 +84,13 @@ def test_every_page_is_linked_from_the_readme() -> None:
     assert {page for page in PAGES if page != README} <= linked
 
 
+def test_every_page_is_in_the_menu_of_the_site() -> None:
+    menu = (PROJECT / ".mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
+
+    listed = set(re.findall(r"([\w-]+\.md)$", menu, re.MULTILINE))
+    assert {path.name for path in DOCS.glob("*.md")} <= listed
+
+
 def test_every_documented_command_and_option_exists() -> None:
     lines = [
         line.removeprefix("$ ")
