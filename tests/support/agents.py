@@ -67,18 +67,6 @@ def codex_event(kind: str, text: str, *, minutes: float = 0) -> Json:
     }
 
 
-def codex_item(role: str, text: str, *, minutes: float = 0) -> Json:
-    return {
-        "timestamp": moment(minutes),
-        "type": "response_item",
-        "payload": {
-            "type": "message",
-            "role": role,
-            "content": [{"type": "input_text", "text": text}],
-        },
-    }
-
-
 def cursor_line(role: str, text: str) -> Json:
     if role == "user":
         text = f"<user_query>\n{text}\n</user_query>"
