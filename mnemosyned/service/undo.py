@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import chain
 from operator import attrgetter
 from typing import TypeVar
 
@@ -85,17 +86,6 @@ class UndoService:
         self._retention = retention
         self._changes = changes
         self._selector = Selector(store)
-        self._undo_functions: dict[
-            ActionKind, Callable[[UndoableAction, Undo], Outcome]
-        ] = {
-            ActionKind.EDIT: self._undo_edit,
-            ActionKind.TAG: self._undo_tags,
-            ActionKind.UNTAG: self._undo_tags,
-            ActionKind.PIN: self._undo_pins,
-            ActionKind.UNPIN: self._undo_pins,
-            ActionKind.FORGET: self._undo_forget,
-            ActionKind.IMPORT: self._undo_import,
-        }
 
     def undo(self, request: Undo) -> Undone:
         """Undo an action, or list what can be undone; with `dry_run`, only preview the undo.
@@ -115,7 +105,13 @@ class UndoService:
         if request.keep_hours is not None:
             raise InvalidRequest("keep_hours is for a sleep cycle", field="keep_hours")
         described = self._describe(recorded)
-        undo = self._undo_functions[recorded.kind]
+        undo = {
+            ActionKind.EDIT: self._undo_edit,
+            ActionKind.FORGET: self._undo_forget,
+            ActionKind.IMPORT: self._undo_import,
+            ActionKind.PIN: self._undo_pins,
+            ActionKind.UNPIN: self._undo_pins,
+        }.get(recorded.kind, self._undo_tags)
         memories, left, note = undo(recorded, request)
         left = {reason: ids[:LEFT_MAX] for reason, ids in left.items() if ids}
         if not memories:
@@ -199,16 +195,11 @@ class UndoService:
         for step in steps:
             if (step.tag in memories[step.memory].tags) is removes:
                 by_tag.setdefault(step.tag, []).append(step.memory)
-        changed = {id for ids in by_tag.values() for id in ids}
-        left = dict.fromkeys(
-            step.memory for step in steps if step.memory not in changed
-        )
-        if not request.dry_run:
-            changes = self._store.changes
-            change = changes.untag if removes else changes.tag
-            for tag, ids in by_tag.items():
-                _run(ids, partial(change, tags=[tag]))
-        return len(changed), {TAGGED_SINCE: list(left)}, ""
+        changed = set(chain.from_iterable(by_tag.values()))
+        changes = self._store.changes
+        for tag, ids in by_tag.items() if not request.dry_run else ():
+            _run(ids, partial(changes.untag if removes else changes.tag, tags=[tag]))
+        return len(changed), {TAGGED_SINCE: [*(memories.keys() - changed)]}, ""
 
     def _undo_pins(self, action: UndoableAction, request: Undo) -> Outcome:
         """Unpin the working memories that an action pinned, or pin those that it unpinned."""

@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -401,7 +400,6 @@ def is_lingering() -> bool | None:
 
 STOP_SLACK_S = 60.0
 """Time for a stop beyond the deadline of the last consolidation."""
-FOLLOW_S = 0.5
 LINES_MAX = 100_000
 
 
@@ -460,19 +458,22 @@ def logs(lines: int, *, follow: bool) -> None:
     unit = present_unit()
     journal = shutil.which("journalctl")
     if journal and unit and unit.loaded and (unit.is_running or not file.exists()):
-        words = ["--user", "--no-pager", "--unit", UNIT, "--output=cat", f"-n{lines}"]
+        words = [journal, "--user", "--no-pager", "--unit", UNIT, "--output=cat"]
         words += ["--follow"] if follow else []
-        with subprocess.Popen(  # noqa: S603 of this machine
-            [journal, *words], stdout=subprocess.PIPE, encoding="utf-8"
-        ) as reading:
-            for line in reading.stdout or ():
-                _print_log_line(line)
-        return
-    if not file.exists():
+    elif file.exists():  # which another file replaces once it is long
+        tail = shutil.which("tail") or "/usr/bin/tail"
+        words = [tail, "-F" if follow else "-q", "--", str(file)]
+    else:
         raise NotFound(
             f"there is no log: the daemon was not started by `mnem start` ({file})"
         )
-    _print_log(file, lines, follow=follow)
+    words.insert(1, f"-n{lines}")
+    with subprocess.Popen(  # noqa: S603 of this machine
+        words, stdout=subprocess.PIPE, encoding="utf-8", errors="replace"
+    ) as reading:
+        for line in reading.stdout or ():
+            text = line.rstrip("\n")
+            say(text if prints_json() else readable_line(text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -608,30 +609,3 @@ def _start_unit() -> int:
         )
     say(f"started by systemd, as process {unit.pid}", err=True)
     return unit.pid
-
-
-def _print_log(file: Path, lines: int, *, follow: bool) -> None:
-    """Print the last `lines` lines of a log file.
-
-    With `follow`, wait for new lines without end, also in the file that replaces a rotated log.
-    """
-    with file.open(encoding="utf-8", errors="replace") as opened:
-        for line in deque(opened, lines):
-            _print_log_line(line)
-        while follow:
-            if line := opened.readline():
-                _print_log_line(line)
-                continue
-            is_rotated = False
-            with suppress(OSError):
-                is_rotated = file.stat().st_ino != os.fstat(opened.fileno()).st_ino
-            if is_rotated:
-                _print_log(file, LINES_MAX, follow=True)
-                return
-            time.sleep(FOLLOW_S)
-
-
-def _print_log_line(line: str) -> None:
-    """Print a log line in readable form, or unchanged if JSON was asked for."""
-    line = line.rstrip("\n")
-    say(line if prints_json() else readable_line(line))

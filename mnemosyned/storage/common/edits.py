@@ -342,14 +342,7 @@ class ChangeStore(Transactional):
         action: Action | None = None,
     ) -> int:
         """Add tags to memories; return how many memories lacked a tag. Raises `InvalidRequest`."""
-        seqs = {seq for seq, _ in session.positions_of(ids).values()}
-        lacked = {(seq, tag) for seq in seqs for tag in tags}
-        lacked -= _tags_among(session, seqs, tags)
-        changed = {seq for seq, _ in lacked}
-        for seq in changed:
-            add_tags(session, seq, tags)
-        record_action(session, action, lacked)
-        return len(changed)
+        return _change_tags(session, ids, tags, action, adds=True)
 
     @writes
     def untag(
@@ -361,13 +354,7 @@ class ChangeStore(Transactional):
         action: Action | None = None,
     ) -> int:
         """Remove tags from memories; return the number of memories that had a tag."""
-        seqs = {seq for seq, _ in session.positions_of(ids).values()}
-        had = _tags_among(session, seqs, tags)
-        changed = {seq for seq, _ in had}
-        for seq in changed:
-            remove_tags(session, seq, tags)
-        record_action(session, action, had)
-        return len(changed)
+        return _change_tags(session, ids, tags, action, adds=False)
 
     @writes
     def pin(
@@ -401,14 +388,29 @@ class ChangeStore(Transactional):
         ).rowcount
 
 
-def _tags_among(
-    session: CommonSession, seqs: Iterable[int], tags: Iterable[str]
-) -> set[tuple[int, str]]:
-    """Return which of these tags memories have: pairs of row number and tag."""
+def _change_tags(
+    session: CommonSession,
+    ids: Sequence[str],
+    tags: Sequence[str],
+    action: Action | None,
+    *,
+    adds: bool,
+) -> int:
+    """Add tags to memories, or remove them; return how many memories changed.
+
+    The action is recorded with each pair of a memory and a tag that was new, or removed.
+    """
+    seqs = {seq for seq, _ in session.positions_of(ids).values()}
     rows = session.execute(
         "SELECT memory_seq, name FROM tag WHERE owner = %(owner)s "
         "AND memory_seq = ANY(%(seqs)s::bigint[]) AND name = ANY(%(tags)s::text[])",
         seqs=list(seqs),
         tags=list(tags),
     )
-    return {(seq, name) for seq, name in rows}
+    had = {(seq, name) for seq, name in rows}
+    changed = {(seq, tag) for seq in seqs for tag in tags} - had if adds else had
+    members = {seq for seq, _ in changed}
+    for seq in members:
+        (add_tags if adds else remove_tags)(session, seq, tags)
+    record_action(session, action, changed)
+    return len(members)
