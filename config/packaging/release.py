@@ -22,6 +22,9 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).parent))
+from build_hooks import readme_for_index  # noqa: E402 of this folder
+
 DIST = "dist"
 UMASKS = (0o022, 0o077)
 OFFLINE = ("--no-deps", "--no-build-isolation", "--no-index", "--quiet")
@@ -90,8 +93,11 @@ def build(root: Path, room: Path, *, umask: int, age_s: int) -> dict[str, str]:
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in made}
 
 
-def notes(changelog: str, version: str) -> str:
-    """Return the changelog's section of the version; of what is unreleased if it has none."""
+def notes(changelog: str, version: str, repository: str) -> str:
+    """Return the changelog's section of the version, or the unreleased one if it has none.
+
+    Its links lead to the repository's files of the version.
+    """
     sections = dict(
         re.findall(
             r"^## \[([^\]]+)\].*?\n(.*?)(?=^## |\Z)",
@@ -99,7 +105,14 @@ def notes(changelog: str, version: str) -> str:
             re.MULTILINE | re.DOTALL,
         )
     )
-    return (sections.get(version) or sections["Unreleased"]).strip() + "\n"
+    section = (sections.get(version) or sections["Unreleased"]).strip()
+    return readme_for_index(section, repository, version) + "\n"
+
+
+def read_repository(root: Path) -> str:
+    """Return the address of the public repository in pyproject.toml, or an empty text."""
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+    return str(project["tool"]["hatch"]["metadata"]["hooks"]["custom"]["repository"])
 
 
 def read_version(root: Path) -> str:
@@ -118,8 +131,7 @@ def preparations(root: Path, version: str) -> list[str]:
         missing.append(
             f"In CHANGELOG.md, write `## [{version}] - DATE` below `## [Unreleased]`."
         )
-    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
-    if not project["tool"]["hatch"]["metadata"]["hooks"]["custom"]["repository"]:
+    if not read_repository(root):
         missing.append(
             "In pyproject.toml, set `repository` to the address of the public repository."
         )
@@ -168,7 +180,8 @@ def make_release(root: Path, tag: str | None) -> str:
     sums = "".join(f"{digest}  {name}\n" for name, digest in sorted(builds[0].items()))
     (dist / "SHA256SUMS").write_text(sums, "utf-8")
     changelog = (root / "CHANGELOG.md").read_text("utf-8")
-    (dist / "NOTES.md").write_text(notes(changelog, version), "utf-8")
+    text = notes(changelog, version, read_repository(root))
+    (dist / "NOTES.md").write_text(text, "utf-8")
     return f"{sums}\nBuilt twice, with the same hashes. Next:\n{next_steps(version, missing)}"
 
 

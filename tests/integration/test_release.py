@@ -210,7 +210,9 @@ def test_a_release_stops_where_a_person_goes_on(
     assert "CHANGELOG" not in prepared
     dist = clone / "dist"
     subprocess.run(["sha256sum", "-c", "--quiet", "SHA256SUMS"], cwd=dist, check=True)
-    assert (dist / "NOTES.md").read_text("utf-8").startswith("### Added")
+    notes = (dist / "NOTES.md").read_text("utf-8")
+    assert "### Added" in notes
+    assert "(https://host.example/o/m/blob/v0.1.0/docs/recall.md)" in notes
     (made,) = dist.glob("*.whl")
     text = in_dist_info(zipfile.ZipFile(made), "METADATA")
     assert "Project-URL: Homepage, https://host.example/o/m\n" in text
