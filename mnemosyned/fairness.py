@@ -14,6 +14,9 @@ REST_TIMES = 4
 """While others are at work, the threads of an owner that used more rest this many times as long as
 they all worked: a fifth of the processor is left to it."""
 REST_STEP_S = 0.002
+AHEAD_S = 0.1
+"""Processor time that an owner may have used beyond another's before it rests for it: owners who use
+alike would else wait for each other, and leave the processor idle."""
 WAITING_S = 0.05
 """An owner whose threads gave no sign of work for so long waits for the database, as for a lock."""
 FORGOTTEN_S = 5.0
@@ -22,7 +25,7 @@ _thread = threading.local()
 
 
 def pause_for_other_owners() -> None:
-    """Sleep briefly if an owner at work used less processor time than this thread's owner."""
+    """Sleep briefly if an owner at work used far less processor time than this thread's owner."""
     if turns := getattr(_thread, "turns", None):
         turns.rest()
 
@@ -82,7 +85,7 @@ class FairTurns:
                     self._signs.pop(owner, None)
 
     def rest(self) -> None:
-        """Sleep for a limited time while an owner that used less processor time is at work."""
+        """Sleep for a limited time while an owner that used far less processor time is at work."""
         owner: int = _thread.owner
         self._signs[owner] = time.monotonic()
         used_s = time.thread_time() - _thread.since
@@ -94,9 +97,9 @@ class FairTurns:
         ends = time.monotonic() + min(used_s, 4 * QUANTUM_S) * REST_TIMES * threads
         while (now := time.monotonic()) < ends:
             with self._changing:
-                used = self._used[owner]
+                most = self._used[owner] - AHEAD_S * 1e6
                 if not any(
-                    self._used[other] < used and now - self._signs[other] < WAITING_S
+                    self._used[other] < most and now - self._signs[other] < WAITING_S
                     for other in self._running
                 ):
                     break

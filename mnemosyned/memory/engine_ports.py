@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set as AbstractSet,
+)
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -312,6 +319,13 @@ class VectorSearch(Protocol):
         The values are cosine similarities; those below `least` are left out.
         """
         ...
+
+    def nearest_and_cosines(
+        self, question: bytes, count: int, positions: AbstractSet[int], *, least: float
+    ) -> tuple[dict[int, float], dict[int, float]]:
+        """Return the result of `nearest`, and the cosines of the other `positions`."""
+        nearest = self.nearest(question, count, least=least)
+        return nearest, self.cosines(question, positions - nearest.keys())
 
 
 class StorageSearch(VectorSearch, Protocol):

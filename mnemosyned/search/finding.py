@@ -178,8 +178,8 @@ class SearchIndex(Protocol):
     ) -> list[list[int]]:
         """Return for each match the sorted row numbers around it, in its session and source.
 
-        The memories were stored within `REACH` rows of the match, and pass the filters. `slept`
-        tells whether any memory was consolidated.
+        The memories were stored within `REACH` rows of the match, and pass the filters; those that
+        are no neighbors may be missing. `slept` tells whether any memory was consolidated.
         """
         ...
 

@@ -119,12 +119,22 @@ class Frequencies:
             if key not in known:
                 exists = bool(index.newest([[(join,)]], limit=1))
                 known[key] = self._keep_word(key, _KnownWord(int(exists), count))
-        for key, word in words.items():
-            if key not in known:
-                looked_up, found = _look_up(index, terms, word, count)
-                known[key] = self._keep_word(key, looked_up)
-                if len(found) < SAMPLE:
-                    rows[word] = found
+        unknown = {key: word for key, word in words.items() if key not in known}
+        newest = {
+            key: index.newest([[terms.forms(word)]], limit=SAMPLE)
+            for key, word in unknown.items()
+        }
+        parts = {
+            key: split_compound(word)
+            for key, word in unknown.items()
+            if len(newest[key]) <= SPLIT_ROWS_MAX
+        }
+        index.expect((halves, SAMPLE) for halves in parts.values() if halves)
+        for key, word in unknown.items():
+            looked_up, found = _look_up(index, newest[key], parts.get(key, ()), count)
+            known[key] = self._keep_word(key, looked_up)
+            if len(found) < SAMPLE:
+                rows[word] = found
         compounds = {
             word: known[key].compounds
             for key, word in words.items()
@@ -159,16 +169,14 @@ class Frequencies:
 
 
 def _look_up(
-    index: WordRows, terms: Terms, word: str, count: int
+    index: WordRows, found: Sequence[int], parts: Forms, count: int
 ) -> tuple[_KnownWord, Sequence[int]]:
     """Return a word's frequency and compounds, and up to `SAMPLE` of its newest row numbers.
 
-    With `SAMPLE` rows or more, the frequency is estimated from them and from `count`, the number of
-    all memories.
+    `found` are those of the word itself, `parts` the ways to write it as two words. With `SAMPLE`
+    rows or more, the frequency is estimated from them and from `count`, the number of all memories.
     """
-    found = index.newest([[terms.forms(word)]], limit=SAMPLE)
     compounds: tuple[str, ...] = ()
-    parts = split_compound(word) if len(found) <= SPLIT_ROWS_MAX else ()
     if parts and index.newest([[parts]], limit=1):
         index.expect(((part,), 1) for part in parts)
         compounds = tuple(part for part in parts if index.newest([[(part,)]], limit=1))

@@ -23,6 +23,7 @@ from mnemosyned.daemon.owners import (
 )
 from mnemosyned.errors import StorageFailed, SummarizerFailed
 from mnemosyned.fairness import (
+    AHEAD_S,
     QUANTUM_S,
     FairTurns,
     count_server_time,
@@ -252,6 +253,7 @@ def test_who_used_more_rests_until_the_other_is_done(
             end()
 
         monkeypatch.setattr(time, "sleep", rest)
+        count_server_time(AHEAD_S)
         use_processor(2 * QUANTUM_S)
         pause_for_other_owners()
 
@@ -261,10 +263,22 @@ def test_who_used_more_rests_until_the_other_is_done(
 def test_who_used_more_goes_on_after_a_while(rests: list[float]) -> None:
     turns = FairTurns()
     with another_at_work(turns, used_s=0.0), turns.working(1):
+        count_server_time(AHEAD_S)
         use_processor(2 * QUANTUM_S)
         pause_for_other_owners()
 
     assert rests
+
+
+def test_owners_who_use_alike_do_not_rest_for_each_other(rests: list[float]) -> None:
+    turns = FairTurns()
+    with another_at_work(turns, used_s=0.0), turns.working(1):
+        rests.clear()
+        count_server_time(AHEAD_S / 2)
+        use_processor(2 * QUANTUM_S)
+        pause_for_other_owners()
+
+    assert rests == []
 
 
 def test_who_used_less_does_not_rest(rests: list[float]) -> None:
@@ -295,6 +309,7 @@ def test_nobody_rests_for_an_owner_whose_threads_wait_for_the_database(
     turns = FairTurns()
     with another_at_work(turns, used_s=0.0), turns.working(1):
         monkeypatch.setattr(fairness, "WAITING_S", 0.0)
+        count_server_time(AHEAD_S)
         use_processor(2 * QUANTUM_S)
         pause_for_other_owners()
 
@@ -304,6 +319,7 @@ def test_nobody_rests_for_an_owner_whose_threads_wait_for_the_database(
 def test_an_owner_does_not_rest_for_itself(rests: list[float]) -> None:
     turns = FairTurns()
     with turns.working(1):
+        count_server_time(AHEAD_S)
         use_processor(2 * QUANTUM_S)
         pause_for_other_owners()
     pause_for_other_owners()  # nobody's

@@ -259,8 +259,9 @@ def add_nearness(
         return candidates, ""
     positions = {match.position for match in candidates.memories}
     try:
-        nearest = vectors.nearest(vector, NEAREST, least=least)
-        cosines = vectors.cosines(vector, positions - nearest.keys())
+        nearest, cosines = vectors.nearest_and_cosines(
+            vector, NEAREST, positions, least=least
+        )
     except ComparisonTooSlow:
         return candidates, TOO_SLOW
     unseen = [position for position in nearest if position not in positions]

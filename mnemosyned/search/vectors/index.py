@@ -8,7 +8,14 @@ again as vectors are added.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set as AbstractSet,
+)
 from typing import TYPE_CHECKING, Any
 
 from mnemosyned.memory.engine_ports import StorageSearch, VectorSearch
@@ -170,7 +177,7 @@ READ = 200
 a disk without cache."""
 
 
-class VectorIndex(VectorCodes):
+class VectorIndex(VectorCodes, VectorSearch):
     """Codes of vectors in memory, which lead to the vectors in the table.
 
     It is filled from the table at each start. Safe from any thread.
@@ -197,11 +204,26 @@ class VectorIndex(VectorCodes):
         Only cosines of at least `least` count. Vectors are found by their codes, so that some may be
         missed among many.
         """
-        likely = self.likely_nearest(question, READ)
-        nearest_first = sorted(
-            self.cosines(question, likely).items(), key=lambda near: -near[1]
-        )
-        return {seq: near for seq, near in nearest_first[:count] if near >= least}
+        return self.nearest_and_cosines(question, count, set(), least=least)[0]
+
+    def nearest_and_cosines(
+        self, question: bytes, count: int, positions: AbstractSet[int], *, least: float
+    ) -> tuple[dict[int, float], dict[int, float]]:
+        """Return the result of `nearest`, and the cosines of the other `positions`.
+
+        All vectors are read at once.
+        """
+        likely = dict.fromkeys(self.likely_nearest(question, READ))
+        near = self.cosines(question, [*likely, *(positions - likely.keys())])
+        found = [pair for pair in near.items() if pair[0] in likely]
+        found.sort(key=lambda pair: -pair[1])
+        nearest = {seq: cosine for seq, cosine in found[:count] if cosine >= least}
+        others = {
+            seq: cosine
+            for seq, cosine in near.items()
+            if seq in positions and seq not in nearest
+        }
+        return nearest, others
 
 
 READ_AT_ONCE = 5_000
@@ -260,6 +282,7 @@ class StorageIndex:
         """Answer by `search`, which compares vectors in the storage."""
         self.cosines = search.cosines
         self.nearest = search.nearest
+        self.nearest_and_cosines = search.nearest_and_cosines
         self._count = 0
 
     def __len__(self) -> int:

@@ -442,17 +442,14 @@ class Pool:
     @contextmanager
     def outside_transactions(self, owner: int) -> Iterator[PostgresSession]:
         """Lend a session without a transaction, for statements such as VACUUM."""
-
-        def begin(connection: Connection) -> PostgresSession:
-            session = PostgresSession(connection, owner)
-            session.execute("SELECT 1")
-            return session
-
         with (
             explaining_failures(NOTHING_KEPT),
-            self.connections.lend(begin, owner=owner, use=Use.READ) as (_, session),
+            self.connections.lend(check_alive, owner=owner, use=Use.READ) as (
+                connection,
+                _,
+            ),
         ):
-            yield session
+            yield PostgresSession(connection, owner)
 
     def _begin(
         self, connection: Connection, owner: int, first: Iterable[str]

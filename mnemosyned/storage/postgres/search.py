@@ -31,11 +31,13 @@ from mnemosyned.search.query import (
     RankedResult,
     SearchCandidates,
 )
+from mnemosyned.search.weights import WEIGHTS as RANKING_WEIGHTS
 from mnemosyned.search.words import Forms, Frequencies
 from mnemosyned.storage.common.listing import (
     asked_conditions,
     column_conditions,
     source_name_conditions,
+    time_conditions,
 )
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
 from mnemosyned.storage.common.search import CommonIndex, TimeWalk
@@ -120,12 +122,42 @@ MATCH_FIELDS = (
 looked up row by row."""
 
 
-def match_from(row: Row) -> Match:
-    """Return a match without scores from a row of `MATCH_FIELDS`."""
+def match_from(row: Row, *, score: float = 0.0, grams: float = 0.0) -> Match:
+    """Return a match from a row of `MATCH_FIELDS`, with its scores."""
     seq, episode, session, importance, source, role, content, created_at = row
     return Match(
-        seq, 0.0, session, importance, episode, source, role, content, created_at
+        seq,
+        score,
+        session,
+        importance,
+        episode,
+        source,
+        role,
+        content,
+        created_at,
+        grams,
     )
+
+
+_AROUND_IT = (
+    "SELECT m.seq, m.session_id, m.importance, m.source, m.role, m.content, m.created_at "
+    "FROM memory AS m WHERE m.owner = %(owner)s AND m.seq {within} "
+    # By the key alone: the index of sessions would read each of a long session's memories.
+    "AND m.session_id || '' = near.session AND m.source IS NOT DISTINCT FROM near.source"
+    "{{where}} ORDER BY m.seq {direction} LIMIT %(most)s"
+)
+_BEFORE = _AROUND_IT.format(
+    within="BETWEEN near.position - %(reach)s AND near.position - 1", direction="DESC"
+)
+_AFTER = _AROUND_IT.format(
+    within="BETWEEN near.position + 1 AND near.position + %(reach)s", direction="ASC"
+)
+_AROUND = (
+    f"SELECT near.number - 1, {MATCH_FIELDS} "
+    "FROM unnest(%(positions)s::bigint[], %(sessions)s::text[], %(sources)s::text[]) "
+    "WITH ORDINALITY AS near (position, session, source, number) "
+    f"CROSS JOIN LATERAL (({_BEFORE}) UNION ALL ({_AFTER})) AS m"
+)
 
 
 def matches_at(
@@ -166,8 +198,8 @@ class PostgresIndex(CommonIndex):
         self._kept = kept
         self._kept_rows = rows
         self._all_words = PostgresWords(session, EVERYTHING)
-        self._read: dict[int, Match] = {}
-        """What was read of memories, with no score."""
+        self._read: dict[int, Row] = {}
+        """Rows of `MATCH_FIELDS` by row number, as far as they were read."""
         self._versions: dict[Table, Version] = {}
 
     def totals(self) -> OriginalTotals:
@@ -330,13 +362,11 @@ class PostgresIndex(CommonIndex):
                 "WHERE m.owner = %(owner)s AND m.seq = ANY(%(seqs)s)",
                 seqs=missing,
             )
-            self._read.update((row[0], match_from(row)) for row in rows.fetchall())
-        read = [self._read[seq] for seq in scores if seq in self._read]
+            self._read.update((row[0], row) for row in rows.fetchall())
         return [
-            match._replace(
-                score=scores[match.position], grams=grams.get(match.position, 0.0)
-            )
-            for match in read
+            match_from(self._read[seq], score=score, grams=grams.get(seq, 0.0))
+            for seq, score in scores.items()
+            if seq in self._read
         ]
 
     def positions_around(
@@ -347,39 +377,29 @@ class PostgresIndex(CommonIndex):
         They are sorted, and pass the filters of the question. `slept` has no effect here.
         """
         del slept  # a memory has one home
-        around: list[list[int]] = [[] for _ in matches]
+        around = [[match.position] for match in matches]
         if not matches:
             return around
         narrow = postgres_filter(
             [
                 *tier_condition(query.tier),
                 *column_conditions(query.own_columns),
+                *time_conditions(query, first="m.created_at", last="m.created_at"),
                 *asked_conditions(query),
             ]
         )
         rows = self._session.execute(
-            f"SELECT near.number - 1, {MATCH_FIELDS} "
-            "FROM unnest(%(positions)s::bigint[], %(sessions)s::text[]) WITH ORDINALITY "
-            "AS near (position, session, number) CROSS JOIN LATERAL (SELECT * FROM memory AS m "
-            "WHERE m.owner = %(owner)s AND m.seq BETWEEN near.position - %(reach)s "
-            "AND near.position + %(reach)s "
-            # By the key alone: the index of sessions would read each of a long session's memories.
-            f"AND m.session_id || '' = near.session{narrow.where} "
-            # Without it the planner may read all memories once and join them by session.
-            "OFFSET 0) AS m",
+            _AROUND.format(where=narrow.where),
             positions=[match.position for match in matches],
             sessions=[match.session for match in matches],
+            sources=[match.source for match in matches],
             reach=REACH,
+            most=len(RANKING_WEIGHTS.neighbors),
             **narrow.values,
         )
-        for row in rows.fetchall():
-            number, match = row[0], match_from(row[1:])
-            self._read.setdefault(match.position, match)
-            is_within = not (query.since and match.created_at < query.since) and not (
-                query.until and match.created_at >= query.until
-            )
-            if match.source == matches[number].source and is_within:
-                around[number].append(match.position)
+        for number, *row in rows.fetchall():
+            self._read.setdefault(row[0], tuple(row))
+            around[number].append(row[0])
         return [sorted(positions) for positions in around]
 
 
