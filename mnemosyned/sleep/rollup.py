@@ -81,15 +81,15 @@ class RollupRun:
             for _ in range(ROUNDS_MAX):
                 if not self._context.may_continue():
                     return
-                due, existing = self._due_periods(level, before)
-                if not due:
+                due, found = self._due_periods(level, before)
+                self._roll_up(due, found.existing)
+                if not due or len(found.children) < ROLLUP_MAX:
                     break
-                self._roll_up(due, existing)
 
     def _due_periods(
         self, level: Level, before: datetime
-    ) -> tuple[list[Period], Mapping[datetime, str]]:
-        """Return the periods of a level to roll up, and {period's start: id of its old summary}.
+    ) -> tuple[list[Period], PendingRollups]:
+        """Return the periods of a level to roll up, and what was read of them.
 
         They ended by the time `before`. A period that contains a failed period waits for the next
         cycle.
@@ -104,7 +104,7 @@ class RollupRun:
             for period in rollup_periods(found, level)
             if period.begins not in failed
         ]
-        return due, found.existing
+        return due, found
 
     def _roll_up(self, due: Sequence[Period], existing: Mapping[datetime, str]) -> None:
         """Write the summaries of the periods `due` with the extractive summarizer; record failures.
@@ -239,10 +239,11 @@ def compose_period(
     sessions. `minimum` is the number of summaries below which a day keeps their whole text. A
     summary that only says that there is nothing to say has no line, unless all do.
     """
-    terms = store.rollups.index_terms([member.id for member in members])
     projects: Mapping[str, str] = {}
-    if level is Level.DAY:
-        projects = store.agents.projects_of([member.session for member in members])
+    with store.search.one_snapshot():
+        terms = store.rollups.index_terms([member.id for member in members])
+        if level is Level.DAY:
+            projects = store.agents.projects_of([member.session for member in members])
     silent = {UNSPOKEN, WORDLESS}
     if silent.issuperset(member.content for member in members):
         silent = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -34,6 +35,7 @@ from mnemosyned.storage.common.session import (
     CommonPart,
     CommonSession,
     EngineSession,
+    Result,
     Transactional,
     reads,
     writes,
@@ -245,39 +247,50 @@ class PromotionTransaction(ABC):
     def __init__(self, session: EngineSession) -> None:
         self._session = session
 
-    def promote(self, promotions: Iterable[Promotion]) -> None:
+    def promote(self, promotions: Sequence[Promotion]) -> None:
         """Store each episode with its log row, and move its originals to the archive.
 
         Raises `BatchChanged` if an original was superseded, edited, moved or deleted since it was
         read.
         """
+        self._check_unchanged(promotions)
         for promotion in promotions:
             originals = promotion.episode.summary_of
             episode = self._session.insert_episode(
                 promotion.episode, promotion.index_terms
             )
-            if self._has_any(
-                promotion.spoken, "memory_state", "s.superseded_at IS NOT NULL"
-            ):
-                raise _changed_group_error("superseded concurrently")
-            since = promotion.revision
-            if since is not None and self._has_any(
-                originals, "revision", "s.seq > %(since)s", since=since
-            ):
-                raise _changed_group_error("edited meanwhile")
             evicted = self._evict(originals, episode, promotion.episode.details)
             if evicted != len(originals):
                 raise _changed_group_error("changed concurrently")
             insert_log(self._session, promotion.entry)
 
-    def _has_any(
+    def _check_unchanged(self, promotions: Sequence[Promotion]) -> None:
+        """Raise `BatchChanged` if an original was superseded or edited since it was read."""
+        spoken = [id for promotion in promotions for id in promotion.spoken]
+        read: dict[int, list[str]] = defaultdict(list)
+        for promotion in promotions:
+            if promotion.revision is not None:
+                read[promotion.revision] += promotion.episode.summary_of
+        superseded = self._find_any(
+            spoken, "memory_state", "s.superseded_at IS NOT NULL"
+        )
+        edited = [
+            self._find_any(ids, "revision", "s.seq > %(since)s", since=since)
+            for since, ids in read.items()
+        ]
+        if superseded.fetchone():
+            raise _changed_group_error("superseded concurrently")
+        if any(found.fetchone() for found in edited):
+            raise _changed_group_error("edited meanwhile")
+
+    def _find_any(
         self, ids: Collection[str], table: str, condition: str, **values: object
-    ) -> bool:
-        """Return whether `table` has a row of a working memory with one of the ids.
+    ) -> Result:
+        """Select a row of `table` of a working memory with one of the ids, if there is one.
 
         `condition` is an SQL condition for its rows `s`, with `values` bound in it.
         """
-        found = self._session.scalar(
+        result: Result = self._session.execute(
             "SELECT 1 FROM fresh AS f "
             "JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
             f"JOIN {table} AS s ON s.owner = m.owner AND s.memory_seq = m.seq "
@@ -285,7 +298,7 @@ class PromotionTransaction(ABC):
             ids=list(ids),
             **values,
         )
-        return found is not None
+        return result
 
     @abstractmethod
     def _evict(
@@ -347,18 +360,20 @@ class RollupStore(CommonPart):
             limit=limit,
         ).fetchall()
         begun = {begin_of(to_level, child.covers_from) for child in fresh}
-        open_again = session.execute(
-            "SELECT period_from, id FROM episode WHERE owner = %(owner)s "
-            "AND level = %(level)s AND period_from = ANY(%(begun)s::timestamptz[])",
-            level=int(to_level),
-            begun=sorted(begun.union(opened)),
-        ).fetchall()
-        existing = {instant(begins): id for begins, id in sorted(stale + open_again)}
-        fresh += _read_children(
-            session,
-            "AND parent_id = ANY(%(ids)s::text[]) ORDER BY seq",
-            ids=list(existing.values()),
-        )
+        if begins := sorted(begun.union(opened)):
+            stale += session.execute(
+                "SELECT period_from, id FROM episode WHERE owner = %(owner)s "
+                "AND level = %(level)s AND period_from = ANY(%(begun)s::timestamptz[])",
+                level=int(to_level),
+                begun=begins,
+            ).fetchall()
+        existing = {instant(begins): id for begins, id in sorted(stale)}
+        if existing:
+            fresh += _read_children(
+                session,
+                "AND parent_id = ANY(%(ids)s::text[]) ORDER BY seq",
+                ids=list(existing.values()),
+            )
         return PendingRollups(fresh, existing)
 
     @writes

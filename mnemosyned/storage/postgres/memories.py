@@ -227,7 +227,7 @@ class PostgresIntake(IntakeTransaction):
     @property
     def working(self) -> int:
         """The number of memories in working memory; after the commit it needs no round trip."""
-        _, before = self._session.locked_row or (0, 0)
+        before = (self._session.locked_row or (0, 0))[1]
         return int(before) + self._session.numbered
 
 
@@ -269,8 +269,7 @@ def insert_again(session: PostgresSession, memory: MemoryRecord, seq: int) -> No
 
 def newest_number(session: PostgresSession) -> int:
     """Return the row number of the newest memory, of this transaction's memories too."""
-    last, _ = session.locked_row or (0, 0)
-    return int(last) + session.numbered
+    return int((session.locked_row or (0, 0))[0]) + session.numbered
 
 
 def values_by_column(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
+from itertools import chain
 
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy
 from mnemosyned.memory.edit import details_with
@@ -273,12 +274,18 @@ class PostgresSleep(PostgresPart, SleepStore):
     def consolidate(
         self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
     ) -> list[Exception | None]:
-        """Store the episodes of each group and archive their originals, a group in a transaction.
+        """Store the episodes of each group, and archive their originals.
 
-        Return None or the error for each group, in order. If the server cannot be reached, the
-        groups that are left get the same error without an attempt.
+        Return None or the error for each group, in order. After an error each group has a
+        transaction of its own; if the server cannot be reached, the groups that are left get the
+        same error without an attempt.
         """
         outcomes: list[Exception | None] = []
+        if len(groups) > 1:
+            # Together first: most have no error, and a transaction costs as much as a group.
+            error = self._promote_batch(list(chain(*groups)), durable=durable)
+            if error is None or isinstance(error, DatabaseUnreachable | MemoryBusy):
+                return [error] * len(groups)
         for promotions in groups:
             error = self._promote_batch(promotions, durable=durable)
             outcomes.append(error)
@@ -298,7 +305,10 @@ class PostgresSleep(PostgresPart, SleepStore):
         """
         for tries_left in reversed(range(PROMOTION_TRIES)):
             try:
-                with self._pool.writing(self._owner, durable=durable) as session:
+                with (
+                    self._pool.writing(self._owner, durable=durable) as session,
+                    session.pipeline(),
+                ):
                     PostgresPromoting(session).promote(promotions)
             except MemoryBusy as error:
                 if not tries_left:

@@ -392,6 +392,7 @@ class Pool:
                 session = self._begin(connection, owner, first)
                 session.lock()
             _check_owner(session)
+            session.defers = True
             return session
 
         is_committing = False
@@ -403,7 +404,9 @@ class Pool:
                 began = time.monotonic()
                 yield session
                 is_committing = True
-                connection.execute("COMMIT")
+                with connection.pipeline():
+                    session.save_additions()
+                    connection.execute("COMMIT")
                 self._note_held(time.monotonic() - began)
         except psycopg.Error as error:
             raise storage_failed(

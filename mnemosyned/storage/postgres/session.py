@@ -176,7 +176,10 @@ Statement = tuple[str, Mapping[str, object]]
 """A statement and its values by name."""
 _UNSTORABLE = re.compile("[\\x00\ud800-\udfff]")
 LOCKED = "last_memory, working_count"
-_LOCK = f"SELECT {LOCKED} FROM owner WHERE owner = %(owner)s FOR UPDATE"
+_LOCK = (
+    f"SELECT {LOCKED}, last_record, last_log FROM owner "
+    "WHERE owner = %(owner)s FOR UPDATE"
+)
 OF_ID = (
     "m.seq = (SELECT i.seq FROM memory AS i "
     "WHERE i.owner = %(owner)s AND i.id = %(id)s::text)"
@@ -213,6 +216,12 @@ class PostgresSession(CommonSession):
         """Memories that this transaction has given new numbers."""
         self.grown = 0
         """Memories that it has added to a table, which statistics do not know."""
+        self.defers = False
+        """Whether additions to the owner's row wait for `save_additions`, before the commit."""
+        self._additions: Counter[str] = Counter()
+        """By column of the owner's row."""
+        self._last_numbers: dict[str, int] = {}
+        """By column of the owner's row, as far as this transaction has taken numbers."""
         self._is_locked = False
         self._lock: Result | None = None
         self._locked: Row | None = None
@@ -323,12 +332,37 @@ class PostgresSession(CommonSession):
         self, kind: Literal["memory", "log", "record"], count: int
     ) -> range:
         """Reserve the next `count` numbers for rows: memories, log entries or other records."""
-        last: int = self.scalar(
-            f"UPDATE owner SET last_{kind} = last_{kind} + %(count)s "
-            f"WHERE owner = %(owner)s RETURNING last_{kind}",
-            count=count,
-        )
+        column = f"last_{kind}"
+        if self.defers and kind != "memory" and self.locked_row:
+            if not self._last_numbers:
+                _, _, record, log = self.locked_row
+                self._last_numbers = {"last_record": record, "last_log": log}
+            self._last_numbers[column] += count
+            self._add_to_owner(**{column: count})
+            last = self._last_numbers[column]
+        else:
+            last = self.scalar(
+                f"UPDATE owner SET {column} = {column} + %(count)s "
+                f"WHERE owner = %(owner)s RETURNING {column}",
+                count=count,
+            )
         return range(last - count + 1, last + 1)
+
+    def _add_to_owner(self, **additions: int) -> None:
+        """Add numbers to columns of the owner's row, now or when `save_additions` is called."""
+        self._additions.update(additions)
+        if not self.defers:
+            self.save_additions()
+
+    def save_additions(self) -> None:
+        """Write the additions to the owner's row that wait."""
+        additions = {name: self._additions[name] for name in sorted(self._additions)}
+        self._additions.clear()
+        if additions:
+            changes = ", ".join(f"{name} = {name} + %({name})s" for name in additions)
+            self.execute(
+                f"UPDATE owner SET {changes} WHERE owner = %(owner)s", **additions
+            )
 
     def new_number(self, kind: RecordNumbers = "record", /) -> int:
         """Reserve the next number for a row of a kind, and return it."""
@@ -338,8 +372,12 @@ class PostgresSession(CommonSession):
         self, kind: RecordNumbers | Literal["memory"], upto: int, /
     ) -> None:
         """Make sure that new rows of a kind get numbers above `upto`, an imported row's number."""
+        self.save_additions()
+        column = f"last_{kind}"
+        if column in self._last_numbers:
+            self._last_numbers[column] = max(self._last_numbers[column], upto)
         self.execute(
-            f"UPDATE owner SET last_{kind} = greatest(last_{kind}, %(upto)s) "
+            f"UPDATE owner SET {column} = greatest({column}, %(upto)s) "
             "WHERE owner = %(owner)s",
             upto=upto,
         )
@@ -502,23 +540,19 @@ class PostgresSession(CommonSession):
 
         Such texts were rewritten or deleted, or came back under their old row numbers.
         """
-        self.execute(
-            "UPDATE owner SET rewordings = rewordings + 1 WHERE owner = %(owner)s"
-        )
+        self._add_to_owner(rewordings=1)
 
     def add_to_totals(self, tier: Tier, *, count: int = 0, characters: int = 0) -> None:
         """Add to the number of entries and characters of a tier; negative numbers subtract."""
         if count or characters:
-            self.execute(
-                f"UPDATE owner SET {tier.value}_count = {tier.value}_count + %(count)s, "
-                f"{tier.value}_characters = {tier.value}_characters + %(characters)s "
-                "WHERE owner = %(owner)s",
-                count=count,
-                characters=characters,
+            name = tier.value
+            self._add_to_owner(
+                **{f"{name}_count": count, f"{name}_characters": characters}
             )
 
     def totals(self) -> dict[Tier, tuple[int, int]]:
         """Return the number of entries and of characters in each tier."""
+        self.save_additions()
         row = self.execute(
             "SELECT working_count, working_characters, episodic_count, episodic_characters, "
             "archive_count, archive_characters FROM owner WHERE owner = %(owner)s"
@@ -532,9 +566,9 @@ class PostgresSession(CommonSession):
 
 
 def _bindable(value: object) -> object:
-    """Return a time, or the times in a list, in UTC, and numbers in a list as text of an array.
+    """Return a time, or the times in a list, in UTC; numbers or texts in a list as text of an array.
 
-    Other values are returned unchanged. The driver would look at each number twice, and prepare the
+    Other values are returned unchanged. The driver would look at each item twice, and prepare the
     statement anew for numbers of another size.
     """
     if isinstance(value, datetime):
@@ -542,9 +576,21 @@ def _bindable(value: object) -> object:
     if isinstance(value, list) and value:
         if isinstance(value[0], datetime):
             return list(map(_bindable, value))
-        if set(map(type, value)) == {int}:
+        kinds = set(map(type, value))
+        if kinds == {int}:
             return f"{{{','.join(map(str, value))}}}"
+        if kinds <= {str, type(None)}:
+            return f"{{{','.join(map(_array_item, value))}}}"
     return value
+
+
+def _array_item(text: str | None) -> str:
+    """Return a text as an item of an array in PostgreSQL's text form; NULL for None."""
+    if text is None:
+        return "NULL"
+    if '"' in text or "\\" in text:
+        text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
 
 
 def _storable(value: object) -> object:
