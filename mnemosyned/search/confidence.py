@@ -115,6 +115,8 @@ class ResultJudge:
         self._matches = {match.position: match for match in candidates.memories}
         self._beside = candidates.beside
         self._cosines = candidates.nearness.cosines
+        self._in_roles: dict[str, set[int]] = {}
+        """The terms in each speaker's name, as far as they were looked for."""
 
     def judge(self, result: RankedResult, text: str) -> tuple[float, str]:
         """Return a result's confidence, from 0 to 1, and the reason why it is in the answer.
@@ -158,7 +160,9 @@ class ResultJudge:
             logit = self._weigh_words(share) + weights.words_alone_long * long
             confidence = 1 / (1 + exp(-logit))
         else:
-            is_speaker = bool(self._names & reader.terms_in(line.role))
+            if line.role not in self._in_roles:
+                self._in_roles[line.role] = reader.terms_in(line.role)
+            is_speaker = bool(self._names & self._in_roles[line.role])
             about = self._keywords & (own | nearby)
             is_other = bool(self._names) and not is_speaker and not self._names < about
             logit = self._weigh_similarity(share, cosine, is_other=is_other)

@@ -98,9 +98,11 @@ def _order_results(
     """
     ordered: list[_RankKey] = []
     lines: dict[int, list[_ScoredLine]] = defaultdict(list)
+    ranked: list[tuple[float, int]] = []
     for position, parts in scores.items():
         match = matches[position]
         score = sum(parts)
+        ranked.append((score, position))
         if match.episode is not None and query.tier in (None, Tier.EPISODIC):
             line = _ScoredLine(score, position, parts, len(match.content))
             lines[match.episode].append(line)
@@ -110,14 +112,16 @@ def _order_results(
     # If only episodes are asked for, their own words must match.
     matched = {} if query.tier is Tier.EPISODIC else lines
     if episodes := candidates.episodes.keys() | matched.keys():
-        ranked = ((sum(parts), position) for position, parts in scores.items())
         best = {position for _, position in heapq.nlargest(query.limit, ranked)}
     for episode in episodes:
         own = candidates.episodes.get(episode, 0.0)
-        result = _episode_result(own, lines.get(episode, ()), best, weights)
-        moments = (matches[position].created_at for position, _ in result.lines)
-        latest = max(moments, default=BEGINNING)
-        result = result._replace(episode=episode)
+        if episode in lines:
+            result = _episode_result(episode, own, lines[episode], best, weights)
+            latest = max(matches[position].created_at for position, _ in result.lines)
+        else:
+            score = weights.summary_alone * own
+            parts = ScoreBreakdown(summary=score)
+            result, latest = RankedResult(score, None, episode, (), parts), BEGINNING
         ordered.append(_RankKey(result.score, latest, -episode, result))
     ordered.sort(reverse=True)
     return [place.result for place in ordered]
@@ -166,6 +170,7 @@ def _lift_nearest(
 
 
 def _episode_result(
+    episode: int,
     own: float,
     lines: Sequence[_ScoredLine],
     best: AbstractSet[int],
@@ -177,9 +182,6 @@ def _episode_result(
     memories that would be results by themselves: all of these are shown. Further lines are shown
     while they are short, as the next episode may hold the answer.
     """
-    if not lines:
-        parts = ScoreBreakdown(summary=weights.summary_alone * own)
-        return RankedResult(sum(parts), parts=parts)
     ranked = sorted(lines, reverse=True)
     chars = list(accumulate(line.chars for line in ranked))
     shown = [
@@ -195,6 +197,7 @@ def _episode_result(
     )
     return RankedResult(
         sum(parts),
+        episode=episode,
         lines=tuple((line.position, line.score) for line in shown),
         parts=parts,
     )

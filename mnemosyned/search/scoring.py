@@ -196,10 +196,13 @@ def candidate_scores(
     scores = _penalize_little_content(query, scores, matches, weights)
     if not candidates.nearness.cosines:
         return scores, 1.0
-    covered = max(
-        _coverage(reader, candidate, in_names[candidate.match.role], lent.get(position))
-        for position, candidate in read.items()
-    )
+    covered = 0.0
+    for position, candidate in read.items():
+        in_name = in_names[candidate.match.role]
+        share = _coverage(reader, candidate, in_name, lent.get(position))
+        covered = max(covered, share)
+        if covered == 1.0:
+            break
     lengths = {position: len(match.content) for position, match in matches.items()}
     possible = reader.possible
     return add_similarity(

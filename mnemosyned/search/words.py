@@ -470,8 +470,12 @@ class _TermRows:
                 rows = self._index.newest([[forms]], limit=WALKED_MAX)
                 if len(rows) < WALKED_MAX:
                     self._rows[word] = rows
-            for seq in rows:
-                found[seq] = found.get(seq, 0.0) + idf
+            if found:
+                sum_of = found.get
+                for seq in rows:
+                    found[seq] = sum_of(seq, 0.0) + idf
+            else:
+                found = dict.fromkeys(rows, idf)
             remaining -= idf
             searched.append(forms)
         return found
