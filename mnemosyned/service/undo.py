@@ -124,8 +124,7 @@ class UndoService:
         if not request.dry_run:
             self._store.actions.delete(recorded.id)
             log.info("action_undone", kind=recorded.kind.value, count=memories)
-        if not request.dry_run:  # which a token that may not read can ask for
-            described = replace(described, sample="")
+            described = replace(described, sample="")  # a token may lack the scope read
         return Undone(
             actions=[described],
             dry_run=request.dry_run,
@@ -192,9 +191,9 @@ class UndoService:
         removes = action.kind is ActionKind.TAG
         memories = self._read_memories(steps)
         by_tag: dict[str, list[str]] = {}
-        for step in steps:
-            if (step.tag in memories[step.memory].tags) is removes:
-                by_tag.setdefault(step.tag, []).append(step.memory)
+        for id, tag in ((step.memory, step.tag) for step in steps):
+            if id in memories and (tag in memories[id].tags) is removes:
+                by_tag.setdefault(tag, []).append(id)
         changed = set(chain.from_iterable(by_tag.values()))
         changes = self._store.changes
         for tag, ids in by_tag.items() if not request.dry_run else ():
@@ -221,9 +220,9 @@ class UndoService:
         keys = self._retention.grace.recoverable_keys([action.id])
         if not keys:
             raise CannotUndo(
-                "what was done last is a forget that was final, or whose grace period is over "
-                "(forget.grace_hours gives it one). `undo` with `list` shows what else can be "
-                "undone, by its id",
+                f"the forget of {action.at:%Y-%m-%d %H:%M} UTC was final, or its grace period is "
+                "over (forget.grace_hours gives it one). `undo` with `list` shows what else can "
+                "be undone, by its id",
                 field="action",
             )
         if request.dry_run:

@@ -315,7 +315,10 @@ class Client:
             self._call("sleep", force=self._chance.random() < 0.3)
 
     def _undo(self) -> None:
-        self._call("undo")
+        """Undo the newest sleep cycle: another action may be another client's edit."""
+        listed = self._call("undo", list=True).body["actions"]
+        for cycle in [each["id"] for each in listed if each["kind"] == "sleep"][:1]:
+            self._call("undo", action=cycle)
 
     def _forget(self) -> None:
         entry = self._own()
