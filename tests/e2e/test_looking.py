@@ -373,3 +373,11 @@ def test_compact_refuses_what_is_not_a_conversation(
 
     assert done.returncode == 2
     assert json.loads(done.stderr)["error"]["field"] == field
+
+
+def test_a_list_that_ends_before_it_begins_says_so(start: Start) -> None:
+    done = start().mnem("list", "--since", "yesterday", "--until", "2 weeks ago")
+
+    assert done.returncode == 2
+    assert b"--since (" in done.stderr
+    assert b") is after until (" in done.stderr

@@ -308,3 +308,15 @@ def test_what_is_installed_is_what_uninstall_removes(tmp_path: Path) -> None:
         for file in tmp_path.glob(pattern):
             file.unlink()
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_the_help_of_every_subcommand_has_an_example() -> None:
+    for name, entry in COMMANDS.items():
+        command = load_command(entry)
+        waiting = [(f"mnem {name}", command)]
+        while waiting:
+            path, each = waiting.pop()
+            members = each.commands if isinstance(each, click.Group) else {}
+            waiting += [(f"{path} {word}", members[word]) for word in members]
+            if not members:
+                assert f"Example: {path}" in str(each.epilog), path

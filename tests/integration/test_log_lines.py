@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 
 import pytest
+from support.cases import each_case
 
 from mnemosyned.cli.maintenance.service import readable_line
 
@@ -45,3 +47,33 @@ def test_another_line_stays_as_it_is(line: str) -> None:
 
 def test_a_damaged_time_is_shown_as_it_is() -> None:
     assert readable_line('{"event": "ready", "timestamp": "now"}') == "now ready"
+
+
+@each_case(
+    ("entry", "sentence"),
+    [
+        (
+            {"event": "cycle_finished", "status": "done", "evicted": 4, "promoted": 2},
+            "cycle done: 4 memories became 2 summaries",
+        ),
+        (
+            {"event": "cycle_finished", "status": "nothing_to_do", "evicted": 0},
+            "cycle: nothing is old enough",
+        ),
+        (
+            {"event": "cycle_undone", "restored": 1},
+            "cycle undone: 1 memory back in working memory",
+        ),
+        (
+            {"event": "action_undone", "kind": "edit", "count": 2},
+            "edit undone: 2 memories",
+        ),
+        ({"event": "forgotten", "count": 3, "complete": True}, "forgot 3 memories"),
+    ],
+)
+def test_what_a_person_did_or_waits_for_is_a_sentence(
+    entry: dict[str, object], sentence: str
+) -> None:
+    line = json.dumps({**entry, "level": "info", "timestamp": "now"})
+
+    assert readable_line(line) == f"now {sentence}"
