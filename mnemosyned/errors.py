@@ -77,11 +77,11 @@ class ContentTooLarge(MnemosynedError, code="content_too_large", kind=Kind.INVAL
 
 
 class SecretRefused(MnemosynedError, code="secret_refused", kind=Kind.INVALID):
-    """The content holds a secret, and the settings forbid keeping one."""
+    """The content contains a secret, and the settings forbid keeping one."""
 
 
 class InvalidText(MnemosynedError, code="invalid_text", kind=Kind.INVALID):
-    """The text is not valid Unicode, or holds a NUL character."""
+    """The text is not valid Unicode, or contains a NUL character."""
 
 
 class InvalidTime(MnemosynedError, code="invalid_time", kind=Kind.INVALID):

@@ -129,7 +129,7 @@ USERS_MAX = 10_000
 class OwnerAllowance:
     """An amount that each owner may use in a period, at once or bit by bit; safe from any thread.
 
-    What was used comes back evenly over the period. A use may exceed what is left: the next one then
+    The used budget refills evenly over the period. A use may exceed what is left: the next one then
     waits until the excess has come back, too.
     """
 

@@ -94,7 +94,7 @@ def require_usable_path(
 ) -> Path:
     """Return the path that a user named, with `~` expanded; the file need not exist.
 
-    `suffix` is the longest suffix of files made beside the path, `bytes_max` the limit of both
+    `suffix` is the longest suffix of files made next to the path, `bytes_max` the limit of both
     together. Raises `InvalidRequest` about `field` for a path that cannot be used.
     """
     fault = path_fault(name, suffix=suffix, bytes_max=bytes_max)
@@ -107,7 +107,7 @@ def path_fault(name: str, *, suffix: str = "", bytes_max: int = PATH_BYTES_MAX) 
     """Return why a path cannot be used on this machine, with advice; empty if it can be used.
 
     The file need not exist, and nothing is changed. `suffix` is the longest suffix of files made
-    beside the path, `bytes_max` the limit of both together.
+    next to the path, `bytes_max` the limit of both together.
     """
     fault = path_form_fault(name, suffix=suffix, bytes_max=bytes_max)
     if fault:
@@ -126,7 +126,7 @@ def path_form_fault(
 ) -> str:
     """Return why a text cannot be a path on any machine, with advice; empty if it can be one.
 
-    `suffix` is the longest suffix of files made beside the path, `bytes_max` the limit of both
+    `suffix` is the longest suffix of files made next to the path, `bytes_max` the limit of both
     together. Files are not looked at, only the user named by a `~`.
     """
     if "\0" in name:

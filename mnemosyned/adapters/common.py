@@ -91,7 +91,7 @@ PAGES_MAX = 20
 
 
 def make_record_memory(text: str, value: Mapping[str, Any], **fields: Any) -> Remember:  # noqa: ANN401
-    """Return a memory that holds the JSON object `value`, for `read_record_value` to restore.
+    """Return a memory that contains the JSON object `value`, for `read_record_value` to restore.
 
     A search finds the memory by `text`, or by the JSON itself if the value is too large for
     metadata. `fields` are further fields of the memory. Raises `InvalidRequest` for a value that is

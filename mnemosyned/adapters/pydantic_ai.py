@@ -32,7 +32,7 @@ class MemoryProcessor:
     Texts of the conversation itself are not shown again. For
     `Agent(capabilities=[ProcessHistory(MemoryProcessor())])`. Each text is remembered once, however
     often it is processed. The last answer of a run is remembered with the next request, or by
-    `remember(result.all_messages())`. What was shown before is taken out of the history again.
+    `remember(result.all_messages())`. Context of earlier turns is removed from the history.
     """
 
     def __init__(

@@ -468,7 +468,7 @@ class OpenMemory:
     """Follows folders; only where a socket is served."""
 
     def get_hooks(self) -> HookService:
-        """Return the service for agents' hooks, which `hooks` must hold."""
+        """Return the service for agents' hooks; `hooks` must not be None."""
         assert self.hooks is not None  # noqa: S101 the daemon serves a socket
         return self.hooks
 

@@ -80,7 +80,7 @@ class Memory(Verbs):
     Settings are the keys of the configuration, `Memory(path, wm_max=500)`, and dotted ones by
     `**{"sleep.ttl_hours": 1}`; the `MNEMOSYNE_…` variables count, the daemon's file does not.
     It sleeps when `sleep()` is called, when the cap is reached, and with `auto_sleep=True` in
-    the background. Where a daemon owns the file, all calls go through it.
+    the background. If a daemon owns the file, all calls go through it.
     Raises `ConfigInvalid`, `DatabaseInUse`, `SchemaTooNew`.
     """
 

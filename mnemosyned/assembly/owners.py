@@ -128,7 +128,7 @@ class OwnerRounds:
         self._scheduler.set_schedule(self._shared.settings.config)
 
     def wake(self) -> None:
-        """Compute the next round anew after the wall clock has jumped, such as after suspend."""
+        """Compute the next round again after the wall clock has jumped, such as after suspend."""
         if self._is_started:
             self._scheduler.wake()
 

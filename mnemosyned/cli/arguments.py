@@ -194,7 +194,7 @@ STDIN_BYTES_MAX = 64 << 20
 def read_fields(given: dict[str, Any], command: str = "") -> dict[str, Any]:
     """Return the fields of a request as typed, with files and standard input read.
 
-    `given` holds click's values by field, `command` is the name for hints. Fields without a value
+    `given` contains click's values by field, `command` is the name for hints. Fields without a value
     are left out, tags are split at commas, and `metadata` and lists of objects are parsed as JSON.
     Raises `InvalidRequest` and `click.UsageError`.
     """

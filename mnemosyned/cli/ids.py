@@ -119,7 +119,7 @@ def with_whole_ids(
 ) -> dict[str, Any]:
     """Return a request's fields with list numbers and id prefixes replaced by whole ids.
 
-    `verb` is the verb's name and decides which fields hold ids. Raises `InvalidRequest` for an
+    `verb` is the verb's name and decides which fields contain ids. Raises `InvalidRequest` for an
     ambiguous prefix and for a number without an id.
     """
     whole = dict(fields)
@@ -133,7 +133,7 @@ def with_whole_ids(
 
 
 def id_fields(verb: str) -> tuple[str, ...]:
-    """Return the names of a verb's fields that hold ids.
+    """Return the names of a verb's fields that contain ids.
 
     `verb` is the verb's name; the ids are of memories, summaries, learnings or cycles.
     """

@@ -1,7 +1,8 @@
 """The commands of the shell in groups: name, summary, example, and the place of the code.
 
-They stand in `registry.txt`: by group, the name of a command and its target, its summary, an example,
-and examples of its subcommands. It is no TOML, as its parser takes longer to load than the table.
+They are in `registry.txt`: by group, the name of a command and its target, its summary, an
+example, and examples of its subcommands. It is no TOML, as its parser takes longer to load than the
+table.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class TlsSocket(ssl.SSLSocket):
     """A TLS socket that raises `ConnectionError` where `ssl` raises `SSLError`."""
 
     def sendall(self, data: Any, flags: int = 0) -> None:  # noqa: ANN401 as its parent
-        """Send all bytes. Raises `ConnectionResetError` if the connection is gone."""
+        """Send all bytes. Raises `ConnectionResetError` if the connection is closed."""
         try:
             super().sendall(data, flags)
         except ssl.SSLError as error:

@@ -250,7 +250,7 @@ class HooksConfig(_Section, frozen=True):
 
 
 class WatchConfig(_Section, frozen=True):
-    """Folders that are followed, besides those of `mnem watch`."""
+    """Folders that are followed, in addition to those of `mnem watch`."""
 
     paths: Annotated[list[str], Meta(max_length=100)] = msgspec.field(
         default_factory=list
@@ -260,7 +260,7 @@ class WatchConfig(_Section, frozen=True):
 
 
 class EmbeddingConfig(_Section, frozen=True):
-    """The embedding model that recall uses besides words, if any."""
+    """The embedding model that recall uses in addition to words, if any."""
 
     encoder: Literal["builtin", "none"] = "builtin"
     required: bool = False
@@ -295,7 +295,7 @@ TokenDays = Annotated[int, Meta(ge=1, le=36_600)]
 
 
 class OidcConfig(_Section, frozen=True):
-    """Tokens of an identity provider, which are taken beside our own."""
+    """Tokens of an identity provider, which are accepted in addition to our own."""
 
     issuer: str | None = None
     audience: str | None = None

@@ -1,4 +1,4 @@
-"""Archived messages: as memories, as parts of a compaction, and as stubs of long tool results."""
+"""Archived messages: as memories, as parts of a compaction, and as truncated tool results."""
 
 from __future__ import annotations
 
@@ -154,9 +154,9 @@ _POINTER = re.compile(re.escape(STUB) + r"[^\n\]]{0,100}; expand ([^\s\]]{1,200}
 def stub_results(
     message: Message, names: Mapping[str, str], *, archived: bool = True
 ) -> dict[str, Any] | None:
-    """Return a message with its long tool results replaced by stubs; None if no result is long.
+    """Return a message with its long tool results truncated; None if no result is long.
 
-    A stub is the beginning, exact values and end of a result, with the id of the archived original
+    A truncated result has the beginning, exact values and end, with the id of the archived original
     unless that is not `archived`. `names` maps the ids of calls to names of tools.
     """
     if is_plain(message):
@@ -186,9 +186,10 @@ def stub_results(
 
 
 def find_stub_pointer(message: Message) -> str:
-    """Return the id of the archived original that a stub of a message names.
+    """Return the id of the archived original that a truncated message names.
 
-    A stub is the short form of a long tool result. The id is empty for any other message.
+    A truncated message is the short form of a long tool result. The id is empty for any other
+    message.
     """
     if is_plain(message):
         return ""

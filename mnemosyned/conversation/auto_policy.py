@@ -1,4 +1,4 @@
-"""Default policy of compaction: stub old tool results first, then summarize the oldest messages.
+"""Default policy of compaction: truncate old tool results, then summarize old messages.
 
 The oldest messages go into one summary, merged with the earlier one. Compaction begins at a
 threshold and goes down to a target well below it, so that the next message does not start it
@@ -78,9 +78,9 @@ _SPOKEN = (PartKind.TEXT, PartKind.RESULT)
 
 
 class AutoPolicy:
-    """Policy that stubs old tool results, then summarizes the oldest messages by a model if given.
+    """Policy that truncates old tool results, then summarizes the oldest messages.
 
-    Summaries hold no secrets.
+    A model writes the summaries if one is given. They contain no secrets.
     """
 
     name: ClassVar[str] = "auto"

@@ -62,7 +62,7 @@ class StatementKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProjectStatement:
-    """What one memory tells a later session."""
+    """The statements of one memory that are of use to a later session."""
 
     memory: MemoryRecord
     kind: StatementKind
@@ -104,8 +104,8 @@ def has_substance(text: str) -> bool:
 def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStatement]:
     """Yield at most one statement for each memory of a project, in the order of the memories.
 
-    `memories` come newest first. Of people all sentences count that say something; of agents those
-    alone that name a failure or an open task. A short reply follows the question it answers.
+    `memories` come newest first. All sentences of people count that say something; of agents'
+    sentences, only failures and open tasks. A short reply follows the question it answers.
     """
     questions = _find_questions(memories)
     for memory in memories:

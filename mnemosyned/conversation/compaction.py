@@ -100,7 +100,7 @@ class Compaction:
 
     @property
     def changed(self) -> bool:
-        """Whether messages were removed, stubbed or summarized."""
+        """Whether messages were removed, truncated or summarized."""
         return bool(self.archived or self.summaries)
 
     @property

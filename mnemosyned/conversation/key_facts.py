@@ -1,4 +1,4 @@
-"""Key facts of a conversation, extracted by rule, and excerpts of tool results."""
+"""Key facts of a conversation, extracted by patterns, and excerpts of tool results."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def extract_facts(
     """Return the key facts of messages, each once, in order.
 
     Facts are tool results, lines with a keyword, and short messages of the user; other prose of the
-    assistant holds none. `excerpt` shortens a tool's result.
+    assistant contains none. `excerpt` shortens a tool's result.
     """
     names = find_tool_names(messages)
     return remove_repetitions(

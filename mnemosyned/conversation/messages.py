@@ -104,7 +104,7 @@ def is_plain(message: Message) -> bool:
 
 
 def is_system(message: Message) -> bool:
-    """Tell whether a message holds instructions for the model, by its role."""
+    """Tell whether a message contains instructions for the model, by its role."""
     return message.get("role") in SYSTEM_ROLES
 
 

@@ -1,4 +1,4 @@
-"""What a prompt asks for: something said before in the project, or nothing."""
+"""Classification of a prompt: whether it asks for something said before in the project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Successors of statements: newer ones on the same subject, told in front of the older ones."""
+"""Successors of statements: newer ones on the same subject, shown before the older ones."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SuccessorFinder:
     """The statements of a project, among which the newest on a subject is found.
 
     A statement that surely ended has the one that ended it. Any other may have a newer one with much
-    the same words or meaning: which of the two applies is not known, and both are told together.
+    the same words or meaning: which of the two applies is not known, and both are shown together.
     """
 
     def __init__(

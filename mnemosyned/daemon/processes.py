@@ -3,7 +3,7 @@
 The first process starts them, starts those again that end, and alone serves the Unix socket, makes
 the rounds of sleep and does the upkeep. Each listens on the address itself, and the kernel shares
 the connections among them. An event is numbered by the first process and handed to all, so that a
-reader sees what happens in any of them. Which owners have readers stands in memory that all share:
+reader sees what happens in any of them. Which owners have readers is in memory that all share:
 without readers nothing is sent.
 """
 
@@ -117,7 +117,7 @@ class Link:
         threading.Thread(target=self._send_queued, name="link", daemon=True).start()
 
     def send(self, message: Message) -> None:
-        """Queue a message; if too many wait, drop it and have the other process told."""
+        """Queue a message; if too many wait, drop it and notify the other process."""
         try:
             self._queue.put_nowait(message)
         except queue.Full:
@@ -268,10 +268,10 @@ class FurtherProcess:
         """Do nothing: the first process looks after the others."""
 
     def signal_all(self, number: signal.Signals) -> None:
-        """Do nothing, likewise."""
+        """Do nothing, as above."""
 
     def close(self, drain_s: float) -> None:
-        """Do nothing, likewise."""
+        """Do nothing, as above."""
 
 
 class FirstProcess:

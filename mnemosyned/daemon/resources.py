@@ -254,7 +254,7 @@ def hook_resources(
     """Return the handler of calls from agents' hooks, by URL path.
 
     `get_hooks` returns the service that handles them. `scopes` are a token's; None allows
-    everything. With a prompt, lines of the memories of `groups` are told, too.
+    everything. With a prompt, lines of the memories of `groups` are given, too.
     """
 
     def handle_hook(request: HttpRequest) -> Response:

@@ -197,10 +197,10 @@ class Capture:
         self._thread: threading.Thread | None = None
 
     def start(self, warm_up: Callable[[], object]) -> None:
-        """Start the capture thread, and queue each session whose transcript changed meanwhile.
+        """Start the capture thread, and queue each session whose transcript changed in the meantime.
 
-        `warm_up` is called once in the thread before it reads. Of the `WAITING_MAX` sessions seen
-        last, those are queued whose transcript has another size than when it was last read.
+        `warm_up` is called once in the thread before it reads. Only the `WAITING_MAX`
+        sessions seen last are queued, if their transcript has another size than at the last reading.
         """
         self._thread = threading.Thread(
             target=self._run_thread, args=[warm_up], name="capture", daemon=True
@@ -213,7 +213,7 @@ class Capture:
     def close(self) -> None:
         """Stop the capture thread after the piece of a transcript that is being read.
 
-        Waits at most 5 seconds. What is still queued is read after the next start.
+        Waits at most 5 seconds. Sessions that are still queued are read after the next start.
         """
         self._due.stop()
         if self._thread:

@@ -1,4 +1,4 @@
-"""What an importer is given and gives: sources, items, formats, and memories made of records."""
+"""Input and output of importers: sources, items, formats, and memories made from records."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ def sendable(memory: Remember) -> Remember:
     """Return the memory with its fields changed as needed for the daemon to accept them.
 
     Texts are cleaned, names cut, invalid tags and empty metadata left out. Metadata that JSON cannot
-    hold becomes text.
+    contain becomes text.
     """
     metadata = {key: value for key, value in memory.metadata.items() if value}
     try:

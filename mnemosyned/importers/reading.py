@@ -232,7 +232,7 @@ def open_text(source: ImportSource) -> Iterator[BinaryIO]:
 
 
 def is_binary(head: bytes) -> bool:
-    """Return True if a file's first bytes hold a NUL and are not marked as UTF-16."""
+    """Return True if a file's first bytes contain a NUL and are not marked as UTF-16."""
     beginning = head[:BEGINNING_BYTES]
     return b"\0" in beginning and not beginning.startswith(tuple(_WIDE))
 
@@ -308,7 +308,7 @@ class JsonReader:
     def elements(self) -> Iterator[JsonElement]:
         """Yield the elements of the document's list, or the values of its object, one at a time.
 
-        Of an object's value that is a list, each element is yielded alone, with the list's key.
+        If an object's value is a list, each element is yielded separately, with the list's key.
         Raises `SourceRefused` at the first text that is not JSON.
         """
         opening = self._peek_char()
@@ -468,7 +468,7 @@ def outline_source(
 ) -> JsonOutline | None:
     """Return whether a source's JSON document is a list, and its top keys; None if it is no JSON.
 
-    Of a ZIP archive, the first member whose file name matches the pattern `member` is judged.
+    In a ZIP archive, the first member whose file name matches the pattern `member` is judged.
     """
     if not source.head.startswith(ZIP_SIGNATURE) or source.stream:
         return outline_document(source.head)

@@ -188,7 +188,7 @@ _OBJECT_DECODER = msgspec.json.Decoder(dict[str, Any])
 
 
 def decode_object(text: bytes) -> dict[str, Any] | None:
-    """Decode bytes as a JSON object; return None if they hold anything else."""
+    """Decode bytes as a JSON object; return None if they contain anything else."""
     try:
         return _OBJECT_DECODER.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -601,7 +601,7 @@ def clean_messages(
 ) -> Iterator[TranscriptMessage]:
     """Yield the messages with cleaned text, without empty ones and mere announcements of calls.
 
-    Of messages with the same id only the last is yielded.
+    If messages have the same id, only the last is yielded.
     """
     latest: dict[str, TranscriptMessage] = {}
     for position, message in enumerate(messages):

@@ -1,1 +1,1 @@
-"""What memory is: values, ports, and the decisions that every store takes."""
+"""The memory: values, ports, and the decisions that every store takes."""

@@ -205,7 +205,7 @@ def closed_batches(
     """Return the batches of a plan that no memory created after `until` could join.
 
     If there are none, return all batches except those of the session and source with the latest
-    memory, or all batches if there is only one session and source. So a plan always makes progress.
+    memory, or all batches if there is only one session and source. Therefore a plan always makes progress.
     """
     latest: dict[tuple[str, str | None], datetime] = {}
     for batch in batches:

@@ -1,4 +1,4 @@
-"""Edits of memories and their revisions; what is in force again without its successors."""
+"""Edits of memories and their revisions; facts that apply again without their successors."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ def select_mentionable(
     """Return the memories that a summary may mention, secrets masked, and the exact values of all.
 
     Superseded memories, and memories that may expire, are left out, as no summary, prompt or log
-    row may hold their text.
+    row may contain their text.
     """
     # Loaded by who summarizes: the shell client needs the values of this module alone.
     from mnemosyned.memory.masking import mask_memories  # noqa: PLC0415
@@ -275,7 +275,7 @@ class EmbeddingInput(NamedTuple):
 
 
 class VectorNews(NamedTuple):
-    """What other processes may have changed."""
+    """Changes that other processes may have made."""
 
     vectors: Mapping[int, bytes]
     version: int
@@ -685,7 +685,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """What was done to bring a database up to date."""
+    """Steps that updated a database."""
 
     before: int
     """The version of the schema as it was found; 0 for an empty database."""

@@ -1,7 +1,7 @@
 """The fields of a memory in one table: rows, edits, filters, exports and forgetting read it.
 
-A test holds the records of a memory, an export and an edit to the table, and passes every field through
-each of these ways.
+A test compares the records of a memory, an export and an edit with the table, and passes every
+field through each of these ways.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class MemoryFilter:
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """The accepted values by column; a memory is selected if every column holds an accepted value."""
+        """The accepted values by column; a memory is selected if every column contains an accepted value."""
         return {
             field.column: values
             for field in FILTER_FIELDS

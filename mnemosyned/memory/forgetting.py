@@ -34,7 +34,7 @@ class Newest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetFilter(MemoryFilter):
-    """Filter of memories to forget; all given conditions must hold."""
+    """Filter of memories to forget; all given conditions must apply."""
 
     terms: Terms | None = None
     """They have all of these words."""

@@ -24,7 +24,7 @@ class InjectionKind(StrEnum):
 
 
 class InjectionOutcome(StrEnum):
-    """What an injection was good for."""
+    """Outcome of an injection: how useful it was."""
 
     UNKNOWN = "unknown"
     USEFUL = "useful"
@@ -115,7 +115,7 @@ class BriefingEdits:
     by_id: dict[str, BriefingEdit] = field(default_factory=dict)
 
     def is_dropped(self, id: str) -> bool:
-        """Return whether a line was dropped: no agent is to be told it."""
+        """Return whether a line was dropped: no agent may get it."""
         return id in self.by_id and self.by_id[id].dropped
 
     def is_pinned(self, id: str) -> bool:

@@ -157,7 +157,7 @@ class ListPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionTotals:
-    """One session: how much it holds, and when."""
+    """One session: how much it contains, and when."""
 
     session: str
     sources: tuple[str, ...]
@@ -183,7 +183,7 @@ class SourceTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectTotals:
-    """One project of agents, by its key: how much its sessions hold, and when one was last seen."""
+    """One project of agents, by its key: how much its sessions contain, and when one was last seen."""
 
     project: str
     count: int

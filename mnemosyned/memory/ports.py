@@ -1,6 +1,6 @@
 """The store of memories, as used by services; each method of a part is one short transaction.
 
-What both engines do alike stands once, in the parts of `storage/common/`.
+Code that both engines share is in the parts of `storage/common/`.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class MaintenanceStore(Protocol):
     def back_up(self, target: Path) -> CopyReport:
         """Write a consistent copy of the store to a new file, and verify it by reading all of it.
 
-        Return what the copy holds.
+        Return what the copy contains.
         """
         ...
 
@@ -240,7 +240,7 @@ class Promotion:
     index_terms: str = ""
     """Index terms in addition to the words of its text."""
     revision: int | None = None
-    """The last edit before the originals were read: none of them may be edited meanwhile."""
+    """The last edit before the originals were read: none of them may be edited since."""
 
 
 class MemoryStore(Protocol):

@@ -100,7 +100,7 @@ class LearningKind(StrEnum):
 
 
 class LearningScope(StrEnum):
-    """Where a learning applies."""
+    """The scope of a learning."""
 
     PROJECT = "project"
     """In the project in which it was said."""
@@ -152,7 +152,7 @@ class Acknowledged:
 
 @dataclass(frozen=True, slots=True)
 class TierTotals:
-    """How much a tier holds."""
+    """How much a tier contains."""
 
     count: int
     characters: int

@@ -93,7 +93,7 @@ def _split_endpoint(endpoint: str) -> tuple[SplitResult, int | None]:
         raise _make_endpoint_error("is not an http:// or https:// address")
     if parts.username is not None or parts.password is not None:
         raise _make_endpoint_error(
-            "holds a name or key; put the key in llm.api_key_file"
+            "contains a name or key; put the key in llm.api_key_file"
         )
     printable = endpoint.isascii() and endpoint.isprintable()
     if parts.query or parts.fragment or not printable:

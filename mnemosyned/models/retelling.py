@@ -2,7 +2,7 @@
 
 The model is asked about one sentence of the extract at a time. Its words take that sentence's
 place only if they lose no word by which the summary could be found, so that the summary never
-holds less than the extract; all else stays as the extractive summarizer wrote it.
+contains less than the extract; all else stays as the extractive summarizer wrote it.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def retell(
 ) -> Retelling:
     """Return an extract in which claims replace passages, unless words to search for would be lost.
 
-    `kept` holds claims by the index of the passage they restate. If the lines have more than
+    `kept` contains claims by the index of the passage they restate. If the lines have more than
     `chars_max` characters, the longest replacements are undone; `zone` resolves relative dates.
     """
     texts = [part.text for part in parts]

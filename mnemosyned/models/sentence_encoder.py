@@ -262,7 +262,7 @@ class SentenceEncoder(Embedder):
     def embed_question(self, text: str) -> bytes:
         """Return the vector of a question, in half precision, without what all questions share.
 
-        Shared by statements that ask or answer nothing, it leads astray: without it, ten vectors hold
+        Shared by statements that ask or answer nothing, it leads astray: without it, ten vectors contain
         .54 of LoCoMo's evidence, and .35 with it. Raises `ModelUnavailable`.
         """
         last, vector = self._last_question

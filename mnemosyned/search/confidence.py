@@ -24,11 +24,11 @@ _INSTANT = timedelta(microseconds=1)
 class ConfidenceWeights:
     """Weights of two logistic regressions, with vectors and without, of memories that answer.
 
-    The first was fitted on the tuning halves of `bench-meaning`, on LoCoMo's first talks and on
-    questions in nine languages about things never said: whether the surest hit of a question tells
-    that it was ever said. Left out one fifth of the questions in turn, .70 of those never said get
-    no hit, and .02 of those with an answer, .11 in other words, .07 in other languages, .01 of
-    LoCoMo's; with a weaker cut .50 and .01, .05, .03, .00.
+    The first was fitted on the tuning halves of `bench-meaning`, on LoCoMo's first conversations
+    and on questions in nine languages about things never said: whether the surest hit of a question
+    tells that it was ever said. Left out one fifth of the questions in turn, .70 of those never
+    said get no hit, and .02 of those with an answer, .11 in other words, .07 in other languages,
+    .01 of LoCoMo's; with a weaker cut .50 and .01, .05, .03, .00.
     """
 
     bias: float = -6.1

@@ -1,4 +1,4 @@
-"""Questions of recall, the values of a search, and what a question asks for besides its words."""
+"""Questions of recall, the values of a search, and what a question asks for in addition to its words."""
 
 from __future__ import annotations
 

@@ -398,7 +398,7 @@ def _penalize_little_content(
 def embedding_text(role: str, content: str) -> str:
     """Return the text to embed for a memory: "name: content", or the content of an unnamed role.
 
-    By vectors alone, ten results hold 0.45 of LoCoMo's evidence with the speaker, 0.28 without; a
+    By vectors alone, ten results contain 0.45 of LoCoMo's evidence with the speaker, 0.28 without; a
     role such as "user" only makes all texts alike.
     """
     return content if role.lower() in UNNAMED_ROLES else f"{role}: {content}"

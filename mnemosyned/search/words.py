@@ -1,7 +1,7 @@
 """Word search: rows and frequencies of words in the index, and the candidates of a question.
 
-To score a row takes some 2 µs, and ranking reads the candidates anyway. So the index only names
-the rows of each word, the rarest first, and a row counts by the words it has. Where even so there
+To score a row takes some 2 µs, and ranking reads the candidates anyway. Therefore the index only names
+the rows of each word, the rarest first, and a row counts by the words it has. If even so there
 would be too many rows, they are looked up in steps, the rarest combinations of words first.
 """
 
@@ -151,7 +151,7 @@ class Frequencies:
         return Corpus(frequencies=frequencies, compounds=compounds), rows
 
     def clear(self) -> None:
-        """Drop all known frequencies, as after a forgetting: a word may be gone."""
+        """Drop all known frequencies, as after a forgetting: a word may have been deleted."""
         self._found.clear()
         self._missing.clear()
 
@@ -368,7 +368,7 @@ def top_candidates(
 ) -> tuple[dict[int, float], bool]:
     """Return {row number: sum of its words' idf} of the best rows, and whether there may be more.
 
-    `looked_up` holds the rows read in all memories so far, and gains the rows that are read now.
+    `looked_up` contains the rows read in all memories so far, and gains the rows that are read now.
     The result is best first, and empty if no memory has any word.
     """
     frequencies = corpus.frequencies

@@ -239,7 +239,7 @@ ADDRESSES_MAX = 1_000
 class AuditLog:
     """A process's writer of the log: one thread writes all lines, to the table, then the file.
 
-    So the file has no line that the table lacks, unless the database was restored from a backup.
+    Therefore the file has no line that the table lacks, unless the database was restored from a backup.
     """
 
     def __init__(
@@ -487,7 +487,7 @@ class AuditLog:
             files = " ".join(map(str, self._file.files()))
             raise StorageFailed(
                 f"the database is older than the audit log, of which it lacks {count} lines or more: "
-                "what was forgotten, removed or revoked since its backup may be back. Before it is "
+                "memories, owners and tokens deleted since its backup may be back. Before it is "
                 f"served, run with the login that owns the tables: mnem db replay {files}"
             )
 

@@ -1,7 +1,7 @@
-"""Files beside the database: its copies, and the list of memories forgotten since a backup.
+"""Files next to the database: its copies, and the list of memories forgotten since a backup.
 
 A restore of a backup reads the list to forget them again. It is a file in the folder of the
-backups, one JSON object a line, in the order of events. It holds no ids and no words: a memory is
+backups, one JSON object a line, in the order of events. It contains no ids and no words: a memory is
 named by a hash of its id, with a key that the file begins with.
 """
 
@@ -210,7 +210,7 @@ class ForgottenSince:
 class ForgottenList:
     """Writes the list of a backup folder. Safe from any thread and process.
 
-    A list that cannot be written is logged, and holds up neither a forget nor a backup.
+    A list that cannot be written is logged, and delays neither a forget nor a backup.
     """
 
     def __init__(

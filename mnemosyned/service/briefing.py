@@ -69,7 +69,7 @@ class BriefingService:
         self._compare = compare
 
     def briefing(self, request: Briefing) -> Briefed:
-        """Return what an agent is told at a start in a project, line by line."""
+        """Return the briefing of an agent at a start in a project, line by line."""
         injected = self.compose(request.project or "")
         return Briefed(
             lines=list(injected.lines),
@@ -118,7 +118,7 @@ class BriefingService:
         """Return the text to inject at a start in a project; empty without anything to say.
 
         Pinned lines come first, then learnings, what is grave or open, and what was decided or
-        stated; each source has one line. Nothing of `session` itself is told.
+        stated; each source has one line. Nothing of `session` itself is included.
         """
         agents = self._store.agents
         edits = self._store.injections.edits()

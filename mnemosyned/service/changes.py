@@ -341,7 +341,7 @@ class ChangeService:
         seen = request.if_text
         if seen not in (None, before.content, mask_secrets(before.content)):
             raise BatchChanged(
-                f"{id} was changed meanwhile, and nothing was done; read it again",
+                f"{id} has changed, and nothing was done; read it again",
                 field="if_text",
             )
         stored = Counter(_PLACEHOLDER.findall(before.content))

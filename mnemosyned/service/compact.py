@@ -130,7 +130,7 @@ class IdentifiedConversation:
         ]
 
     def new_stubs(self, done: Compaction) -> dict[str, Message]:
-        """Return the stubs (shortened messages) that a compaction put in place of long ones.
+        """Return the truncated messages that a compaction put in place of long ones.
 
         The key is the id that we gave to the original message.
         """

@@ -78,7 +78,7 @@ log = logger()
 
 @dataclass(slots=True)
 class JudgedEndings:
-    """What was found in the memories of one reading."""
+    """Endings found in the memories of one reading."""
 
     endings: list[EndingRecord] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
@@ -273,9 +273,10 @@ class EndingFinder:
     ) -> None:
         """Read edited or restored memories again, by row number, and store the endings found.
 
-        So are newer memories with words of these, which may end their statements, as long as time is
-        left, since the edit waits. `former` has what the speakers of edited memories said before, by
-        id: rules that only the new words state are learned. Restored memories have their learnings.
+        Newer memories with words of these are read, too, since they may end their statements, as
+        long as time is left: the edit waits. `former` has what the speakers of edited memories said
+        before, by id: rules that only the new words state are learned. Restored memories have their
+        learnings.
         """
         memories = list(self._store.endings.memories_at(positions).values())
         if former is not None:

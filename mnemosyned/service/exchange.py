@@ -257,8 +257,8 @@ class ExchangeService:
     def export(self, request: Export) -> Iterator[bytes]:
         """Return an iterator over the bytes of an export, in chunks of whole lines.
 
-        Closing it ends the snapshot. Raises `DaemonBusy` while another export runs, as each holds a
-        snapshot, and `StorageFailed`.
+        Closing it ends the snapshot. Raises `DaemonBusy` while another export runs, as each keeps a
+        snapshot open, and `StorageFailed`.
         """
         # Which may be refused: before the lock is taken.
         chosen = MemoryFilter(**read_filters(request))

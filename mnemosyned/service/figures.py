@@ -36,7 +36,7 @@ log = logger()
 class DailyFigures:
     """Counts recalls by the time they took; safe from any thread.
 
-    Whoever recalls never waits for the store: counts are kept in memory until they are saved.
+    A recall never waits for the store: counts are kept in memory until they are saved.
     """
 
     def __init__(

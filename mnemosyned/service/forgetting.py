@@ -353,7 +353,7 @@ class RetentionService:
     def rewrite_stale_or_log(self, *, highest: Level = Level.MONTH) -> str:
         """Rewrite stale summaries up to `highest`; return why it failed, or an empty text.
 
-        The change that made them stale stands in any case: a stale summary is empty until the next
+        The change that made them stale applies in any case: a stale summary is empty until the next
         cycle or start rewrites it.
         """
         try:

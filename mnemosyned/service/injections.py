@@ -47,7 +47,7 @@ def make_injection(
 ) -> Injection:
     """Return the ledger's entry for a text given to an agent now; empty for one that was missed.
 
-    Of the prompt and of each line the beginning is kept, with secrets masked and tags neutralized.
+    The beginning of the prompt and of each line is kept, with secrets masked and tags neutralized.
     """
     return Injection(
         id=new_id(now),

@@ -83,10 +83,10 @@ class Moving:
         self.delivered = Delivered()
 
     def deliver(self, advance: Advance) -> None:
-        """Store all records of the source in the target, which may hold the first of them already.
+        """Store all records of the source in the target, which may contain the first of them.
 
         `advance` is called now and then with the counts so far. Raises `InvalidRequest` if the
-        target holds anything else.
+        target contains anything else.
         """
         progress = _MoveProgress(advance)
         with self._source.everything() as (_, records):

@@ -208,7 +208,7 @@ class LimitsOfOwner:
     def admit(self, request: Request[Any]) -> None:
         """Count a writing request by its number of memories.
 
-        What deletes, and a dry run, is never refused. Raises `LimitReached`, and `StorageFailed`.
+        Deletions and dry runs are never rejected. Raises `LimitReached`, and `StorageFailed`.
         """
         if request.deletes or request.is_preview:
             return

@@ -221,7 +221,7 @@ class UndoService:
         if not keys:
             raise CannotUndo(
                 f"the forget of {action.at:%Y-%m-%d %H:%M} UTC was final, or its grace period is "
-                "over (forget.grace_hours gives it one). `undo` with `list` shows what else can "
+                "over (see forget.grace_hours). `undo` with `list` shows what else can "
                 "be undone, by its id",
                 field="action",
             )

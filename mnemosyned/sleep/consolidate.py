@@ -127,7 +127,7 @@ class FinishedBatch:
 
     @property
     def is_by_rule(self) -> bool:
-        """Whether the extractive summarizer stood in for a model."""
+        """Whether the extractive summarizer replaced a model."""
         return any(promotion.entry.fallback_reason for promotion in self.promotions)
 
 

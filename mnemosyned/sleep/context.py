@@ -142,7 +142,7 @@ CANDIDATES_MAX = 200_000
 
 
 class CycleObserver(Protocol):
-    """Observer that is told of the begin and end of each cycle."""
+    """Observer of the beginning and end of each cycle."""
 
     def cycle_begun(self, cycle: str, trigger: Trigger) -> None:
         """Take note that the cycle with this id began."""

@@ -1,4 +1,4 @@
-"""What cycles share with requests.
+"""Resources that cycles share with requests.
 
 The one summarizer in force, lent in turn, and background work that yields while requests are in
 flight.
@@ -74,7 +74,7 @@ class SummarizerLease:
     ) -> Iterator[Summarizer]:
         """Borrow the summarizer while the block runs, after waiting up to `wait_s` for its return.
 
-        `purpose` says what for, in the `SleepInProgress` error of others who ask meanwhile. Raises
+        `purpose` says what for, in the `SleepInProgress` error of others who ask in the meantime. Raises
         `SleepInProgress` if it is still lent after the wait.
         """
         if not self._lock.acquire(timeout=wait_s):

@@ -233,7 +233,7 @@ def compose_period(
     *,
     minimum: int,
 ) -> RollupText:
-    """Return the text of a period's summary, composed by rules of the summaries in the period.
+    """Return the text of a period's summary, extracted from the summaries in the period.
 
     `members` are these, oldest first; `store` has their index terms and the projects of their
     sessions. `minimum` is the number of summaries below which a day keeps their whole text. A

@@ -142,7 +142,7 @@ class SleepScheduler:
                 self._cap_executor.submit(self._guard_job(enforce_once))
 
     def wake(self) -> None:
-        """Reckon the next cycle anew after a jump of the wall clock, such as after suspend.
+        """Reckon the next cycle again after a jump of the wall clock, such as after suspend.
 
         If the clock was set back, the next cycle does not wait until it catches up.
         """

@@ -322,7 +322,7 @@ class Sleeper:
             self._scheduler.set_schedule(self.cycle.settings.config)
 
     def wake(self) -> None:
-        """Reckon the next cycle anew after a jump of the wall clock, such as after suspend."""
+        """Reckon the next cycle again after a jump of the wall clock, such as after suspend."""
         if self._scheduler:
             self._scheduler.wake()
 
@@ -349,7 +349,7 @@ class Sleeper:
         """Consolidate the oldest memories if working memory exceeds its capacity.
 
         With a host or a schedule that happens in the background. `working` is the number of working
-        memories, if known. Errors are logged, not raised: what was remembered stays.
+        memories, if known. Errors are logged, not raised: the memories stay.
         """
         try:
             if self._is_postponed or not self.exceeds_capacity(working):
@@ -378,8 +378,9 @@ class Sleeper:
     def consolidate_excess(self, *, rules_only: bool, wait_s: float = 0.0) -> None:
         """Consolidate the oldest memories until the others fit the capacity.
 
-        It first waits up to `wait_s` for a running cycle. With `rules_only` no model is asked. What
-        takes longer than the host's turn goes on in another turn. Raises `SleepInProgress`.
+        It first waits up to `wait_s` for a running cycle. With `rules_only` no model is asked. A
+        cycle that takes longer than the host's turn resumes in another turn. Raises
+        `SleepInProgress`.
         """
         turn_s = self._turn_s
         with self._enforcing:

@@ -373,7 +373,7 @@ def machine_uptime_s() -> float:
 
 
 def read_boot_id() -> str:
-    """Return an id that each start of the machine has anew; empty if the system has none."""
+    """Return an id that is new at each start of the machine; empty if the system has none."""
     return _read_text(BOOT_ID)
 
 

@@ -54,7 +54,7 @@ def split_to_fit(
     """Divide memories into lists of pieces of similar size, each of at most `tokens_max` tokens.
 
     The order is kept. A memory is split only if it alone exceeds the limit; a piece has at least
-    one character. `count_tokens` counts a piece as it stands in the prompt.
+    one character. `count_tokens` counts a piece as it is in the prompt.
     """
     sized = [
         (piece, size)

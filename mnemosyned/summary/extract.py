@@ -62,7 +62,7 @@ class StatementSelection:
     def select_best(self, pool: Iterable[Statement]) -> None:
         """Select the statements of `pool` with the best gain for their length, while they fit.
 
-        A gain can only shrink as others are selected. So the best old gain is measured again, and
+        A gain can only shrink as others are selected. Therefore the best old gain is measured again, and
         the statement selected if it is still the best.
         """
         heap = sorted(

@@ -1,4 +1,4 @@
-"""Statements: the sentences of a group of memories, whether each stands alone, and how to shorten one."""
+"""Statements: the sentences of a group of memories, whether each makes sense alone, and how to shorten one."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _remove_first_word(sentence: str) -> str:
 
 
 def is_courtesy(words: Sequence[str]) -> bool:
-    """Return True if words in lower case are a greeting, thanks or applause, and hold no digit."""
+    """Return True if words in lower case are a greeting, thanks or applause, and contain no digit."""
     if words[0] not in COURTESIES and _WORDS["sign_offs"].isdisjoint(words):
         return False
     return not any(map(str.isdigit, "".join(words)))

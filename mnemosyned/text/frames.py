@@ -1,6 +1,6 @@
 """Neutralizes the tags and marks by which prompts frame texts, in texts shown to a model.
 
-A memory may come from a web page or a log, and may hold `</system-reminder>` or the like. It is
+A memory may come from a web page or a log, and may contain `</system-reminder>` or the like. It is
 shown with `‹` in place of the bracket that makes it a tag; the stored text stays as it is. HTML
 entities stay too: no agent's tool decodes `&lt;system&gt;` before a model reads it.
 """

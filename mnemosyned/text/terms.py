@@ -1,7 +1,7 @@
 """Search terms of a question, and the snippet that shows why a search found a text.
 
-Terms are words, codes, compounds, and character pairs of scripts without spaces. Beside them
-stand the words that say little, in all languages: stop words, function words and common words.
+Terms are words, codes, compounds, and character pairs of scripts without spaces. Next to them
+are the words that say little, in all languages: stop words, function words and common words.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Splits a sentence into tokens with their kinds and cues.
 
-Cue words mark a sentence as a ruling, a value or a mere answer; they stand in `cues.toml`.
+Cue words mark a sentence as a ruling, a value or a mere answer; they are in `cues.toml`.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class Context(_MessageRequest[Assembled], frozen=True, kw_only=True):
     memory_place: Annotated[
         MemoryPlace,
         doc(
-            "where memories go. system: into the system prompt; message: before the new "
+            "place of memories. system: in the system prompt; message: before the new "
             "message, which keeps prompt caches valid"
         ),
     ] = "system"
@@ -155,7 +155,7 @@ class Compact(_Messages[Shortened], frozen=True, kw_only=True):
     policy: Annotated[
         Literal["auto", "facts", "rounds"],
         doc(
-            "how to shorten it. auto: summarize the oldest messages; facts: key facts "
+            "how to shorten it. auto: summarize the oldest messages, facts: key facts "
             "in place of all but the newest; rounds: summarize the agent's work between user "
             "messages"
         ),
@@ -205,8 +205,8 @@ class Learn(_Lesson[Learned], frozen=True, kw_only=True):
 
     writes = True
 
-    kind: Annotated[LearningKind, doc("what it is")] = LearningKind.LESSON
-    session: Annotated[Name, doc("where it was learned")] = DEFAULT_SESSION
+    kind: Annotated[LearningKind, doc("the kind of learning")] = LearningKind.LESSON
+    session: Annotated[Name, doc("session in which it was learned")] = DEFAULT_SESSION
     source: Annotated[Name | None, doc("whose it is: an agent, a tool")] = None
 
 

@@ -146,7 +146,7 @@ def encode_record(record: Record) -> bytes:
 
 
 def parse_record(line: bytes | bytearray | memoryview) -> Record:
-    """Return the record that a line holds. Raises `MalformedJson` and `InvalidRequest`."""
+    """Return the record that a line contains. Raises `MalformedJson` and `InvalidRequest`."""
     kind = parse_line_kind(bytes(line)).record
     if kind not in KINDS:
         raise InvalidRequest(

@@ -57,7 +57,7 @@ class Injections(Request[InjectionList], frozen=True, kw_only=True):
 
 
 class Briefed(RowList[InjectedLine], frozen=True):
-    """What an agent is told at the start of a session, line by line."""
+    """The briefing of an agent at the start of a session, line by line."""
 
     lines: list[InjectedLine]
     text: str = ""
@@ -69,7 +69,7 @@ class Briefed(RowList[InjectedLine], frozen=True):
 
 
 class Briefing(Request[Briefed], frozen=True, kw_only=True):
-    """Show what an agent is told at a start, and why.
+    """Show what an agent gets at the start of a session, and why.
 
     Without a project, that is what applies everywhere.
 
@@ -84,9 +84,9 @@ class Briefing(Request[Briefed], frozen=True, kw_only=True):
 class EditBriefing(ById[BriefingEdit], frozen=True, kw_only=True):
     """Pin, drop or reword a line of briefings.
 
-    A pinned line comes first; a dropped line is told no more, at starts and prompts; a reworded one
-    is told in your words, with the id of its memory or learning. What is not given stays as it is;
-    the answer has the words only if they are given.
+    A pinned line comes first. A dropped line is left out of starts and prompts. A reworded line has
+    your text, with the id of its memory or learning. Fields that are not given do not change. The
+    answer has the text only if it was given.
 
     Raises `NotFound`, `InvalidRequest`, `EmptyContent`, `InvalidText` and `SecretRefused`.
     """

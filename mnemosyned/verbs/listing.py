@@ -61,8 +61,8 @@ class Listed(msgspec.Struct, frozen=True):
 class ListMemories(Request[Listed], frozen=True, kw_only=True):
     """List memories, the newest first; no question is needed.
 
-    With a level, the summaries of that level. Pass `next` of a page as `after` to go on: what is
-    remembered or moved by a sleep cycle meanwhile neither repeats nor hides anything.
+    With a level, the summaries of that level. Pass `next` of a page as `after` to continue: changes
+    between two pages neither repeat nor hide a memory.
 
     Raises `InvalidTime`.
     """
@@ -154,7 +154,7 @@ PeriodUnit = Literal["day", "hour", "month"]
 
 
 class DayTotals(msgspec.Struct, frozen=True):
-    """One day, hour or month: what was remembered, told to agents and recalled, and the size."""
+    """One day, hour or month: counts of memories, injections and recalls, and the size."""
 
     day: date
     """Of a month, its first day."""
@@ -182,9 +182,9 @@ class DayList(RowList[DayTotals], frozen=True):
 class Days(Request[DayList], frozen=True, kw_only=True):
     """Count memories by day, hour or month.
 
-    Also what agents were told. Without `since`, the last 30 days, 24 hours or 12 months. A memory
-    counts when it happened, in whatever tier it is. Of days also recalls, the time that they took,
-    and the size of the database, by the daemon's zone.
+    Texts given to agents are counted, too. Without `since`, the last 30 days, 24 hours or 12
+    months. A memory counts when it happened, in whatever tier it is. Days also have recalls, the
+    time that they took, and the size of the database, in the daemon's zone.
 
     Raises `InvalidTime`, and `InvalidRequest` for more than 400 days, hours or months, and for an
     unknown zone.

@@ -79,10 +79,10 @@ class Filtered(TargetRequest[R], frozen=True, kw_only=True):
     query: Annotated[Question | None, doc("memories with all of these words")] = None
     tag: Annotated[Names, doc("memories with one of these tags; repeatable")] = None
     since: Annotated[
-        Instant | None, doc("what happened at or after this time: 2026-03-09, 7d")
+        Instant | None, doc("memories from this time on: 2026-03-09, 7d")
     ] = None
     until: Annotated[
-        Instant | None, doc("what happened until then; a day named is included")
+        Instant | None, doc("memories until this time; a day is included")
     ] = None
     person: Annotated[
         Name | None, doc("memories that mention this name, or that this person said")
@@ -135,7 +135,7 @@ class Edited(SelectionPreview, frozen=True, kw_only=True):
 class EditMemory(Filtered[Edited], frozen=True, kw_only=True):
     """Change the words of a memory, or where it belongs.
 
-    Index, exact values, learnings, vectors and every summary made of it follow. What it was before
+    Index, exact values, learnings, vectors and every summary made of it follow. The earlier version
     is kept: `get --history` shows it. Filters select many for a new session, source or tags. At a
     terminal, without a change, the editor opens.
 
@@ -264,7 +264,7 @@ class Remember(_RememberContent[Acknowledged], frozen=True, kw_only=True):
     session: Annotated[Name, doc("the conversation or run it belongs to")] = (
         DEFAULT_SESSION
     )
-    source: Annotated[Name | None, doc("where it comes from: an agent, a tool")] = None
+    source: Annotated[Name | None, doc("source: an agent, a tool")] = None
     role: Annotated[
         str, doc("who said it: user, assistant or a name", max_length=TEXT_MAX)
     ] = ""

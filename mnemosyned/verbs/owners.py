@@ -222,7 +222,7 @@ class IssueToken(Request[IssuedToken], frozen=True):
     writes = True
 
     owner: OwnerName
-    name: Annotated[Name, doc("what it is for")] = "token"
+    name: Annotated[Name, doc("name of the token, such as its machine")] = "token"
     scopes: Scopes = msgspec.field(default_factory=lambda: list(OWN_SCOPES))
     days: TokenDays = None
 

@@ -64,11 +64,11 @@ OnlySource = Annotated[Names, doc("only this source; repeatable")]
 OnlyTag = Annotated[Names, doc("only memories with one of these tags; repeatable")]
 Since = Annotated[
     Instant | None,
-    doc("only what happened at or after this time: yesterday, 7d"),
+    doc("only memories from this time on: yesterday, 7d"),
 ]
 Until = Annotated[
     Instant | None,
-    doc("only what happened until then; a day named is included"),
+    doc("only memories until this time; a day is included"),
 ]
 Reveal = Annotated[bool, doc("show secrets, which are masked otherwise")]
 QUERY_CHARS_MAX = 4_096
@@ -128,7 +128,7 @@ class Request(
 
 
 class RowList(msgspec.Struct, Generic[T], frozen=True):
-    """A result that is a list: the first field holds the rows, and iterating yields the rows."""
+    """A result that is a list: the first field contains the rows, and iterating yields the rows."""
 
     def __iter__(self) -> Iterator[T]:
         """Iterate over the rows of the list."""
@@ -186,7 +186,7 @@ def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
     """Return the JSON decoder of a request or result type, built once, under a lock.
 
     msgspec builds its description of a type, and of the types inside, in Python code, where threads
-    switch: a second thread that decodes meanwhile would read half of a description and crash the
+    switch: a second thread that decodes in the meantime would read half of a description and crash the
     process. The description stays with the type, also for `convert`.
     """
     if kind not in _DECODERS:
@@ -202,7 +202,7 @@ def parse_result(verb: type[Request[R]], answer: bytes) -> R:
 
 
 def parse(verb: type[V], body: bytes | bytearray) -> V:
-    """Return the request that a JSON body holds, validated, with times in words as `datetime`.
+    """Return the request that a JSON body contains, validated, with times in words as `datetime`.
 
     Raises `InvalidRequest`, `InvalidTime`, `InvalidText` or `MalformedJson`, which name the field.
     """
@@ -357,7 +357,7 @@ def check_text(text: str, *, field: str) -> None:
 
 @cache
 def time_fields(verb: type[msgspec.Struct]) -> frozenset[str]:
-    """Return the names of a request's fields that hold a time."""
+    """Return the names of a request's fields that contain a time."""
     return frozenset(
         field.name
         for field in msgspec.structs.fields(verb)

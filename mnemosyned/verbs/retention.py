@@ -162,10 +162,10 @@ class BackedUp(msgspec.Struct, frozen=True, kw_only=True):
 class Backup(Request[BackedUp], frozen=True):
     """Write a complete copy of the database to a file.
 
-    Without a file it gets a name with its date in the backup folder. Other requests go on
-    meanwhile. The copy is checked before it gets its name. An earlier backup of that name is
-    replaced once the new one is complete. A plain copy of the database file is not a backup: its
-    newest entries are in the write-ahead log.
+    Without a file it gets a name with its date in the backup folder. Other requests continue. The
+    copy is checked before it gets its name. An earlier backup of that name is replaced once the new
+    one is complete. A plain copy of the database file is not a backup: its newest entries are in
+    the write-ahead log.
 
     Raises `InvalidRequest` for a path that cannot be used, and `StorageFailed`.
     """

@@ -165,8 +165,9 @@ class _Watched(Request[R], frozen=True):
 class Watch(_Watched[Watching], frozen=True, kw_only=True):
     """Follow folders, and list those that are followed.
 
-    What is added to transcripts of agents' tools, notes in Markdown, JSON lines and shell histories in them
-    is remembered. An edited note takes the place of its earlier version. Only over the Unix socket.
+    The daemon remembers text that is added to their transcripts of agents' tools, notes in
+    Markdown, JSON lines and shell histories. An edited note takes the place of its earlier version.
+    Only over the Unix socket.
 
     Raises `InvalidRequest`, `InvalidText` and `NotFound`.
     """

@@ -159,7 +159,7 @@ def refused_tcp_user(connection: socket.socket) -> int | None:
 
     This user and root are allowed: any other could see the one-time address among the arguments of
     the browser, and be faster. The kernel's table of connections names the user; a client that is
-    not in it, as it has hung up already, is refused as `UNKNOWN_USER`. Where the table cannot be
+    not in it, as it has hung up already, is refused as `UNKNOWN_USER`. If the table cannot be
     read, all are allowed, and the key and the cookie alone protect the pages.
     """
     try:

@@ -52,7 +52,7 @@ DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 )
 @click.pass_context
 def web(context: click.Context, *, no_browser: bool, port: int, minutes: int) -> None:
-    """Open a page that shows what is remembered, what sleep made of it, and what agents are told.
+    """Open web pages on memories, sleep cycles, and the texts that agents get.
 
     The page is served on this machine, for you alone, while this command runs. The address lets one
     browser in, once, within a minute; Enter prints another. Ctrl-C ends it.

@@ -68,7 +68,7 @@ def change_learning(visit: Visit) -> Response:
     """Reword or remove a learning, unless it changed since the page of the form was shown."""
     shown = read_learning(visit)
     if shown["mark"] != visit.field("mark"):
-        raise BatchChanged("it was changed meanwhile: go back, and reload the page")
+        raise BatchChanged("it has changed: go back, and reload the page")
     if visit.request.path == "/unlearn":
         visit.call(RemoveLearning(visit.field("id")))
         return redirect_to("/learnings")

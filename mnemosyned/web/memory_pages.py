@@ -144,7 +144,7 @@ def show_memory(visit: Visit) -> Response:
 def edit(visit: Visit) -> Response:
     """Show the form to edit a memory, then what would change, then change it as the form says.
 
-    Nothing is changed if the memory was changed meanwhile. The form shows secrets as they are, as
+    Nothing is changed if the memory was changed in the meantime. The form shows secrets as they are, as
     they would be stored masked otherwise.
     """
     memory = visit.call(Get(visit.field("id"), reveal=True)).memory
@@ -166,7 +166,7 @@ def edit(visit: Visit) -> Response:
         return visit.show("edit.html", given=former, changed=(), **values)
     if mark != visit.field("mark"):
         raise BatchChanged(
-            "it was changed meanwhile: go back, reload the form, and edit it again"
+            "it has changed: go back, reload the form, and edit it again"
         )
     given = {name: visit.fields.get(name, "") for name in former}
     changes: dict[str, Any] = {
@@ -202,7 +202,7 @@ def supersede(visit: Visit) -> Response:
     mark = sha256(old.content.encode()).hexdigest()
     if is_sent:
         if mark != visit.field("mark"):
-            raise BatchChanged("it was changed meanwhile: go back, and preview again")
+            raise BatchChanged("it has changed: go back, and preview again")
         # As it is stored: what is masked would be lost. A message of a conversation is its own.
         whole = visit.call(Get(old.id, reveal=True)).memory or old
         kept = {key: whole.metadata[key] for key in {*whole.metadata} - {WHOLE, REST}}

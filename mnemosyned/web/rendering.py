@@ -96,7 +96,7 @@ def mark_words(text: str, matching: Sequence[str]) -> Markup:
 def mark_changes(before: str, after: str) -> tuple[Markup, Markup]:
     """Return two texts as HTML, with what only the first has as `del`, only the second as `ins`.
 
-    Where the changed middle is long, all of it is marked.
+    If the changed middle is long, all of it is marked.
     """
     old, new = _WORD.findall(before), _WORD.findall(after)
     first = sum(takewhile(bool, map(eq, old, new)))

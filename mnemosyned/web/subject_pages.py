@@ -40,7 +40,7 @@ def count_names(
 ) -> list[tuple[str, int, datetime]]:
     """Return each name in texts with their number and the time of the newest, the most named first.
 
-    Each text comes with its time and its speaker, who is named, too. Of more than `FEW_NAMES`,
+    Each text comes with its time and its speaker, who is named, too. Beyond `FEW_NAMES`,
     those in one text are left out; `NAMES_MAX` are returned at most.
     """
     moments: dict[str, list[datetime]] = {}
@@ -107,7 +107,7 @@ def show_subjects(visit: Visit) -> Response:
 
 
 def show_subject(visit: Visit) -> Response:
-    """Show a name, a project or a source: what is in force, when it came up, and all memories.
+    """Show a name, a project or a source: current facts, when it came up, and all memories.
 
     Further pages have the memories alone.
     """

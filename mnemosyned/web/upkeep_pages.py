@@ -1,4 +1,4 @@
-"""Pages on the daemon's work: sleep cycles with their undo, what agents were told, and briefings."""
+"""Pages on the daemon's work: sleep cycles, undo, texts given to agents, briefings."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def show_sleep(visit: Visit) -> Response:
 
 
 def show_cycle(visit: Visit) -> Response:
-    """Show a cycle: what each group became, its originals beside the sentences of its summary."""
+    """Show a cycle: what each group became, its originals next to the sentences of its summary."""
     cycle = visit.field("cycle")
     rows = visit.call(Log(cycle=cycle, limit=CYCLE_ROWS)).rows
     if not rows:
@@ -157,7 +157,7 @@ def undo(visit: Visit) -> Response:
 
 
 def show_told(visit: Visit) -> Response:
-    """Show what agents were told, the newest first, with the reason for each line."""
+    """Show what agents were given, newest first, with the reason for each line."""
     chosen = visit.pick(TOLD_FIELDS)
     rated = {"outcome": chosen["rated"]} if "rated" in chosen else {}
     names = [name for name in chosen if name != "rated"]
@@ -175,7 +175,7 @@ def show_told(visit: Visit) -> Response:
 
 
 def show_briefing(visit: Visit) -> Response:
-    """Show what an agent would be told at the start of its next session."""
+    """Show what an agent would be given at the start of its next session."""
     told = visit.call(Injections(limit=PROJECTS_OF)).injections
     briefed = visit.ask(Briefing, ["project"])
     # A line is cut to fit: rewording starts from all words, or from none.

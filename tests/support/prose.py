@@ -151,8 +151,8 @@ def of_help() -> Iterator[Sentence]:
         place = f"{path} --help"
         for text in (command.help, command.short_help, command.epilog):
             for paragraph in re.split(r"\n\s*\n", text or ""):
-                if not paragraph.startswith("Example"):
-                    yield from sentences(place, paragraph.replace("\b", ""))
+                if not paragraph.startswith(("Example", "\b")):
+                    yield from sentences(place, paragraph)
         for parameter in command.params:
             if isinstance(parameter, click.Option) and not parameter.hidden:
                 yield from sentences(

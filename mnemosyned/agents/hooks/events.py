@@ -328,7 +328,7 @@ MESSAGES_MAX = 1_000
 def hook_messages(call: HookCall) -> tuple[TranscriptMessage, ...]:
     """Return the messages in a call: those sent by a tool's plugin, or else prompt and reply.
 
-    Each text is cleaned of tags; empty messages are left out. Of a plugin's messages the newest
+    Each text is cleaned of tags; empty messages are left out. Only the newest
     `MESSAGES_MAX` are read.
     """
     if call.messages:

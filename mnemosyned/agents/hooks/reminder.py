@@ -1,4 +1,4 @@
-"""The text beside a prompt: earlier lines that bear on it."""
+"""The text next to a prompt: earlier lines that bear on it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class BearingLine:
 
 
 class Reminder:
-    """The text beside a prompt: earlier lines that bear on it."""
+    """The text next to a prompt: earlier lines that bear on it."""
 
     def __init__(self, *, service: MemoryService, store: MemoryStore) -> None:
         self._service = service

@@ -149,7 +149,7 @@ class HookService:
     def handle(self, envelope: HookEnvelope) -> Json:
         """Store the conversation of a hook call and return the JSON object for the hook to print.
 
-        The object holds the context to inject, if any. Raises storage errors; if the same call is
+        The object contains the context to inject, if any. Raises storage errors; if the same call is
         sent again, nothing is stored twice.
         """
         return self.handle_call(envelope)[0]

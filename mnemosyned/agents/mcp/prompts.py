@@ -165,8 +165,8 @@ def list_prompts() -> list[Json]:
 def fill_prompt(context: tools.ToolContext, name: object, arguments: object) -> Json:
     """Return a prompt as a message of the user: its task, and memories found for it.
 
-    `name` is the prompt's name; `arguments` may hold its subject, `about`. Raises `ProtocolError`
-    for an unknown prompt, a wrong argument or a failed search.
+    `name` is the prompt's name; `arguments` may contain its subject, `about`. Raises
+    `ProtocolError` for an unknown prompt, a wrong argument or a failed search.
     """
     prompt = PROMPTS.get(name) if isinstance(name, str) else None
     if prompt is None:

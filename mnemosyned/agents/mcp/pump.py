@@ -49,7 +49,7 @@ def read_messages(
     """Yield each protocol message in the daemon's answer as it arrives, as JSON.
 
     The answer is one message or a stream of events. Raises `DaemonLost` if the connection breaks,
-    or the answer holds no message.
+    or the answer contains no message.
     """
     parts = http.receive_parts(connection, response)
     try:
@@ -291,7 +291,7 @@ class McpPump:
         self._calls: dict[PumpedCall, threading.Thread] = {}
 
     def run(self) -> None:
-        """Handle each line of standard input, until it ends or the parent process is gone.
+        """Handle each line of standard input, until it ends or the parent process has ended.
 
         At the end of input, running calls have `DRAIN_S` seconds to end. A line that is too long
         gets an error response.

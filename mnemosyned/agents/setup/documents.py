@@ -703,7 +703,7 @@ class Document:
         self.text = text
         self.data: Json = self._read_data(text)
         if not isinstance(self.data, dict):
-            raise NotEditable("it does not hold an object")
+            raise NotEditable("it does not contain an object")
 
     def _read_data(self, text: str) -> Json:
         """Return the data of a text in the document's format. Raises `Unreadable`."""

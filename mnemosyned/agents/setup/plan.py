@@ -95,7 +95,7 @@ def plan_file(
 ) -> FileChange:
     """Return the planned change of one file, with the parts of a tool written into it.
 
-    Nothing is written. If the file cannot be changed, its content stays and the change holds the
+    Nothing is written. If the file cannot be changed, its content stays and the change contains the
     problem in words.
     """
     content: bytes | None = None
@@ -248,7 +248,7 @@ def _restore_content(
 def plan_undo(edit: FileEdit, journal: SetupJournal) -> FileChange:
     """Return the planned change that undoes an edit of a file; nothing is written.
 
-    Parts that another tool needs stay. If the undo is impossible, the change holds the problem.
+    Parts that another tool needs stay. If the undo is impossible, the change contains the problem.
     """
     file = Path(edit.file)
     content: bytes | None = None

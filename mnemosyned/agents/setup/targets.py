@@ -201,7 +201,7 @@ class SetupTarget(
 
     @property
     def has_project(self) -> bool:
-        """Whether the tool has settings for one project, besides those of the user."""
+        """Whether the tool has settings for one project, in addition to those of the user."""
         return any(row.project for row in self.rows)
 
     def parts(self, site: SetupSite) -> Parts:

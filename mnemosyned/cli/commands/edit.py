@@ -70,8 +70,8 @@ def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> o
         memory = client.call(Get(id, reveal=True)).memory
     if memory is None:
         raise InvalidRequest(
-            f"{id} is a summary, which follows from its memories; mnem expand shows them, edit "
-            "one of those"
+            f"{id} is a summary, which follows from its memories: edit one of the memories "
+            "that mnem expand shows"
         )
     handle, name = tempfile.mkstemp(prefix="mnem-edit-", suffix=".md")
     file = Path(name)

@@ -246,7 +246,7 @@ class DaysOfExport:
     def collect(self, lines: Iterable[bytes]) -> None:
         """Sort an export's lines into days: each memory, and each summary of a day, by local time.
 
-        `lines` may hold other records, which are skipped.
+        `lines` may contain other records, which are skipped.
         """
         for line in lines:
             kind = parse_line_kind(line)

@@ -82,8 +82,8 @@ def import_command(
     """Import memories from files, folders or standard input (-).
 
     Without a path, show what other programs keep on this machine, with the command for each.
-    Records keep their own times and sessions. An import that was interrupted goes on where it
-    stopped when it is repeated; what is there already is not stored twice.
+    Records keep their own times and sessions. Repeat an interrupted import to continue where it
+    stopped; known records are not stored twice.
     """
     if not paths:
         return _show_found()

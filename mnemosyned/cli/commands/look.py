@@ -46,7 +46,7 @@ RECORDS_SHOWN_MAX = 100_000_000
 def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  # noqa: ANN401
     """Print the memories that match typed filters, page by page; return the exit code.
 
-    `given` holds the typed values by option. Its `limit` is the most memories to print, unless
+    `given` contains the typed values by option. Its `limit` is the most memories to print, unless
     `all_` asks for all.
     """
     fields = read_fields(given)
@@ -162,7 +162,7 @@ class PeriodView(msgspec.Struct, frozen=True):
 
 
 class PeriodReader:
-    """Reads days, weeks and months from the daemon; `fixed` holds the filters of each request."""
+    """Reads days, weeks and months from the daemon; `fixed` contains the filters of each request."""
 
     def __init__(self, client: Caller, fixed: ListMemories) -> None:
         """Read from `client`; `fixed` holds the filters of each request.

@@ -259,12 +259,12 @@ TIME_CHARS = len("10:00:00  ")
 @click.command(
     "tail",
     cls=options.AnswerCommand,
-    help="Show the newest memories, and with -f what happens next.\n\nThe oldest of them "
-    "comes first. What happens is what is remembered, recalled, changed and captured, and "
-    "sleep cycles. Ctrl-C ends it; a restart of the daemon does not.",
+    help="Show the newest memories, and with -f also new events.\n\nThe oldest of them comes "
+    "first. Events are memories stored, recalled, changed and captured, and sleep cycles. "
+    "Ctrl-C ends it; a restart of the daemon does not.",
 )
 @click.option(
-    "-f", "--follow", is_flag=True, help="Go on with what happens, as it happens."
+    "-f", "--follow", is_flag=True, help="Continue with new events as they happen."
 )
 @click.option(
     "-n",

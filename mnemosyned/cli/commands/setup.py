@@ -382,7 +382,7 @@ class SetupRun:
             )
         if programs.temporary:
             raise InvalidRequest(
-                f"{programs.mnem} is a temporary installation, which would be gone when a tool "
+                f"{programs.mnem} is a temporary installation, which no longer exists when a tool "
                 "starts it; install mnemosyned first, with pipx, uv tool or make install"
             )
         if not (self.assumes_yes or self.dry_run) and not sys.stdin.isatty():

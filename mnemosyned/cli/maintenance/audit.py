@@ -73,7 +73,7 @@ def audit() -> None:
 @click.option(
     "--against",
     type=_FILE,
-    help="What `verify --json` printed before: its last lines must still be there.",
+    help="An earlier output of `verify --json`: its last lines must still exist.",
 )
 @json_option()
 def verify(files: tuple[Path, ...], against: Path | None) -> int:
@@ -199,7 +199,7 @@ def list_lines(
 )
 @json_option()
 def prune(older: str | None) -> None:
-    """Delete old lines; what is left can be checked as before.
+    """Delete old lines; the remaining lines can still be verified.
 
     A new line says which lines were the last that were deleted. Files go by whole months.
     """
@@ -230,7 +230,7 @@ def prune(older: str | None) -> None:
 def find_losses(
     entries: Iterable[AuditEntry], added: Mapping[str, datetime]
 ) -> Mapping[str, Mapping[int, Mapping[str, Sequence[str]]]]:
-    """Return what is gone by the log, by kind, owner's number and id; the last line of each decides.
+    """Return what the log says was deleted, by kind, owner's number and id; the last line decides.
 
     Listed are ids of memories, learnings and tokens, and numbers of members; for an owner who was
     removed, suspended or renamed, an empty text. The values are what is left: of a name the new
@@ -269,8 +269,8 @@ def find_losses(
 def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> None:
     """Forget, remove and revoke again what a restored backup brought back, by the audit log.
 
-    FILEs are those of all machines. It may be repeated: lines that the database has are passed
-    over. No daemon may serve the database meanwhile.
+    FILEs are those of all machines. You can repeat it: lines that the database has are skipped. No
+    daemon may serve the database during this.
     """
     config = load_config(config_file())
     checked = _check_files(files, {})

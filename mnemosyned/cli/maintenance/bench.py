@@ -1,4 +1,4 @@
-"""`mnem bench`: replays saved conversations day by day, and reports what agents would have been told."""
+"""`mnem bench`: replays saved conversations day by day, and reports what agents would get."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SavedMessage:
 
 @dataclass(slots=True, kw_only=True)
 class BenchReport:
-    """What a replay told, and what it cost."""
+    """Texts that a replay gave, and their cost."""
 
     conversations: int = 0
     projects: int = 0
@@ -246,17 +246,16 @@ class ConversationReplay:
 @click.option(
     "--show",
     is_flag=True,
-    help="List everything that would have been told, and why.",
+    help="List everything that would have been given, and why.",
 )
 @json_option()
 def bench(paths: tuple[Path, ...], *, show: bool) -> None:
-    """Replay your own conversations with agents, and see what memory would have told them.
+    """Replay your own conversations with agents, and see what memory would have given them.
 
     PATH is a folder or file of transcripts, such as ~/.claude/projects, or of SpecStory's
-    Markdown. They are lived through day by day in a new memory, which is deleted at the end: what
-    each start and each prompt would have been told, what you said again although it was known, and
-    the tokens that this costs. Your memory and the files stay as they are, and nothing is sent
-    anywhere.
+    Markdown. The command replays them day by day in a temporary memory. It reports what each start
+    and each prompt would have been given, what you repeated although it was known, and the cost in
+    tokens. Your memory and the files stay as they are, and nothing is sent anywhere.
     """
     report = BenchReport()
     for path in paths:

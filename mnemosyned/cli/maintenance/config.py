@@ -160,8 +160,8 @@ def _complete_key(_: click.Context, __: click.Parameter, typed: str) -> list[str
 def config(context: click.Context, *, changed: bool) -> None:
     """Show the settings in force, and where each is from; change them.
 
-    Where a daemon runs, they are its own: its file, its environment and its command line. The last
-    column marks settings whose change needs a restart. --changed leaves out defaults.
+    If a daemon runs, they are those of the daemon: its file, its environment and its command line.
+    The last column marks settings whose change needs a restart. --changed leaves out defaults.
     """
     if context.invoked_subcommand is not None:
         return
@@ -211,7 +211,7 @@ def get(key: str) -> None:
     metavar="KEY VALUE | KEY=VALUE...",
     shell_complete=_complete_key,
 )
-@click.option("--no-reload", is_flag=True, help="Do not tell the running daemon.")
+@click.option("--no-reload", is_flag=True, help="Do not notify the running daemon.")
 def set_values(words: tuple[str, ...], *, no_reload: bool) -> None:
     """Change a setting in the file, or several at once; `null` is none.
 
@@ -243,7 +243,7 @@ def set_values(words: tuple[str, ...], *, no_reload: bool) -> None:
 
 @config.command()
 @click.argument("keys", nargs=-1, required=True, shell_complete=_complete_key)
-@click.option("--no-reload", is_flag=True, help="Do not tell the running daemon.")
+@click.option("--no-reload", is_flag=True, help="Do not notify the running daemon.")
 def unset(keys: tuple[str, ...], *, no_reload: bool) -> None:
     """Remove settings from the file, which restores their defaults.
 
@@ -282,11 +282,11 @@ def write_changes(changes: Mapping[str, Value], file: Path) -> Path:
 
 
 @config.command()
-@click.option("--no-reload", is_flag=True, help="Do not tell the running daemon.")
+@click.option("--no-reload", is_flag=True, help="Do not notify the running daemon.")
 def edit(*, no_reload: bool) -> None:
     """Open the configuration file in an editor ($VISUAL, $EDITOR).
 
-    What you save replaces the file only if it is valid. The running daemon then reads its settings
+    The saved text replaces the file only if it is valid. The running daemon then reads its settings
     again, unless --no-reload is given.
     """
     file = config_file_path()

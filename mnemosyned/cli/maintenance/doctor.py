@@ -198,7 +198,9 @@ _STYLES: dict[Severity, dict[str, Any]] = {
 
 
 @click.command()
-@click.option("--repair", "repairs", is_flag=True, help="Mend what is safe to mend.")
+@click.option(
+    "--repair", "repairs", is_flag=True, help="Make the repairs that are safe."
+)
 @click.option("--deep", is_flag=True, help="Also check what takes long.")
 @json_option()
 def doctor(*, repairs: bool, deep: bool) -> int:

@@ -105,7 +105,7 @@ def move(
                 moving.deliver(advance)
             except StorageFailed as error:
                 raise PartlyDone(
-                    f"{error.message}. What was moved stays: repeat the command to go on from there",
+                    f"{error.message}. Records that were moved stay: repeat the command to continue",
                     reason=error.reason,
                 ) from error
         with progress_line("comparing", "record", size) as advance:
@@ -201,9 +201,9 @@ def _open_claimed(location: DatabaseLocation, owner: str) -> Iterator[MemoryStor
 def move_command(to: str, source: str | None, owner: str) -> int:
     """Move all that is kept from a file to a PostgreSQL server, or back.
 
-    The old database stays as it is. A move that was interrupted goes on where it stopped when it is
-    repeated. In the end both are compared record by record, and asked the same questions. The
-    daemon must be stopped, unless only the memory of an owner moves that it serves over TCP.
+    The old database stays as it is. Repeat an interrupted move to continue where it stopped. In the
+    end both are compared record by record, and asked the same questions. The daemon must be
+    stopped, unless only the memory of an owner moves that it serves over TCP.
     """
     config = load_config(config_file())
     origin = parse_location(source, field="from") if source else config.location

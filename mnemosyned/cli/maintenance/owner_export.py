@@ -38,9 +38,10 @@ ACCOUNT = ".account.jsonl"
 def export_owner(name: str, file: Path, *, force: bool) -> None:
     """Write everything that the database has of an owner to FILE and FILE.account.jsonl.
 
-    `mnem import` reads FILE: memories, summaries, learnings and what belongs to them. The other file
-    has what an import leaves out: what agents were given, what can be put back, followed folders,
-    tokens without their secrets, memberships of groups, and lines of the audit log.
+    `mnem import` reads FILE: memories, summaries, learnings and what belongs to them. The other
+    file has data that an import leaves out: texts given to agents, memories that can be restored,
+    followed folders, tokens without their secrets, memberships of groups, and lines of the audit
+    log.
     """
     refuse_url(click.get_current_context())
     account = file.with_name(file.name + ACCOUNT)

@@ -47,7 +47,7 @@ _SCOPES = click.option(
     "--scopes",
     default=",".join(OWN_SCOPES),
     show_default=True,
-    help="What it allows, with commas between.",
+    help="Scopes of the token, separated by commas.",
 )
 _DAYS = click.option(
     "--days",
@@ -306,7 +306,7 @@ def add_group(name: str) -> None:
     "--scopes",
     default="read,write",
     show_default=True,
-    help="What the member may do there, with commas between.",
+    help="Scopes of the member there, separated by commas.",
 )
 @json_option()
 def join(group: str, member: str, scopes: str) -> None:
@@ -348,7 +348,12 @@ def token() -> None:
 
 @token.command("add")
 @click.argument("owner")
-@click.option("--name", default="token", show_default=True, help="What it is for.")
+@click.option(
+    "--name",
+    default="token",
+    show_default=True,
+    help="The token's name, such as that of its machine.",
+)
 @_SCOPES
 @_DAYS
 @json_option()

@@ -150,8 +150,8 @@ def restore_db(
     The backup is checked first. The present database is set aside under a name with the date,
     and never deleted. The daemon must be stopped, or --restart does that.
 
-    What was forgotten after the backup was made comes back with it, and the command says how many
-    memories that are; --forget-again forgets them again, by a list in the folder of backups.
+    The backup also restores memories that were forgotten after it was made. The command counts
+    them, and --forget-again forgets them again, by a list in the folder of backups.
     """
     config = load_config(config_file())
     target = config.database_path

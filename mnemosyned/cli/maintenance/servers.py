@@ -90,7 +90,8 @@ def purge() -> int:
 def distribute(shards: int) -> None:
     """Distribute the tables over the nodes of Citus, an owner's rows on one node.
 
-    Stop the daemons meanwhile. Run it again after an upgrade: what is distributed stays as it is.
+    Stop the daemons first. Run it again after an upgrade: tables that are distributed do not
+    change.
     """
     distributed = _open_configured_server().distribute(shards)
     nodes = count_of(distributed.nodes, "node")

@@ -312,7 +312,7 @@ class PagedOutput:
         """Whether the reader has left the pager."""
 
     def write(self, text: str) -> None:
-        """Hold a text back until the screen is full; then start the pager, which gets all text."""
+        """Delay a text until the screen is full; then start the pager, which gets all text."""
         self._waiting.append(text)
         self._lines += text.count("\n")
         if self._process is None and self._lines >= shutil.get_terminal_size().lines:

@@ -2,7 +2,7 @@
 
 A prefilter skips texts without any hint: each language has its own hints, and a rule matches only
 where a hint of its language occurs, which a test proves for every rule. A new rule may need a new
-hint. Where an encoder is up, sentences that no rule matches are rated by their vectors, later.
+hint. If an encoder is up, sentences that no rule matches are rated by their vectors, later.
 """
 
 from __future__ import annotations
@@ -169,8 +169,8 @@ def extract_late_learnings(
 ) -> list[LateLearning]:
     """Return the learnings that a user states in a memory and that only `rate` finds.
 
-    What patterns find was stored with the memory, and may have been removed since. `now` goes into
-    the ids.
+    Learnings that patterns find were stored with the memory, and may have been removed since. `now`
+    goes into the ids.
     """
     learnings = extract_learnings(memory, now=now, rate=rate)
     if not learnings:
@@ -197,7 +197,7 @@ def find_statements(
 ) -> list[LearningStatement]:
     """Return the distinct learnings stated in a user's text, in order, `STATED_MAX` at most.
 
-    Of a message with a pasted page, only the words that introduce the page are read.
+    If a message has a pasted page, only the words that introduce the page are read.
     """
     asked = split_text(text) if rate else []
     is_document = len(asked) > RATED_MAX

@@ -4,7 +4,7 @@ A rule is a kind and a pattern, matched at the start of a sentence or a clause. 
 by the part of that name, `"_"` is quoted text.
 
 A rule of preferences said in passing has the learned form, too: `states: i prefer => Prefers`. Its
-pattern is in lower case and stands at the start of a clause; the form is followed by the words up to
+pattern is in lower case and is at the start of a clause; the form is followed by the words up to
 the end of the clause. `asks` is a constraint, `inside` a rule that may match anywhere. In a form,
 `{v}` is the pattern's verb in the third person, any other name a group of the pattern.
 
@@ -116,7 +116,7 @@ def load_rules(language: str) -> LearningRules:
 def load_shared_pattern(name: str) -> re.Pattern[str]:
     """Return the compiled pattern of the shared part `name`, made for all languages.
 
-    The parts stand in `shared.toml`, which says what the patterns match: `request`, `lead`,
+    The parts are in `shared.toml`, which says what the patterns match: `request`, `lead`,
     `reported`, `attribution`, `to_agent` and `override`.
     """
     return compile_pattern(f"<{name}>")

@@ -69,7 +69,7 @@ def listen_on_socket(path: Path) -> Iterator[socket.socket]:
     """Return a context manager that listens on a Unix socket for this user alone.
 
     Replaces a socket file that nobody listens on, and deletes its own at the end; a lock file next
-    to it keeps other daemons away meanwhile. Raises `DatabaseInUse` if another daemon has the path,
+    to it keeps other daemons away in the meantime. Raises `DatabaseInUse` if another daemon has the path,
     and `InvalidRequest` for an unusable path.
     """
     require_usable_path(str(path), field="socket", bytes_max=SOCKET_PATH_BYTES_MAX)

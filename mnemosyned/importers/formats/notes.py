@@ -1,4 +1,4 @@
-"""Notes in Markdown: front matter, sections, and the folders that hold them."""
+"""Notes in Markdown: front matter, sections, and the folders that contain them."""
 
 from __future__ import annotations
 

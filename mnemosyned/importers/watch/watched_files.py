@@ -58,7 +58,7 @@ def store_note(
     """Store the parts of a note whose ids are not in `before`, and return the note's memory ids.
 
     `before` and the result map a part's id to its memory's id; the number is that of new memories.
-    Each new part supersedes a memory whose part is gone from the note; if more parts are gone than
+    Each new part supersedes a memory whose part is missing from the note; if more parts are missing than
     new, the note's first part supersedes their memories too, and an empty note changes nothing.
     `version` distinguishes this change of the note in the new ids of parts that come back.
     """

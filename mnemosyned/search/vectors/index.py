@@ -234,7 +234,7 @@ READ_MAX = 20_000
 class NewestVectors(VectorSearch):
     """Search in the newest vectors of a store, which are read for each question.
 
-    It holds nothing in memory: a memory among many costs no room while nobody asks, and changes by
+    It keeps nothing in memory: a memory among many costs no room while nobody asks, and changes by
     other daemons are seen at once.
     """
 
@@ -290,7 +290,7 @@ class StorageIndex:
         return self._count
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Count the newly stored `vectors`; return False, as this index holds none itself."""
+        """Count the newly stored `vectors`; return False, as this index stores none itself."""
         self._count += len(vectors)
         return False
 

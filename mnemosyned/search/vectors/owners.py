@@ -1,7 +1,7 @@
 """`SharedVectors`: vectors of many owners' memories, by one embedding model and one thread.
 
-No vector of an owner is held in memory: vectors and indexing progress are in the storage. Where the
-process embeds itself, it holds the codes of owners who asked lately. Several daemons may do the same
+No vector of an owner is held in memory: vectors and indexing progress are in the storage. If the
+process embeds itself, it contains the codes of owners who asked lately. Several daemons may do the same
 work: each passes by the memories that another one has claimed.
 """
 
@@ -234,7 +234,7 @@ class SharedVectors(EmbeddingThread):
         return question
 
     def index_of(self, owner: int, store: PostgresVectors) -> VectorIndex | None:
-        """Return the codes of an owner's vectors in `store`, with all that were added meanwhile.
+        """Return the codes of an owner's vectors in `store`, with all that were added in the meantime.
 
         Return None if they are not loaded; the thread then loads them.
         """

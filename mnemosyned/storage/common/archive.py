@@ -158,7 +158,7 @@ class UndoStore(Transactional):
     def cycles(self, session: CommonSession, *, limit: int = 1) -> list[UndoableAction]:
         """Return the newest cycles with an episode that can be undone, the newest first.
 
-        Of the consolidation log, the newest `limit` rows of such episodes count.
+        In the consolidation log, the newest `limit` rows of such episodes count.
         """
         cycles: dict[str, UndoableAction] = {}
         for cycle, trigger, moment, count in session.execute(

@@ -142,7 +142,7 @@ class EndingStore(CommonPart):
         No ending is added between two memories of which one was undone, or no longer begins with
         the text in which it was found, of `texts` by id: an edited memory is read again. Those that the newer
         memories `judged` made are deleted if they are neither among `endings` nor undone, nor found
-        after the time `read_at` at which the memories were read, as by an edit meanwhile. In the
+        after the time `read_at` at which the memories were read, as by an edit in the meantime. In the
         same transaction, all memories up to the row number `read_up_to` are marked as read, and
         summaries that these changes concern are emptied, to be rewritten. With `read_up_to`, nobody
         waits for the disk: after a crash, these memories are read again.

@@ -1,4 +1,4 @@
-"""Summaries: hierarchy, names, and summaries that are stale because a source is gone."""
+"""Summaries: hierarchy, names, and summaries that are stale because a source is missing."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def unmark_emptied(session: CommonSession, seq: int) -> None:
 def mark_emptied_again(session: CommonSession, episodes: Iterable[int]) -> None:
     """Renew the marks of those of the summaries that are emptied, by row number.
 
-    So a rewrite in progress is refused, and the summary is rewritten again.
+    Therefore a rewrite in progress is refused, and the summary is rewritten again.
     """
     rows = session.execute(
         "SELECT episode_seq FROM emptied_episode "

@@ -554,7 +554,7 @@ class DeletionStore(Transactional):
         grace: Grace | None = None,
         may_return: bool = False,
     ) -> Removal:
-        """Delete memories with their index entries; return what changed; unknown ids are skipped.
+        """Delete memories with their index entries; return what changed. Unknown ids are skipped.
 
         With `grace` copies are kept apart until it ends, and purged only then; else a purge is
         requested. Every summary made of them loses its text until `RollupStore.rewrite` writes a new

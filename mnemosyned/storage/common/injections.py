@@ -89,7 +89,7 @@ def forget_injected_words(
     """Delete what the ledger quotes of memories or learnings, and edits of their lines.
 
     `sessions` are those of the memories: their prompts go too, as one may be such a memory, and
-    those for which a memory was told, as they may have its words.
+    prompts that were given a memory, as they may quote it.
     """
     values = {"ids": list(ids)}
     if sessions:

@@ -171,7 +171,7 @@ class LearningStore(CommonPart):
 
         One is left out if its memory has it, was changed or superseded since it was read, or no
         longer has one of its clauses. In the same transaction, all memories up to the row number
-        `learned_up_to` are marked as learned from. Nobody waits for the disk.
+        `learned_up_to` are marked as learned from. No request waits for the disk.
         """
 
         def add_new(session: CommonSession) -> int:

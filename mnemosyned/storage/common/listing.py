@@ -1,7 +1,7 @@
 """Pages of memories and summaries in the order of time, totals of sessions and sources, and filters.
 
 Working memory has an index by time. The archive is read episode by episode, in the order of the
-times these cover, until no episode that is left can hold a record of the page: an index over a
+times these cover, until no remaining episode can contain a record of the page: an index over a
 million originals would take as much room as a third of their words. Filters that few rows pass
 are looked up first; their conditions by column, time, tags and validity are those of every search
 and list.
@@ -411,7 +411,7 @@ class ListStore(Transactional):
     ) -> list[tuple[int, int]]:
         """Count the memories, and the texts given to agents, from each bound to before the next.
 
-        The bounds are in ascending order by a clock. The times that it leaps over hold nothing.
+        The bounds are in ascending order by a clock. The times that it skips contain nothing.
         """
         # In UTC, compared ten times sooner; those leapt over lie after the end of the leap.
         latest_first = (in_zone(bound, UTC) for bound in reversed(bounds))

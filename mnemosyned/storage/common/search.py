@@ -48,7 +48,7 @@ class CommonIndex(SearchIndex):
     ) -> Sequence[TimedMemory]:
         """Return up to `limit` memories of each source in a time span that pass the filters.
 
-        The most important of a source come first, of these the longest. Of the archive only the
+        The most important of a source come first, of these the longest. In the archive, only the
         latest episodes that began before the end of the span are read.
         """
         order = "importance DESC, length(text) DESC"

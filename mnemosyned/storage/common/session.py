@@ -217,7 +217,7 @@ class CommonSession(Protocol):
     def details_under(self, summary: str, *, secrets: bool = False) -> Iterator[Detail]:
         """Yield the exact values of the originals below a summary, by its id, the oldest first.
 
-        Of a roll-up, those of its first `DETAILED_MAX` episodes. With `secrets`, the sensitive
+        For a roll-up, those of its first `DETAILED_MAX` episodes. With `secrets`, the sensitive
         values of all its episodes.
         """
         ...

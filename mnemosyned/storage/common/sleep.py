@@ -225,7 +225,7 @@ class SleepStore(Transactional):
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
         """Keep other processes from consolidating this memory while the block runs.
 
-        Yields a function that returns whether the claim still holds; a process that lost it must
+        Yields a function that returns whether the claim is still valid; a process that lost it must
         end its cycle. Raises `SleepInProgress` if another process consolidates.
         """
 
@@ -281,7 +281,7 @@ class PromotionTransaction(ABC):
         if superseded.fetchone():
             raise _changed_group_error("superseded concurrently")
         if any(found.fetchone() for found in edited):
-            raise _changed_group_error("edited meanwhile")
+            raise _changed_group_error("edited since")
 
     def _find_any(
         self, ids: Collection[str], table: str, condition: str, **values: object
@@ -314,7 +314,7 @@ class PromotionTransaction(ABC):
 def _changed_group_error(how: str) -> BatchChanged:
     """Return the error for a group of which a memory was changed; the next cycle retries the group.
 
-    `how` completes "a memory of this group was …", for example with "edited meanwhile".
+    `how` completes "a memory of this group was …", for example with "edited since".
     """
     return BatchChanged(f"a memory of this group was {how}; the next cycle retries it")
 

@@ -227,8 +227,8 @@ class AdministeredOwners:
     ) -> str:
         """Rename, suspend or resume an owner; return its present name.
 
-        What is None stays as it is. Raises `NotFound`, and `InvalidRequest` for a taken or malformed
-        name, and for the owner of the database's own memory.
+        Fields that are None do not change. Raises `NotFound`, and `InvalidRequest` for a taken or
+        malformed name, and for the owner of the database's own memory.
         """
         number = self._number_besides_local(name, "revoke its tokens, if need be")
         if new_name:

@@ -187,7 +187,7 @@ R = TypeVar("R")
 
 
 class Use(Enum):
-    """What a connection is needed for."""
+    """Purpose of a connection."""
 
     READ = auto()
     WRITE = auto()
@@ -209,7 +209,7 @@ class _Waiter:
 class Connections:
     """Connections of a daemon, lent to one thread at a time.
 
-    Where many owners are served, one has a part of them, the smaller the more owners are at work;
+    If many owners are served, one has a part of them, the smaller the more owners are at work;
     who waits is served in order, but for owners that have their part.
 
     A connection that the server has ended, as when it was started again, is not the caller's

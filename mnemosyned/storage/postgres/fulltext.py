@@ -2,7 +2,7 @@
 
 A term is the stem that SQLite's index has too, so that both engines find the same. It is hashed with
 the owner: postings are never shared between owners, which keeps a question's cost a matter of one
-owner's memories, and no word stands in an index.
+owner's memories, and no word is in an index.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COLUMN_END = 0
 def word_hashes(owner: int, *texts: str) -> list[int]:
     """Return the hashes of the stemmed words in a row's texts, in order, repeated words included.
 
-    The number `COLUMN_END` stands between two texts. The owner's number salts the hashes.
+    The number `COLUMN_END` is between two texts. The owner's number salts the hashes.
     """
     hashes: list[int] = []
     for text in texts:

@@ -68,7 +68,7 @@ def check_server(dsn: str) -> bool:
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise ConfigInvalid(
-                f"database: its encoding is {encoding}, which cannot hold every text; create one "
+                f"database: its encoding is {encoding}, which cannot store every text; create one "
                 "with createdb --encoding UTF8 --template template0, and name that",
                 field="database",
             )

@@ -155,7 +155,7 @@ class PostgresOwners(AdministeredOwners):
     def save_uses(self, *, now: bool = False) -> None:
         """Save when and how often tokens were used, once a minute, or with `now` at once.
 
-        Errors are logged: what is not saved is lost.
+        Errors are logged: unsaved figures are lost.
         """
         with self._changing:
             moment = time.monotonic()

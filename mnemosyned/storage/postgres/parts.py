@@ -266,7 +266,7 @@ class PostgresSleep(PostgresPart, SleepStore):
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
         """Keep other processes from consolidating the owner's memory while the block runs.
 
-        The block gets a function that returns whether the claim still holds. Raises
+        The block gets a function that returns whether the claim is still valid. Raises
         `SleepInProgress` if another process consolidates, and `StorageFailed` without a connection.
         """
         return self._pool.claims.sleep_claim(self._owner)

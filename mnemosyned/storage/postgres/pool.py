@@ -2,7 +2,7 @@
 
 Autovacuum analyzes a table when a tenth of it has changed; the rows that one owner of several adds are
 often fewer. Until then the planner takes a new owner for a single row, and reads all rows of one table
-again for each row of another. So statistics are refreshed for an owner who has grown.
+again for each row of another. Therefore statistics are refreshed for an owner who has grown.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class SessionClaims:
     def sleep_claim(self, owner: int) -> Iterator[Callable[[], bool]]:
         """Claim the consolidation of an owner's memory while the block runs.
 
-        The block gets a function that returns whether the claim still holds. Raises
+        The block gets a function that returns whether the claim is still valid. Raises
         `SleepInProgress` if another process has claimed it, and `StorageFailed` without a
         connection or on a standby.
         """

@@ -6,9 +6,9 @@ index (see the migration); the tables themselves where the key names rows.
 
 An index of PostgreSQL knows where a row is, but not its number: to read it takes half a microsecond,
 and up to 8,000 are read for a question. That is most of what a question takes longer than on SQLite;
-from the cache they come in a tenth of that. The cache holds numbers, no words, and is true for one
+from the cache they come in a tenth of that. The cache contains numbers, no words, and is true for one
 state of an owner's words: `rewordings` counts changes and deletions. Newer rows are looked up alone.
-Of a word with more rows than a question reads, the newest are cached: to find those among a million
+If a word has more rows than a question reads, the newest are cached: finding them among a million
 memories takes up to a fifth of a second.
 """
 
@@ -323,7 +323,7 @@ V = TypeVar("V")
 
 
 class NumberCache(Generic[V]):
-    """Cache of values that hold many numbers; the least recently used ones are dropped first.
+    """Cache of values that contain many numbers; the least recently used ones are dropped first.
 
     Safe from any thread.
     """
@@ -347,7 +347,7 @@ class NumberCache(Generic[V]):
     def keep(self, key: Hashable, value: V, numbers: int) -> None:
         """Store the value of a key; if the cache is full, drop the values unused for longest.
 
-        `numbers` is how many numbers the value holds. A value larger than the cache is not stored.
+        `numbers` is how many numbers the value contains. A value larger than the cache is not stored.
         """
         size = numbers + _ENTRY_NUMBERS
         if size > self._numbers_max:

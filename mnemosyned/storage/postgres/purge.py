@@ -1,8 +1,8 @@
 """Secure delete: forgotten words leave the server's tables, indexes, files and logs.
 
-A deleted row is gone from every query at once, and its words stay in its page until VACUUM has taken
+A deleted row disappears from every query at once, and its words stay in its page until VACUUM has taken
 them out, which it can once no transaction sees the row any more. VACUUM FULL would write each table
-anew, and lock it for all owners meanwhile: that is for whoever runs the server, see `purge_server`.
+again, and lock it for all owners in the meantime: that is for whoever runs the server, see `purge_server`.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 Every phrase of a question is a term of its own, also one that another has the same terms as. A
 text is as long as it has terms; the average is that of all rows of the index.
 
-The server counts how often a word stands in a row, and sends that with the row's number and length.
+The server counts how often a word is in a row, and sends that with the row's number and length.
 To send the terms themselves took twenty times as long as SQLite: 200 ms for the 4,800 of 5,400
-summaries that have one of seven words. So it takes 19, where no more than to name the rows takes 6;
+summaries that have one of seven words. Therefore it takes 19, where no more than to name the rows takes 6;
 and to count in the whole array of terms, in place of those that a row repeats, took 75. Counts of
 summaries are cached until a summary comes or changes.
 """
@@ -336,8 +336,8 @@ class IndexSearch:
     def best(self, phrases: Sequence[Phrase], *, limit: int) -> list[tuple[int, float]]:
         """Return the best `limit` rows with any of the phrases, and their BM25 scores, best first.
 
-        Each is a row number and a score. Of equal scores the newest row comes first in the index of
-        grams, the oldest in the index of words.
+        Each is a row number and a score. If scores are equal, the newest row comes first in the
+        index of grams, the oldest in the index of words.
         """
         found = self._find_postings(list(dict.fromkeys(phrases)))
         if not any(postings.seqs for postings in found.values()):

@@ -1,6 +1,6 @@
 """The schema: brought up to date by the first process, spread over the nodes of Citus, fit for pgvector.
 
-A migration says in its first line which daemons may go on beside it: `-- compatible with 2` are
+A migration says in its first line which daemons may keep running: `-- compatible with 2` are
 those that know version 2 or later. Without that line only daemons that know the migration itself may.
 
 pgvector is optional, so that no migration may name it. Its column is a second form of the column

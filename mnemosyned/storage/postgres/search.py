@@ -165,7 +165,7 @@ def matches_at(
 ) -> list[Match]:
     """Return the memories at these row numbers that pass a question's filters, without scores.
 
-    Pruned memories are left out: row numbers may come from vectors that were deleted meanwhile.
+    Pruned memories are left out: row numbers may come from vectors that were deleted in the meantime.
     """
     narrow = memory_filter(query)
     rows = session.execute(

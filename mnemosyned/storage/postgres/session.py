@@ -196,7 +196,7 @@ ROWS_AT_ONCE = 200
 
 
 class PostgresSession(CommonSession):
-    """Statements within a transaction; each binds `%(owner)s` beside its own values."""
+    """Statements within a transaction; each binds `%(owner)s` in addition to its own values."""
 
     statements = EpisodeStatements("words", "grams", "repeated", "repeats")
     of_ids = OF_IDS

@@ -38,7 +38,7 @@ def requeue_embedding(session: PostgresSession, positions: Sequence[int]) -> Non
 
 
 def pgvector_text(vector: bytes) -> str | None:
-    """Return a vector as pgvector's text; None if pgvector cannot hold it."""
+    """Return a vector as pgvector's text; None if pgvector cannot store it."""
     if is_four_bits(vector):
         numbers = unpack([vector])[0].astype("f2").tolist()
     else:
@@ -307,7 +307,7 @@ class PostgresVectors(PostgresPart, VectorStore):
     ) -> list[int]:
         """Store vectors by the row numbers of their memories; return the row numbers stored.
 
-        Memories that were forgotten or pruned meanwhile are left out.
+        Memories that were forgotten or pruned in the meantime are left out.
         """
         kept = self._store_vectors(session, model, vectors, {})
         return [seq for seq in vectors if seq in kept]

@@ -1,4 +1,4 @@
-"""Copies of a database: written beside it, checked and flushed; and a copy restored in its place.
+"""Copies of a database: written next to it, checked and flushed; and a copy restored in its place.
 
 A restored copy waits next to the database under a name with the time until the files of the old one
 are out of its way. A process that is killed in between leaves that name, and whoever locks the
@@ -98,7 +98,7 @@ def _is_purge_due(connection: sqlite3.Connection) -> bool:
 
 
 def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> CopyReport:
-    """Copy the database to `target` beside readers and writers; return what the copy holds.
+    """Copy the database to `target` while others read and write; return what the copy contains.
 
     The copy is checked before it gets its name. `check` is called to raise an error if the path
     leads to another file by now. Raises `CopyDamaged`, sqlite3.Error and OSError, and leaves an
@@ -214,10 +214,10 @@ def check_backup(file: Path, migrations: Path) -> None:
 def stage_copy(
     source: Path, database: Path, *, change: Callable[[Path], object] = lambda _: None
 ) -> CopyReport:
-    """Put a checked copy of a backup next to the locked database; return what the copy holds.
+    """Put a checked copy of a backup next to the locked database; return what the copy contains.
 
-    `change` may modify the copy before the check, and must flush its changes. Whoever locks the
-    database next finishes the restore. Raises `StorageFailed`, and leaves all as it was.
+    `change` may modify the copy before the check, and must flush its changes. The next process that
+    locks the database finishes the restore. Raises `StorageFailed`, and leaves all as it was.
     """
     try:
         with closing(open_to_read(source, foreign=True)) as connection:

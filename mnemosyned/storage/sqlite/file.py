@@ -1,8 +1,8 @@
 """The open database file: locked for one process, with checks of what its path leads to.
 
-The lock is flock's and lies on the file itself, so that it holds under every name of the file and
+The lock is flock's and lies on the file itself, so that it applies under every name of the file and
 without the lock file. SQLite locks with fcntl: it does not see ours, but loses its own when any
-descriptor of the file is closed. So ours stays open until SQLite is done, and a file that this
+descriptor of the file is closed. Therefore ours stays open until SQLite is done, and a file that this
 process has open is never opened a second time.
 """
 

@@ -1,12 +1,12 @@
-"""Ownership of a database file: a lock beside it that names its process, and a guard at each commit.
+"""Ownership of a database file: a lock next to it that names its process, and a guard at each commit.
 
 SQLite goes on writing to a file that has lost its name, and those commits are lost when the process
-ends. So each commit first looks where the path leads:
+ends. Therefore each commit first looks where the path leads:
 
 - The file was deleted, and nothing has its name: all of it is written back, and the work goes on.
   Nothing is lost; to delete a memory for good, stop the daemon first.
 - Another file has its name, such as a backup that was put there: that file is never touched. The
-  acknowledged memories are saved beside it, nothing more is taken, and a restart opens the other file.
+  acknowledged memories are saved next to it, nothing more is taken, and a restart opens the other file.
 - The file was moved: the log is checkpointed into it, so that it is whole, and nothing more is taken.
 - The log was deleted: it is checkpointed into the file, which is whole then, and nothing more is taken.
 """
@@ -251,8 +251,8 @@ def own_database(
 ) -> Iterator[DatabaseFile]:
     """Lock and open the database while the block runs; create it if it is missing.
 
-    `socket` is where this process listens, which others are told. Raises `DatabaseInUse`,
-    `StorageFailed` and OSError.
+    `socket` is the address of this process, which the lock file names for others. Raises
+    `DatabaseInUse`, `StorageFailed` and OSError.
     """
     with lock_database(database) as descriptor:
         file = DatabaseFile(_resolve_links(database))

@@ -240,7 +240,7 @@ class SqliteVectors(SqlitePart, VectorStore):
     ) -> list[int]:
         """Store vectors by the row numbers of their memories; return the row numbers stored.
 
-        Memories that were forgotten or pruned meanwhile are left out.
+        Memories that were forgotten or pruned in the meantime are left out.
         """
         return [
             seq

@@ -1,6 +1,6 @@
 """Repairs a database that no process has open: missing tables, indexes, counts and orphaned rows.
 
-No memory is deleted by it. An original whose summary is gone goes back to working memory, from
+No memory is deleted by it. An original whose summary is missing goes back to working memory, from
 which the next sleep takes it. Exact values that an earlier Python or version read wrongly are
 extracted again from the originals.
 """

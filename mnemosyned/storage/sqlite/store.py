@@ -141,7 +141,7 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         )
 
     def run_upkeep(self) -> bool:
-        """Checkpoint the write-ahead log beside readers and writers; return False if it is long."""
+        """Checkpoint the write-ahead log while others read and write; return False if it is long."""
         return self._checkpoints.run()
 
     def run_idle_upkeep(self) -> None:
@@ -156,7 +156,7 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         self._readers.shrink()
 
     def back_up(self, target: Path) -> CopyReport:
-        """Copy the database to `target`, and return what the copy holds. Raises `StorageFailed`.
+        """Copy the database to `target`, and return what the copy contains. Raises `StorageFailed`.
 
         The copy is complete and checked before `target` appears.
         """

@@ -1,7 +1,7 @@
-"""The write-ahead log: checkpointed beside writers, and checked after a crash for lost transactions.
+"""The write-ahead log: checkpointed while others write, and checked after a crash for lost transactions.
 
 SQLite reads a log up to the first frame whose checksum is wrong, and drops all behind it without a
-word. That is right for a write that power cut short. Where whole transactions lie behind, the disk
+word. That is right for a write that power cut short. If whole transactions lie behind, the disk
 has lost acknowledged memories, and their owner should know.
 """
 
@@ -46,7 +46,7 @@ class LeftLog:
 
 
 def frames_left(database: Path) -> LeftLog | None:
-    """Return the committed frames in the log that a process left beside a closed database.
+    """Return the committed frames in the log that a process left next to a closed database.
 
     None if the log is empty or missing.
     """
@@ -142,7 +142,7 @@ class Checkpoints:
         self._connection: sqlite3.Connection | None = self._connect()
 
     def run(self) -> bool:
-        """Checkpoint as far as possible beside readers and writers; return False for a long log.
+        """Checkpoint as far as possible while others read and write; return False for a long log.
 
         Readers may keep SQLite from starting the log again after a checkpoint. Raises
         `StorageFailed`.

@@ -93,7 +93,7 @@ class Writer:
     ) -> list[T | Exception]:
         """Run each function atomically, with as few commits as possible; return results in order.
 
-        The error that a function raised stands in the place of its result. On return all changes
+        The error that a function raised replaces its result. On return all changes
         are on disk; without `durable` they reach the disk with the next durable commit.
         """
         return [

@@ -1,7 +1,7 @@
 """Claims of a small model about what somebody said, aligned with the sentences they restate.
 
 A claim is accepted only if a sentence of its speaker says the same in the same order: every word
-of the claim stands in that sentence, and no word of the sentence that could change the meaning is
+of the claim is in that sentence, and no word of the sentence that could change the meaning is
 left out between them. First persons become the speaker. Any other claim is in doubt, and dropped.
 English alone: in other languages nothing aligns, and the extractive summarizer writes the text.
 """
@@ -267,7 +267,7 @@ def salvage_claims(
 ) -> list[SalvagedClaim]:
     """Return the parts of an answer that the shown sentences confirm, at most one for each.
 
-    Of each sentence in the answer, the longest confirmed beginning is kept, and completed by the
+    The longest confirmed beginning of each sentence in the answer is kept, and completed by the
     end of the sentence shown. The answer is read up to its first repetition.
     """
     said = [split_sentence_words(sentence) for sentence in shown]
@@ -361,7 +361,7 @@ def split_remainder(text: str, *, inflected: bool = False) -> tuple[str, str]:
     """Split the rest of a sentence after a claim: text to complete it, and a clause to quote.
 
     If the claim has an `inflected` verb, the completing text has no other verb of the same subject.
-    The clause is empty if it does not stand alone.
+    The clause is empty if it does not make sense alone.
     """
     if _PATTERNS["vocative"].fullmatch(text):
         return ".", ""

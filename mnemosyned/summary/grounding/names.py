@@ -68,9 +68,9 @@ def find_unknown_names(
 ) -> Iterator[str]:
     """Yield each name of a text that is in no source.
 
-    `known` holds the forms of the sources' words, `folded` their text in lower case, for scripts
+    `known` contains the forms of the sources' words, `folded` their text in lower case, for scripts
     without spaces. In German and at the start of a sentence, a capitalized word is a name only
-    where a person or place stands.
+    where a person or place is.
     """
     counts = count_stop_words(text)
     german = bool(counts) and counts.get("de") == max(counts.values())

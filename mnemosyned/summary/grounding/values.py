@@ -25,7 +25,7 @@ FIGURE_CHARS_MAX = 20
 def read_numbers(text: str) -> list[tuple[str, frozenset[str]]]:
     """Return each number in figures as written, with its possible values as texts.
 
-    So "1,000" may be "1000" or "1".
+    Therefore "1,000" may be "1000" or "1".
     """
     plain = unicodedata.normalize("NFKC", text)
     return [

@@ -151,7 +151,7 @@ class TestRun:
 
 
 def read_run(memory: MemoryRecord, _zone: tzinfo) -> TestRun | None:
-    """Return the outcome of a test run whose output is all that the memory holds; else None."""
+    """Return the outcome of a test run whose output is all that the memory contains; else None."""
     content = memory.content.strip()
     is_one_line = "\n" not in content
     signs = _ONE_LINE_SIGNS if is_one_line else _SIGNS

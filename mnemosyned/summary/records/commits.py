@@ -73,7 +73,7 @@ class _ComponentCommit:
 def read_commits(
     memory: MemoryRecord, _zone: tzinfo
 ) -> tuple[CommitRecord, ...] | None:
-    """Return the commits that are all a memory holds; None for any other memory."""
+    """Return the commits that are all a memory contains; None for any other memory."""
     content = memory.content
     if not _PATTERNS["opening"].match(content) and not _PATTERNS["hash_at_end"].match(
         content

@@ -111,8 +111,8 @@ def extract_person_name(text: str) -> str:
 def read_fields(lines: Sequence[str]) -> dict[str, str] | None:
     """Return the values of lines "Label: value" by the labels' common names.
 
-    A body may go on in further lines. None if any other line has no known label. Of equal labels
-    the first counts, but a time of day is added to a date.
+    A body may go on in further lines. None if any other line has no known label. If labels are
+    equal, the first counts, but a time of day is added to a date.
     """
     fields: dict[str, str] = {}
     last = ""
@@ -146,9 +146,9 @@ _SOURCE_NAMES = ("title", "place", "body")
 
 
 def read_calendar(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
-    """Return a sentence for each event of a memory that holds calendar entries.
+    """Return a sentence for each event of a memory that contains calendar entries.
 
-    None if it holds anything else. Times are shown in `zone`.
+    None if it contains anything else. Times are shown in `zone`.
     """
     content = memory.content.strip()
     events: list[Fields] = []

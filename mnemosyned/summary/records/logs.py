@@ -61,7 +61,7 @@ class LogLine:
 
 
 def read_log(memory: MemoryRecord, _zone: tzinfo) -> tuple[LogLine, ...] | None:
-    """Return the log lines that are all a memory holds; None for any other memory."""
+    """Return the log lines that are all a memory contains; None for any other memory."""
     content = memory.content.strip()
     if content.startswith("{"):
         return _read_json_log(content)
@@ -329,7 +329,7 @@ class StackTrace:
 
 
 def read_trace(memory: MemoryRecord, _zone: tzinfo) -> StackTrace | None:
-    """Return the error of the stack trace that is all a memory holds; None for other memories."""
+    """Return the error of the stack trace that is all a memory contains; None for other memories."""
     content = memory.content.strip("\n")
     is_framed = "\n" in content or "panicked at" in content
     if not is_framed or not any(sign in content for sign in _SIGNS):

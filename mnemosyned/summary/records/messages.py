@@ -67,7 +67,7 @@ class PhoneMessage:
 def read_messages(
     memory: MemoryRecord, _zone: tzinfo
 ) -> tuple[PhoneMessage, ...] | None:
-    """Return the phone or chat messages that are all a memory holds; None for other memories."""
+    """Return the phone or chat messages that are all a memory contains; None for other memories."""
     return find_first_reading(
         (_read_chat, _read_labeled_message), memory.content.strip()
     )

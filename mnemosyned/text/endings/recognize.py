@@ -43,7 +43,7 @@ PAIRS_CACHED_MAX = 20_000
 
 
 class SentenceMeanings(Protocol):
-    """What the vectors of sentences tell."""
+    """Evidence from the vectors of sentences."""
 
     def rate_changes(self, sentences: Sequence[str]) -> Sequence[float]:
         """Return, for one or more sentences, the log odds that each reports a change."""

@@ -2,7 +2,7 @@
 
 A new language is a new file and its name in `_FILES`; the fields of `Language` explain its
 tables. The patterns of `order` may take several lines, which are joined without their line
-breaks. Script and language of a text are told by its letters and stop words.
+breaks. Letters and stop words of a text show its script and language.
 """
 
 from __future__ import annotations

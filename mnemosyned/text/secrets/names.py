@@ -2,7 +2,7 @@
 
 Names are searched for around their hints. A value follows its name directly, or after a colon or
 a copula ("is", "lautet") within a bounded window. Time is linear in the text. The words of all
-languages stand in `names.toml`.
+languages are in `names.toml`.
 """
 
 from __future__ import annotations

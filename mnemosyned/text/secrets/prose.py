@@ -1,7 +1,7 @@
 """Finds secrets in prose by their names: "the password of the router is …".
 
 A value must look like what its name announces: a password, a key, a phrase. Each kind of name has
-its own function; the patterns of values stand in `names.toml`.
+its own function; the patterns of values are in `names.toml`.
 """
 
 from __future__ import annotations
