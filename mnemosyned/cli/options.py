@@ -290,7 +290,7 @@ EXIT_OF_KIND = {
 EXIT_NOTHING = 1
 EXIT_INTERRUPTED = 130
 EXIT_CODES = (
-    "Exit codes: 0 done, 1 nothing found or part of it failed, 2 bad input, 3 no daemon "
-    "answers, 4 unknown id, 5 conflict (such as a running sleep cycle), 6 the daemon failed, "
-    "7 the token is rejected or does not allow it."
+    "Exit codes: 0 done; 1 nothing found, or part of it failed; 2 bad input; 3 no daemon "
+    "answers; 4 unknown id; 5 conflict, such as a running sleep cycle; 6 the daemon failed; "
+    "7 the token is rejected, or does not allow it."
 )
