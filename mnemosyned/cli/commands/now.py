@@ -138,8 +138,10 @@ def _sleep_row(stats: Stats) -> str:
         return f"paused until {until}: mnem sleep --pause-minutes 0 ends it{last}"
     if not sleep.next_cycle:
         return f"no cycle is scheduled (auto_sleep is off): mnem sleep{last}"
-    due = count_of(sleep.due, "memory") if sleep.due else "nothing yet"
-    return f"next {local_time(sleep.next_cycle)}, {due} old enough{last}"
+    due = "nothing old enough yet"
+    if sleep.due:
+        due = f"{count_of(sleep.due, 'memory')} old enough"
+    return f"next {local_time(sleep.next_cycle)}, {due}{last}"
 
 
 def _faults_of(stats: Stats) -> Iterator[str]:

@@ -130,18 +130,13 @@ def _undone_text(result: Undone, start: int = 1) -> str:
     if result.is_list:
         rows = [
             (
-                number,
-                action.kind.value,
-                local_time(action.at),
-                action.memories,
-                local_time(action.until),
-                action.id,
-                cut_text(action.sample, 60),
+                *(number, action.kind.value, local_time(action.at), action.memories),
+                *(local_time(action.until), cut_text(action.sample, 60), action.id),
             )
             for number, action in enumerate(result, start)
         ]
-        names = "# action when memories until id sample".split()
-        return table(names, rows, optional=("sample", "until"))
+        names = "# action when memories until sample id".split()
+        return table(names, rows, optional=("id", "until"), room={"sample": 20})
     (action,) = result.actions
     if result.cycle:
         return _undo_text(result.cycle)
