@@ -194,11 +194,15 @@ def _answer_with_a_small_index(route: Route) -> None:
     route.fulfill(json={**index, "docs": index["docs"][:1]})
 
 
-def test_search_finds_a_word(browser: Browser, address: str) -> None:
-    watched = _open(browser, address, width=WIDTHS[1])
+@pytest.mark.parametrize("way", ["server", "disk"])
+def test_search_finds_a_word(
+    browser: Browser, address: str, site: Path, way: str
+) -> None:
+    root = address if way == "server" else site.as_uri()
+    watched = _open(browser, root, width=WIDTHS[1])
     watched.open("/index.html")
 
-    watched.page.get_by_role("textbox", name="Search").fill("forget")
+    watched.page.get_by_role("textbox", name="Search").press_sequentially("forget")
 
     results = watched.page.locator(".md-search-result__link")
     expect(results.filter(has_text="Forget").first).to_be_visible(timeout=WAIT_MS)
