@@ -92,8 +92,9 @@ def find_keywords(text: str) -> frozenset[str]:
 
 
 def is_question(text: str) -> bool:
-    """Return whether a text ends with a question mark."""
-    return text.rstrip(" \"'”’)]*_").endswith(("?", "？", "؟"))
+    """Return whether a text ends with a question mark, or is a question that was typed without one."""
+    end = text.rstrip(" \"'”’)]*_")
+    return end.endswith(("?", "？", "؟")) or bool(_PATTERNS["unmarked"].search(end))
 
 
 def has_substance(text: str) -> bool:
@@ -217,9 +218,10 @@ def _telling_sentences(
             continue
         if any(_PATTERNS[name].search(text) for name in ("test_result", "hypothesis")):
             continue
-        is_request = words[0] in _WORDS["requests"] or not _WORDS[
-            "courtesies"
-        ].isdisjoint((words[0], words[-1]))
+        verb = words[min(len(words) - 1, words[0] in _WORDS["proposals"])]
+        is_request = verb in _WORDS["requests"] or not _WORDS["courtesies"].isdisjoint(
+            (words[0], words[-1])
+        )
         if is_request and (is_agent or emphasis_factor(tokens) < RULING):
             continue
         yield text, tokens, is_telling

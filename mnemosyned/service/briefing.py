@@ -139,14 +139,14 @@ class BriefingService:
         ]
         known = [find_keywords(learning.text) for learning in learnings]
         known += [find_keywords(quote.text) for quote in pinned]
-        in_learnings = {learning.memory for learning in learnings}
-        stated = [each for each in stated if each.memory.id not in in_learnings]
         finder = SuccessorFinder(
             stated,
             edits=edits,
             endings_of=self._store.endings.of,
             compare=self._compare,
         )
+        in_learnings = {learning.memory for learning in learnings}
+        stated = [each for each in stated if each.memory.id not in in_learnings]
         stated = list(drop_repetitions(stated, known=known))
         left = [each for each in stated if each.kind is StatementKind.OPEN][:OPEN_MAX]
         last = [

@@ -4,7 +4,8 @@
 
 A probe is a logistic regression on the vector of a text. `rule` says whether a sentence is a standing
 rule, `request` whether a rule may bear on a request, `asking` whether a prompt asks for what was said
-before, next to the weights of its form. Printed is what each says of examples that it was not fitted
+before, next to the weights of its form. Words and pairs of words that several authors use have weights of
+their own. Printed is what each says of examples that it was not fitted
 on: those of one author after the other, and a seventh of all other texts. The authors of
 `sets/authors` wrote three kinds of texts each, and those of some a project of the telling set.
 """
@@ -17,7 +18,9 @@ import json
 import random
 import re
 import sys
+import textwrap
 import tomllib
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,15 +37,21 @@ from mnemosyned.conversation.learnings.relevance import load_topics
 from mnemosyned.conversation.prompts import rate_form
 from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors import packing
-from mnemosyned.search.vectors.bearing import ODDS_OF_ANY, BearingRater
+from mnemosyned.search.vectors.bearing import ODDS_OF_ANY, BearingRater, find_word_pairs
 
 HERE = Path(__file__).parent
 DOMAIN = HERE.parent / "domain"
 FILE = Path(packing.__file__).with_name("probes.toml")
 FOLDS = 7
 Matrix = Any  # of numpy, whose types are not installed
-PENALTY = 0.2
+PENALTY, WORDS_PENALTY = 0.2, 3.0
 STEPS = 8
+WORDS_MAX, WORDS_GROUPS_MIN = 600, 8
+"""Words and pairs of words that have weights: the most frequent that so many groups have, or a third."""
+WORDS_WEIGHT_MIN = 0.5
+"""Weight of an example from which its words are counted."""
+WORDS_STEPS, WORDS_STEPS_MIN = 24, 4
+"""The largest weight of words as a whole number, and the least that is written."""
 RULE_CHARS = 25
 """Characters by which the beginning of a rule of several sentences is known."""
 CHAT_SHARE = 0.25
@@ -197,13 +206,41 @@ def embed(texts: Sequence[str]) -> Matrix:
     return np.array([rows[text] for text in texts], dtype=float)
 
 
-def fit(vectors: Matrix, examples: Sequence[Example]) -> Matrix:
-    """Return the weights of a logistic regression, the constant last."""
+def choose_words(examples: Sequence[Example]) -> list[str]:
+    """Return the words and pairs of words that have weights."""
+    groups: dict[str, set[str]] = defaultdict(set)
+    counts: Counter[str] = Counter()
+    for each in examples:
+        if each.weight >= WORDS_WEIGHT_MIN:
+            for words in sorted(find_word_pairs(each.text)):
+                counts[words] += 1
+                groups[words].add(each.group)
+    least = min(WORDS_GROUPS_MIN, len({each.group for each in examples}) // 3)
+    chosen = [words for words, _ in counts.most_common() if len(groups[words]) >= least]
+    return chosen[:WORDS_MAX]
+
+
+def add_words(
+    vectors: Matrix, examples: Sequence[Example], words: Sequence[str]
+) -> Matrix:
+    """Return the vectors followed by a column for each of these words: whether the text has them."""
+    places = {each: place for place, each in enumerate(words)}
+    columns = np.zeros((len(examples), len(words)))
+    for row, example in zip(columns, examples, strict=True):
+        row[
+            [places[each] for each in find_word_pairs(example.text) if each in places]
+        ] = 1
+    return np.c_[vectors, columns]
+
+
+def fit(vectors: Matrix, examples: Sequence[Example], words: int = 0) -> Matrix:
+    """Return the weights of a logistic regression, the constant last; `words` of the columns are words."""
     rows = np.c_[vectors, np.ones(len(vectors))]
     good = np.array([each.sign == "+" for each in examples], float)
     weight = np.array([each.weight for each in examples])
     known = np.array([each.odds for each in examples])
     penalty = np.full(rows.shape[1], PENALTY)
+    penalty[-1 - words :] = WORDS_PENALTY
     penalty[-1] = 0.01
     weights = np.zeros(rows.shape[1])
     for _ in range(STEPS):
@@ -214,7 +251,7 @@ def fit(vectors: Matrix, examples: Sequence[Example]) -> Matrix:
     return weights
 
 
-def check(vectors: Matrix, examples: Sequence[Example]) -> None:
+def check(vectors: Matrix, examples: Sequence[Example], words: int) -> None:
     """Print, by group, the share of positive and of other examples above some probabilities."""
     groups = [each.group for each in examples]
     authors = {path.stem.partition("_")[0] for path in AUTHORS.glob("*.txt")}
@@ -229,9 +266,8 @@ def check(vectors: Matrix, examples: Sequence[Example]) -> None:
     scores = np.array([each.odds for each in examples])
     for number in range(max(FOLDS, len(alone))):
         others = folds != number
-        weights = fit(
-            vectors[others], [e for e, o in zip(examples, others, strict=True) if o]
-        )
+        rest = [e for e, o in zip(examples, others, strict=True) if o]
+        weights = fit(vectors[others], rest, words)
         scores[~others] += vectors[~others] @ weights[:-1] + weights[-1]
     chances = 1 / (1 + np.exp(-scores))
     good = np.array([each.sign == "+" for each in examples])
@@ -252,7 +288,9 @@ def check(vectors: Matrix, examples: Sequence[Example]) -> None:
                 print(f"  {name:>12} {sign} {len(part):5}  {shares}")
 
 
-def weigh_bearing(requests: Sequence[Example], vectors: Matrix) -> None:
+def weigh_bearing(
+    requests: Sequence[Example], vectors: Matrix, words: Sequence[str]
+) -> None:
     """Print the weights by which a rule is rated for a request, and what prompts are told by them.
 
     Each project is read with a probe of other authors, and with weights of other projects.
@@ -264,7 +302,8 @@ def weigh_bearing(requests: Sequence[Example], vectors: Matrix) -> None:
     prompts: list[tuple[str, str, list[int]]] = []
     for project in load_half("tune"):
         group = PROJECTS_OF.get(project.name, project.name)
-        probe = fit(vectors[groups != group], [e for e in requests if e.group != group])
+        rest = [e for e in requests if e.group != group]
+        probe = fit(vectors[groups != group], rest, len(words))
         rules: dict[str, str] = {}
         for entry in project.entries():
             rules |= dict.fromkeys(entry.rule, entry.user)
@@ -272,7 +311,9 @@ def weigh_bearing(requests: Sequence[Example], vectors: Matrix) -> None:
                 continue
             texts = [entry.ask, *rules.values()]
             asked, *stated = rater._make_profiles(texts).astype(float)  # noqa: SLF001 fitted here
-            need = asked[len(topics) :] @ probe[:-1] + probe[-1]
+            example = Example(group, entry.ask, "-", 1)
+            row = add_words(asked[None, len(topics) :], [example], words)[0]
+            need = row @ probe[:-1] + probe[-1]
             first = len(rows)
             for id, profile in zip(rules, stated, strict=True):
                 nearest = np.minimum(asked, profile)[: len(topics)].max()
@@ -304,23 +345,42 @@ def weigh_bearing(requests: Sequence[Example], vectors: Matrix) -> None:
     print("  likest topic, cosine:", weigh(projects != "")[1:3].round(2))
 
 
-def written(name: str, weights: Matrix) -> str:
-    """Return a probe as a table of TOML, its weights as whole numbers of 8 bits."""
-    scale = float(np.abs(weights[:-1]).max() / 127)
-    numbers = np.round(weights[:-1] / scale).astype(np.int8).tobytes()
+def written(name: str, weights: Matrix, words: Sequence[str] = ()) -> str:
+    """Return a probe as a table of TOML, its weights as whole numbers; the last are those of words."""
+    size = len(weights) - 1 - len(words)
+    scale = float(np.abs(weights[:size]).max() / 127)
+    numbers = np.round(weights[:size] / scale).astype(np.int8).tobytes()
     text = base64.b64encode(numbers).decode()
     lines = [text[at : at + LINE_CHARS] for at in range(0, len(text), LINE_CHARS)]
-    return (
+    table = (
         f"[{name}]\nconstant = {weights[-1]:.3f}\nscale = {scale:.6f}\n"
         f"weights = '''\n" + "\n".join(lines) + "'''\n"
     )
+    if words:
+        scale = float(np.abs(weights[size:-1]).max() / WORDS_STEPS)
+        steps = np.round(weights[size:-1] / scale).astype(int)
+        pairs = sorted(zip(words, steps, strict=True))
+        joined = "/".join(
+            f"{each} {step}".replace(" ", "_")
+            for each, step in pairs
+            if abs(step) >= WORDS_STEPS_MIN
+        )
+        lines = textwrap.wrap(
+            joined.replace("/", "/ "), LINE_CHARS, break_on_hyphens=False
+        )
+        listed = "\n".join(lines).replace("/ ", "/").replace("_", " ")
+        table += f'words_scale = {scale:.6f}\nwords = """\n{listed}"""\n'
+    return table
 
 
-def write_probes(probes: Mapping[str, Matrix]) -> None:
-    """Write probes into their file, in place of those with their names."""
+def write_probes(
+    probes: Mapping[str, Matrix], words: Mapping[str, Sequence[str]] | None = None
+) -> None:
+    """Write probes into their file, in place of those with their names; some have `words`."""
     head, *tables = FILE.read_text("utf-8").strip().split("\n\n")
     parts = {table[1 : table.index("]")]: table + "\n" for table in tables}
-    parts |= {name: written(name, weights) for name, weights in probes.items()}
+    for name, weights in probes.items():
+        parts[name] = written(name, weights, (words or {}).get(name, ()))
     FILE.write_text("\n".join([head + "\n", *parts.values()]), encoding="utf-8")
 
 
@@ -335,7 +395,8 @@ def read_options(description: str | None) -> argparse.Namespace:
 
 def main() -> None:
     options = read_options(__doc__)
-    probes = {}
+    probes: dict[str, Matrix] = {}
+    words: dict[str, list[str]] = {}
     for name, examples in (
         ("rule", list(rule_examples(options.data, options.transcripts))),
         ("request", list(request_examples())),
@@ -343,13 +404,15 @@ def main() -> None:
     ):
         vectors = embed([each.text for each in examples])
         print(f"{name}: {len(examples)} examples; said of examples held out")
-        check(vectors, examples)
-        probes[name] = fit(vectors, examples)
+        words[name] = choose_words(examples)
+        rows = add_words(vectors, examples, words[name])
+        check(rows, examples, len(words[name]))
+        probes[name] = fit(rows, examples, len(words[name]))
         if name == "request":
             print("bearing: prompts that are told a rule, by the least odds")
-            weigh_bearing(examples, vectors)
+            weigh_bearing(examples, rows, words[name])
     if options.write:
-        write_probes(probes)
+        write_probes(probes, words)
 
 
 if __name__ == "__main__":

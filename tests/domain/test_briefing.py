@@ -36,6 +36,24 @@ def statements(*texts: str, role: str = "user") -> list[str]:
     return [each.text for each in find_statements(said(*texts, role=role))]
 
 
+def test_a_proposal_is_a_decision_unless_it_is_work_of_the_moment() -> None:
+    decided = "let's begin with the Fauré and keep the Rutter for the end"
+
+    assert statements(decided, "let's add a test for the parser of the mail") == [
+        decided
+    ]
+
+
+def test_a_question_without_its_mark_states_nothing() -> None:
+    assert not statements(
+        "which database does the cart service use for its orders",
+        "how many chairs do we have to rent for the party",
+        "und wann kommt die neue Küche aus dem Lager",
+    )
+    stated = "when the pager rings at night, we call Ben at once"
+    assert statements(stated) == [stated]
+
+
 def test_sentences_that_say_little_alone_are_a_statement_together() -> None:
     left = "Marta left us. Yusuf takes over the kitchen"
 

@@ -165,7 +165,9 @@ def test_a_statement_of_two_facts_is_told_behind_what_followed_on_either() -> No
     hearing = "the court moved the hearing to 17 June"
     judge = "Judge Amsel is ill, Judge Wirth hears the case now"
 
-    (line,) = told(said(older, *OTHERS, hearing, judge), "m0")
+    cosines = {("m0", "m5"): 0.4, ("m0", "m6"): 0.4}
+
+    (line,) = told(said(older, *OTHERS, hearing, judge), "m0", cosines=cosines)
 
     assert line == (
         f"- [2026-03-23, user] {judge} (earlier: [2026-03-22, user] {hearing})"

@@ -25,7 +25,11 @@ from mnemosyned.conversation.learnings.relevance import (
 from mnemosyned.errors import ModelUnavailable
 from mnemosyned.memory.values import EmbedderState, Learning
 from mnemosyned.models.sentence_encoder import SentenceEncoder
-from mnemosyned.search.vectors.bearing import NEW_TEXTS_MAX, BearingRater
+from mnemosyned.search.vectors.bearing import (
+    NEW_TEXTS_MAX,
+    BearingRater,
+    find_word_pairs,
+)
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.conversation import Learnings, RemoveLearning
 from mnemosyned.verbs.endings import Endings
@@ -82,6 +86,31 @@ def ranked(
         return rater.rate(asked, texts, new_max=len(texts))
 
     return rank_for_request(learnings, request, now=NOON, rate=rate)
+
+
+def test_words_and_pairs_of_neighbors_are_found_with_both_ends_of_a_text() -> None:
+    assert find_word_pairs("Don’t we?") == {
+        "don't",
+        "we",
+        "?",
+        "^ don't",
+        "don't we",
+        "we ?",
+    }
+    assert find_word_pairs("ok") == {"ok", ".", "^ ok", "ok ."}
+
+
+def test_a_prompt_about_what_is_in_sight_asks_for_less_than_one_about_what_was_said(
+    rater: BearingRater,
+) -> None:
+    for said, in_sight in [
+        ("which port did we take for the proxy?", "which port is in the line above?"),
+        ("when do we release?", "when did the test you just ran begin?"),
+    ]:
+        asking, other = map(rater.rate_prompt, (said, in_sight))
+        assert asking is not None
+        assert other is not None
+        assert asking > other + 2
 
 
 def test_a_rule_comes_first_for_a_request_in_other_words_and_other_languages(

@@ -61,6 +61,8 @@ RULE_PROBABILITY_MIN = 0.8
 """Probability from which a sentence is learned as a rule."""
 CLAUSE_PROBABILITY_MIN = 0.95
 """The same for a sentence of which a pattern finds a clause: often the others are no rule."""
+NEIGHBOR_PROBABILITY_MIN = 0.45
+"""The same for a sentence next to an instruction, to which it then belongs: rules come one after another."""
 WHOLE_SHARE_MIN = 0.8
 """Length of the clauses that patterns find, as a share of a rule's, from which nothing is missing."""
 RATED_MAX = 20
@@ -279,7 +281,7 @@ def _read_statements(
             and said < WHOLE_SHARE_MIN * len(sentence)
         ):
             found = [LearningStatement(LearningKind.INSTRUCTION, sentence)]
-        joined = _join_instruction(found, last, before, sentence)
+        joined = _join_instruction(found, last, before, sentence, rated)
         if joined:
             if last:
                 statements.pop(last.text.casefold(), None)
@@ -299,27 +301,34 @@ def _join_instruction(
     last: LearningStatement | None,
     before: str,
     sentence: str,
+    rated: Mapping[str, float],
 ) -> LearningStatement | None:
     """Return the instruction of a sentence together with the sentence before, if they are one.
 
     They are if the sentence continues the instruction `last`, or if it is an instruction whose
-    words mean something in the sentence `before`: "Always write a new one."
+    words mean something in the sentence `before`: "Always write a new one." They also are if one is an
+    instruction and the other probably is, as `rated` says.
     """
     if found:
         if not before or found[0] != (LearningKind.INSTRUCTION, sentence, 0, 0):
             return None
-        dangling = load_shared_pattern("dangling").search(sentence)
-        if not dangling:
-            return None
-        named = find_content_words(
-            parse_terms(remove_cues(sentence[: dangling.start()]))
-        )
-        if len(named) > NAMED_BEFORE_MAX:
-            return None
+        is_likely = rated.get(before, 0.0) >= NEIGHBOR_PROBABILITY_MIN
+        if last or not is_likely:
+            dangling = load_shared_pattern("dangling").search(sentence)
+            if not dangling:
+                return None
+            named = find_content_words(
+                parse_terms(remove_cues(sentence[: dangling.start()]))
+            )
+            if len(named) > NAMED_BEFORE_MAX:
+                return None
     elif not (
         last
         and not sentence.endswith(_QUESTION_ENDS)
-        and load_shared_pattern("follows").match(sentence)
+        and (
+            rated.get(sentence, 0.0) >= NEIGHBOR_PROBABILITY_MIN
+            or load_shared_pattern("follows").match(sentence)
+        )
     ):
         return None
     joined = f"{last.text if last else before} {sentence}"

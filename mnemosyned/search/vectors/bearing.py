@@ -4,15 +4,19 @@ The likeness of vectors alone finds few rules: "add a price" is not like "money 
 are like examples of one topic. Five probes, logistic regressions over a vector, tell the rest: `rule`
 whether a sentence is a rule, `request` whether a request needs one, `asking` whether a prompt asks for
 what was said before, `change` whether a sentence says that something changed, and `ending`, over the
-vectors of two sentences, whether one ends the other.
+vectors of two sentences, whether one ends the other. The first three read frequent words, too, and pairs
+of words: vectors say what a text is about, and less well how it is put ("did we", "above", "never").
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from base64 import b64decode
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import pairwise
 from math import exp
 from typing import Any
 
@@ -25,7 +29,7 @@ from mnemosyned.text.word_cache import clear_on_forget
 
 SHARE_OF_SECOND = 0.15
 """Weight of the second likest example of a topic, next to the likest."""
-ODDS_OF_NEAREST, ODDS_OF_LIKENESS, ODDS_OF_ANY = 1.0, 7.6, -4.4
+ODDS_OF_NEAREST, ODDS_OF_LIKENESS, ODDS_OF_ANY = 1.0, 7.6, -4.0
 """Weights next to the probe `request`: how far above the average the likest common topic is, the
 cosine, and a constant. `make fit-probes` fits the first two, and prints how many prompts are told a
 rule with the third, in projects of the tune half by other authors than the probe."""
@@ -35,6 +39,10 @@ PRODUCT_SCALE, DIFFERENCE_SCALE = 15.0, 3.0
 """Factors that bring products and differences of two vectors to the size of their numbers."""
 NEW_TEXTS_MAX = 24
 """Texts that are embedded during one call, at about a millisecond each; the next call goes on."""
+WORDS_CHARS_MAX = 300
+"""Characters of a text whose words count."""
+
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 log = logger()
 
@@ -85,7 +93,7 @@ class BearingRater:
             log.warning("learnings_not_rated", reason=error.message)
             return ()
         topics = len(self._topics)
-        need = _apply_probe("request", asked[None, topics:])[0]
+        need = _apply_probe("request", asked[None, topics:], [request])[0]
         return [
             0.0 if profile is None else _rate(asked, profile, need, topics)
             for profile in known
@@ -101,7 +109,9 @@ class BearingRater:
         except (EmbedderFailed, ModelUnavailable) as error:
             log.warning("sentences_not_rated", reason=error.message)
             return ()
-        return [1 / (1 + exp(-odds)) for odds in _apply_probe("rule", vectors)]
+        return [
+            1 / (1 + exp(-odds)) for odds in _apply_probe("rule", vectors, sentences)
+        ]
 
     def rate_changes(self, sentences: Sequence[str]) -> Sequence[float]:
         """Return, for one or more sentences, the log odds that each reports a change.
@@ -148,7 +158,7 @@ class BearingRater:
         except (EmbedderFailed, ModelUnavailable) as error:
             log.warning("prompt_not_rated", reason=error.message)
             return None
-        return _apply_probe("asking", vectors)[0]
+        return _apply_probe("asking", vectors, [prompt])[0]
 
     def load_examples(self) -> None:
         """Embed the examples if not done yet: a prompt would wait a tenth of a second.
@@ -199,12 +209,40 @@ def join_vectors(new: Any, old: Any) -> Any:  # noqa: ANN401 numpy is loaded lat
     return np.hstack([np.broadcast_to(new, old.shape), old, products, differences])
 
 
-def _apply_probe(name: str, vectors: Any) -> list[float]:  # noqa: ANN401 as above
-    """Return the logarithms of the odds that a probe gives to each row of a matrix."""
+def find_word_pairs(text: str) -> set[str]:
+    """Return the words at the beginning of a text, and the pairs of neighbors.
+
+    `^` stands before the first, and `?` or `.` after the last.
+    """
+    words = _WORD.findall(text[:WORDS_CHARS_MAX].lower().replace("’", "'"))
+    words.append("?" if "?" in text else ".")
+    return {*words, *map(" ".join, pairwise(["^", *words]))}
+
+
+def _apply_probe(name: str, vectors: Any, texts: Sequence[str] = ()) -> list[float]:  # noqa: ANN401 as above
+    """Return the logarithms of the odds that a probe gives to each row of a matrix, and to its text."""
     probe = read_tables(__file__, "probes.toml")[name]
     weights = load_numpy().frombuffer(b64decode(probe["weights"]), "i1")
-    odds = vectors @ (weights * probe["scale"]) + probe["constant"]
-    return [float(each) for each in odds]
+    odds = [
+        float(each) for each in vectors @ (weights * probe["scale"]) + probe["constant"]
+    ]
+    if not texts:
+        return odds
+    words = _read_word_weights(name)
+    return [
+        each + sum(words.get(pair, 0.0) for pair in find_word_pairs(text))
+        for each, text in zip(odds, texts, strict=True)
+    ]
+
+
+@cache
+def _read_word_weights(name: str) -> Mapping[str, float]:
+    """Return the weights of words and pairs of words of a probe."""
+    probe = read_tables(__file__, "probes.toml")[name]
+    entries = (
+        entry.rpartition(" ") for entry in probe["words"].replace("\n", "").split("/")
+    )
+    return {words: int(weight) * probe["words_scale"] for words, _, weight in entries}
 
 
 def _rate(asked: Any, profile: Any, need: float, topics: int) -> float:  # noqa: ANN401 as above
