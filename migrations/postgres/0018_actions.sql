@@ -9,7 +9,7 @@ DECLARE
 BEGIN
     EXECUTE format('CREATE TABLE undo_action (
         owner      %s NOT NULL,
-        seq        bigint NOT NULL,
+        seq        integer NOT NULL,
         id         text COLLATE "C" NOT NULL,
         kind       text COLLATE "C" NOT NULL,
         created_at timestamptz NOT NULL,
@@ -18,8 +18,8 @@ BEGIN
     )', kind);
     EXECUTE format('CREATE TABLE undo_step (
         owner      %s NOT NULL,
-        action     bigint NOT NULL,
-        memory_seq bigint NOT NULL,
+        action     integer NOT NULL,
+        memory_seq integer NOT NULL,
         tag        text COLLATE "C" NOT NULL,
         PRIMARY KEY (owner, action, memory_seq, tag)
     )', kind);
