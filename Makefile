@@ -308,7 +308,7 @@ format: $(READY) ## mend what a machine can mend
 run: $(COMPILED) ## the daemon in the foreground, on your own memory
 	$(BIN)/mnemosyned
 
-bench: bench-peer bench-start bench-recall bench-write bench-sleep ## all benchmarks that need no outside data
+bench: bench-peer bench-start bench-recall bench-write bench-sleep ## the main benchmarks: peer, start, recall, write, sleep
 
 bench-peer: $(COMPILED) ## against mnemosyne-memory, in the same run
 	$(BIN)/python tests/bench/bench_peer.py

@@ -107,7 +107,7 @@ def interrupted_call_message(request: Request[Any]) -> str:
         return NOTHING_CHANGED
     name = request.verb_name()
     if name == "sleep" and getattr(request, "stop", False):
-        return f"the sleep cycle ends after its present batch; {WATCH_HINT}"
+        return f"the sleep cycle ends after its current batch; {WATCH_HINT}"
     if name == "sleep":
         return f"the sleep cycle goes on in the daemon; {WATCH_HINT}, stop it with `mnem sleep --stop`"
     words = name.replace("_", "-")

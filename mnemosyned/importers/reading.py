@@ -111,7 +111,7 @@ def open_documents(
 ) -> Iterator[Iterator[tuple[str, BinaryIO]]]:
     """Return a context manager that gives the documents of a source, as streams of UTF-8.
 
-    Of a ZIP archive these are the members that match the patterns, in their order, with their
+    In a ZIP archive these are the members that match the patterns, in their order, with their
     names; any other source is one document without a name. Raises `OSError`, and `SourceRefused`
     for a broken archive and for a member that is too large unpacked.
     """

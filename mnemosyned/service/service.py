@@ -130,7 +130,7 @@ def add_history(
 
 
 STOP_WAIT_S = 3_000.0
-"""How long somebody who stops a cycle waits for its present batch, which a model may write."""
+"""How long somebody who stops a cycle waits for its current batch, which a model may write."""
 
 
 def stop_or_pause_sleep(request: Sleep, stopper: CycleStopper) -> CycleReport:

@@ -82,7 +82,7 @@ class CycleStopper:
         current.asked.set()
         if not current.over.wait(timeout_s):
             raise SleepInProgress(
-                "the sleep cycle still works on its present batch; it ends after that"
+                "the sleep cycle still works on its current batch; it ends after that"
             )
         return current.report or _make_empty_report(
             CycleStatus.NOT_RUNNING, problem="it failed; mnem log says why"

@@ -35,8 +35,8 @@ class Sleep(Request[CycleReport], frozen=True, kw_only=True):
     """Run a sleep cycle now.
 
     Old memories are summarized into episodes; the originals move to the archive. `log` shows the
-    result, `undo` takes it back. `stop` ends the running cycle after its present batch and
-    reports what it did; `pause_minutes` runs none, and keeps others from starting by themselves.
+    result, `undo` reverts it. `stop` ends the running cycle after its current batch and
+    reports what it did; `pause_minutes` runs no cycle, and pauses background cycles.
 
     Raises `SleepInProgress`, and `InvalidRequest` for `stop` or `pause_minutes` with other fields.
     """
@@ -47,7 +47,7 @@ class Sleep(Request[CycleReport], frozen=True, kw_only=True):
     session: Annotated[Name | None, doc("only this session")] = None
     force: Annotated[bool, doc("also memories that are not old enough")] = False
     dry_run: Annotated[bool, doc("show the plan; write nothing, call no model")] = False
-    stop: Annotated[bool, doc("stop the running cycle after its present batch")] = False
+    stop: Annotated[bool, doc("stop the running cycle after its current batch")] = False
     pause_minutes: Annotated[
         PauseMinutes | None,
         doc("start no cycle in the background for so long; 0 ends a pause"),
@@ -78,12 +78,12 @@ class _Action(Request[R], frozen=True):
 
 
 class Undo(_Action[Undone], frozen=True, kw_only=True):
-    """Take back what was done last.
+    """Undo the last action.
 
-    That is an edit, tags, pins, a forget, an import or a sleep cycle. Memories that were changed
-    again since are left as they are. A forget can be undone in its grace period. An undo of a sleep
-    cycle returns the originals to working memory and deletes the episodes. An undo is no action
-    itself: the next one takes back the action before.
+    Actions are edits, tags, pins, forgets, imports and sleep cycles. Memories that were changed
+    again since do not change. A forget can be undone in its grace period. An undo of a sleep
+    cycle returns the originals to working memory and deletes the episodes. An undo is not an
+    action itself: the next one undoes the action before.
 
     Raises `NotFound`, `CannotUndo`, `SleepInProgress`, `PartlyDone`, and `InvalidRequest` for
     `list` or `keep_hours` with an action that they do not fit.

@@ -251,7 +251,7 @@ HANGING = {
     ("backup", "copy.db"): "the daemon goes on with this backup until it is done",
     ("sleep",): "stop it with `mnem sleep --stop`",
     ("sleep", "--dry-run"): NOTHING,
-    ("sleep", "--stop"): "the sleep cycle ends after its present batch",
+    ("sleep", "--stop"): "the sleep cycle ends after its current batch",
     ("import", "-"): "interrupted",
 }
 """What is said of a call to a daemon that does not answer, by its words."""

@@ -127,7 +127,7 @@ def use(name: str) -> None:
 
 @model.command()
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 def remove(name: str, *, yes: bool) -> None:
     """Delete a model from this machine, after a question unless --yes is given."""
     shelf = ModelStore()

@@ -247,7 +247,7 @@ def _activity_lines(activity: ToolActivity) -> list[str]:
     help="For you everywhere, or for the project of this directory. [default: user]",
 )
 @click.option("--dry-run", is_flag=True, help="Show the changes and write nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--undo", "mode", flag_value="undo", help="Take out what setup wrote.")
 @click.option(
     "--check", "mode", flag_value="check", help="Show whether each tool has memory."

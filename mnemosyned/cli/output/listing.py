@@ -60,7 +60,7 @@ def memory_rows(
 ) -> Iterator[str]:
     """Yield a numbered line for each memory, and a heading where session or source change.
 
-    Where they change often, each line begins with them instead. `first` is the number of the first
+    If they change often, each line begins with them instead. `first` is the number of the first
     memory. `with_days` also yields a title for each day.
     """
     day: date | None = None

@@ -285,7 +285,7 @@ class ClaudeMemory(Notes):
     ) -> Remember:
         """Return a memory with what a note's fields say, in the session of its project.
 
-        The project is that of the transcripts beside the folder, which name their directory.
+        The project is that of the transcripts next to the folder, which name their directory.
         """
         whole = super().make_template(source, note)
         folder = _find_project_folder(source.path) or source.path.parent
