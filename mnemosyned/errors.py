@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 class Kind(StrEnum):
     """Kind of an error: what the caller can do. Surfaces map kinds to a status or exit code."""
 
-    INVALID = "invalid"  # mend the request
+    INVALID = "invalid"  # correct the request
     UNAUTHORIZED = "unauthorized"  # say who asks
     FORBIDDEN = "forbidden"  # it may not be asked from there
     NOT_FOUND = "not_found"  # ask for something else
     METHOD = "method"  # ask in another way
-    CONFLICT = "conflict"  # the state forbids it as it stands
+    CONFLICT = "conflict"  # the present state forbids it
     UNAVAILABLE = "unavailable"  # try again later, or start the daemon
     LIMITED = "limited"  # try again when the limit is free
     INTERNAL = "internal"  # our fault; the log has the traceback
@@ -133,11 +133,11 @@ class CannotUndo(MnemosynedError, code="cannot_undo", kind=Kind.CONFLICT):
 
 
 class WordsPruned(MnemosynedError, code="words_pruned", kind=Kind.CONFLICT):
-    """The archive's retention gave the memory's words up."""
+    """The archive's limits deleted the memory's text."""
 
 
 class ClockJumped(MnemosynedError, code="clock_jumped", kind=Kind.CONFLICT):
-    """The clock is further ahead than can be, so what is deleted by age waits to be confirmed."""
+    """The clock jumped ahead, and deletion by age waits until somebody confirms the date."""
 
 
 class DatabaseInUse(MnemosynedError, code="database_in_use", kind=Kind.CONFLICT):
@@ -227,13 +227,13 @@ class NotPurged(StorageFailed, code="not_purged"):
 
 
 class SummarizerFailed(MnemosynedError, code="summarizer_failed"):
-    """A summarizer gave nothing that can be kept."""
+    """A summarizer returned nothing usable."""
 
 
 class ModelUnavailable(
     SummarizerFailed, code="model_unavailable", kind=Kind.UNAVAILABLE
 ):
-    """The model cannot be reached or run at all, whatever it is asked: worth leaving alone."""
+    """The model cannot be reached or run at all; it is not used for a while."""
 
 
 class EmbedderFailed(MnemosynedError, code="embedder_failed"):
@@ -241,7 +241,7 @@ class EmbedderFailed(MnemosynedError, code="embedder_failed"):
 
 
 class FetchFailed(MnemosynedError, code="fetch_failed", kind=Kind.UNAVAILABLE):
-    """A model could not be fetched, or what came is not what was wanted."""
+    """A model could not be downloaded, or the download is not the requested model."""
 
 
 class TokenizerUnusable(MnemosynedError, code="tokenizer_unusable", kind=Kind.INVALID):

@@ -196,7 +196,7 @@ class _Lesson(Request[R], frozen=True):
 
 
 class Learn(_Lesson[Learned], frozen=True, kw_only=True):
-    """Store a lesson that every context of its source shows.
+    """Store an instruction or lesson for all later contexts.
 
     Standing instructions of users ("always", "never", "call me") are recognized without this.
 
@@ -225,7 +225,7 @@ class LearningList(RowList[Learning], frozen=True):
 
 
 class Learnings(Request[LearningList], frozen=True, kw_only=True):
-    """List what was learned, newest first.
+    """List learnings, newest first.
 
     With `query`, a page may have fewer learnings than `limit` although another one follows.
 
@@ -258,7 +258,7 @@ class EditedLearning(msgspec.Struct, frozen=True):
 
 
 class EditLearning(ById[EditedLearning], frozen=True, kw_only=True):
-    """Change the words of a learning.
+    """Change the text of a learning.
 
     Raises `NotFound`, `EmptyContent`, `InvalidText` and `SecretRefused`.
     """

@@ -60,7 +60,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Export(Request[bytes], frozen=True, kw_only=True):
-    """Everything that is kept, as JSON lines from one moment.
+    """The whole memory as JSON lines, as of one moment.
 
     Raises `InvalidTime`, and `DaemonBusy` while another export runs.
     """

@@ -1,4 +1,4 @@
-"""Verbs of the ledger of injected context: what agents were given, why, and what it was good for."""
+"""Verbs of the ledger of injected context: what agents were given, why, and how useful it was."""
 
 from __future__ import annotations
 
@@ -120,5 +120,5 @@ class RateInjection(ById[RatedInjection], frozen=True, kw_only=True):
 
     outcome: Annotated[
         Literal["useful", "not_useful", "unknown"],
-        doc("what it was good for; unknown takes a rating back"),
+        doc("how useful it was; unknown removes the rating"),
     ]

@@ -133,7 +133,7 @@ class Edited(SelectionPreview, frozen=True, kw_only=True):
 
 
 class EditMemory(Filtered[Edited], frozen=True, kw_only=True):
-    """Change the words of a memory, or where it belongs.
+    """Change the text of a memory, or where it belongs.
 
     Index, exact values, learnings, vectors and every summary made of it follow. The earlier version
     is kept: `get --history` shows it. Filters select many for a new session, source or tags. At a

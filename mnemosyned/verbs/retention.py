@@ -121,7 +121,7 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prune(Request[Pruned], frozen=True, kw_only=True):
-    """Delete the words of old originals.
+    """Delete the text of old originals.
 
     The settings or the options say how old; by default the archive keeps everything. All
     originals of an episode are pruned together. Summaries, exact details and provenance stay.

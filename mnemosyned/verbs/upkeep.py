@@ -111,7 +111,7 @@ class Logged(RowList[LogEntry], frozen=True):
 
 
 class Log(Request[Logged], frozen=True, kw_only=True):
-    """List what was consolidated, newest first.
+    """List consolidated groups of memories, newest first.
 
     The rows of a cycle follow its id; each has the id of the episode that was written.
 
