@@ -8,6 +8,8 @@ from enum import StrEnum
 
 KEPT = timedelta(days=30)
 """How long an action can be undone; a forget as long as its grace period, a sleep cycle always."""
+ACTIONS_MAX = 10_000
+"""Actions that stay recorded, the newest."""
 LISTED_MAX = 1_000
 """Actions in a list."""
 

@@ -26,7 +26,7 @@ from mnemosyned.errors import (
 from mnemosyned.ids import new_id
 from mnemosyned.instants import shift
 from mnemosyned.logs import log_failure, logger
-from mnemosyned.memory.actions import Action, ActionKind
+from mnemosyned.memory.actions import KEPT, Action, ActionKind
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.forgetting import Grace, Prunable, Removal, Retention
 from mnemosyned.memory.periods import Level
@@ -272,6 +272,8 @@ def _make_prune_receipt(
     )
 
 
+EXPIRY_EVERY = timedelta(hours=1)
+"""How often the records of old actions are deleted."""
 IN_FORCE_MAX = 1_000
 """Ids in a receipt of memories that hold again."""
 
@@ -336,6 +338,7 @@ class RetentionService:
         )
         self._selector = Selector(store)
         self._rewriting = threading.RLock()
+        self._actions_expired_at: datetime | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -394,13 +397,27 @@ class RetentionService:
     def finish_forgotten(self) -> None:
         """Delete for good the memories whose grace period is over, and purge their text.
 
-        A storage failure is logged.
+        Once an hour delete the records of actions that can no longer be undone. A storage failure
+        is logged.
         """
         try:
             if self.grace.finish_due():
                 self.purger.purge()
+            self._expire_actions()
         except StorageFailed as error:
             log_failure("upkeep_put_off", error)
+
+    def _expire_actions(self) -> None:
+        """Delete the records of actions that can no longer be undone, an hour after the last time."""
+        now = self._cycle.clock.now()
+        if self._actions_expired_at and now < shift(
+            self._actions_expired_at, EXPIRY_EVERY
+        ):
+            return
+        self._actions_expired_at = now
+        before = shift(now, -KEPT)
+        if self._store.actions.are_expired(before):
+            self._store.actions.expire(before)
 
     # --------------------------------------------------------------- forget
 

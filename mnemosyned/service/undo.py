@@ -140,9 +140,13 @@ class UndoService:
 
         None for an id that no recorded action has. Raises `CannotUndo` if there is nothing to undo.
         """
+        since = shift(self._clock.now(), -KEPT)
         if id != LAST_ACTION:
-            return next(iter(self._store.actions.actions(id=id)), None)
-        newest = [*self._store.actions.actions(), *self._store.undo.cycles()]
+            return next(iter(self._store.actions.actions(since=since, id=id)), None)
+        newest = [
+            *self._store.actions.actions(since=since),
+            *self._store.undo.cycles(),
+        ]
         if not newest:
             raise CannotUndo(
                 "nothing to undo: no edit, tag, pin, forget or import is recorded, and no sleep "
@@ -153,11 +157,11 @@ class UndoService:
 
     def _list_actions(self) -> list[UndoableAction]:
         """Return the actions and sleep cycles that can be undone, the newest first."""
-        actions = [
-            self._describe(action)
-            for action in self._store.actions.actions(limit=LISTED_MAX)
-        ]
         now = self._clock.now()
+        recorded = self._store.actions.actions(
+            since=shift(now, -KEPT), limit=LISTED_MAX
+        )
+        actions = [self._describe(action) for action in recorded]
         actions = [
             action
             for action in actions

@@ -3,14 +3,16 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from support.fakes import NOON, memory, remember_batch
 from support.stores import get_memory
 
-from mnemosyned.memory.actions import KEPT, Action, ActionKind
+from mnemosyned.memory.actions import KEPT, Action, ActionKind, UndoableAction
 from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.forgetting import Grace
 from mnemosyned.memory.ports import Draft, MemoryStore
+from mnemosyned.storage.common import actions
 
 
 def action(id: str, kind: ActionKind = ActionKind.TAG, *, days: float = 0) -> Action:
@@ -28,6 +30,10 @@ def steps(store: MemoryStore, id: str) -> list[tuple[str, str]]:
     return [(step.memory, step.tag) for step in store.actions.steps(id)]
 
 
+def listed(store: MemoryStore, id: str | None = None) -> list[UndoableAction]:
+    return store.actions.actions(since=NOON - KEPT, id=id, limit=10)
+
+
 def test_only_what_was_not_so_before_is_recorded(store: MemoryStore) -> None:
     remember_batch(store, memory("1", tags=("a",)), memory("2"))
 
@@ -38,7 +44,7 @@ def test_only_what_was_not_so_before_is_recorded(store: MemoryStore) -> None:
 
     assert sorted(steps(store, "t")) == [("1", "b"), ("2", "a"), ("2", "b")]
     assert steps(store, "p") == [("2", "")]
-    recorded = store.actions.actions(limit=10)
+    recorded = listed(store)
     assert [(each.id, each.kind, each.memories) for each in recorded] == [
         ("p", ActionKind.PIN, 1),
         ("t", ActionKind.TAG, 2),
@@ -69,21 +75,27 @@ def test_nothing_is_left_of_an_action_that_was_deleted(store: MemoryStore) -> No
     store.actions.delete("t")
 
     assert (steps(store, "t"), steps(store, "u")) == ([], [("1", "b")])
-    assert store.actions.actions(id="t") == []
+    assert listed(store, "t") == []
 
 
-def test_an_action_is_deleted_with_the_first_one_after_its_time(
-    store: MemoryStore,
+def test_old_actions_and_those_beyond_the_limit_expire(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remember_batch(store, memory("1"))
     store.changes.tag(["1"], ["a"], action=action("old"))
     store.actions.record(action("young", ActionKind.FORGET, days=1))
+    store.changes.tag(["1"], ["b"], action=action("new", days=2))
+    assert not store.actions.are_expired(NOON - timedelta(days=1))
 
-    store.changes.tag(["1"], ["b"], action=action("new", days=KEPT.days + 0.5))
+    store.actions.expire(NOON)
 
-    recorded = store.actions.actions(limit=10)
-    assert [each.id for each in recorded] == ["new", "young"]
+    assert [each.id for each in listed(store)] == ["new", "young"]
     assert steps(store, "old") == []
+    assert not store.actions.are_expired(NOON)
+    monkeypatch.setattr(actions, "ACTIONS_MAX", 1)
+    assert store.actions.are_expired(NOON)
+    store.actions.expire(NOON)
+    assert [each.id for each in listed(store)] == ["new"]
 
 
 def test_forgotten_memories_leave_no_tag_behind(store: MemoryStore) -> None:
@@ -100,7 +112,7 @@ def test_forgotten_memories_leave_no_tag_behind(store: MemoryStore) -> None:
     store.deletion.forget(["2"], grace=Grace("call", NOON))
     store.grace.finish(["2"])
 
-    (left,) = store.actions.actions(id="t")
+    (left,) = listed(store, "t")
     assert left.memories == 0
 
 

@@ -289,6 +289,21 @@ def test_what_is_listed_can_be_undone_until_then(
     clock.advance(days=KEPT.days)
 
     assert list_kinds(service) == []
+    with pytest.raises(CannotUndo, match="nothing to undo"):
+        service.call(Undo())
+    with pytest.raises(NotFound):
+        service.call(Undo(action.id))
+
+
+def test_of_what_can_no_longer_be_undone_nothing_is_kept(
+    store: SqliteStore, service: MemoryService, clock: FakeClock
+) -> None:
+    do(service, clock, Tag("kettle", tags=[WORD]), Untag("kettle", tags=[WORD]))
+    clock.advance(days=KEPT.days)
+
+    service.look_after_file()
+
+    assert not store.actions.are_expired(clock.now())
 
 
 @each_case(

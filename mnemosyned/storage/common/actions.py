@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from datetime import datetime
 
-from mnemosyned.instants import shift
 from mnemosyned.memory.actions import (
-    KEPT,
+    ACTIONS_MAX,
     Action,
     ActionKind,
     ActionStep,
@@ -20,6 +20,11 @@ from mnemosyned.storage.common.session import (
     writes,
 )
 
+_EXPIRED = (
+    "(created_at <= %(before)s::timestamptz OR seq <= (SELECT newer.seq FROM undo_action AS newer "
+    "WHERE newer.owner = %(owner)s ORDER BY newer.seq DESC LIMIT 1 OFFSET %(most)s))"
+)
+"""Condition for actions that can no longer be undone."""
 STEPS_READ = 500
 """Memories that are read at once."""
 STEPS_MAX = 1 << 31
@@ -50,15 +55,7 @@ def record_action(
 
 
 def _insert_action(session: CommonSession, action: Action) -> None:
-    """Insert an action unless it is recorded, as by an earlier part of an import.
-
-    Actions that can no longer be undone are deleted.
-    """
-    _delete_actions(
-        session,
-        "created_at < %(oldest)s::timestamptz",
-        oldest=shift(action.at, -KEPT),
-    )
+    """Insert an action unless it is recorded, as by an earlier part of an import."""
     session.execute(
         "INSERT INTO undo_action (owner, seq, id, kind, created_at) "
         "VALUES (%(owner)s, %(number)s, %(id)s, %(kind)s, %(at)s) ON CONFLICT DO NOTHING",
@@ -102,15 +99,22 @@ class ActionStore(CommonPart):
 
     @reads
     def actions(
-        self, session: CommonSession, *, id: str | None = None, limit: int = 1
+        self,
+        session: CommonSession,
+        *,
+        since: datetime,
+        id: str | None = None,
+        limit: int = 1,
     ) -> list[UndoableAction]:
-        """Return recorded actions, the newest first, or the one with an id."""
+        """Return the actions since a time, the newest first, or the one with an id."""
         rows = session.execute(
             "SELECT a.id, a.kind, a.created_at, (SELECT count(DISTINCT s.memory_seq) "
             "FROM undo_step AS s WHERE s.owner = %(owner)s AND s.action = a.seq) "
             "FROM undo_action AS a WHERE a.owner = %(owner)s "
-            "AND (%(id)s::text IS NULL OR a.id = %(id)s::text) ORDER BY a.seq DESC LIMIT %(limit)s",
+            "AND (%(id)s::text IS NULL OR a.id = %(id)s::text) "
+            "AND a.created_at > %(since)s::timestamptz ORDER BY a.seq DESC LIMIT %(limit)s",
             id=id,
+            since=since,
             limit=limit,
         )
         return [
@@ -160,3 +164,18 @@ class ActionStore(CommonPart):
     def delete(self, session: CommonSession, id: str) -> None:
         """Delete the record of an action that was undone."""
         _delete_actions(session, "id = %(id)s", id=id)
+
+    @reads
+    def are_expired(self, session: CommonSession, before: datetime) -> bool:
+        """Return whether an action is of `before` or earlier, or one of more than `ACTIONS_MAX`."""
+        found = session.scalar(
+            f"SELECT 1 FROM undo_action WHERE owner = %(owner)s AND {_EXPIRED} LIMIT 1",
+            before=before,
+            most=ACTIONS_MAX,
+        )
+        return found is not None
+
+    @writes
+    def expire(self, session: CommonSession, before: datetime) -> None:
+        """Delete the actions of `before` or earlier, and all but the newest `ACTIONS_MAX`."""
+        _delete_actions(session, _EXPIRED, before=before, most=ACTIONS_MAX)
