@@ -48,7 +48,6 @@ LEFT_MAX = 1_000
 """Ids of memories in a receipt that are left as they are."""
 ARCHIVED_SINCE = "archived since"
 STORED_SINCE = "its id was used again since"
-TAGGED_SINCE = "tagged or untagged since"
 
 R = TypeVar("R")
 log = logger()
@@ -98,22 +97,29 @@ class UndoService:
                     "list shows what can be undone; give nothing else", field="list"
                 )
             return Undone(actions=self._list_actions(), is_list=True)
-        recorded = self._find_action(request.action)
-        if recorded is None or recorded.kind is ActionKind.SLEEP:
-            cycle = recorded.id if recorded else request.action
-            return self._undo_cycle(request, cycle)
-        if request.keep_hours is not None:
-            raise InvalidRequest("keep_hours is for a sleep cycle", field="keep_hours")
-        described = self._describe(recorded)
-        undo = {
-            ActionKind.EDIT: self._undo_edit,
-            ActionKind.FORGET: self._undo_forget,
-            ActionKind.IMPORT: self._undo_import,
-            ActionKind.PIN: self._undo_pins,
-            ActionKind.UNPIN: self._undo_pins,
-        }.get(recorded.kind, self._undo_tags)
-        memories, left, note = undo(recorded, request)
-        left = {reason: ids[:LEFT_MAX] for reason, ids in left.items() if ids}
+        while True:
+            recorded = self._find_action(request.action)
+            if recorded is None or recorded.kind is ActionKind.SLEEP:
+                cycle = recorded.id if recorded else request.action
+                return self._undo_cycle(request, cycle)
+            if request.keep_hours is not None:
+                raise InvalidRequest(
+                    "keep_hours is for a sleep cycle", field="keep_hours"
+                )
+            described = self._describe(recorded)
+            undo = {
+                ActionKind.EDIT: self._undo_edit,
+                ActionKind.FORGET: self._undo_forget,
+                ActionKind.IMPORT: self._undo_import,
+                ActionKind.PIN: self._undo_pins,
+                ActionKind.UNPIN: self._undo_pins,
+            }.get(recorded.kind, self._undo_tags)
+            memories, left, note = undo(recorded, request)
+            left = {reason: ids[:LEFT_MAX] for reason, ids in left.items() if ids}
+            if memories or left or request.action != LAST_ACTION:
+                break
+            # An undo that was interrupted has undone it: the action before it is the last one.
+            self._store.actions.delete(recorded.id)
         if not memories:
             reasons = ", ".join(left) or "nothing of it is left"
             raise CannotUndo(
@@ -202,7 +208,7 @@ class UndoService:
         changes = self._store.changes
         for tag, ids in by_tag.items() if not request.dry_run else ():
             _run(ids, partial(changes.untag if removes else changes.tag, tags=[tag]))
-        return len(changed), {TAGGED_SINCE: [*(memories.keys() - changed)]}, ""
+        return len(changed), {}, ""
 
     def _undo_pins(self, action: UndoableAction, request: Undo) -> Outcome:
         """Unpin the working memories that an action pinned, or pin those that it unpinned."""

@@ -14,7 +14,7 @@ from support.stores import get_memory, run_cycle
 
 from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import CannotUndo, InvalidRequest, NotFound
-from mnemosyned.memory.actions import KEPT
+from mnemosyned.memory.actions import KEPT, ActionStep
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite.store import SqliteStore
@@ -331,3 +331,50 @@ def test_an_undo_is_no_action_itself(service: MemoryService, clock: FakeClock) -
 
     assert [each.actions[0].kind for each in undone] == ["tag", "edit"]
     assert list_kinds(service) == []
+
+
+@each_case("name", CHANGES)
+def test_an_undo_that_was_interrupted_blocks_no_earlier_action(
+    store: SqliteStore,
+    service: MemoryService,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+) -> None:
+    before = everything(service)
+    do(service, clock, EditMemory("pan", importance=0.9), CHANGES[name])
+
+    def fail(_: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(store.actions, "delete", fail)
+        with pytest.raises(KeyboardInterrupt):
+            service.call(Undo())
+    undone = service.call(Undo())
+
+    assert undone.actions[0].kind == "edit"
+    assert get_memory(store, "pan").importance == 0.5
+    assert everything(service) == before
+    assert list_kinds(service) == []
+
+
+def test_an_undo_leaves_out_what_is_forgotten_at_the_same_time(
+    store: SqliteStore,
+    service: MemoryService,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    do(service, clock, Tag(["kettle", "pan"], tags=["x"]))
+    read = store.actions.steps
+
+    def forget_after(id: str, *, limit: int = 1_000) -> list[ActionStep]:
+        steps = read(id, limit=limit)
+        if limit > 1:
+            store.deletion.forget(["pan"])
+        return steps
+
+    monkeypatch.setattr(store.actions, "steps", forget_after)
+
+    assert service.call(Undo()).memories == 1
+    assert get_memory(store, "kettle").tags == ("tea",)
