@@ -30,7 +30,7 @@ from mnemosyned.verbs.memories import (
     Untag,
 )
 from mnemosyned.verbs.request import Request
-from mnemosyned.verbs.retention import Forget
+from mnemosyned.verbs.retention import Forget, Restore
 from mnemosyned.verbs.upkeep import Undo, Undone
 
 WORD = "Zqxjv48213Kwyz"
@@ -186,6 +186,21 @@ def test_a_forget_is_undone_in_its_grace_time_and_then_what_was_before_it(
     assert (preview.actions[0].kind, preview.actions[0].sample) == ("forget", "")
     assert service.call(Undo()).actions[0].kind == "tag"
     assert [each[:4] for each in everything(service)] == [each[:4] for each in before]
+
+
+@each_case("ids", [["kettle", "pan"], ["a forget call"]])
+def test_a_forget_that_was_restored_is_passed_over(
+    service: MemoryService, clock: FakeClock, settings: SettingsInForce, ids: list[str]
+) -> None:
+    change(settings, {"forget.grace_hours": 1})
+    do(service, clock, CHANGES["tag"])
+    call = service.call(Forget(["kettle", "pan"])).call
+    assert list_kinds(service) == ["forget", "tag"]
+
+    do(service, clock, *(Restore(call if " " in id else id) for id in ids))
+
+    assert list_kinds(service) == ["tag"]
+    assert service.call(Undo()).actions[0].kind == "tag"
 
 
 def test_a_final_forget_is_not_passed_over(

@@ -89,6 +89,16 @@ def delete_steps(session: CommonSession, seqs: Collection[int]) -> None:
     )
 
 
+def delete_restored_forgets(session: CommonSession, calls: Collection[str]) -> None:
+    """Delete the actions of those forget calls whose records were all put back."""
+    _delete_actions(
+        session,
+        "id = ANY(%(calls)s::text[]) AND NOT EXISTS (SELECT 1 FROM forgotten AS f "
+        "WHERE f.owner = %(owner)s AND f.call = undo_action.id)",
+        calls=list(calls),
+    )
+
+
 class ActionStore(CommonPart):
     """Recorded actions, and the memories that each one changed."""
 

@@ -27,7 +27,7 @@ from mnemosyned.memory.forgetting import (
 )
 from mnemosyned.memory.intake import content_hash, is_made_of_source, keys_of_forgotten
 from mnemosyned.memory.values import Learning, MemoryRecord, Recoverable
-from mnemosyned.storage.common.actions import delete_steps
+from mnemosyned.storage.common.actions import delete_restored_forgets, delete_steps
 from mnemosyned.storage.common.endings import forget_endings, restore_ending
 from mnemosyned.storage.common.episodes import invalidate, unpruned_episodes
 from mnemosyned.storage.common.injections import forget_injected_words
@@ -259,17 +259,21 @@ class GraceStore(Transactional):
         """Restore forgotten records by key; return ids and row numbers of the restored memories.
 
         Memories go to working memory. A memory stays forgotten if its id has been stored again
-        since.
+        since. The action of a call is deleted with its last record.
         """
         keeper = LearningRows(session)
+        calls: set[str] = set()
         returned: dict[int, MemoryRecord] = {}
         undone: list[EndingRecord] = []
         for key in keys:
-            data = session.scalar(
-                "SELECT data FROM forgotten WHERE owner = %(owner)s AND id = %(key)s",
+            row = session.execute(
+                "SELECT call, data FROM forgotten WHERE owner = %(owner)s AND id = %(key)s",
                 key=key,
-            )
-            copy = _decode(data) if data else ForgottenCopy()
+            ).fetchone()
+            if row is None:
+                continue
+            call, data = row
+            copy = _decode(data)
             if copy.memory:
                 if session.position_of(key):
                     continue
@@ -281,6 +285,7 @@ class GraceStore(Transactional):
             for learning in copy.learnings:
                 keeper.keep(learning)
             undone += copy.undone
+            calls.add(call)
             session.execute(
                 "DELETE FROM forgotten WHERE owner = %(owner)s AND id = %(key)s",
                 key=key,
@@ -295,6 +300,7 @@ class GraceStore(Transactional):
                 )
         for ending in undone:
             restore_ending(session, ending)
+        delete_restored_forgets(session, calls)
         self._index(session, returned)
         mark_learned(session, returned)
         return [(memory.id, seq) for seq, memory in returned.items()]
