@@ -144,6 +144,17 @@ def test_an_edit_whose_earlier_words_were_dropped_stays(
         service.call(Undo())
 
 
+def test_a_tag_that_was_taken_is_dropped_with_the_history(
+    store: SqliteStore, service: MemoryService, clock: FakeClock
+) -> None:
+    do(service, clock, Tag("kettle", tags=[WORD]), Untag("kettle", tags=[WORD]))
+    assert left_of(store, WORD.lower())
+
+    do(service, clock, EditMemory("kettle", text="it boils", drop_history=True))
+
+    assert left_of(store, WORD.lower()) == []
+
+
 def test_an_edit_of_an_archived_memory_is_undone_with_its_summary(
     service: MemoryService, store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:

@@ -89,6 +89,15 @@ def delete_steps(session: CommonSession, seqs: Collection[int]) -> None:
     )
 
 
+def delete_tags_of_steps(session: CommonSession, seqs: Collection[int]) -> None:
+    """Delete which tags memories were given or lost, by row number."""
+    session.execute(
+        "DELETE FROM undo_step WHERE owner = %(owner)s "
+        "AND memory_seq = ANY(%(seqs)s::bigint[]) AND tag != ''",
+        seqs=list(seqs),
+    )
+
+
 def delete_restored_forgets(session: CommonSession, calls: Collection[str]) -> None:
     """Delete the actions of those forget calls whose records were all put back."""
     _delete_actions(

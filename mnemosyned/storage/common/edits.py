@@ -13,7 +13,7 @@ from mnemosyned.memory.actions import Action
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit
 from mnemosyned.memory.fields import EDITED_FIELDS
 from mnemosyned.memory.values import Revision, Tier
-from mnemosyned.storage.common.actions import record_action
+from mnemosyned.storage.common.actions import delete_tags_of_steps, record_action
 from mnemosyned.storage.common.endings import forget_endings
 from mnemosyned.storage.common.episodes import (
     chain_above,
@@ -91,9 +91,10 @@ class EditTransaction(ABC):
             else:
                 self._edit_originals(episode, targets)
         invalidate(self._session, self._stale)
-        record_action(self._session, action, [(seq, "") for seq in self._changed])
         if self._drop_history and self._changed:
+            delete_tags_of_steps(self._session, self._changed)
             request_purge(self._session)
+        record_action(self._session, action, [(seq, "") for seq in self._changed])
         working, _ = self._session.totals()[Tier.WORKING]
         return EditOutcome(
             positions=tuple(self._positions),
@@ -299,7 +300,7 @@ class ChangeStore(Transactional):
         """Apply edits, save the earlier revisions, and empty the summaries that become stale.
 
         An original with a new session, source or time returns to working memory, unless all
-        originals of its episode move alike. With `drop_history` no earlier text is kept. Raises
+        originals of its episode move alike. With `drop_history` no earlier text or tag is kept. Raises
         `BatchChanged` if a memory is no longer as it was read.
         """
         editing = self._editing(session, now=now, drop_history=drop_history)
