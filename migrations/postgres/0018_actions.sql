@@ -1,4 +1,5 @@
--- compatible with 17
+-- An earlier daemon would forget a memory and leave its tags here, and edit one without a row that protects it
+-- from an undo of its import: none may go on beside it.
 -- What `undo` can take back, and the memories that each action changed, by their `seq`. The memories of a
 -- forget are in `forgotten`, by the id of the call. `tag` is a tag that the action gave or took, else empty.
 DO $$
