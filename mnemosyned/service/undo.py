@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -281,31 +281,10 @@ class UndoService:
             returned = self._put_back(
                 entries, dry_run=request.dry_run, held_until=held_until
             )
-        groups = tuple(
-            undone_group(entry, returned[entry.episode], dry_run=request.dry_run)
-            for entry in entries
-            if entry.episode
+        report = _make_cycle_report(
+            entries, returned, dry_run=request.dry_run, held_until=held_until
         )
-        is_partial = any(
-            group.error or group.status is GroupStatus.KEPT for group in groups
-        )
-        restorable = sum(episode.restored for episode in returned.values())
-        report = CycleReport(
-            cycle=cycle,
-            status=CycleStatus.PARTIAL if is_partial else CycleStatus.UNDONE,
-            trigger=Trigger.EXPLICIT,
-            dry_run=request.dry_run,
-            candidates=sum(entry.items_consolidated for entry in entries),
-            groups=groups,
-            duration_s=time.monotonic() - started,
-            promoted=0,
-            evicted=0,
-            failed=sum(group.status is GroupStatus.KEPT for group in groups),
-            chars_before=sum(group.chars_before for group in groups),
-            chars_after=0,
-            restored=0 if request.dry_run else restorable,
-            held_until=held_until if restorable else None,
-        )
+        report = replace(report, duration_s=time.monotonic() - started)
         if not report.dry_run:
             log.info(
                 "cycle_undone",
@@ -324,7 +303,7 @@ class UndoService:
         return Undone(
             actions=[action],
             dry_run=request.dry_run,
-            memories=restorable,
+            memories=sum(episode.restored for episode in returned.values()),
             cycle=report,
         )
 
@@ -373,6 +352,44 @@ class UndoService:
             reason = "was undone already" if moved else "moved nothing"
             raise CannotUndo(f"cycle {cycle} {reason}", field="action")
         return left
+
+
+def _make_cycle_report(
+    entries: Sequence[LogEntry],
+    returned: Mapping[str, UndoneEpisode],
+    *,
+    dry_run: bool,
+    held_until: datetime,
+) -> CycleReport:
+    """Return the report on an undo of a cycle, or on its preview with `dry_run`.
+
+    `entries` are the log entries of the cycle, `returned` has the outcome of each episode by its id.
+    """
+    groups = tuple(
+        undone_group(entry, returned[entry.episode], dry_run=dry_run)
+        for entry in entries
+        if entry.episode
+    )
+    is_partial = any(
+        group.error or group.status is GroupStatus.KEPT for group in groups
+    )
+    restorable = sum(episode.restored for episode in returned.values())
+    return CycleReport(
+        cycle=entries[0].cycle,
+        status=CycleStatus.PARTIAL if is_partial else CycleStatus.UNDONE,
+        trigger=Trigger.EXPLICIT,
+        dry_run=dry_run,
+        candidates=sum(entry.items_consolidated for entry in entries),
+        groups=groups,
+        duration_s=0.0,
+        promoted=0,
+        evicted=0,
+        failed=sum(group.status is GroupStatus.KEPT for group in groups),
+        chars_before=sum(group.chars_before for group in groups),
+        chars_after=0,
+        restored=0 if dry_run else restorable,
+        held_until=held_until if restorable else None,
+    )
 
 
 def _run(ids: Sequence[str], step: Callable[[Sequence[str]], R]) -> list[R]:
