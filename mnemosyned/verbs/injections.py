@@ -69,7 +69,7 @@ class Briefed(RowList[InjectedLine], frozen=True):
 
 
 class Briefing(Request[Briefed], frozen=True, kw_only=True):
-    """Show what an agent gets at the start of a session, and why.
+    """Show what an agent gets at a start, and why.
 
     Without a project, that is what applies everywhere.
 

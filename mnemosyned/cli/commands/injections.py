@@ -59,7 +59,7 @@ def briefing(
     project: str | None,
     **given: str | None,
 ) -> int:
-    """Show what an agent gets at the start of a session, and why.
+    """Show what an agent gets at a start, and why.
 
     The project is that of this directory. `--pin`, `--drop` and `--reword` change a line by the id
     of its memory or learning, and `--undo` takes that back.
