@@ -212,7 +212,7 @@ def join_vectors(new: Any, old: Any) -> Any:  # noqa: ANN401 numpy is loaded lat
 def find_word_pairs(text: str) -> set[str]:
     """Return the words at the beginning of a text, and the pairs of neighbors.
 
-    `^` stands before the first, and `?` or `.` after the last.
+    `^` comes before the first, and `?` or `.` after the last.
     """
     words = _WORD.findall(text[:WORDS_CHARS_MAX].lower().replace("’", "'"))
     words.append("?" if "?" in text else ".")
