@@ -111,7 +111,8 @@ class Frequencies:
             + [
                 (terms.forms(word), SAMPLE)
                 for key, word in words.items()
-                if key not in known
+                # The search needs the rows of rare words soon.
+                if key not in known or 0 < known[key].frequency <= SPLIT_ROWS_MAX
             ]
         )
         rows: dict[str, Sequence[int]] = {}
