@@ -587,6 +587,23 @@ def test_an_older_decision_is_told_behind_the_newer_one(
 
 
 @pytest.mark.usefixtures("told")
+def test_a_question_of_an_earlier_session_is_not_told(
+    hooks: HookService, transcript: Path
+) -> None:
+    asked = "Which database did we decide to use for the cart service? I forgot."
+    other = transcript.with_name("c9.jsonl")
+    write_lines(other, [claude_line("user", asked, uuid="u9", sessionId="c9")])
+    claude(hooks, other, session="c9").call(hook_event_name="Stop")
+
+    told = ask(
+        codex(hooks, None, session="s5"), "What did we decide for the cart service?"
+    )
+
+    assert DECISION in told
+    assert "I forgot" not in told
+
+
+@pytest.mark.usefixtures("told")
 def test_what_a_user_has_to_say_again_counts_as_a_miss(
     hooks: HookService, service: MemoryService, clock: FakeClock
 ) -> None:

@@ -13,6 +13,7 @@ from mnemosyned.conversation.briefing import (
     ProjectStatement,
     find_keywords,
     find_statements,
+    has_substance,
     is_question,
     is_sample,
 )
@@ -376,7 +377,9 @@ def _is_relevant(asked: frozenset[str], text: str, role: str) -> bool:
     `asked` are the stems of the query's keywords. Questions are never relevant, and a text with the
     role "assistant" must share one keyword more.
     """
-    if is_question(text):
+    if is_question(text) or (
+        not {"?", "？"}.isdisjoint(text) and not has_substance(text)
+    ):
         return False
     count = len(asked)
     least = max(min(count, KEYWORDS_MIN), ceil(count * KEYWORDS_SHARE_MIN))
