@@ -182,6 +182,16 @@ def test_a_memory_that_changed_while_it_was_read_without_its_log_is_to_be_read_a
     assert last.reason.endswith("it changed while it was read; repeat the import")
 
 
+def test_a_row_with_a_number_below_one_is_read(
+    claude_mem: Path, rival: sqlite3.Connection
+) -> None:
+    for number in (0, -7):
+        row = rival.execute(OBSERVATION, (f"Row {number}", AT)).lastrowid
+        rival.execute(f"UPDATE observations SET id = {number} WHERE id = {row}")
+
+    assert {"Row 0", "Row -7"} <= set(texts(claude_mem))
+
+
 def test_rows_of_two_memories_with_the_same_numbers_are_different(
     claude_mem: Path, rival: sqlite3.Connection
 ) -> None:
