@@ -31,7 +31,7 @@ from mnemosyned.verbs.memories import (
 )
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget, Restore
-from mnemosyned.verbs.upkeep import Undo, Undone
+from mnemosyned.verbs.upkeep import LAST_ACTION, Undo, Undone
 
 WORD = "Zqxjv48213Kwyz"
 
@@ -279,6 +279,21 @@ def test_an_import_is_undone_but_for_what_was_changed_and_can_be_repeated(
     bring(service, "ac", "two")
     assert {each[0] for each in everything(service)} >= {"m-a", "m-c"}
     assert list_kinds(service) == ["import", "edit"]
+
+
+def test_an_import_cannot_have_the_id_of_another_action(
+    service: MemoryService, clock: FakeClock
+) -> None:
+    do(service, clock, CHANGES["tag"])
+    before = everything(service)
+    (tag,) = service.call(Undo(list=True))
+
+    for id in (tag.id, LAST_ACTION):
+        with pytest.raises(InvalidRequest, match="give the import another"):
+            bring(service, "a", id)
+
+    assert everything(service) == before
+    assert service.call(Undo(list=True)).actions == [tag]
 
 
 # ---------------------------------------------------------------------- sleep

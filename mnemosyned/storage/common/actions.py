@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
+from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.actions import (
     ACTIONS_MAX,
     Action,
@@ -37,16 +38,23 @@ def record_action(
     """Record that an action changed memories; without an action or a change, do nothing.
 
     `changed` has the row number of each memory, and the tag that it was given or lost, else an
-    empty text.
+    empty text. Raises `InvalidRequest` for an import with the id of another action.
     """
     steps = list(changed)
     if action is None or not steps:
         return
     _insert_action(session, action)
     number = session.scalar(
-        "SELECT seq FROM undo_action WHERE owner = %(owner)s AND id = %(id)s",
+        "SELECT seq FROM undo_action "
+        "WHERE owner = %(owner)s AND id = %(id)s AND kind = %(kind)s",
         id=action.id,
+        kind=action.kind.value,
     )
+    if number is None:
+        raise InvalidRequest(
+            f"{action.id} is the id of another action; give the import another one",
+            field="import_id",
+        )
     session.execute_many(
         "INSERT INTO undo_step (owner, action, memory_seq, tag) "
         "VALUES (%(owner)s, %(action)s, %(seq)s, %(tag)s) ON CONFLICT DO NOTHING",
