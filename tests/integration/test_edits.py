@@ -355,17 +355,27 @@ def test_two_edits_at_once_both_remain(
     request_: EditMemory,
 ) -> None:
     others = ["away"]
-    read = store.memories.get
+    read, read_many = store.memories.get, store.memories.existing
+
+    def edit_meanwhile() -> None:
+        if others:
+            service.call(EditMemory(kettle, session=others.pop(), importance=0.9))
 
     def read_and_edit(id: str) -> MemoryRecord | Episode:
         memory = read(id)
-        if others:
-            service.call(EditMemory(id, session=others.pop(), importance=0.9))
+        edit_meanwhile()
         return memory
 
+    def read_many_and_edit(ids: Sequence[str]) -> list[MemoryRecord]:
+        memories = read_many(ids)
+        edit_meanwhile()
+        return memories
+
     monkeypatch.setattr(store.memories, "get", read_and_edit)
+    monkeypatch.setattr(store.memories, "existing", read_many_and_edit)
     service.call(request_)
 
+    assert not others
     after = read(kettle)
     assert isinstance(after, MemoryRecord)
     assert (after.session, after.importance, after.tags) == ("away", 0.9, ("kitchen",))

@@ -225,7 +225,7 @@ def test_each_setting_has_a_comment() -> None:
     comments = read_comments()
 
     assert [key for key in KEYS if not comments.get(key)] == []
-    assert comments["sleep.on_age"].startswith("Besides the schedule, each of these")
+    assert comments["sleep.on_age"].startswith("In addition to the schedule, each")
     assert comments["context.tokenizer"].endswith("and each count waits for it")
 
 
