@@ -445,11 +445,18 @@ class RetentionService:
             self._store.actions.record(Action(call, ActionKind.FORGET, now))
         return self._forget_selected(selected, kept, grace)
 
-    def forget_import(self, ids: Sequence[str]) -> Forgotten:
-        """Delete memories that an import brought, so that another import can bring them again."""
+    def forget_import(self, ids: Sequence[str], import_id: str) -> Forgotten:
+        """Delete those memories of an import that were not changed since; return the receipt.
+
+        Another import can bring them again.
+        """
         grace = self.grace.begin()
         selected = SelectedMemories(ids=ids)
-        return self._forget_selected(selected, (), grace, may_return=True)
+        forgotten = self._forget_selected(selected, (), grace, import_id=import_id)
+        for chunk in split_into_chunks(ids, CHUNK):
+            if left := self._store.memories.existing(chunk):
+                self._forgotten.withdraw([memory.id for memory in left])
+        return forgotten
 
     def _forget_selected(
         self,
@@ -457,15 +464,15 @@ class RetentionService:
         kept: Sequence[str],
         grace: Grace | None,
         *,
-        may_return: bool = False,
+        import_id: str | None = None,
     ) -> Forgotten:
         """Delete the selected memories, and the recoverable ones with the keys `kept` for good.
 
-        If they `may_return`, they are stored again if their source is read again.
+        Of memories of the import `import_id`, those that were changed since stay.
         """
         began = time.monotonic()
         removal = Removal(working=self.grace.finish(kept))
-        removal |= self._forget_in_chunks(selected, grace, may_return=may_return)
+        removal |= self._forget_in_chunks(selected, grace, import_id=import_id)
         problem = self.rewrite_stale_or_log(highest=Level.EPISODE)
         self._cycle.gate.rest_after(time.monotonic() - began)
         removal = replace(removal, in_force=removal.in_force - set(selected.ids))
@@ -558,7 +565,7 @@ class RetentionService:
         return complete
 
     def _forget_in_chunks(
-        self, selected: SelectedMemories, grace: Grace | None, *, may_return: bool
+        self, selected: SelectedMemories, grace: Grace | None, *, import_id: str | None
     ) -> Removal:
         """Forget the selected memories chunk by chunk, then the learnings; return the counts.
 
@@ -572,7 +579,7 @@ class RetentionService:
             self._forgotten.note(chunk)
             try:
                 removal = self._store.deletion.forget(
-                    chunk, grace=grace, may_return=may_return
+                    chunk, grace=grace, import_id=import_id
                 )
             except BaseException:
                 self._forgotten.withdraw(chunk)

@@ -258,11 +258,12 @@ class UndoService:
         left = {CHANGED_SINCE: [step.memory for step in steps if step.seq in later]}
         if request.dry_run or not ids:
             return len(ids), left, ""
-        receipt = self._retention.forget_import(ids)
+        receipt = self._retention.forget_import(ids, action.id)
+        steps = self._store.actions.steps(action.id)
         note = receipt.reason
         if receipt.final_at:
             note = f"restore {receipt.call} puts them back until {receipt.final_at:%Y-%m-%d %H:%M} UTC"
-        return receipt.memories, left, note
+        return receipt.memories, {CHANGED_SINCE: [step.memory for step in steps]}, note
 
     def _read_memories(self, steps: Iterable[ActionStep]) -> dict[str, MemoryRecord]:
         """Return the memories of an action by id."""

@@ -281,6 +281,28 @@ def test_an_import_is_undone_but_for_what_was_changed_and_can_be_repeated(
     assert list_kinds(service) == ["import", "edit"]
 
 
+def test_a_memory_that_is_edited_while_its_import_is_undone_stays(
+    store: SqliteStore,
+    service: MemoryService,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bring(service, "ab", "one")
+    clock.advance(minutes=1)
+    read = store.actions.changed_after
+
+    def edit_after(id: str) -> set[int]:
+        changed = read(id)
+        service.call(EditMemory("m-a", text="mine now"))
+        return changed
+
+    monkeypatch.setattr(store.actions, "changed_after", edit_after)
+    undone = service.call(Undo("one"))
+
+    assert (undone.memories, undone.left) == (1, {"changed since": ["m-a"]})
+    assert get_memory(store, "m-a").content == "mine now"
+
+
 def test_an_import_cannot_have_the_id_of_another_action(
     service: MemoryService, clock: FakeClock
 ) -> None:

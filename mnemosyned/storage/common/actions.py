@@ -116,6 +116,19 @@ def delete_restored_forgets(session: CommonSession, calls: Collection[str]) -> N
     )
 
 
+def changed_after(session: CommonSession, id: str) -> set[int]:
+    """Return the row numbers of the memories of an action that later actions changed."""
+    rows = session.execute(
+        "SELECT DISTINCT later.memory_seq FROM undo_action AS a "
+        "JOIN undo_step AS s ON s.owner = a.owner AND s.action = a.seq "
+        "JOIN undo_step AS later ON later.owner = a.owner "
+        "AND later.memory_seq = s.memory_seq AND later.action > a.seq "
+        "WHERE a.owner = %(owner)s AND a.id = %(id)s",
+        id=id,
+    )
+    return {seq for (seq,) in rows}
+
+
 class ActionStore(CommonPart):
     """Recorded actions, and the memories that each one changed."""
 
@@ -177,15 +190,7 @@ class ActionStore(CommonPart):
     @reads
     def changed_after(self, session: CommonSession, id: str) -> set[int]:
         """Return the row numbers of the memories of an action that later actions changed."""
-        rows = session.execute(
-            "SELECT DISTINCT later.memory_seq FROM undo_action AS a "
-            "JOIN undo_step AS s ON s.owner = a.owner AND s.action = a.seq "
-            "JOIN undo_step AS later ON later.owner = a.owner "
-            "AND later.memory_seq = s.memory_seq AND later.action > a.seq "
-            "WHERE a.owner = %(owner)s AND a.id = %(id)s",
-            id=id,
-        )
-        return {seq for (seq,) in rows}
+        return changed_after(session, id)
 
     @writes
     def delete(self, session: CommonSession, id: str) -> None:

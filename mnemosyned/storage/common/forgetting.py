@@ -27,7 +27,11 @@ from mnemosyned.memory.forgetting import (
 )
 from mnemosyned.memory.intake import content_hash, is_made_of_source, keys_of_forgotten
 from mnemosyned.memory.values import Learning, MemoryRecord, Recoverable
-from mnemosyned.storage.common.actions import delete_restored_forgets, delete_steps
+from mnemosyned.storage.common.actions import (
+    changed_after,
+    delete_restored_forgets,
+    delete_steps,
+)
 from mnemosyned.storage.common.endings import forget_endings, restore_ending
 from mnemosyned.storage.common.episodes import invalidate, unpruned_episodes
 from mnemosyned.storage.common.injections import forget_injected_words
@@ -558,16 +562,19 @@ class DeletionStore(Transactional):
         ids: Sequence[str],
         *,
         grace: Grace | None = None,
-        may_return: bool = False,
+        import_id: str | None = None,
     ) -> Removal:
         """Delete memories with their index entries; return what changed. Unknown ids are skipped.
 
         With `grace` copies are kept apart until it ends, and purged only then; else a purge is
         requested. Every summary made of them loses its text until `RollupStore.rewrite` writes a new
-        one; without remaining members it is deleted. If they `may_return`, a source that is read
-        again brings them back.
+        one; without remaining members it is deleted. Of memories of the import `import_id`, those
+        that were changed since stay, and a source that is read again brings the others back.
         """
         found = self._find(session, ids)
+        if import_id:
+            changed = changed_after(session, import_id)
+            found = [memory for memory in found if memory.seq not in changed]
         if grace:
             save_memories(session, [memory.seq for memory in found], grace)
         unlearned = remove_learnings_of(session, [memory.id for memory in found])
@@ -577,7 +584,7 @@ class DeletionStore(Transactional):
             sessions={memory.session for memory in found},
         )
         forget_endings(session, [memory.id for memory in found])
-        if not may_return:
+        if not import_id:
             self._save_source_keys(session, found)
         gone = [each.seq for each in found if not (grace and each.size)]
         delete_steps(session, gone)
