@@ -113,20 +113,20 @@ tables: $(COMPILED) ## write tests/data/tables again: answers at 60, 80 and 200 
 	TABLES=write $(PYTEST) -q tests/integration/test_tables.py
 
 # A command that a test gives again is forked the second time: it costs a third of a start.
-test-e2e: $(COMPILED) ## all end-to-end tests, each command of a test started anew and not forked; E2E_ANEW=1: each time (slow)
+test-e2e: $(COMPILED) ## all end-to-end tests; each command of a test is first started, not forked; E2E_ANEW=1: each time (slow)
 	E2E_ANEW=$(or $(E2E_ANEW),once) $(PYTEST) -n 3 --dist worksteal -m "(e2e or thorough) and not ($(SLOW))"
 
 test-fault: $(COMPILED) ## kill, crowd and starve the daemon; FIRST_LIVES=2000 for more starts (slow)
 	E2E_ANEW=1 $(PYTEST) -n 2 --dist worksteal -m "fault and not alone" $(call NAMING,fault)
 	E2E_ANEW=1 $(PYTEST) -m "fault and alone" $(call NAMING,fault)
 
-test-backup: $(COMPILED) ## 100 backups under 500 writes a second, kills amid backups and restores; BACKUPS=100 KILLS=25 (slow)
+test-backup: $(COMPILED) ## 100 backups under 500 writes a second, kills during backups and restores; BACKUPS=100 KILLS=25 (slow)
 	$(if $(BACKUPS),BACKUPS=$(BACKUPS)) $(if $(KILLS),KILLS=$(KILLS)) E2E_ANEW=1 $(PYTEST) -rP -m backup $(call NAMING,backup)
 
 doctor-table: $(READY) ## what `mnem doctor` says of installations broken for real, and what repair does
 	@$(BIN)/python tests/support/doctor_table.py
 
-test-lifetime: $(COMPILED) ## many long lives of a store against a plain model (slow)
+test-lifetime: $(COMPILED) ## many long lives of a store against a reference model (slow)
 	$(PYTEST) -m lifetime $(call NAMING,lifetime)
 
 test-sqlite: $(COMPILED) ## the store on a newer SQLite than this machine's, which it installs in build
@@ -135,7 +135,7 @@ test-sqlite: $(COMPILED) ## the store on a newer SQLite than this machine's, whi
 	PYTHONPATH=build/sqlite $(PYTEST) -p support.newer_sqlite -n 3 --dist worksteal tests/contract tests/integration \
 		-m "not ($(SLOW))"
 
-test-pythons: $(COMPILED) ## the fast suite on every Python of this machine, as root and not; SHORT=1: the oldest and the newest besides this one
+test-pythons: $(COMPILED) ## the fast suite on every Python of this machine, as root and not; SHORT=1: only the oldest and the newest in addition to this one
 	$(BIN)/python tests/support/pythons.py $(if $(SHORT),--short) "not ($(SLOW) or thorough)"
 
 test-lowest: $(COMPILED) ## the fast suite with the oldest and the newest packages that pyproject.toml allows
@@ -163,7 +163,7 @@ test-packaging: $(COMPILED) $(PACKAGING)/.ready ## build, install and start the 
 test-systemd: $(COMPILED) ## the units, and a real systemd --user (needs root for the latter)
 	$(PYTEST) -m systemd $(call NAMING,systemd)
 
-test-year: $(COMPILED) ## a simulated year of 73,000 memories; questions of long talks and of a written year (slow)
+test-year: $(COMPILED) ## a simulated year of 73,000 memories; questions about long conversations and a written year (slow)
 	$(PYTEST) -m slow $(call NAMING,slow)
 
 test-agents: $(COMPILED) ## memory for agents, with programs of others from PyPI and npm, which it installs in build (slow)
@@ -301,7 +301,7 @@ check: $(READY) ## format, lint, types and the import contract
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(READY) ## mend what a machine can mend
+format: $(READY) ## fix formatting and lint
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -326,11 +326,11 @@ bench-hooks: $(COMPILED) ## mnem-hook, each a process of its own: daemon up, dow
 bench-sleep: $(COMPILED) ## a cycle of 1,000 to 100,000 memories, and what others notice of it
 	$(BIN)/python tests/bench/bench_sleep.py
 
-bench-forget: $(COMPILED) ## forgetting in peace and beside writers; what its receipts say is checked
+bench-forget: $(COMPILED) ## forgetting, alone and next to writers, with a check of its receipts
 	$(BIN)/python tests/bench/bench_forget.py $(if $(FORGETS),--forgets "$(FORGETS)") \
 		$(if $(MEMORIES),--memories "$(MEMORIES)") $(if $(PEACE),--peace "$(PEACE)")
 
-bench-web: $(COMPILED) ## the pages of mnem web on a large memory, and a recall beside five open pages; MEMORIES=100000
+bench-web: $(COMPILED) ## the pages of mnem web on a large memory, and a recall next to five open pages; MEMORIES=100000
 	PYTHONPATH=build/web $(BIN)/python tests/bench/bench_web.py $(if $(MEMORIES),--memories "$(MEMORIES)")
 
 bench-server: $(COMPILED) ## our HTTP server next to uvicorn, which it installs in build
@@ -406,19 +406,19 @@ bench-locomo: $(COMPILED) ## evidence found before and after sleep; DATA=…/loc
 	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)" $(if $(filter 0,$(PEER)),--no-peer) \
 		$(if $(EMBEDDING),--embedding "$(EMBEDDING)")
 
-bench-talks: $(COMPILED) ## questions about long technical talks, before and after sleep, next to bare FTS5 [ENCODER=0]
+bench-talks: $(COMPILED) ## questions about long technical conversations, before and after sleep, next to bare FTS5 [ENCODER=0]
 	$(BIN)/python tests/bench/bench_talks.py $(if $(filter 0,$(ENCODER)),--no-encoder)
 
 bench-times: $(COMPILED) ## questions with a time, before and after sleep; DATA=… of LifeBench for the third set
 	$(BIN)/python tests/bench/bench_times.py $(if $(DATA),--data "$(DATA)")
 
-bench-replay: $(COMPILED) ## what a small window still shows of a long talk; DATA=…/locomo10.json
+bench-replay: $(COMPILED) ## what a small window still shows of a long conversation; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_replay.py --data "$(DATA)"
 
 bench-grounding: $(COMPILED) ## which summaries the check refuses; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_grounding.py --data "$(DATA)"
 
-bench-learnings: $(COMPILED) ## what is learned of users' messages, labelled and not; DATA=…/locomo10.json for more [VECTORS=1]
+bench-learnings: $(COMPILED) ## learnings from users' messages, labeled and not; DATA=…/locomo10.json for more [VECTORS=1]
 	$(BIN)/python tests/bench/bench_learnings.py $(if $(DATA),--data "$(DATA)") $(if $(VECTORS),--vectors)
 
 fit-probes: $(COMPILED) ## fit what reads rules and requests by their vectors; DATA=…/locomo10.json TRANSCRIPTS=… [WRITE=1]
@@ -427,7 +427,7 @@ fit-probes: $(COMPILED) ## fit what reads rules and requests by their vectors; D
 fit-endings: $(COMPILED) ## fit what recognizes that a newer sentence ends an older one; DATA=…/locomo10.json TRANSCRIPTS=… [WRITE=1]
 	$(BIN)/python tests/bench/fit_endings.py --data "$(DATA)" --transcripts "$(TRANSCRIPTS)" $(if $(WRITE),--write)
 
-bench-telling: $(COMPILED) ## what agents are told at prompts and starts, in projects of several weeks; HALF=held [PROJECT=payhub] [SHOW=1] [ENCODER=0]
+bench-telling: $(COMPILED) ## texts that agents get at prompts and starts, in projects of several weeks; HALF=held [PROJECT=payhub] [SHOW=1] [ENCODER=0]
 	$(BIN)/python tests/bench/bench_telling.py $(if $(HALF),--half "$(HALF)") \
 		$(if $(PROJECT),--project "$(PROJECT)") $(if $(SHOW),--show) $(if $(filter 0,$(ENCODER)),--no-encoder)
 
@@ -613,7 +613,7 @@ uninstall: ## undo `make install`; your memory and a config you changed stay
 SERVER_EXTRAS := postgres oidc otel personal top
 SERVER_LOCK = $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	--no-emit-index-url --upgrade --constraints build/constraints.txt
-lock: $(READY) ## resolve the dependencies anew into requirements.lock and requirements-server.lock
+lock: $(READY) ## re-resolve dependencies into requirements.lock and requirements-server.lock
 	$(BIN)/python -m pip install -q uv
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header \
 		--no-annotate --no-emit-index-url --extra dev --upgrade -o requirements.lock pyproject.toml

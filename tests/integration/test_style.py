@@ -20,6 +20,7 @@ from support.prose import (
     of_errors,
     of_help,
     of_page,
+    of_targets,
     sentences,
 )
 
@@ -34,6 +35,7 @@ SURFACES: dict[str, Callable[[], Iterable[Sentence]]] = {
         for file in sorted((PROJECT / "config").rglob("*.y*ml"))
         for sentence in of_comments(file)
     ),
+    "targets": of_targets,
     "help": of_help,
     "errors": of_errors,
     "docstrings": of_docstrings,

@@ -130,6 +130,15 @@ def of_comments(file: Path) -> Iterator[Sentence]:
             paragraph.append(comment)
 
 
+def of_targets() -> Iterator[Sentence]:
+    """The sentences of `make help`."""
+    for line in (PROJECT / "Makefile").read_text("utf-8").splitlines():
+        target, mark, text = line.partition(": ")[0], *line.partition(" ## ")[1:]
+        if mark:
+            for part in text.split(";"):
+                yield from sentences(f"make {target}", part)
+
+
 def commands(
     group: click.Group = mnem, path: str = "mnem"
 ) -> Iterator[tuple[str, click.Command]]:
