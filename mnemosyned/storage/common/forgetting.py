@@ -568,8 +568,8 @@ class DeletionStore(Transactional):
 
         With `grace` copies are kept apart until it ends, and purged only then; else a purge is
         requested. Every summary made of them loses its text until `RollupStore.rewrite` writes a new
-        one; without remaining members it is deleted. Of memories of the import `import_id`, those
-        that were changed since stay, and a source that is read again brings the others back.
+        one; without remaining members it is deleted. Memories of the import
+        `import_id` that were changed since stay, and a source that is read again brings the others back.
         """
         found = self._find(session, ids)
         if import_id:
