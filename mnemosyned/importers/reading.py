@@ -581,17 +581,21 @@ SQLITE_STEPS_AT_A_TIME = 10_000_000
 def open_database(path: Path) -> Iterator[sqlite3.Connection]:
     """Return a context manager that opens a SQLite database for reading and gives its connection.
 
-    The file and its folder are not written to: a database with an unused write-ahead log is read
-    from a temporary copy. Raises `SourceRefused`, also for broken content read within the block,
-    and `OSError` while another program has locked it.
+    The file and its folder are not written to: a database that its program has left in the middle
+    of a write, or with an unused write-ahead log, is read from a temporary copy. Raises
+    `SourceRefused`, also for broken content read within the block, and `OSError` while another
+    program has locked it.
     """
     log, index = Path(f"{path}-wal"), Path(f"{path}-shm")
     has_log = log.exists() and log.stat().st_size > 0
-    if has_log and not index.exists():
+    journal = Path(f"{path}-journal")
+    is_torn = _needs_rollback(path, journal)
+    if is_torn or (has_log and not index.exists()):
+        further = journal if is_torn else log
         with TemporaryDirectory(prefix="mnem-import-") as folder:
             copy = Path(folder, path.name)
             shutil.copyfile(path, copy)
-            shutil.copyfile(log, f"{copy}-wal")
+            shutil.copyfile(further, Path(folder, further.name))
             with _open_read_only(copy, "mode=rw") as database:
                 yield database
         return
@@ -608,6 +612,22 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
     after = path.stat()
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise SourceRefused("it changed while it was read; repeat the import")
+
+
+def _needs_rollback(path: Path, journal: Path) -> bool:
+    """Return whether a write to a database was interrupted, so that its journal is to be applied.
+
+    A program that is just writing has a journal, too, and needs no help.
+    """
+    if not journal.exists():
+        return False
+    try:
+        with _open_read_only(path, "mode=ro") as database:
+            database.execute("PRAGMA schema_version")
+    except SourceRefused as error:
+        code = getattr(error.__cause__, "sqlite_errorcode", 0)
+        return code == sqlite3.SQLITE_READONLY_ROLLBACK
+    return False
 
 
 @contextmanager

@@ -64,6 +64,26 @@ def test_a_memory_that_is_closed_is_read_without_a_trace(
     assert contents_of(tmp_path) == before
 
 
+def test_a_memory_whose_program_was_killed_while_it_wrote_is_read_as_before_that(
+    claude_mem: Path, rival: sqlite3.Connection, tmp_path: Path
+) -> None:
+    before = texts(claude_mem)
+    rival.execute("PRAGMA journal_mode = DELETE")
+    rival.execute("PRAGMA cache_size = 5")
+    rival.execute("BEGIN")
+    for _ in range(100):
+        rival.execute(OBSERVATION, ("Half written" * 300, AT))
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    for path in [claude_mem, Path(f"{claude_mem}-journal")]:
+        (killed / path.name).write_bytes(path.read_bytes())
+    left = contents_of(killed)
+
+    assert texts(killed / claude_mem.name) == before
+
+    assert contents_of(killed) == left
+
+
 def test_a_running_memory_is_read_with_what_is_in_its_log_alone(
     claude_mem: Path, rival: sqlite3.Connection, tmp_path: Path
 ) -> None:
