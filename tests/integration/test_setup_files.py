@@ -86,7 +86,7 @@ def test_a_file_that_cannot_be_changed_is_told_and_nothing_is_touched(
     ("content", "said"),
     [
         (b'{"a": "\xff"}', "not UTF-8"),
-        (b"[]", "does not hold an object"),
+        (b"[]", "does not contain an object"),
         (b'{"mcpServers": []}', "unusual form"),
         (b'{"mcpServers": {}, "mcpServers": {}}', "twice"),
     ],
