@@ -187,7 +187,7 @@ def test_a_learning_that_changed_since_the_preview_is_not_removed(
     page = visitor.post("/unlearn", id=new.id, mark=mark)
 
     assert page.status == 409
-    assert "changed meanwhile" in page.text
+    assert "it has changed: go back" in page.text
     assert len(memory.learnings(superseded=True)) == 2
 
 
