@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from heapq import nlargest
 from math import log
@@ -16,6 +16,7 @@ from mnemosyned.memory.engine_ports import CosinesTo
 from mnemosyned.memory.injections import BriefingEdits
 from mnemosyned.memory.values import EndedStatement
 from mnemosyned.text.endings.recognize import rate_words
+from mnemosyned.text.endings.statements import read_statements
 from mnemosyned.text.tokens import (
     CALENDAR,
     COMMONPLACE_KINDS,
@@ -35,6 +36,8 @@ ODDS_MIN = -4.0
 """Log odds from which a newer statement is told with an older one: the agent sees which of them applies."""
 SURE_MIN = -2.0
 """The same from which a successor of the successor is told, or a quote whose successor the agent has is not."""
+ADDED_WITHIN = timedelta(hours=1)
+"""Time after a statement in which people add to it more often than they change it without saying so."""
 SUBJECT_WEIGHT = 0.5
 """Weight of the subject's words next to the cosine, where the likest statements are chosen."""
 RATED_MAX, RATED_MIN = 4, -3.0
@@ -114,6 +117,8 @@ class SuccessorFinder:
         for section in sections:
             added.append([])
             for quote in section.quotes:
+                if sum(len(lines[id].text) for id in added[-1]) > section.chars_max:
+                    break  # the rest has no room, and to compare a quote takes milliseconds
                 chain = self._follow(quote, ended.get(quote.source_id, ()))
                 if not chain:
                     continue
@@ -187,7 +192,10 @@ class SuccessorFinder:
             least, older = waiting.pop(0)
             for odds, successor in self._find_successors(older):
                 memory = successor.memory
-                if odds < least or memory.id in newer:
+                is_addition = memory.created_at < older.said + ADDED_WITHIN and not any(
+                    each.cues for each in read_statements(successor.text)
+                )
+                if odds < (SURE_MIN if is_addition else least) or memory.id in newer:
                     continue
                 follower = make_newer(
                     memory.id,

@@ -135,6 +135,19 @@ def test_an_older_statement_is_told_behind_the_newer_one(
     assert told(memories, "m0", "m5") == told(memories, "m5", "m0") == [line]
 
 
+def test_what_is_added_within_an_hour_does_not_make_a_decision_an_earlier_one() -> None:
+    decided = "We decided: round VAT per invoice line, half up, never on the total."
+    added = "The rounding goes into billing/vat.py, and Mila reviews it."
+    memories = said(decided, *OTHERS, added)
+    near = {("m0", "m5"): 0.32}
+    (line,) = told(memories, "m0", cosines=near)
+    assert "earlier" in line
+
+    soon = [replace(memories[0], created_at=NOON + timedelta(minutes=1)), *memories[1:]]
+
+    assert told(soon, "m0", cosines=near) == [f"- [2026-03-17, user] {decided}"]
+
+
 @pytest.mark.parametrize(
     ("older", "newer"),
     [
