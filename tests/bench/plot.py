@@ -12,8 +12,8 @@ WIDTH, PLOT_HEIGHT = 760, 300
 LEFT, RIGHT, BOTTOM, TITLE = 64, 20, 56, 40
 LEGEND_ROW = 20
 TICKS = 5
-CHAR = 7.4
-"""About the width of a character at 12 pixels; what is laid out by it has room to spare."""
+CHAR = 8.4
+"""The width of a character at 12 pixels in a wide font, so that names in a legend keep apart."""
 GROUP_SHARE = 0.8
 WIDE_ENOUGH = 40
 """A bar as wide as this has room for three digits."""
