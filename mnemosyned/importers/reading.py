@@ -625,8 +625,8 @@ def _needs_rollback(path: Path, journal: Path) -> bool:
         with _open_read_only(path, "mode=ro") as database:
             database.execute("PRAGMA schema_version")
     except SourceRefused as error:
-        code = getattr(error.__cause__, "sqlite_errorcode", 0)
-        return code == sqlite3.SQLITE_READONLY_ROLLBACK
+        # Not every build of the module names the code of this error.
+        return "readonly database" in str(error.__cause__)
     return False
 
 
