@@ -61,8 +61,8 @@ class Listed(msgspec.Struct, frozen=True):
 class ListMemories(Request[Listed], frozen=True, kw_only=True):
     """List memories, the newest first; no question is needed.
 
-    With a level, the summaries of that level. Pass `next` of a page as `after` to continue: changes
-    between two pages neither repeat nor hide a memory.
+    With a level, the summaries of that level. Changes between two pages neither repeat nor hide a
+    memory.
 
     Raises `InvalidTime`.
     """
