@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from support.cases import each_case
 
+from mnemosyned.summary.grounding.values import find_mentions
 from mnemosyned.text.dates.questions import compile_translation_rules, translate_times
 from mnemosyned.text.languages.tables import (
     COUNTS,
@@ -14,6 +15,7 @@ from mnemosyned.text.languages.tables import (
     WEEKDAYS,
     Language,
     TimeGrammar,
+    fold_letters,
 )
 from mnemosyned.text.stems import WORD
 
@@ -57,6 +59,9 @@ def test_a_grammar_translates_known_phrases_and_all_units(grammar: TimeGrammar) 
         ("am 5. Mai 2023", "5 May 2023"),
         ("lundi dernier", "last Monday"),
         ("letzten Freitag", "last Friday"),
+        ("en KASIM y en mayo", "in November y in May"),
+        ("en mayo y en NİSAN", "in May y in April"),
+        ("im Auguſt", "in August"),
     ],
 )
 def test_each_grammar_is_read(text: str, english: str) -> None:
@@ -71,4 +76,11 @@ def test_what_a_rule_translates_has_a_word_of_its_group(data: st.DataObject) -> 
 
     expression = data.draw(st.from_regex(pattern, fullmatch=True))
 
-    assert not group.hints.isdisjoint(WORD.findall(expression.lower()))
+    assert not group.hints.isdisjoint(WORD.findall(fold_letters(expression)))
+    assert translate_times(expression)
+
+
+def test_names_are_read_in_every_letter_that_a_pattern_takes_for_theirs() -> None:
+    found = [each.text for each in find_mentions("NİSAN, KASIM, auguſt, DİENSTAG")]
+
+    assert found == ["NİSAN", "KASIM", "DİENSTAG"]  # a month begins with a capital

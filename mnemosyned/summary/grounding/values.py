@@ -10,7 +10,7 @@ from datetime import date, datetime
 
 from mnemosyned.instants import day_at, in_zone
 from mnemosyned.text.dates.questions import mentioned_spans
-from mnemosyned.text.languages.tables import COUNTS, MONTHS, WEEKDAYS
+from mnemosyned.text.languages.tables import COUNTS, MONTHS, WEEKDAYS, fold_letters
 from mnemosyned.text.rule_files import read_rule_file
 
 _MONTH_NAMES = "|".join(sorted(map(re.escape, MONTHS), key=len, reverse=True))
@@ -311,7 +311,7 @@ def _find_months_and_weekdays(text: str) -> Iterator[DateMention]:
         if _make_valid_date(LEAP_YEAR, month, day):
             yield DateMention(match[0], *match.span(), ((None, month, day),))
     for match in _PATTERNS["alone"].finditer(text):
-        name = match[1].lower()
+        name = fold_letters(match[1])
         before = text[: match.start()].rstrip()
         begins_sentence = not before or before[-1] in '.!?…:\n"“•-*'
         if match[1][0].isupper() and not (
@@ -319,7 +319,7 @@ def _find_months_and_weekdays(text: str) -> Iterator[DateMention]:
         ):
             yield DateMention(match[0], *match.span(), ((None, MONTHS[name], None),))
     for match in _WEEKDAY.finditer(text):
-        name = match[1].lower()
+        name = fold_letters(match[1])
         if name not in _WORDS["ambiguous"] or match[1][0].isupper():
             yield DateMention(match[0], *match.span(), (), WEEKDAYS[name])
 
@@ -328,7 +328,7 @@ def _read_mention(match: re.Match[str]) -> Iterator[DateMention]:
     """Yield the date of a match with groups `y`, `m` and `d`, if month and day are in range."""
     groups = match.groupdict()
     year = int(groups["y"]) if groups.get("y") else None
-    named = (groups.get("m") or "").lower()
+    named = fold_letters(groups.get("m") or "")
     month = MONTHS.get(named) or (int(named) if named.isdigit() else None)
     day = int(groups["d"]) if groups.get("d") else None
     if (month is None or 1 <= month <= 12) and (day is None or 1 <= day <= 31):

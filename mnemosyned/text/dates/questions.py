@@ -34,6 +34,7 @@ from mnemosyned.text.languages.tables import (
     WEEKDAY_NAMES,
     WEEKDAYS,
     TimeOrder,
+    fold_letters,
     join_alternatives,
     join_grammars,
 )
@@ -264,7 +265,7 @@ class _TranslationRules(NamedTuple):
 
 def translate_times(text: str) -> str:
     """Return a text with the time expressions of other languages translated into English."""
-    words = set(WORD.findall(text.lower()))
+    words = set(WORD.findall(fold_letters(text)))
     for group in compile_translation_rules():
         if not group.hints.isdisjoint(words):
             for pattern, translation in group.rules:
@@ -307,7 +308,7 @@ def _compile_rules(
         (re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE), translation)
         for pattern, translation in rules
     ]
-    return _TranslationRules(frozenset(hints), compiled)
+    return _TranslationRules(frozenset(map(fold_letters, hints)), compiled)
 
 
 def _ago_translation_rules() -> Iterator[tuple[str, Translation]]:
@@ -360,21 +361,21 @@ def _weekday_translation_rules() -> Iterator[tuple[str, Translation]]:
 def _translate_date(match: re.Match[str]) -> str:
     """Return the English form of a matched date or month: `5 May 2023`, `in May`."""
     day = match.groupdict().get("day") or "in"
-    month = MONTH_NAMES[MONTHS[match["month"].lower()] - 1]
+    month = MONTH_NAMES[MONTHS[fold_letters(match["month"])] - 1]
     return " ".join(filter(None, (day, month, match["year"])))
 
 
 def _translate_ago(match: re.Match[str]) -> str:
     """Return the English form of a matched duration in the past: `3 weeks ago`."""
     number = match["count"]
-    count = number if number.isdigit() else str(COUNTS[number.lower()])
+    count = number if number.isdigit() else str(COUNTS[fold_letters(number)])
     unit = next(unit for unit in _UNITS if match[unit])
     return f"{count} {unit}s ago"
 
 
 def _translate_weekday(match: re.Match[str], *, step: str) -> str:
     """Return the English form of a matched weekday with `step` before it: `last Monday`."""
-    return f"{step} {WEEKDAY_NAMES[WEEKDAYS[match['weekday'].lower()]]}"
+    return f"{step} {WEEKDAY_NAMES[WEEKDAYS[fold_letters(match['weekday'])]]}"
 
 
 def _translate_date_in_figures(match: re.Match[str]) -> str:

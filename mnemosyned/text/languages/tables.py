@@ -141,6 +141,15 @@ PHRASES = ENGLISH.phrases
 GRAMMARS = [language.times for language in LANGUAGES if language.times]
 
 
+_LETTERS_ALIKE = str.maketrans({"ı": "i", "ſ": "s", "\u0307": None})
+"""Letters of which a pattern that ignores case takes one for the other, as in KASIM and kasım."""
+
+
+def fold_letters(text: str) -> str:
+    """Return a text in lower case, with i for ı and İ and s for ſ, as a pattern that ignores case."""
+    return text.lower().translate(_LETTERS_ALIKE)
+
+
 def _numbers_by_word(
     tables: Iterable[tuple[str, ...]], *, first: int
 ) -> dict[str, int]:
@@ -152,7 +161,8 @@ def _numbers_by_word(
         word: number
         for table in tables
         for number, row in enumerate(table, first)
-        for word in row.split()
+        for name in row.split()
+        for word in (name, fold_letters(name))
     }
 
 
