@@ -80,13 +80,14 @@ def _delete_actions(session: CommonSession, condition: str, **values: object) ->
         f"SELECT seq FROM undo_action WHERE owner = %(owner)s AND {condition}", **values
     )
     numbers = [number for (number,) in rows.fetchall()]
+    if not numbers:
+        return
     for table, column in ("undo_step", "action"), ("undo_action", "seq"):
-        if numbers:
-            session.execute(
-                f"DELETE FROM {table} WHERE owner = %(owner)s "
-                f"AND {column} = ANY(%(numbers)s::bigint[])",
-                numbers=numbers,
-            )
+        session.execute(
+            f"DELETE FROM {table} WHERE owner = %(owner)s "
+            f"AND {column} = ANY(%(numbers)s::bigint[])",
+            numbers=numbers,
+        )
 
 
 def delete_steps(session: CommonSession, seqs: Collection[int]) -> None:
