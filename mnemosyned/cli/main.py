@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mnemosyned.cli import options
-from mnemosyned.cli.registry import COMMANDS, GROUPS, LOCAL, Command
+from mnemosyned.cli.registry import ADMINISTRATION, COMMANDS, GROUPS, LOCAL, Command
 from mnemosyned.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.version import __version__
 
@@ -23,15 +23,24 @@ _REFUSES_URLS = "_refuses_urls"
 
 
 class CommandTable(click.Group):
-    """The click group of all commands in the registry, each imported when it is named."""
+    """The click group of the commands in the registry, each imported when it is named."""
+
+    def __init__(self, *args: Any, group: str = "", **given: Any) -> None:  # noqa: ANN401 those of click
+        """Make the group of all commands, or of those in one group of the registry."""
+        super().__init__(*args, **given)
+        self._group = group
+        self._entries = {
+            name: each for name, each in COMMANDS.items() if group in ("", each.group)
+        }
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Return the names of all commands."""
-        return list(COMMANDS)
+        """Return the names of the commands."""
+        return list(self._entries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Return the command of this name, imported; None for an unknown name."""
-        return load_command(COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
+        entry = self._entries.get(cmd_name)
+        return load_command(entry) if entry else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -41,12 +50,12 @@ class CommandTable(click.Group):
         Raises `click.UsageError` for an unknown name, with the nearest known one.
         """
         name = args[0]
-        if name in COMMANDS or name.startswith("-") or ctx.resilient_parsing:
+        if name in self._entries or name.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
         # Loaded here: only a mistake needs it.
         from difflib import get_close_matches  # noqa: PLC0415
 
-        close = get_close_matches(name, COMMANDS, n=1)
+        close = get_close_matches(name, self._entries, n=1)
         hint = f" (did you mean {close[0]}?)" if close else ""
         problem = f"there is no command {name!r}{hint}"
         raise click.UsageError(problem, ctx)
@@ -60,7 +69,7 @@ class CommandTable(click.Group):
 
         names = [
             CompletionItem(each.name, help=each.summary)
-            for each in COMMANDS.values()
+            for each in self._entries.values()
             if each.name.startswith(incomplete)
         ]
         return names or click.Command.shell_complete(self, ctx, incomplete)
@@ -70,14 +79,20 @@ class CommandTable(click.Group):
         ctx: click.Context,
         formatter: click.HelpFormatter,
     ) -> None:
-        """Write the commands that people use every day to the help page, or all for `mnem help all`."""
+        """Write the commands that people use every day to the help page, or all for `mnem help all`.
+
+        Those of administration are on the page of `mnem admin` alone.
+        """
+        further = [each for each in GROUPS[1:] if each != ADMINISTRATION]
         shows_all = ctx.meta.get(options.ALL_COMMANDS)
-        for group in GROUPS if shows_all else GROUPS[:1]:
+        if self._group:
+            further = []
+        for group in [self._group or GROUPS[0], *(further if shows_all else ())]:
             commands = [each for each in COMMANDS.values() if each.group == group]
             with formatter.section(group):
                 formatter.write_dl([(each.name, each.summary) for each in commands])
-        if not shows_all:
-            count = sum(each.group != GROUPS[0] for each in COMMANDS.values())
+        if further and not shows_all:
+            count = sum(each.group in further for each in COMMANDS.values())
             formatter.write_paragraph()
             formatter.write_text(f"{count} more commands: mnem help all")
 

@@ -45,6 +45,8 @@ def _read_table() -> list[Command]:
 COMMANDS = {command.name: command for command in _read_table()}
 GROUPS = tuple(dict.fromkeys(command.group for command in COMMANDS.values()))
 """The titles of the groups, in the order of the help page."""
+ADMINISTRATION = "Administration"
+"""The group that `mnem admin` lists. Its commands work with and without the word `admin`."""
 LOCAL = {"backup", "model", "watch"} | {
     command.name for command in COMMANDS.values() if ".maintenance." in command.target
 } - {"owner"}

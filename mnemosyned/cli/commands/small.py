@@ -1,4 +1,4 @@
-"""Commands of a few lines: archive, help, mcp, top and watch."""
+"""Commands of a few lines: admin, archive, help, mcp, top and watch."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 
 from mnemosyned.agents.mcp.pump import run as run_pump
 from mnemosyned.cli.calls import connect_to_daemon
+from mnemosyned.cli.main import CommandTable
 from mnemosyned.cli.options import (
     ALL_COMMANDS,
     EXIT_OF_KIND,
@@ -20,11 +21,23 @@ from mnemosyned.cli.options import (
 )
 from mnemosyned.cli.output.show import render
 from mnemosyned.cli.output.terminal import say, say_json
+from mnemosyned.cli.registry import ADMINISTRATION
 from mnemosyned.cli.verb_command import make_verb_command
 from mnemosyned.errors import InvalidRequest, Kind
 from mnemosyned.verbs.retention import Prune
 from mnemosyned.verbs.upkeep import Watch
 from mnemosyned.version import install_command
+
+
+@click.group(cls=CommandTable, group=ADMINISTRATION, invoke_without_command=True)
+@click.pass_context
+def admin(context: click.Context) -> None:
+    """List the commands for owners, databases and servers.
+
+    They also work without the word `admin`.
+    """
+    if context.invoked_subcommand is None:
+        say(context.get_help())
 
 
 @click.group()
@@ -42,7 +55,7 @@ ALL_WORD = "all"
 @click.argument("words", nargs=-1, metavar="[COMMAND | all]")
 @click.pass_context
 def help_command(context: click.Context, words: tuple[str, ...]) -> None:
-    """Show how a command is used; with `all`, list every command."""
+    """Show how a command is used; with `all`, list more commands."""
     shown = context.find_root()
     if words == (ALL_WORD,):
         shown.meta[ALL_COMMANDS] = True
