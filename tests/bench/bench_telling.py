@@ -599,7 +599,7 @@ def main() -> int:
     )
     parser.add_argument("--no-encoder", action="store_true", help="without vectors")
     options = parser.parse_args()
-    if options.show and options.half.endswith("held"):
+    if options.show and options.half.endswith(("held", "strangers")):
         parser.error("--show is for a half that rules are tuned on")
     projects = load_half(options.half, only=options.project)
     if not projects:

@@ -1,6 +1,6 @@
 """Projects in which agents are told things: sessions, facts, rules, and prompts that need them.
 
-A file in `sets/telling/tune` or `sets/telling/held` is one project. Its sessions hold, in order,
+A file in a folder of `sets/telling` is one project. Its sessions hold, in order,
 messages of the user and the agent, results of tools, and prompts that are asked at that moment in
 a session of their own. A message states facts and rules and may end earlier ones.
 """
@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 SETS = Path(__file__).parent / "sets" / "telling"
-HALVES = ("tune", "held", "others", "others-held")
+HALVES = ("tune", "held", "others", "others-held", "strangers")
 PAUSE = timedelta(minutes=2)
 """Time from one message to the next."""
 
