@@ -49,10 +49,9 @@ FIRST = {"tag": "tags", "untag": "tags"}
 def make_parameter(
     verb: type[Request[Any]], field: msgspec.inspect.Field
 ) -> click.Parameter:
-    """Return a click argument or option for a verb's field.
+    """Return a click argument for a positional field of a verb, else an option.
 
-    Positional fields become arguments, and all others options. The value stays the typed text,
-    which the verb parses later; flags and lists of objects get their own forms.
+    The value stays the typed text, which the verb parses later.
     """
     kind, description = _unwrap_metadata(field.type)
     if field.name in (*verb.__match_args__, FIRST.get(verb.verb_name())):
@@ -109,10 +108,7 @@ def make_parameter(
 
 
 def name_options(text: str, verb: type[Request[Any]]) -> str:
-    """Return a help text in which fields of a verb are named by their options, and verbs by commands.
-
-    `stop` in backticks becomes `--stop`, `log` becomes `mnem log`, and dry_run becomes --dry-run.
-    """
+    """Return a help text with fields named by their options, and verbs by their commands."""
     fields = {name: f"--{name.replace('_', '-')}" for name in verb.__struct_fields__}
 
     def name_one(found: re.Match[str]) -> str:
@@ -129,10 +125,7 @@ def name_options(text: str, verb: type[Request[Any]]) -> str:
 
 
 def suggest_for(parameter: click.Parameter, verb: str) -> None:
-    """Let the shell complete a parameter with values from the daemon, such as sessions or ids.
-
-    `verb` is the verb's name. Nothing is done unless a shell asks for a completion.
-    """
+    """Let the shell complete a parameter with values from the daemon, such as sessions or ids."""
     if COMPLETION_VARIABLE not in os.environ:
         return
     # Loaded here: a command that runs completes nothing.
@@ -165,11 +158,7 @@ def _takes_list(kind: msgspec.inspect.Type) -> bool:
 def _choice_or_metavar(
     name: str, kind: msgspec.inspect.Type
 ) -> tuple[click.Choice[str] | None, str | None]:
-    """Return the choice of values for an option, or the word for its value on the help page.
-
-    `name` is the field's name and `kind` its type: an enumeration or a literal has a choice. The
-    other one of the pair is None.
-    """
+    """Return the choice of an enumeration or literal, or else the word for the value in help."""
     members = _union_members(kind)
     for member in members:
         if isinstance(member, msgspec.inspect.EnumType):
@@ -229,10 +218,9 @@ def read_fields(given: dict[str, Any], command: str = "") -> dict[str, Any]:
 
 
 def read_standard_input(hint: str) -> str:
-    """Return the text of standard input without its last newline.
+    """Return standard input without its last newline.
 
-    Raises `click.UsageError` at a terminal, with `hint` on what to type instead, and for input that
-    is too long or not UTF-8.
+    Raises `click.UsageError` at a terminal, with `hint`, and if it is too long or not UTF-8.
     """
     if sys.stdin.isatty():
         raise click.UsageError(f"{hint}, or pipe it in")
@@ -250,11 +238,7 @@ def read_standard_input(hint: str) -> str:
 
 
 def _read_list(file: str, *, field: str) -> object:
-    """Return the list in a JSON file, or in standard input if `file` is "-".
-
-    A JSON object must have the list as its member `field`. Raises `InvalidRequest` if there is no
-    valid JSON.
-    """
+    """Return the list in a JSON file or standard input ("-"), or in its member `field`."""
     if file == "-":
         text = read_standard_input(f"{field} are JSON: name a file")
     else:
@@ -270,10 +254,7 @@ def _read_list(file: str, *, field: str) -> object:
 
 
 def _parse_json(text: str, where: str, *, field: str) -> object:
-    """Return the value of a JSON text. Raises `InvalidRequest` if it is not JSON.
-
-    The error names `where` the text is from, and the request's `field`.
-    """
+    """Return the value of a JSON text. Raises `InvalidRequest`, which says `where` it is from."""
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:

@@ -33,11 +33,10 @@ _TEXT = re.compile(r"""(["']?)([^"'#]+?)\1[ \t\r]*(?:#.*)?""")
 
 
 def configured_socket() -> str | None:
-    """Return the socket path in the configuration file; None if it has none.
+    """Return the socket that the configuration file names, unless the environment does.
 
-    None also if the environment names a socket, which takes precedence. The file is read as YAML
-    only if it has a line for the socket, as commands must start at once. A mistake in the file is
-    printed on standard error, and the line on the socket counts.
+    The file is read as YAML only if it has a line for the socket, as commands must start at once.
+    A mistake in the file is printed on standard error, and the line on the socket counts.
     """
     if SOCKET_VARIABLE in os.environ:
         return None
@@ -99,10 +98,7 @@ def interruption_message(error: BaseException) -> str:
 
 
 def interrupted_call_message(request: Request[Any]) -> str:
-    """Return the message for Ctrl-C during a call of the daemon.
-
-    It says whether the daemon goes on with the request, or nothing was changed.
-    """
+    """Return what happens to a call after Ctrl-C: whether the daemon goes on with it."""
     if not request.writes or request.is_preview:
         return NOTHING_CHANGED
     name = request.verb_name()
@@ -124,10 +120,9 @@ BAR_EVERY_S = 0.2
 def connect_to_daemon(
     context: click.Context, *, timeout_s: float = TIMEOUT_S
 ) -> Connection:
-    """Return a connection to the daemon named on the command line, or else to the configured one.
+    """Return a connection to the daemon named on the command line, or the configured one.
 
-    `timeout_s` is the limit of a call in seconds. Raises `InvalidRequest` for an address that
-    cannot be used.
+    `timeout_s` limits a call. Raises `InvalidRequest` for an address that cannot be used.
     """
     remote = typed_remote(context)
     if remote is None:
@@ -144,9 +139,7 @@ def connect_to_daemon(
 def call_daemon(client: Caller, request: Request[R]) -> R:
     """Send a request to the daemon and return the result. Raises the daemon's error.
 
-    A sleep cycle at a terminal shows a progress bar, and a backup may be moved to a folder closed
-    to the daemon. Ctrl-C ends the wait at once with `Interrupted`; the daemon goes on with the
-    request.
+    A sleep cycle shows progress; Ctrl-C ends the wait with `Interrupted`, not the request.
     """
     plans_or_stops = request.is_preview or getattr(request, "stop", False)
     is_pause = getattr(request, "pause_minutes", None) is not None
@@ -175,10 +168,7 @@ def call_daemon(client: Caller, request: Request[R]) -> R:
 
 
 def _cycle_progress(client: Caller) -> tuple[int, int] | None:
-    """Return the running sleep cycle's progress: memories done, and memories in all.
-
-    None if no cycle runs or the daemon does not answer.
-    """
+    """Return how many memories a running cycle has done, and of how many; None if unknown."""
     from mnemosyned.verbs.upkeep import Status  # noqa: PLC0415 only a cycle needs it
 
     with suppress(MnemosynedError):  # a busy daemon reports its progress later
@@ -194,10 +184,9 @@ def run_with_bar(
     label: str,
     show_pos: bool = False,
 ) -> R:
-    """Run `work` in a thread with a progress bar on standard error; return its result.
+    """Run `work` in a thread and show progress on standard error; return its result.
 
-    `measure` is called again and again: it returns how much is done and the total, or None if
-    unknown. `label` is the bar's text; `show_pos` also shows both numbers.
+    `measure` returns how much is done and the total, or None; `show_pos` shows both numbers.
     """
     # Loaded here: only a long call at a terminal needs it.
     from concurrent.futures import Future, wait  # noqa: PLC0415

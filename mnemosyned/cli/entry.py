@@ -7,10 +7,7 @@ import sys
 
 
 def main() -> None:
-    """Run the shell client.
-
-    For `mnem mcp` alone, only the program between an agent and the daemon is loaded and run.
-    """
+    """Run the shell client; for `mnem mcp` alone, load only the pump of an agent's messages."""
     _open_closed_streams()
     if sys.argv[1:] == ["mcp"]:
         # Loaded here: each needs nothing of the other.
@@ -26,10 +23,9 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Open the null device for each of `sys.stdin`, `sys.stdout` and `sys.stderr` that is None.
+    """Open the null device for each standard stream that was closed at the start.
 
-    Python sets a stream to None if its descriptor was closed at the start. The next opened file
-    would take the descriptor's number, and prints would go into that file.
+    The next opened file would take the descriptor's number, and prints would go into that file.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:

@@ -45,11 +45,7 @@ def is_marked(word: str) -> bool:
 
 
 def save_list(ids: Sequence[str]) -> None:
-    """Save the ids of a printed list, so that later commands can name entries by number.
-
-    The file belongs to this terminal; lists of other terminals older than a week are deleted. A
-    directory without write access is no failure. An id with line breaks is saved as an empty line.
-    """
+    """Save the ids of a printed list for later commands; delete other terminals' old lists."""
     file = _list_file()
     ids = ["" if "\n" in id else id for id in ids]
     with suppress(OSError):
@@ -66,7 +62,7 @@ def save_list(ids: Sequence[str]) -> None:
 
 
 def id_in_last_list(number: int) -> str:
-    """Return the id of entry `number`, from 1, in the list that this terminal printed last.
+    """Return the id of entry `number`, from 1, in this terminal's last list.
 
     Raises `InvalidRequest` if there is no list, no such entry, or no id in the entry.
     """
@@ -89,10 +85,7 @@ def id_in_last_list(number: int) -> str:
 
 
 def _list_file() -> Path:
-    """Return the path of the file for the list that this terminal printed last.
-
-    The file is named by the process's session, which a terminal has for itself.
-    """
+    """Return the file of this terminal's last list, named by the process's session."""
     return state_dir() / "lists" / f"session-{os.getsid(0)}"
 
 
@@ -117,10 +110,9 @@ Named = tuple[str, str]
 def with_whole_ids(
     verb: str, fields: Mapping[str, Any], client: Connection
 ) -> dict[str, Any]:
-    """Return a request's fields with list numbers and id prefixes replaced by whole ids.
+    """Return a verb's fields with list numbers and id prefixes replaced by whole ids.
 
-    `verb` is the verb's name and decides which fields contain ids. Raises `InvalidRequest` for an
-    ambiguous prefix and for a number without an id.
+    Raises `InvalidRequest` for an ambiguous prefix and for a number without an id.
     """
     whole = dict(fields)
     for name in id_fields(verb):
@@ -133,19 +125,14 @@ def with_whole_ids(
 
 
 def id_fields(verb: str) -> tuple[str, ...]:
-    """Return the names of a verb's fields that contain ids.
-
-    `verb` is the verb's name; the ids are of memories, summaries, learnings or cycles.
-    """
+    """Return the names of the fields in which a verb has ids."""
     return _FIELDS.get(verb, ("id",))
 
 
 def _resolve_id(word: str, verb: str, client: Connection) -> str:
-    """Return the whole id for a typed word: a number in the last printed list, a prefix, or an id.
+    """Return the whole id for a typed number, prefix or id; a word without a match as it is.
 
-    `verb` is the verb's name and decides between ids of memories, learnings and cycles. A word
-    without a match is returned unchanged. Raises `InvalidRequest` for an ambiguous prefix and for a
-    number without an id.
+    Raises `InvalidRequest` for an ambiguous prefix and for a number without an id.
     """
     number = number_of(word)
     if number is not None and is_marked(word):
@@ -176,10 +163,9 @@ def _resolve_id(word: str, verb: str, client: Connection) -> str:
 
 
 def ids_with_prefix(prefix: str, verb: str, client: Connection) -> list[Named]:
-    """Return the pairs (id, short description) of ids that begin with a prefix, ignoring case.
+    """Return ids, of the kind that a verb takes, that begin so, each with a description.
 
-    `verb` is the verb's name and decides between memories, learnings, injections, endings and cycles. There
-    may be more than `SHOWN_MAX`, so that a caller knows that it prints a part.
+    There may be more than `SHOWN_MAX`, so that a caller knows that it prints a part.
     """
     kind = _KINDS.get(verb)
     begin = prefix.upper()
@@ -210,10 +196,7 @@ _KINDS = {
 
 
 def _list_named(kind: str, client: Connection) -> Iterator[Named]:
-    """Yield the newest `LISTED_MAX` ids of a kind in `_KINDS`, each with a description.
-
-    Learnings have their text, ended statements their sentence, all others their time.
-    """
+    """Yield the newest `LISTED_MAX` ids of a kind in `_KINDS`, each with a description."""
     if kind == "learning":
         from mnemosyned.verbs.conversation import Learnings  # noqa: PLC0415 as above
 
@@ -255,11 +238,7 @@ Suggest = Callable[[click.Context, str], list["CompletionItem"]]
 
 
 def suggester(parameter: click.Parameter, verb: str) -> Suggest:
-    """Return the function that completes a parameter's value in the shell.
-
-    It asks the daemon for sessions, sources or ids, by the parameter's name; any other parameter
-    keeps click's own completion. `verb` is the verb's name, which decides which parameters are ids.
-    """
+    """Return the function that completes a parameter with sessions, sources or ids."""
     name = parameter.name
     if name not in ("session", "source") and not (verb and name in id_fields(verb)):
         return parameter.shell_complete

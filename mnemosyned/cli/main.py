@@ -98,11 +98,7 @@ class CommandTable(click.Group):
 
 
 def load_command(entry: Command) -> click.Command:
-    """Import the command of a row in the registry, and return it ready to run.
-
-    Its example and the options common to all commands are added. A target that is a verb is made
-    into a command.
-    """
+    """Return the command of a registry's row, imported, with example and common options."""
     module, _, attribute = entry.target.partition(":")
     target: Any = getattr(import_module(module), attribute)
     if not isinstance(target, click.Command):
@@ -126,10 +122,9 @@ def load_command(entry: Command) -> click.Command:
 
 
 def _prepare_command(command: click.Command, *, is_local: bool) -> None:
-    """Add the options of address and format to a command and its subcommands.
+    """Add the options of address and format, hidden, to a command and its subcommands.
 
-    They are hidden, and also work before the command's name. If `is_local`, the command raises
-    `InvalidRequest` when a URL is given.
+    If `is_local`, the command raises `InvalidRequest` when a URL is given.
     """
     command.context_settings.setdefault("help_option_names", ["-h", "--help"])
     taken = [name for parameter in command.params for name in parameter.opts]
@@ -145,10 +140,7 @@ def _prepare_command(command: click.Command, *, is_local: bool) -> None:
 
     @wraps(run)
     def run_unless_url(*args: Any, **given: Any) -> Any:  # noqa: ANN401
-        """Run the command, or raise `InvalidRequest` if a URL is given.
-
-        A group with a subcommand leaves the check to the subcommand.
-        """
+        """Run the command, or raise `InvalidRequest` if a URL is given."""
         context = click.get_current_context()
         if context.invoked_subcommand is None:  # else that one refuses it
             options.refuse_url(context)
@@ -222,10 +214,7 @@ def main() -> None:
 
 
 def _print_usage_error(error: click.ClickException) -> None:
-    """Print a mistake on the command line, and the command whose help explains it.
-
-    If the command line asks for JSON, the mistake is printed as JSON.
-    """
+    """Print a mistake on the command line, and whose help explains it, or JSON if wanted."""
     if options.asks_for_json(sys.argv):
         _print_error(InvalidRequest(error.format_message()))
         return
@@ -242,10 +231,7 @@ def _print_usage_error(error: click.ClickException) -> None:
 
 
 def _print_error(error: MnemosynedError) -> None:
-    """Print an error on standard error, in words, or as JSON if the command line asks for JSON.
-
-    In words, the name of a field becomes the option that was typed for it.
-    """
+    """Print an error in words, with fields as they were typed, or as JSON if wanted."""
     if not options.asks_for_json(sys.argv):
         message, field = error.message, error.field or ""
         option = f"--{field.replace('_', '-')}"

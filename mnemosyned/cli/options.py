@@ -72,10 +72,7 @@ def _store_address(
 
 
 def _typed_address(context: click.Context) -> dict[str, str]:
-    """Return the address options typed on the command line, as a mapping of option to value.
-
-    The mapping is kept in the context, and may be changed.
-    """
+    """Return the address options typed on the command line, by option; it may be changed."""
     return cast("dict[str, str]", context.meta.setdefault(_TYPED, {}))
 
 
@@ -90,10 +87,7 @@ def is_url_typed(context: click.Context) -> bool:
 
 
 def typed_url(context: click.Context) -> str | None:
-    """Return the daemon's URL from the command line or the environment; None if a socket is used.
-
-    Raises `InvalidRequest` for options that do not belong together.
-    """
+    """Return the URL typed or in the environment; None for a socket. Raises `InvalidRequest`."""
     typed = _typed_address(context)
     if SOCKET in typed:
         if others := sorted(typed.keys() - {SOCKET}):
@@ -109,10 +103,9 @@ def typed_url(context: click.Context) -> str | None:
 
 
 def typed_remote(context: click.Context) -> RemoteDaemon | None:
-    """Return the daemon behind the URL that was given, with its token and certificate authority.
+    """Return the daemon behind the given URL, or of the login here; None for a socket.
 
-    Without a URL it is that of the login, if the memory of the current directory is there. None
-    otherwise, as a socket is used then. Raises `InvalidRequest`.
+    Raises `InvalidRequest`.
     """
     url = typed_url(context)
     typed = _typed_address(context)
@@ -142,12 +135,10 @@ def typed_remote(context: click.Context) -> RemoteDaemon | None:
 
 
 def refuse_url(context: click.Context, form: str = "") -> None:
-    """Raise `InvalidRequest` if a URL is given to a command that works on this machine alone.
+    """Raise `InvalidRequest` if a URL is given to a command of this machine alone.
 
-    Otherwise the command asks the daemon of this machine, also after `mnem login`.
-
-    `form` names the form of the command that is local, such as `export --format sqlite`, if other
-    forms are not.
+    Otherwise the command asks the daemon of this machine, also after `mnem login`. `form` names the
+    part of a command that is local.
     """
     url = typed_url(context)
     if url is None:
@@ -175,10 +166,9 @@ FORMAT_HELP = (
 
 
 def chosen_format() -> str:
-    """Return the output format: "table", "tsv", "jsonl", "json" or "ids".
+    """Return the output format: by option, MNEM_FORMAT, or by whether a terminal reads.
 
-    An option decides, then MNEM_FORMAT, else it is table at a terminal and tsv in a pipe. Raises
-    `click.UsageError` for an unknown format in MNEM_FORMAT.
+    Raises `click.UsageError` for an unknown format in MNEM_FORMAT.
     """
     chosen: str = _root_meta().get(_FORMAT) or os.environ.get(VARIABLE, "")
     if not chosen:
@@ -204,10 +194,7 @@ def may_page() -> bool:
 
 
 def asks_for_json(words: Sequence[str]) -> bool:
-    """Return whether a command line asks for JSON, even if it has mistakes.
-
-    `words` are its words, the program first.
-    """
+    """Return whether the words of a command line ask for JSON, even if it has mistakes."""
     command = next(filter(COMMANDS.__contains__, words[1:]), "")
     if command in FORMATS_OF_FILES:
         return "--json" in words or asks_for_json(words[: words.index(command)])
@@ -226,10 +213,7 @@ class AnswerCommand(click.Command):
 
 
 def format_options(*, hidden: bool = False) -> list[click.Parameter]:
-    """Return the click options --format, --json and --no-pager.
-
-    `hidden` leaves them out of the help page.
-    """
+    """Return the click options --format, --json and --no-pager, hidden from help or not."""
     common: dict[str, Any] = {
         "expose_value": False,
         "hidden": hidden,
@@ -258,20 +242,14 @@ def _store_format(
 
 
 def json_option(words: str = "Print JSON.") -> Callable[[F], F]:
-    """Return a decorator that adds the option --json, with the help `words`, to a command.
-
-    It is for commands without other formats. `prints_json` then says whether JSON was chosen.
-    """
+    """Return a decorator that adds --json to a command without other formats."""
     return click.option(
         "--json", is_flag=True, expose_value=False, callback=_store_format, help=words
     )
 
 
 def _root_meta() -> dict[str, Any]:
-    """Return the dictionary that all click contexts of a command line share.
-
-    Empty outside a command.
-    """
+    """Return what all click contexts of a command line share; empty outside a command."""
     context = click.get_current_context(silent=True)
     return context.find_root().meta if context else {}
 

@@ -24,11 +24,10 @@ _CHILD = re.compile(r"([ \t]+)[^\s#]")
 
 
 def write_settings(file: Path, changes: Mapping[str, Value]) -> None:
-    """Change settings in the configuration file, all or none of them.
+    """Change settings by dotted key in the file, all or none; UNSET removes one.
 
-    `changes` maps dotted keys to values; UNSET removes a setting. Comments and other lines stay.
-    Raises `ConfigInvalid` if the file is invalid, would become so, or cannot be edited line by
-    line.
+    Comments and other lines stay. Raises `ConfigInvalid` if the file is or would become invalid, or
+    cannot be edited line by line.
     """
     file = file.resolve()
     before = after = ""
@@ -49,10 +48,7 @@ def write_settings(file: Path, changes: Mapping[str, Value]) -> None:
 
 
 def replace_settings(file: Path, text: str) -> None:
-    """Write the configuration file's new text in one step, with the mode of the old file.
-
-    Raises `ConfigInvalid` if the text is invalid; the file then stays as it is.
-    """
+    """Write the file's new text in one step, with its mode. Raises `ConfigInvalid`."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
     handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
@@ -69,10 +65,7 @@ def replace_settings(file: Path, text: str) -> None:
 
 
 def with_setting(text: str, key: str, value: Value) -> str:
-    """Return the configuration file's text with one setting changed or added.
-
-    `key` is the setting's dotted name; UNSET as the value removes it. Comments stay.
-    """
+    """Return the file's text with the setting of a dotted key set, or removed for UNSET."""
     before, newline = text, "\r\n" if "\r\n" in text else "\n"
     if text and not text.endswith("\n"):
         text += newline
@@ -102,11 +95,7 @@ def with_setting(text: str, key: str, value: Value) -> str:
 
 
 def _find_section(lines: list[str], section: str) -> tuple[int, list[str], str]:
-    """Return where a section of the settings begins, its lines, and their indentation.
-
-    The first value is the index of the line after the section's heading: 0 for the top level, named
-    "", and -1 if there is no such section.
-    """
+    """Return where a section begins, its lines and their indentation; -1 without one."""
     if not section:
         return 0, lines, ""
     head = re.compile(rf"{re.escape(section)}[ \t]*:[ \t]*(#.*)?\r?\n?")
@@ -130,10 +119,7 @@ def _yaml_text(value: Value) -> str:
 
 
 def _changes_one_setting(before: str, after: str, key: str, value: Value) -> bool:
-    """Return whether the YAML `after` differs from `before` in one setting alone, now `value`.
-
-    `key` is the setting's dotted name; UNSET means that it is removed. False for invalid YAML.
-    """
+    """Return whether the YAML `after` differs from `before` in the setting `key` alone."""
     # Loaded here: only a change of settings needs it.
     import yaml  # noqa: PLC0415
 

@@ -55,10 +55,7 @@ PAGES_MAX = 10_000
 
 
 def must_ask(request: Request[Any]) -> bool:
-    """Return whether the user must confirm a request before it is sent.
-
-    Deletions and undo need it, and changes of memories that filters select; dry runs do not.
-    """
+    """Return whether the user must confirm: deletions, undo, and changes selected by filters."""
     name = request.verb_name()
     if request.is_preview or name not in CONFIRMED:
         return False
@@ -67,11 +64,9 @@ def must_ask(request: Request[Any]) -> bool:
 
 
 def confirm_and_call(client: Connection, request: Request[R]) -> object:
-    """Show a dry run of a request, ask for confirmation, and send the request.
+    """Show a request's dry run, ask, and send it; return the result, or an empty dry run.
 
-    Return the result, or the dry run's if it selects nothing. If the dry run doubts the clock, the
-    confirmation makes the request trust it. Raises `InvalidRequest` without a terminal; the answer
-    no exits with code 1.
+    Raises `InvalidRequest` without a terminal; the answer no exits with code 1.
     """
     preview: Request[Any] = msgspec.structs.replace(request, dry_run=True)
     can_ask = sys.stdin.isatty()
@@ -108,11 +103,7 @@ def confirm_and_call(client: Connection, request: Request[R]) -> object:
 
 
 def join_preview_pages(client: Connection, preview: Request[Any], first: R) -> R:
-    """Return the result of a dry run with the lines of all its pages.
-
-    `preview` is the dry run's request, sent again for each page; `first` is the first page. At most
-    `PAGES_MAX` more are read.
-    """
+    """Return the result of a dry run, whose first page is `first`, with all its lines."""
     further = getattr(first, "further", 0)
     if not further:
         return first
@@ -132,11 +123,7 @@ def join_preview_pages(client: Connection, preview: Request[Any], first: R) -> R
 
 
 def _confirmation_question(name: str, preview: Any) -> str:  # noqa: ANN401 the result of any such verb
-    """Return the question that the user answers before a change.
-
-    It says what is deleted or changed, and whether for good. `name` is the verb's name, `preview`
-    the result of its dry run.
-    """
+    """Return the question before a change: what is deleted or changed, and whether for good."""
     if name == "undo":
         return UNDO_QUESTIONS.get(
             preview.actions[0].kind, "Undo this? The undo cannot be undone."
@@ -170,10 +157,7 @@ def _this_or_these(count: int, noun: str) -> str:
 
 
 def _with_tags_first(typed: Mapping[str, Any], client: Connection) -> dict[str, Any]:
-    """Return the fields of `mnem tag WORD ID`, also if `mnem tag ID WORD` was typed.
-
-    They are exchanged if the only id is that of no memory and the tag is.
-    """
+    """Return the fields of `mnem tag WORD ID`, also where `mnem tag ID WORD` was typed."""
     ids, tags = typed.get("id") or [], typed.get("tags") or []
     if len(ids) == len(tags) == 1 and not is_marked(ids[0]):
         exchanged = {**typed, "id": tags, "tags": ids}
@@ -200,10 +184,7 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
         yes: bool = True,
         **given: Any,  # noqa: ANN401
     ) -> int:
-        """Send the verb's request and print the result; return the exit code.
-
-        Deletions are confirmed first, unless `yes`. `given` holds the typed values by field.
-        """
+        """Send the verb's request, confirmed unless `yes`, print the result; return the exit code."""
         typed = read_fields(given, name)
         with connect_to_daemon(context) as client:
             if first == "tags":
@@ -235,9 +216,9 @@ def add_change(
     *,
     hint: str,
 ) -> None:
-    """Let a command that lists entries also change a single entry, as `mnem endings undo ID`.
+    """Let a command that lists entries also change one, as `mnem endings undo ID`.
 
-    `words` maps each word before the id to the fields of the `verb` that it sets. Other words give
+    `words` maps each word before the id to the fields of the `verb` that it sets; other words give
     a usage error with the `hint`.
     """
     list_entries = cast("Callable[..., int]", command.callback)

@@ -25,10 +25,7 @@ PARTIAL = ".partial"
 
 
 def check_target(path: Path, *, force: bool) -> None:
-    """Raise `InvalidRequest` if a file `path` exists, unless `force` is given to replace it.
-
-    A path that is no regular file is refused in any case.
-    """
+    """Raise `InvalidRequest` if `path` is no regular file, or exists and not `force`."""
     if not path.exists():
         return
     if not path.is_file():
@@ -42,11 +39,7 @@ def check_target(path: Path, *, force: bool) -> None:
 
 @contextmanager
 def open_whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Yield a new file, opened for writing, that takes the name `path` after the block.
-
-    It replaces a file of this name. After an exception in the block, nothing is left of the new
-    file.
-    """
+    """Yield a new file that takes the name `path` after the block, or is deleted on failure."""
     target = path.resolve()
     partial = target.with_name(target.name + PARTIAL)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -102,10 +95,7 @@ def back_up(client: Connection, request: Backup) -> BackedUp:
 
 
 def _back_up_with_bar(client: Connection, request: Backup) -> BackedUp:
-    """Have the daemon make a backup; return the daemon's report.
-
-    At a terminal a progress bar shows the size of the copy.
-    """
+    """Have the daemon make a backup, with progress shown at a terminal; return its report."""
     if not sys.stderr.isatty():
         return client.call(request)
     named, folder, total = request.file, "", 1
@@ -130,10 +120,10 @@ def _back_up_with_bar(client: Connection, request: Backup) -> BackedUp:
 def _move_out_of_sandbox(
     client: Connection, file: Path, refused: MnemosynedError | None
 ) -> BackedUp:
-    """Have a backup made in the daemon's own folder, then move it to `file`; return the report.
+    """Have a backup made in the daemon's own folder, and move it to `file`; return the report.
 
-    Raises `refused`, the error of the first attempt, or `StorageFailed` for None, if this fails
-    too, and `InvalidRequest` if `file` is there and is neither empty nor an SQLite database.
+    Raises `refused`, the error of the first attempt, or `StorageFailed` if this fails too, and
+    `InvalidRequest` if `file` is neither empty nor an SQLite database.
     """
     if file.exists() and not file.is_dir():
         check_target(file, force=True)

@@ -38,10 +38,9 @@ _send = cast("Callable[..., object]", edit.callback)
 
 
 def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN401
-    """Send the changes given as options, and return the exit code.
+    """Send the changes given as options, or those made in the editor; return the exit code.
 
-    Without changes, open the editor for the memory named by its id. Raises `InvalidRequest` without
-    a terminal.
+    Raises `InvalidRequest` without a terminal.
     """
     if given.get("text") == "-":
         given["text"] = read_standard_input(WORDS)
@@ -62,8 +61,7 @@ def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN40
 def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> object:
     """Open a memory in the editor, and send the fields that were changed; return the exit code.
 
-    `given` holds the command's options. If the changes cannot be sent, the edited text is kept in a
-    file, whose path is printed.
+    If they cannot be sent, the edited text is kept in a file, whose path is printed.
     """
     with connect_to_daemon(context) as client:
         (id,) = with_whole_ids("edit", {"id": [id]}, client)["id"]
@@ -108,7 +106,7 @@ def form_text(memory: MemoryRecord) -> str:
 
 
 def _form_fields(memory: MemoryRecord) -> dict[str, str]:
-    """Return the editable fields of a memory: a mapping of their names in the editor to text."""
+    """Return the editable fields of a memory as text, by their names in the editor."""
     return {
         name: _shown_value(getattr(memory, field)) for name, field in FIELDS.items()
     }
@@ -124,10 +122,9 @@ def _shown_value(value: object) -> str:
 
 
 def changes_in(edited: str, memory: MemoryRecord) -> dict[str, Any]:
-    """Return the fields of a memory that were changed in the editor, by their names in the request.
+    """Return the fields of a memory that were changed in the edited text, for the request.
 
-    `edited` is the text from the editor. Empty if nothing differs from `memory`, or if the text was
-    emptied. Raises `InvalidRequest` for an unknown field and a missing line `RULE`.
+    Raises `InvalidRequest` for an unknown field and a missing line `RULE`.
     """
     if not edited.strip():
         return {}

@@ -127,10 +127,7 @@ export_command.params[1:1] = _FILTERS
 
 
 def _is_folder_of_days(file: str, format_name: str) -> bool:
-    """Return whether an export writes a folder with a Markdown file for each day.
-
-    That is so for the format "markdown", unless `file` ends in `.md`.
-    """
+    """Return whether an export writes a folder with a Markdown file for each day."""
     return format_name == "markdown" and not file.endswith(".md")
 
 
@@ -138,11 +135,9 @@ def _is_folder_of_days(file: str, format_name: str) -> bool:
 
 
 def _write_lines(client: Connection, request: Export, file: str) -> dict[str, Any]:
-    """Write an export as JSON lines to a file, or to standard output if `file` is "-".
+    """Write an export as JSON lines to a file or standard output ("-"); return its counts.
 
-    Return a dictionary of the file, its bytes, and the number of records of each kind. The file
-    takes its name once it is whole. Raises `InvalidRequest` for a terminal, and `MnemosynedError`
-    for an export that is not whole.
+    Raises `InvalidRequest` for a terminal, and `MnemosynedError` for an export that is not whole.
     """
     if file == "-" and sys.stdout.isatty():
         raise InvalidRequest(
@@ -166,10 +161,7 @@ def _write_lines(client: Connection, request: Export, file: str) -> dict[str, An
 
 @contextmanager
 def open_export(client: Connection, request: Export) -> Iterator[Iterable[bytes]]:
-    """Yield the lines of an export as bytes, read from the daemon within the block.
-
-    At a terminal a progress line is shown.
-    """
+    """Yield the lines of an export as bytes, with a progress line at a terminal."""
     with (
         closing(client.transfers()) as transfers,
         transfers.export(request) as lines,
@@ -196,10 +188,9 @@ def open_export(client: Connection, request: Export) -> Iterator[Iterable[bytes]
 def _write_markdown(
     client: Connection, request: Export, file: str, *, reveal: bool, force: bool
 ) -> dict[str, Any]:
-    """Write the memories of each day as Markdown to a folder, one file, or standard output ("-").
+    """Write the memories of each day as Markdown to a folder, a file or standard output.
 
-    Return a dictionary of the file, the number of memories, and of files in a folder. `reveal`
-    shows secrets, `force` replaces files.
+    Return the counts. `reveal` shows secrets, `force` replaces files.
     """
     with DaysOfExport(reveal=reveal) as days:
         with open_export(client, request) as lines:
@@ -244,10 +235,7 @@ class DaysOfExport:
         self._folder.cleanup()
 
     def collect(self, lines: Iterable[bytes]) -> None:
-        """Sort an export's lines into days: each memory, and each summary of a day, by local time.
-
-        `lines` may contain other records, which are skipped.
-        """
+        """Sort memories and day summaries of an export's lines into days of local time."""
         for line in lines:
             kind = parse_line_kind(line)
             if kind.record not in ("memory", "episode"):
@@ -272,7 +260,7 @@ class DaysOfExport:
     def write_files(self, folder: Path, *, force: bool) -> int:
         """Write a Markdown file for each day to a folder; return the number of files.
 
-        Raises `InvalidRequest` before anything is written if such a file exists, unless `force`.
+        Raises `InvalidRequest` before anything is written if one exists, unless `force`.
         """
         if folder.exists() and not folder.is_dir():
             raise InvalidRequest(f"{folder} is not a folder", field="file")
@@ -302,10 +290,7 @@ class DaysOfExport:
         self._waiting_bytes = 0
 
     def _day_text(self, day: str) -> str:
-        """Return the Markdown text of a day, an ISO date.
-
-        It has front matter, the day's summary if there is one, and a section for each memory.
-        """
+        """Return a day as Markdown: front matter, its summary, and a section for each memory."""
         path = Path(self._folder.name, day)
         written = path.read_bytes().splitlines() if path.exists() else []
         records = map(parse_record, written)
@@ -343,8 +328,5 @@ class DaysOfExport:
         return f"\n## {heading}\n\n{text}\n"
 
     def _mask_unless_revealed(self, text: str, known: Iterable[Detail] = ()) -> str:
-        """Return a text with its secrets masked, or as it is if secrets are to be revealed.
-
-        `known` are secrets found when the memory was stored, masked besides those found now.
-        """
+        """Return a text with its secrets, and those `known` of it, masked unless revealed."""
         return text if self._reveal else mask_secrets(text, known)

@@ -150,10 +150,7 @@ def _show_found() -> int:
 
 
 def _open_source(path: str) -> ImportSource:
-    """Return the source to import for a path: a file, a folder, or a stream such as a pipe.
-
-    "-" is standard input. Raises `InvalidRequest` if it cannot be read.
-    """
+    """Return the source for a path: a file, a folder, or a stream. Raises `InvalidRequest`."""
     if path == "-":
         return ImportSource.of_stream(sys.stdin.buffer)
     named = Path(path)
@@ -199,10 +196,7 @@ def _stored_so_far(run: ImportRun) -> str:
 
 
 def _records_done(run: ImportRun) -> int:
-    """Return how many memories an import has stored or found stored already.
-
-    In a dry run, how many were previewed.
-    """
+    """Return how many memories an import has stored or known, or a dry run previewed."""
     if run.preview:
         return run.preview.memories
     return run.report.stored + run.report.known
@@ -253,10 +247,7 @@ def _print_report(report: ImportReport) -> None:
 
 
 def _print_problems(report: ImportReport) -> None:
-    """Print why records of an import are bad, on standard error.
-
-    If there are more bad records than reasons kept, their number is printed.
-    """
+    """Print why records of an import are bad, on standard error, and how many more are."""
     for problem in report.problems:
         say(escape_line(problem), err=True)
     hidden = report.bad - len(report.problems)
@@ -265,10 +256,7 @@ def _print_problems(report: ImportReport) -> None:
 
 
 def _show_preview(preview: Preview, report: ImportReport) -> int:
-    """Print what an import would store, after its dry run; return the exit code.
-
-    `report` has the counts of files and of bad records.
-    """
+    """Print what an import would store, after its dry run; return the exit code."""
     _print_problems(report)
     if prints_json():
         say_json({**msgspec.to_builtins(preview), "bad": report.bad})
@@ -296,10 +284,7 @@ def _show_preview(preview: Preview, report: ImportReport) -> int:
 
 
 def _named_counts(counts: Counter[str]) -> str:
-    """Return the largest counts with their names: `user 120, assistant 80, 3 more`.
-
-    The last number counts the names left out.
-    """
+    """Return the largest counts with their names: `user 120, assistant 80, 3 more`."""
     shown = [
         f"{escape_line(name or 'none')} {count:,}"
         for name, count in counts.most_common(SESSIONS_SHOWN)

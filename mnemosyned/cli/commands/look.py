@@ -46,8 +46,7 @@ RECORDS_SHOWN_MAX = 100_000_000
 def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  # noqa: ANN401
     """Print the memories that match typed filters, page by page; return the exit code.
 
-    `given` contains the typed values by option. Its `limit` is the most memories to print, unless
-    `all_` asks for all.
+    `limit` among the typed values is the most to print, unless `all_` asks for all.
     """
     fields = read_fields(given)
     limit = RECORDS_SHOWN_MAX if all_ else RECORDS_SHOWN
@@ -165,19 +164,13 @@ class PeriodReader:
     """Reads days, weeks and months from the daemon; `fixed` contains the filters of each request."""
 
     def __init__(self, client: Caller, fixed: ListMemories) -> None:
-        """Read from `client`; `fixed` holds the filters of each request.
-
-        With a filter, summaries are left out.
-        """
+        """Read from `client` with the filters of `fixed`, which leave out summaries."""
         self._client = client
         self._fixed = fixed
         self._narrowed = bool(fixed.session or fixed.source or fixed.role or fixed.tag)
 
     def read_period(self, typed: str, unit: Unit) -> PeriodView:
-        """Return the day, week or month (`unit`) around a typed time; an empty one is today.
-
-        Raises `InvalidTime`.
-        """
+        """Return the period around a typed time, or around today if empty. Raises `InvalidTime`."""
         # Loaded here: a list reads no dates, and their languages take long to load.
         from mnemosyned.verbs.times import local_now, read_period  # noqa: PLC0415
 
@@ -199,11 +192,7 @@ class PeriodReader:
         )
 
     def _read_parts(self, first: date, last: date, unit: Unit) -> list[PeriodPart]:
-        """Return the weeks and days of a week or month, from the day `first` to `last`.
-
-        A month has a part for each week with a summary; days outside these weeks, and the days of a
-        week, are shown by their summary or else by their memories.
-        """
+        """Return the weeks and days of a week or month, each by its summary or its memories."""
         weeks = self.read_summaries("week", first, last) if unit == "month" else {}
         days = self.read_summaries("day", first, last)
         parts: list[PeriodPart] = []
@@ -223,10 +212,7 @@ class PeriodReader:
     def read_summaries(
         self, unit: Unit, first: date, last: date
     ) -> dict[date, Episode]:
-        """Return a mapping from the first day (UTC) of a day, week or month to its summary.
-
-        Only periods that begin from `first` to `last` are included; none if a filter is set.
-        """
+        """Return summaries of periods that begin from `first` to `last`, by first day (UTC)."""
         if self._narrowed:
             return {}
         request = ListMemories(
@@ -260,10 +246,7 @@ class PeriodReader:
 
 
 def _period_text(period: PeriodView, first: int) -> str:
-    """Return a day, week or month as text: title, summary and parts; empty without records.
-
-    `first` is the number of the first record; the others are counted on from it.
-    """
+    """Return a period as text, its records numbered from `first`; empty without records."""
     if not period.records:
         return ""
     number = first
@@ -294,10 +277,7 @@ def _period_remark(period: PeriodView) -> str:
 
 
 def _part_lines(part: PeriodPart, number: int, period: PeriodView) -> Iterator[str]:
-    """Yield the lines of a day or week within `period`: its summary cut short, or its memories.
-
-    `number` is the number of its first record.
-    """
+    """Yield a day's or week's summary cut short, or its memories, numbered from `number`."""
     day = part.first.isoformat()
     if part.summary is None:
         if period.unit != "day":
@@ -350,10 +330,7 @@ def _period_command(name: str, unit: Unit, help_text: str) -> click.Command:
         when: tuple[str, ...] = (),
         **given: Any,  # noqa: ANN401
     ) -> int:
-        """Print the period around a typed time, or around today; return the exit code.
-
-        `when` are the words of the time, `given` the typed filters.
-        """
+        """Print the period around a typed time, or around today; return the exit code."""
         request = parse_text(ListMemories, read_fields(given))
         with connect_to_daemon(context) as client:
             period = PeriodReader(client, request).read_period(" ".join(when), unit)

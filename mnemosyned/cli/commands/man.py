@@ -45,10 +45,7 @@ ENVIRONMENT = {
 
 
 def manual_pages() -> Iterator[tuple[str, str]]:
-    """Yield the name and the roff text of each manual page, of `mnem` and `mnemosyned`.
-
-    A name is that of the command, such as `mnem-owner-add`.
-    """
+    """Yield name and roff text of each manual page of `mnem` and `mnemosyned`."""
     yield from _pages_of(mnem, "mnem")
     module, _, attribute = DAEMON.partition(":")
     yield from _pages_of(getattr(import_module(module), attribute), "mnemosyned")
@@ -57,10 +54,7 @@ def manual_pages() -> Iterator[tuple[str, str]]:
 def _pages_of(
     command: click.Command, name: str, parent: click.Context | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the name and the roff text of a command's manual page, and of its subcommands' pages.
-
-    `name` is the command's name, and `parent` the context of the group it belongs to.
-    """
+    """Yield name and roff text of the manual pages of a command and its subcommands."""
     names = ["-h", "--help"]
     context = click.Context(
         command, info_name=name, parent=parent, help_option_names=names
@@ -136,10 +130,7 @@ def _paragraph_lines(text: str) -> Iterator[str]:
 
 
 def _escape_for_roff(text: str) -> str:
-    """Escape a text for roff.
-
-    Hyphens are kept as ASCII, so that commands can be copied from the page.
-    """
+    """Escape a text for roff; hyphens stay ASCII, so that commands can be copied."""
     escaped = text.replace("\\", r"\e").replace("-", r"\-")
     escaped = re.sub("[^\x00-\x7f]", lambda sign: rf"\[u{ord(sign[0]):04X}]", escaped)
     return rf"\&{escaped}" if escaped.startswith((".", "'")) else escaped
@@ -151,10 +142,7 @@ def _quote_for_roff(text: str) -> str:
 
 
 def completion_script(shell: str) -> str:
-    """Return the script that a shell loads to complete `mnem` command lines.
-
-    `shell` is "bash", "zsh" or "fish"; raises `click.UsageError` for another.
-    """
+    """Return the script with which a shell completes `mnem`. Raises `click.UsageError`."""
     script = get_completion_class(shell)
     if script is None:
         raise click.UsageError(f"no completion for {shell}")

@@ -60,11 +60,7 @@ class Glance(msgspec.Struct, frozen=True):
 
 
 def run_glance(context: click.Context) -> int:
-    """Print the daemon's state at a glance; return the exit code.
-
-    After a login, also print whose memory it is. Without a daemon at the socket, print how to start
-    one.
-    """
+    """Print the daemon's state at a glance, and whose memory it is; return the exit code."""
     remote = options.typed_remote(context)
     try:
         with connect_to_daemon(context) as client:
@@ -82,10 +78,7 @@ def run_glance(context: click.Context) -> int:
 
 
 def _glance_text(state: Glance) -> str:
-    """Return the daemon's state as a heading and a line each for today, memories, sleep and so on.
-
-    Faults have a line of their own.
-    """
+    """Return the daemon's state: a heading, a line each for today, memories and so on, faults."""
     stats = state.status
     faults = list(_faults_of(stats))
     health = "needs attention" if faults else "is running"
@@ -170,10 +163,7 @@ SECONDS_MAX = 60
 
 
 def event_lines(event: Event) -> Iterator[str]:
-    """Yield the lines that `mnem tail` prints for an event; none for internal events.
-
-    New memories have a line each, and any other event has one line.
-    """
+    """Yield a line for each new memory of an event, or for the event; none for internal ones."""
     if event.kind is EventKind.REMEMBERED:
         for memory in event.memories:
             yield memory_line(event.at, memory, memory.text)
@@ -203,10 +193,7 @@ def memory_line(
 
 
 def _event_line(moment: datetime, text: str, **style: Any) -> str:  # noqa: ANN401 of click
-    """Return an event on one line: its time, and a text cut to the terminal's width.
-
-    `style` holds arguments of `click.style`.
-    """
+    """Return an event on one line, cut to the terminal, in a style of `click.style`."""
     head = f"{in_zone(moment, None):%H:%M:%S}  "
     shown = cut_text(escape_line(text), listing.room_after(head))
     return click.style(f"{head}{shown}", **style)
@@ -335,10 +322,7 @@ tail.params[2:2] = _FILTERS
 
 
 def _read_on(client: Connection, events: Iterator[Event]) -> Iterator[Event]:
-    """Yield the daemon's events: of the open stream, then of each new stream, without end.
-
-    After a lost connection, wait for the daemon and connect again.
-    """
+    """Yield the daemon's events without end, connecting again after each loss."""
     last: int | None = None
     while True:  # until Ctrl-C
         try:
@@ -371,7 +355,7 @@ def _wait_for_daemon(client: Connection) -> bool:
 
 
 class EventPrinter:
-    """Prints memories and events in a format; `sessions` and `sources` filter events if given."""
+    """Prints memories and events in a format, filtered by sessions and sources if given."""
 
     def __init__(
         self, form: str, sessions: Sequence[str], sources: Sequence[str]
@@ -391,10 +375,7 @@ class EventPrinter:
             say_record(memory, self._form)
 
     def print_event(self, event: Event) -> None:
-        """Print an event in the chosen format, if it passes the filters.
-
-        With a filter, only events that have a memory of these sessions and sources pass.
-        """
+        """Print an event in the chosen format, if one of its memories passes the filters."""
         is_narrowed = self._sessions or self._sources
         if is_narrowed and not any(
             (not self._sessions or memory.session in self._sessions)
@@ -419,10 +400,7 @@ class EventPrinter:
             self._print_lines(event.at, event_lines(event))
 
     def _print_lines(self, moment: datetime, lines: Iterable[str]) -> None:
-        """Print lines of one event, after the title of the day if the day has changed.
-
-        `moment` is the time of the event.
-        """
+        """Print lines of one event, after the title of the day if the day has changed."""
         day = listing.local_day(moment)
         if day != self._day:
             say(click.style(listing.day_title(day), bold=True), styled=True)

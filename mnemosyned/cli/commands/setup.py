@@ -67,10 +67,7 @@ DIFF_LINES_MAX = 60
 
 
 def plan_text(plan: ToolPlan, *, whole: bool) -> str:
-    """Return a tool's planned changes as text: the parts of each file, and a diff.
-
-    Long diffs are cut unless `whole`.
-    """
+    """Return a tool's planned changes as text with a diff, cut short unless `whole`."""
     shown = plan.site.machine.short_path
     lines = [click.style(plan.target.title, bold=True)]
     if not plan.found:
@@ -95,10 +92,7 @@ def plan_text(plan: ToolPlan, *, whole: bool) -> str:
 
 
 def diff_text(change: FileChange, name: str, *, whole: bool = False) -> str:
-    """Return a file's planned change as a colored diff, with `name` as the file's name.
-
-    It is cut to a screenful unless `whole`.
-    """
+    """Return a file's planned change as a colored diff, cut to a screenful unless `whole`."""
     lines = change.diff(name).splitlines()
     limit = len(lines) if whole else DIFF_LINES_MAX
     shown = []
@@ -117,9 +111,9 @@ def diff_text(change: FileChange, name: str, *, whole: bool = False) -> str:
 
 
 def next_steps_text(plan: ToolPlan, confirmed: str) -> str:
-    """Return the text after a setup: the written files, what the user does next, how to undo.
+    """Return the text after a setup: the written files, what is next, how to undo.
 
-    `confirmed` is a line with what the tool's own program says of the entry, or empty.
+    `confirmed` is what the tool's own program says of the entry, or empty.
     """
     shown = plan.site.machine.short_path
     written = ", ".join(shown(change.file) for change in plan.changed_files)
@@ -134,10 +128,7 @@ def next_steps_text(plan: ToolPlan, confirmed: str) -> str:
 
 
 def _fill_paragraph(line: str, indent: str = INDENT) -> str:
-    """Return a line, indented by `indent` and wrapped to the terminal.
-
-    Its continuation lines are indented further.
-    """
+    """Return a line wrapped to the terminal, indented by `indent`, continuations further."""
     return textwrap.fill(
         escape_strings(line),
         prose_width(),
@@ -166,11 +157,7 @@ def tools_table(plans: list[ToolPlan]) -> str:
 def plan_data(
     plan: ToolPlan, failures: list[str], *, written: bool
 ) -> dict[str, object]:
-    """Return a tool's plan of a setup as a dictionary for JSON.
-
-    `failures` are the problems of the setup; `written` says whether the changes were to be written,
-    and is False in the result if there are failures.
-    """
+    """Return a tool's plan as a dictionary for JSON, with the setup's `failures`."""
     target = plan.target
     return {
         "tool": target.name,
@@ -198,10 +185,7 @@ def daemon_text(state: str) -> str:
 
 
 def checks_text(checks: list[ToolCheck], *, daemon: str) -> str:
-    """Return the checks of tools as text: each with its problems and the activity of its hooks.
-
-    `daemon` is the state of the daemon, for the first line.
-    """
+    """Return the checks of tools as text, after the state of the `daemon`."""
     lines = [daemon_text(daemon)]
     for check in checks:
         lines.append(f"{click.style(check.title, bold=True)}: {check.verdict}")
@@ -335,10 +319,7 @@ def save_typed_login(url: str, context: click.Context) -> None:
 
 
 def _read_activity(client: Connection) -> tuple[str, list[AgentActivity] | None]:
-    """Return the pair ("", activity of all hooks), or (error message, None) without a daemon.
-
-    The activity has an entry for each tool and kind of event.
-    """
+    """Return ("", activity of all hooks), or (error message, None) without a daemon."""
     try:
         with client:
             return "", client.call(Status()).agents
@@ -371,9 +352,8 @@ class SetupRun:
     def set_up(self, tools: Sequence[str], *, may_skip: bool = False) -> int:
         """Set up the tools of these names; return the exit code.
 
-        With `may_skip` the user is asked about each tool, and a no skips it. Raises
-        `InvalidRequest` if our programs are missing or in a temporary installation, and without a
-        terminal, unless --yes or --dry-run is given.
+        With `may_skip` the user is asked about each tool, and a no skips it. Raises `InvalidRequest` if
+        our programs are missing or temporary, and if nobody can confirm.
         """
         programs = self.site.programs
         if missing := programs.missing:
@@ -404,10 +384,9 @@ class SetupRun:
     def _set_up_tool(
         self, name: str, *, may_skip: bool
     ) -> tuple[dict[str, object], bool]:
-        """Show a tool's plan, ask, and write the files; return data for JSON, and True on failure.
+        """Show a tool's plan, ask, write the files; return data for JSON, and True on failure.
 
-        The answer no exits the command, or with `may_skip` skips the tool. In a dry run nothing is
-        written.
+        The answer no exits the command, or with `may_skip` skips the tool.
         """
         plan = plan_tool(TARGETS[name], self.site, self.journal)
         if may_skip:
@@ -444,9 +423,9 @@ class SetupRun:
                 say(f"mnem: {problem}", err=True)
 
     def guide(self) -> int:
-        """Ask about each tool found on this machine, and set up the confirmed ones.
+        """Ask about each tool found on this machine, set up the confirmed ones; return the exit code.
 
-        Return the exit code. Raises `InvalidRequest` if no tool is found, and without a terminal.
+        Raises `InvalidRequest` if no tool is found, and without a terminal.
         """
         found = [
             name for name, target in TARGETS.items() if target.is_present(self.machine)
@@ -469,8 +448,7 @@ class SetupRun:
     def undo(self, tools: tuple[str, ...]) -> int:
         """Remove what setup wrote for these tools, or for all if empty; return the exit code.
 
-        The journal lists the edits of files; edits unknown to it are recognized by our entries in
-        the tools' files.
+        Edits unknown to the journal are recognized by our entries in the tools' files.
         """
         recognized = recognized_edits(TARGETS.values(), self.site, self.journal)
         self.journal.edits += recognized
@@ -514,10 +492,7 @@ class SetupRun:
         return EXIT_OF_KIND[Kind.CONFLICT] if failures else 0
 
     def check(self, tools: tuple[str, ...]) -> int:
-        """Print the state of each tool and the activity of its hooks; return the exit code.
-
-        Without `tools`, those found on this machine or set up are checked.
-        """
+        """Print the state of tools, or of all found or set up, and of hooks; return the exit code."""
         problem, reports = _read_activity(self.client)
         checks = [
             check_tool(TARGETS[name], self.site, self.journal, reports)
@@ -547,7 +522,7 @@ class SetupRun:
         return EXIT_NOTHING if problem or failed or missing else 0
 
     def write_plugins(self, folder: Path) -> int:
-        """Write the plugin packages of the tools to a folder; return the exit code.
+        """Write the plugin packages of the tools to an empty folder; return the exit code.
 
         Raises `InvalidRequest` for a folder that is not empty.
         """

@@ -165,10 +165,7 @@ class RecordScreen(OverlayScreen):
 
     @work(thread=True)
     def _read_record(self) -> None:
-        """Read the memory or summary in a thread and show it; a summary with its originals.
-
-        An error is shown in its place.
-        """
+        """Read the memory, or summary with originals, in a thread; show it or the error."""
         try:
             got = self._connection.call(Get(self._record))
             text = ""
@@ -239,11 +236,7 @@ class Top(App[None]):
     def __init__(
         self, state_connection: Connection, call_connection: Connection
     ) -> None:
-        """Show the state of a daemon.
-
-        `state_connection` reads the state, with a short time limit; `call_connection` carries
-        events and requests.
-        """
+        """Show a daemon's state, read with a short time limit; the other connection calls it."""
         super().__init__(ansi_color=True)
         self.theme = "ansi-dark"
         self._state_connection = state_connection
@@ -284,10 +277,7 @@ class Top(App[None]):
 
     @work(thread=True, group="looks")
     def _post_snapshots(self) -> None:
-        """In a thread, read the daemon's state every second and post it as a `StateRead` message.
-
-        It ends with the program. Without a daemon the message has the reason.
-        """
+        """Post the daemon's state, or why there is none, every second until the program ends."""
         while not self._has_ended.is_set():
             try:
                 self.post_message(StateRead(self._feed.read()))
@@ -298,10 +288,7 @@ class Top(App[None]):
         self._state_connection.close()  # the last look may have ended after the view
 
     def on_state_read(self, message: StateRead) -> None:
-        """Show the daemon's state in the panels; without one, dim them and show the reason.
-
-        Textual calls it for each `StateRead` message.
-        """
+        """Show the daemon's state in the panels, or dim them and show why there is none."""
         snapshot, minute = message.snapshot, self._feed.minute
         panels = self.screen_stack[0].query_one("#panels")
         panels.set_class(snapshot is None, "lost")
@@ -331,10 +318,7 @@ class Top(App[None]):
         self._show_latest(snapshot.latest)
 
     def _follow_events(self) -> None:
-        """Collect the daemon's events until the program ends.
-
-        After a lost connection, connect again.
-        """
+        """Collect the daemon's events until the program ends, connecting again after a loss."""
         while not self._has_ended.is_set():
             with suppress(MnemosynedError, OSError):  # the heading shows the loss
                 for event in self._call_connection.events():
@@ -358,10 +342,7 @@ class Top(App[None]):
         return bool(self.size.height >= TALL_ROWS)
 
     def _show_panel(self, id: str, lines: Sequence[top_view.Line]) -> None:
-        """Replace the lines of the panel with the widget id `id` on the main screen.
-
-        It works while a help or search screen covers the main screen.
-        """
+        """Replace the lines of a panel of the main screen, also below another screen."""
         panel = self.screen_stack[0].query_one(f"#{id}", Static)
         panel.update(Content("\n").join(styled_content(line) for line in lines))
 
@@ -409,10 +390,7 @@ class Top(App[None]):
 
     @work(thread=True, group="calls")
     def _call_daemon(self, request: Request[R], notice: Callable[[R], str]) -> None:
-        """Send a request to the daemon in a thread, and show a notification of the result.
-
-        `notice` returns the notification's text for the result; an error is shown as such.
-        """
+        """Send a request in a thread, and notify of the error or of what `notice` makes of it."""
         try:
             answer = notice(self._call_connection.call(request))
         except MnemosynedError as error:

@@ -69,10 +69,9 @@ class RequestRow:
 
 
 def read_figures(page: str, *, moment: float) -> Figures:
-    """Return the figures in the daemon's metrics page, which has the Prometheus format.
+    """Return the figures in the daemon's metrics page, in Prometheus's format; 0 if missing.
 
-    `moment` is the time of reading by a monotonic clock, in seconds. Figures that are missing are
-    0.
+    `moment` is the time of reading by a monotonic clock, in seconds.
     """
     plain: dict[str, float] = {}
     memories = 0.0
@@ -122,10 +121,7 @@ class LastMinute:
         return self._samples[-1] if self._samples else None
 
     def rows(self) -> list[RequestRow]:
-        """Return the rates and latencies of each group of requests in `GROUPS`.
-
-        Empty before the first sample.
-        """
+        """Return rates and latencies of each group of requests; empty before the first sample."""
         newest = self.newest
         if newest is None:
             return []
@@ -148,10 +144,7 @@ class LastMinute:
         return rows
 
     def memories_per_s(self) -> float:
-        """Return the growth of the store in memories per second, over some five seconds.
-
-        0 before the first sample.
-        """
+        """Return the growth of the store in memories per second, over some five seconds."""
         newest = self.newest
         if newest is None:
             return 0.0
@@ -164,10 +157,7 @@ class LastMinute:
 
 
 def _rate_between(difference: float, before: Figures, newest: Figures) -> float:
-    """Return a difference between two samples divided by the seconds between them.
-
-    0 if no time has passed.
-    """
+    """Return a difference between two samples per second between them; 0 for no time."""
     seconds = newest.moment - before.moment
     return difference / seconds if seconds > 0 else 0.0
 
@@ -175,8 +165,7 @@ def _rate_between(difference: float, before: Figures, newest: Figures) -> float:
 def percentile(buckets: Mapping[float, int], share: float) -> float | None:
     """Return the value below which a share (0 to 1) of a histogram's values lies, interpolated.
 
-    `buckets` maps each upper bound to the number of values up to it. None without values; the last
-    finite bound if the value lies beyond.
+    `buckets` maps each upper bound to the number of values up to it. None without values.
     """
     bounds = sorted(buckets)
     total = buckets[bounds[-1]] if bounds else 0
@@ -228,10 +217,7 @@ class Feed:
         self._running_since: float | None = None
 
     def read(self) -> Snapshot:
-        """Read the daemon's state and figures, and return the state.
-
-        The figures are added to `minute`. Raises `MnemosynedError` if the daemon does not answer.
-        """
+        """Read the daemon's state and figures, and return the state. Raises `MnemosynedError`."""
         stats = self._connection.call(Status())
         try:
             page = self._connection.page("/metrics")
@@ -262,10 +248,7 @@ class Feed:
         return changed
 
     def _watched_s(self, stats: Stats) -> float:
-        """Return for how many seconds this program has seen the present sleep cycle run.
-
-        0 if none runs.
-        """
+        """Return for how many seconds the present cycle was seen to run; 0 if none runs."""
         if not stats.sleep.running:
             self._running_since = None
             return 0.0
@@ -307,11 +290,7 @@ def heading_line(stats: Stats, figures: Figures | None) -> Line:
 
 
 def tier_lines(stats: Stats, per_s: float) -> list[Line]:
-    """Return a line for each tier of the memory, with its counts.
-
-    Working memory also has a bar, filled up to its limit, and `per_s`, its growth in memories a
-    second.
-    """
+    """Return a line for each tier with its counts, and the growth of working memory."""
     working = stats.tiers[Tier.WORKING]
     share = working.count / stats.wm_max if stats.wm_max else 0.0
     coming = f"  {per_s:+.1f} a second" if round(per_s, 1) else ""
@@ -369,11 +348,7 @@ def short_duration(seconds: float | None) -> str:
 
 
 def sleep_line(status: SleepStatus, watched_s: float) -> Line:
-    """Return a line on the running sleep cycle's progress, or on the time of the next cycle.
-
-    `watched_s` is for how many seconds the running cycle has been watched; the time left is
-    estimated from it.
-    """
+    """Return the running cycle's progress, with an estimate by `watched_s`, or the next one's time."""
     if progress := status.progress:
         share = progress.done / progress.total if progress.total else 0.0
         left = watched_s / share * (1 - share) if share > 0 else 0.0
@@ -398,10 +373,7 @@ def sleep_line(status: SleepStatus, watched_s: float) -> Line:
 
 
 def cycle_lines(entries: Sequence[LogEntry], limit: int) -> list[Line]:
-    """Return a line for each of the last `limit` sleep cycles, newest first.
-
-    `entries` is the log, newest first, with an entry for each group of a cycle.
-    """
+    """Return a line for each of the last `limit` cycles in the log, newest first."""
     by_cycle: dict[str, list[LogEntry]] = {}
     for entry in entries:
         by_cycle.setdefault(entry.cycle, []).append(entry)
@@ -423,11 +395,7 @@ def cycle_lines(entries: Sequence[LogEntry], limit: int) -> list[Line]:
 
 
 def _writer_counts(groups: Sequence[LogEntry]) -> Iterator[str]:
-    """Yield how many of a cycle's summaries each kind of writer made: "3 summaries by rule".
-
-    `groups` are the log entries of one cycle. Groups kept word for word are counted too; failed
-    ones are not.
-    """
+    """Yield how many of a cycle's summaries each kind of writer made: "3 summaries by rule"."""
     numbers: Counter[str] = Counter()
     for group in groups:
         if group.status is GroupStatus.FAILED:
@@ -445,10 +413,7 @@ def _writer_counts(groups: Sequence[LogEntry]) -> Iterator[str]:
 
 
 def hook_lines(agents: Sequence[AgentActivity], now: datetime) -> list[Line]:
-    """Return a line for each tool's hooks: counts of stored memories, and the time since a call.
-
-    The last used come first, at most `HOOKS_SHOWN_MAX`; a last line counts the rest.
-    """
+    """Return a line for the hooks of each tool, the last used first, and a count of the rest."""
     by_client: dict[str, list[AgentActivity]] = defaultdict(list)
     for agent in sorted(agents, key=lambda agent: agent.called_at, reverse=True):
         by_client[agent.client].append(agent)
@@ -471,11 +436,7 @@ def hook_lines(agents: Sequence[AgentActivity], now: datetime) -> list[Line]:
 
 
 def event_lines(happened: Sequence[Event], limit: int) -> list[Line]:
-    """Return a line for each of the newest events, at most `limit`, oldest first.
-
-    Failed requests are preferred, with room left for one other event; progress of cycles is left
-    out.
-    """
+    """Return the newest events as lines, oldest first, failed requests preferred."""
     news = [event for event in happened if event.kind is not EventKind.CYCLE_PROGRESS]
     failures = [event for event in news if event.kind is EventKind.REFUSED]
     others = [event for event in news if event.kind is not EventKind.REFUSED]
@@ -521,11 +482,7 @@ _EVENT_WORDS: Mapping[EventKind, Callable[[Event], str]] = {
 
 
 def problem_lines(stats: Stats) -> list[Line]:
-    """Return a line for each problem and warning in the daemon's status.
-
-    At most `PROBLEMS_SHOWN_MAX` are shown, then their number; without any, the line is "no
-    problems".
-    """
+    """Return a line for each problem and warning, or how many more there are."""
     shown = [
         *((problem, "red") for problem in stats.problems),
         *((warning, "yellow") for warning in stats.warnings),

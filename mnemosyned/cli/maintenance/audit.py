@@ -133,7 +133,7 @@ def _files_of(config: Config) -> list[Path]:
 
 
 def _check_files(files: Sequence[Path], seen: Heads) -> ChainVerifier:
-    """Check the lines of files; `seen` are heads that must be in them. Return the verifier."""
+    """Return a verifier that checked the lines of files, which must contain the heads `seen`."""
     verifier = ChainVerifier()
     verifier.seen |= seen
     verifier.note_heads(read_lines(files))
@@ -232,10 +232,8 @@ def find_losses(
 ) -> Mapping[str, Mapping[int, Mapping[str, Sequence[str]]]]:
     """Return what the log says was deleted, by kind, owner's number and id; the last line decides.
 
-    Listed are ids of memories, learnings and tokens, and numbers of members; for an owner who was
-    removed, suspended or renamed, an empty text. The values are what is left: of a name the new
-    one, of a member the scopes. `added` has the times when owners were added, by their numbers: an
-    older line is about another owner, whose number a restore gave away again.
+    The values are what is left: of a name the new one, of a member the scopes. `added` has the
+    times when owners were added: an older line is about another owner of the same number.
     """
     last: dict[tuple[str, int, str], tuple[datetime, bool, Sequence[str]]] = {}
     for entry in entries:

@@ -94,8 +94,7 @@ def read_conversations(
 ) -> list[SavedMessage]:
     """Return the messages of all conversations below the paths, oldest first.
 
-    Messages without a time, and files that are no conversation, are counted in the report. Raises
-    `InvalidRequest` if there is no conversation, or there are more than `MESSAGES_MAX` messages.
+    The report counts others. Raises `InvalidRequest` without messages, or for too many.
     """
     plan = plan_import([ImportSource.of_path(path) for path in paths], None)
     report.skipped_files = plan.unknown_files + len(plan.unreadable)

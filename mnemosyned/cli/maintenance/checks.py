@@ -352,10 +352,7 @@ MENDABLE = {
 
 
 def check_server(installation: Installation) -> Iterator[Finding]:
-    """Yield findings on the database server: whether it answers and accepts writes.
-
-    A warning names logins of others that may connect or read. None for a database file.
-    """
+    """Yield findings on the database server, and logins of others that may connect or read."""
     if not is_server(installation.config.database):
         return
     try:
@@ -495,10 +492,7 @@ def _file_findings(path: Path) -> Iterator[Finding]:
 def _fault_finding(
     fault: verification.StorageFault, installation: Installation
 ) -> Finding:
-    """Return the finding on a fault of the database.
-
-    Its command is a repair, or else a restore of the newest backup.
-    """
+    """Return the finding on a fault of the database, with a repair or a restore."""
     if fault.kind in MENDABLE:
         return problem(
             CHECK, fault.text, REPAIR, Remedy.DATABASE, installation.database
@@ -509,10 +503,7 @@ def _fault_finding(
 
 
 def _damage_finding(text: str, installation: Installation) -> Finding:
-    """Return the finding on damage of the database that only a restored backup repairs.
-
-    `text` describes the damage; the command names the newest backup.
-    """
+    """Return the finding on damage that only a restore of the newest backup repairs."""
     newest = max(dated_backups(installation.backup_folder), default=None)
     backup = installation.backup_folder / newest.name if newest else "BACKUP"
     return problem(CHECK, text, f"mnem restore-db {backup}")
@@ -601,10 +592,7 @@ def check_backups(installation: Installation) -> Iterator[Finding]:
 
 
 def check_models(installation: Installation) -> Iterator[Finding]:
-    """Yield findings on the models in the settings: whether they exist, are whole, and can be run.
-
-    A deep check also compares their sizes and SHA-256.
-    """
+    """Yield findings on the configured models; a deep check compares size and SHA-256."""
     config = with_default_model(installation.config)
     if config.embedding.encoder == "builtin" and not config.embedding.model_path:
         try:
@@ -672,11 +660,7 @@ def _check_spool_of(folder: Path) -> Iterator[Finding]:
 
 
 def _permission_finding(path: Path, mask: int) -> Finding | None:
-    """Return a finding if a path belongs to another user, or is open to others.
-
-    `mask` has the mode bits that others must not have. None if all is well, or nothing exists
-    there.
-    """
+    """Return a finding if a path is another user's, or has mode bits of `mask`; else None."""
     try:
         status = path.stat()
     except OSError:

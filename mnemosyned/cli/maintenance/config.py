@@ -81,10 +81,7 @@ def config_file_path() -> Path:
 
 
 def present_sources() -> SettingSources:
-    """Return the file, environment and options from which the running daemon has its settings.
-
-    Without a daemon they are those of this shell.
-    """
+    """Return the sources of the running daemon's settings, or those of this shell."""
     present = SettingSources(file=config_file(), environment=os.environ, options={})
     try:
         config = load_with_origins(present.file, environ=os.environ)[0]
@@ -109,10 +106,7 @@ def present_sources() -> SettingSources:
 
 
 def settings_in_force(sources: SettingSources) -> list[SettingInForce]:
-    """Return every setting with its value and origin, as read from the sources.
-
-    Raises `ConfigInvalid`.
-    """
+    """Return every setting with its value and origin. Raises `ConfigInvalid`."""
     config, origins = load_with_origins(
         sources.file, environ=sources.environment, overrides=sources.options
     )
@@ -128,10 +122,7 @@ def settings_in_force(sources: SettingSources) -> list[SettingInForce]:
 
 
 def masked_value(key: str, value: object) -> object:
-    """Return a setting's value to be shown.
-
-    A database is shown without its password, an endpoint without all but its address.
-    """
+    """Return a setting's value to be shown: no password, of an endpoint the address alone."""
     if key == "llm.endpoint" and value is not None:
         if (match := _ENDPOINT.fullmatch(str(value))) is None:
             return HIDDEN
@@ -261,8 +252,7 @@ def unset(keys: tuple[str, ...], *, no_reload: bool) -> None:
 def write_changes(changes: Mapping[str, Value], file: Path) -> Path:
     """Check changes of settings together and write them to the file; return its path.
 
-    `changes` maps keys to values; UNSET restores the default. Raises `ConfigInvalid`; nothing is
-    written then.
+    UNSET restores a default. Raises `ConfigInvalid`; nothing is written then.
     """
     for key in changes:
         _check_key(key)
@@ -306,10 +296,9 @@ def edit(*, no_reload: bool) -> None:
 
 
 def _edit_until_valid(before: str, file: Path) -> str:
-    """Let the user edit the text `before` in an editor, and return the saved text.
+    """Let the user edit a text until it is valid or the user gives up; return the text.
 
-    After a mistake the user is asked to edit again. Raises `ConfigInvalid`, which names `file`, the
-    configuration file, if the user gives up, and `InvalidRequest` if the editor fails.
+    Raises `ConfigInvalid`, which names `file`, and `InvalidRequest` if the editor fails.
     """
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     words = shlex.split(named) if named else []
@@ -346,10 +335,7 @@ def _edit_until_valid(before: str, file: Path) -> str:
 
 
 def _check_as_at_start(settings: Config) -> None:
-    """Check settings by the rules of all parts, as a starting daemon does.
-
-    Raises `ConfigInvalid`.
-    """
+    """Check settings as a starting daemon does. Raises `ConfigInvalid`."""
     # Loaded here: it takes the whole engine, and only a change is checked.
     from mnemosyned.assembly.build import check_settings  # noqa: PLC0415
 
@@ -359,8 +345,7 @@ def _check_as_at_start(settings: Config) -> None:
 def _apply_changes(keys: list[str], *, reload: bool) -> None:
     """Tell the running daemon to read its settings again, unless `reload` is False.
 
-    `keys` are the changed settings: print which of them the environment overrides, and which need a
-    restart.
+    Print which `keys` the environment overrides, and which need a restart.
     """
     sources = present_sources()
     for name in map(variable, keys):

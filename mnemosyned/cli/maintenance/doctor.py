@@ -65,10 +65,9 @@ SLOW = (checks.check_database, checks.check_backups)
 
 
 def examine(installation: Installation, *, slow: bool = True) -> list[Finding]:
-    """Return the findings of all checks on an installation.
+    """Return the findings of all checks that apply, the `slow` ones too unless False.
 
-    Without `slow`, those that read a whole database are left out. A check that cannot run gives a
-    warning. Checks of a database file are skipped for a server.
+    A check that cannot run gives a warning.
     """
     findings: list[Finding] = []
     on_server = is_server(installation.config.database)
@@ -84,10 +83,7 @@ def examine(installation: Installation, *, slow: bool = True) -> list[Finding]:
 
 
 def present_installation(*, deep: bool = False) -> Installation:
-    """Return the settings, files and daemon of this user, even if the settings are broken.
-
-    `deep` allows checks that take long.
-    """
+    """Return the settings, files and daemon of this user, even if the settings are broken."""
     file = config_file() or default_config_file()
     config, config_problem = Config(), ""
     try:
@@ -148,10 +144,7 @@ def repair(findings: Sequence[Finding], installation: Installation) -> Iterator[
 
 
 def _repair_database(database: Path, remedies: set[Remedy | None]) -> Iterator[str]:
-    """Repair the database file under its lock; yield a line for each repair or failure.
-
-    `remedies` are the kinds of repairs wanted. Before the file is changed, it is backed up.
-    """
+    """Back up and repair the database file under its lock; yield a line for each repair."""
     try:
         if Remedy.RESTORE in remedies:
             with lock_database(database):  # which finishes it
@@ -173,10 +166,7 @@ def _repair_database(database: Path, remedies: set[Remedy | None]) -> Iterator[s
 
 
 def back_up_for_repair(database: Path) -> Path:
-    """Copy the database, with its faults, into the `backups` folder next to it.
-
-    Return the copy's path.
-    """
+    """Copy the database, with its faults, into `backups` next to it; return the path."""
     folder = database.with_name("backups")
     folder.mkdir(mode=0o700, exist_ok=True)
     # No dated backup: it has the faults that are about to be mended.

@@ -62,10 +62,7 @@ class MoveReport:
 
 
 def parse_location(text: str, *, field: str | None = None) -> DatabaseLocation:
-    """Return the location of the database that a URL or a path names.
-
-    Raises `InvalidRequest`, which names the option `field`, for an unusable path.
-    """
+    """Return the database that a URL or path names. Raises `InvalidRequest` for the `field`."""
     if is_server(text):
         return DatabaseLocation(url=text)
     path = require_usable_path(
@@ -87,8 +84,8 @@ def move(
     """Copy all records from one database into another, then compare both; return the report.
 
     The target is empty, or partly filled by an interrupted move. `owner` is the owner on the
-    server. Raises `NotFound` for an unknown owner, `InvalidRequest`, `DatabaseInUse`,
-    `ConfigInvalid`, `SleepInProgress`, `PartlyDone` and `StorageFailed`.
+    server. Raises `NotFound`, `InvalidRequest`, `DatabaseInUse`, `ConfigInvalid`,
+    `SleepInProgress`, `PartlyDone` and `StorageFailed`.
     """
     _refuse_unmovable(source, target)
     for location in (source, target):
@@ -127,10 +124,7 @@ def move(
 
 
 def _refuse_unmovable(source: DatabaseLocation, target: DatabaseLocation) -> None:
-    """Raise `InvalidRequest` unless one database is a file and the other on a server.
-
-    The source file and the target's folder must exist.
-    """
+    """Raise `InvalidRequest` unless one database is a file there and the other on a server."""
     if source.file and target.file:
         raise InvalidRequest(
             f"{source} and {target} are both files: `mnem backup` copies one into the other",
@@ -150,8 +144,7 @@ def _refuse_unmovable(source: DatabaseLocation, target: DatabaseLocation) -> Non
 def _refuse_in_use(location: DatabaseLocation, config: Config, owner: str) -> None:
     """Raise `DatabaseInUse` if a process on this machine has the database open.
 
-    A daemon that serves several owners may go on: what it stores meanwhile is noticed by the
-    comparison at the end.
+    A daemon of several owners may go on: the comparison at the end notices what it stores.
     """
     process = None
     if location.file:
@@ -167,11 +160,7 @@ def _refuse_in_use(location: DatabaseLocation, config: Config, owner: str) -> No
 
 @contextmanager
 def _open_claimed(location: DatabaseLocation, owner: str) -> Iterator[MemoryStore]:
-    """Open the store of an owner in a database, and yield it.
-
-    Within the block no daemon can run a sleep cycle in it, which would change records. Raises
-    `SleepInProgress` if one runs.
-    """
+    """Yield an owner's store, in which no cycle can run. Raises `SleepInProgress`."""
     with open_store_of(location, owner) as store, store.sleep.claim():
         yield store
 

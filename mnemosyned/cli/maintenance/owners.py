@@ -58,10 +58,9 @@ _DAYS = click.option(
 
 @contextmanager
 def _administration() -> Iterator[Caller]:
-    """Lend a caller of the verbs of administration.
+    """Lend a caller of administration: the daemon at a URL, the database, or the login's daemon.
 
-    With a URL it is the daemon there, else the database on a server that the settings name, else
-    the daemon of the login. Raises `ConfigInvalid` if none of them is there.
+    Raises `ConfigInvalid` if none of them is there.
     """
     context = click.get_current_context()
     config = None if typed_url(context) else load_config(config_file())
@@ -429,10 +428,7 @@ _HEADERS = (
 
 
 def _print_issued_token(issued: IssuedToken) -> None:
-    """Print a new token's secret on standard output, and until when it is valid on standard error.
-
-    With --json both are printed as JSON.
-    """
+    """Print a new token's secret, and on standard error how long it is valid, or JSON."""
     if prints_json():
         say_json(issued)
         return

@@ -53,8 +53,7 @@ class RestoredDatabase:
 def check_restorable(backup: Path, database: Path) -> None:
     """Raise an error if a backup cannot take the place of the database.
 
-    Raises `InvalidRequest` for the database itself or a damaged file, `SchemaTooNew` for a file of
-    a newer version.
+    Raises `InvalidRequest` for the database itself or a damaged file, `SchemaTooNew` for a newer one.
     """
     if backup.exists() and database.exists() and backup.samefile(database):
         raise InvalidRequest(f"{backup} is the database itself", field="file")
@@ -70,10 +69,9 @@ def restore_database(
 ) -> RestoredDatabase:
     """Put a copy of a backup in the place of the database; set the former database aside.
 
-    Memories that were forgotten after the backup are counted by the list next to the backup or in
-    `folder`, the folder of backups; `forget_again` forgets them in the copy too. Raises
-    `InvalidRequest`, `SchemaTooNew`, `DatabaseInUse` and `StorageFailed`, and then the database is
-    unchanged.
+    Lists next to the backup and in `folder` say which memories were forgotten since; they are
+    forgotten again if `forget_again`. Raises `InvalidRequest`, `SchemaTooNew`, `DatabaseInUse` and
+    `StorageFailed`, and then the database is unchanged.
     """
     check_restorable(backup, database)
     folders = dict.fromkeys([backup.parent, folder or database.with_name("backups")])
@@ -81,10 +79,7 @@ def restore_database(
     forgotten: list[str] = []
 
     def look_or_forget(copy: Path) -> None:
-        """Collect the ids of memories in the copy that were forgotten after the backup.
-
-        If `forget_again` was asked for, forget them in the copy.
-        """
+        """Collect the memories forgotten since the backup, and forget them if so asked."""
         with closing(copies.open_to_read(copy)) as connection:
             rows = connection.execute(
                 "SELECT id FROM working_memory UNION ALL SELECT id FROM archive"
@@ -188,10 +183,7 @@ def restore_db(
 
 
 def restore_text(restored: RestoredDatabase) -> str:
-    """Return the result of a restore as text.
-
-    It has counts, the forgotten memories that came back, and the command that undoes the restore.
-    """
+    """Return the result of a restore: counts, what is back, and how to take it back."""
     copy = restored.copy
     held = f"{count_of(copy.memories, 'memory')}, {count_of(copy.episodes, 'summary')}"
     lines = [f"restored {restored.database}: {held}; verified"]

@@ -74,8 +74,7 @@ def log_path() -> Path:
 def configured_daemon(config: Config) -> DatabaseProcess | None:
     """Return the running daemon for these settings; None if none runs.
 
-    It is the process that has locked the database file, even if it does not answer. Without one it
-    is the process that listens on the configured socket, with whatever database.
+    It has locked the database file, even if it does not answer, or else listens on the socket.
     """
     # The daemon may run with settings that it read before.
     with suppress(ConfigInvalid):
@@ -91,10 +90,7 @@ def configured_daemon(config: Config) -> DatabaseProcess | None:
 
 
 def database_of(process: DatabaseProcess) -> str | None:
-    """Return the path or URL of the database of a running daemon.
-
-    None if the daemon does not answer.
-    """
+    """Return the path or URL of a running daemon's database; None if it does not answer."""
     with (
         suppress(DaemonUnreachable),
         Connection(process.socket, timeout_s=ANSWER_S) as client,
@@ -104,11 +100,7 @@ def database_of(process: DatabaseProcess) -> str | None:
 
 
 def daemon_options(pid: int) -> dict[str, str]:
-    """Return the options of a running daemon that a restart repeats, as a mapping of name to value.
-
-    They are --config, --database and --socket, with absolute paths. Empty if the process's command
-    line cannot be read.
-    """
+    """Return the options of a running daemon that a restart repeats, with absolute paths."""
     options: dict[str, str] = {}
     with suppress(OSError):
         folder = Path(f"/proc/{pid}/cwd").readlink()
@@ -124,10 +116,7 @@ def daemon_options(pid: int) -> dict[str, str]:
 
 
 def daemon_environment(pid: int) -> dict[str, str]:
-    """Return a running daemon's environment variables for settings, with absolute paths.
-
-    Empty if they cannot be read.
-    """
+    """Return a daemon's variables for settings, with absolute paths; empty if unreadable."""
     with suppress(OSError):
         entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         pairs = (os.fsdecode(entry).partition("=") for entry in entries)
@@ -139,9 +128,8 @@ def daemon_environment(pid: int) -> dict[str, str]:
 def start_detached(former: StoppedDaemon | None = None) -> None:
     """Start a daemon in a new session, and print the process id once the daemon is ready.
 
-    It gets the options and variables of `former`, a stopped daemon, or else the variables of this
-    shell. Raises `DaemonUnreachable`, with the end of the log, if the daemon ends or is not ready
-    in time.
+    It gets the options and variables of `former`, or else the variables of this shell. Raises
+    `DaemonUnreachable`, with the end of the log, if it is not ready in time.
     """
     others = {
         name: value
@@ -196,10 +184,9 @@ def start_detached(former: StoppedDaemon | None = None) -> None:
 def stop_process(
     process: DatabaseProcess, *, wait_s: float, watch: Callable[[], object]
 ) -> bool:
-    """Send a process SIGTERM and wait for its end; return False if it runs after `wait_s` seconds.
+    """Send SIGTERM and wait, calling `watch`; return False if it runs after `wait_s` seconds.
 
-    `watch` is called again and again during the wait. Raises `DatabaseInUse` for a process of
-    another user.
+    Raises `DatabaseInUse` for a process of another user.
     """
     try:
         handle = os.pidfd_open(process.pid)
@@ -224,10 +211,7 @@ def stop_process(
 
 
 def find_program() -> str:
-    """Return the path of the installed `mnemosyned` program.
-
-    Raises `ConfigInvalid` if there is none.
-    """
+    """Return the path of the installed `mnemosyned`. Raises `ConfigInvalid` without one."""
     beside = Path(sys.argv[0]).resolve().with_name(PROGRAM)
     for candidate in (beside, Path(sys.executable).with_name(PROGRAM)):
         if os.access(candidate, os.X_OK):
@@ -239,11 +223,7 @@ def find_program() -> str:
 
 
 def _is_ready(inbox: socket.socket, process: subprocess.Popen[bytes]) -> bool:
-    """Wait until a started daemon says that it is ready; return True then.
-
-    Its messages arrive at `inbox`; its status is printed until then. False if the process ends, or
-    after `READY_S` seconds.
-    """
+    """Wait up to `READY_S` until a started daemon is ready, printing its status; False if not."""
     deadline, printed = time.monotonic() + READY_S, ""
     while time.monotonic() < deadline:
         with suppress(TimeoutError):
@@ -263,10 +243,7 @@ _LEVELS_LEFT_OUT = {"info", "debug"}
 
 
 def readable_line(line: str) -> str:
-    """Return a JSON line of the log as `time event name=value`; any other line unchanged.
-
-    The event of a sleep cycle, a forget or an undo is a sentence.
-    """
+    """Return a JSON line of the log in words, as `time event name=value`; others unchanged."""
     try:
         entry = msgspec.json.decode(line)
     except msgspec.DecodeError:
@@ -360,20 +337,14 @@ def present_unit() -> SystemdUnit | None:
 def systemctl(
     *words: str, timeout_s: float = ASK_TIMEOUT_S
 ) -> subprocess.CompletedProcess[str] | None:
-    """Run `systemctl --user` with these words; return the finished process.
-
-    None if it cannot be run, or not within `timeout_s` seconds.
-    """
+    """Run `systemctl --user`; return the process, None if it cannot be run in time."""
     return _run_tool("systemctl", "--user", "--no-pager", *words, timeout_s=timeout_s)
 
 
 def _run_tool(
     name: str, *words: str, timeout_s: float
 ) -> subprocess.CompletedProcess[str] | None:
-    """Run a program with its output captured, and return the finished process.
-
-    None if the program is missing or exceeds `timeout_s` seconds.
-    """
+    """Run a program with its output captured; None if it is missing or exceeds `timeout_s`."""
     program = shutil.which(name)
     if program is None:
         return None
@@ -488,9 +459,8 @@ class StoppedDaemon:
 def start_daemon(config: Config) -> None:
     """Start the daemon by systemd if its unit is installed, else as a detached process.
 
-    If it runs already, only print its process. Raises `DatabaseInUse` if it runs with another
-    database, `DaemonUnreachable` if it does not start, and `ConfigInvalid` for an impossible
-    database.
+    If it runs already, only print its process. Raises `DatabaseInUse` if it has another database,
+    `DaemonUnreachable`, and `ConfigInvalid` for an impossible database.
     """
     wanted = str(config.location)
     if process := configured_daemon(config):
@@ -521,11 +491,10 @@ def start_daemon(config: Config) -> None:
 def stop_daemon(
     config: Config, *, database: Path | None = None
 ) -> StoppedDaemon | None:
-    """Stop the running daemon and wait for its end; return how to start it again.
+    """Stop the running daemon and wait for its end; return how to start it again, or None.
 
-    None if none runs. `database` selects the process that has this file open, instead of the
-    configured daemon. Raises `DatabaseInUse` for a program that is no daemon, `DaemonUnreachable`
-    if it does not end in time.
+    `database` selects the process that has this file open. Raises `DatabaseInUse` for a program
+    that is no daemon, `DaemonUnreachable` if it does not end in time.
     """
     process = database_owner(database) if database else configured_daemon(config)
     if process is None:
@@ -575,10 +544,7 @@ def stop_daemon(
 
 
 def _refuse_program(process: DatabaseProcess) -> None:
-    """Raise `DatabaseInUse` if a process with the database open is no daemon.
-
-    It is then another program that embeds the memory.
-    """
+    """Raise `DatabaseInUse` if a program that embeds the memory has the database open."""
     if process.pid and process.socket is None:
         raise DatabaseInUse(
             f"process {process.pid} is not a daemon, but a program that has the memory open: end it "
@@ -595,10 +561,9 @@ def start_again(stopped: StoppedDaemon) -> None:
 
 
 def _start_unit() -> int:
-    """Start the daemon's systemd unit, print the process to standard error, and return its id.
+    """Start the unit, print the process to standard error, and return its id.
 
-    The daemon itself is not asked for an answer. Raises `DaemonUnreachable` if the unit does not
-    run then.
+    Raises `DaemonUnreachable` if the unit does not run then.
     """
     answer = systemctl("start", UNIT, timeout_s=CHANGE_TIMEOUT_S)
     unit = present_unit()

@@ -70,10 +70,7 @@ def _context_text(result: Assembled) -> str:
 
 
 def _compact_text(result: Shortened) -> str:
-    """Return a shortened conversation as text: its tokens before and after, then its messages.
-
-    If it was not shortened, the text says only that.
-    """
+    """Return a shortened conversation as text: tokens before and after, and its messages."""
     if not result.changed:
         return (
             f"nothing to do: {result.tokens_before:,} tokens of {result.limit:,}, by "

@@ -58,10 +58,10 @@ ORIGIN_CELLS = 24
 def memory_rows(
     memories: Sequence[MemoryRecord], first: int, *, with_days: bool = False
 ) -> Iterator[str]:
-    """Yield a numbered line for each memory, and a heading where session or source change.
+    """Yield a numbered line for each memory, with headings where session or source change.
 
-    If they change often, each line begins with them instead. `first` is the number of the first
-    memory. `with_days` also yields a title for each day.
+    If they change often, each line begins with them. `first` is the first number; `with_days` adds
+    titles of days.
     """
     day: date | None = None
     origin = ""
@@ -106,10 +106,7 @@ INDENT = " " * 6
 
 
 def _list_text(result: Listed, first: int) -> str:
-    """Return memories under titles of their days, then summaries with their periods, as text.
-
-    `first` is the number of the first entry; the others are counted on from it.
-    """
+    """Return memories by day, then summaries with their periods, numbered from `first`."""
     lines = list(memory_rows(result.memories, first, with_days=True))
     for number, episode in enumerate(result.episodes, first + len(result.memories)):
         head = click.style(f"{number:>4}  {_covered_period(episode)}", bold=True)
@@ -123,10 +120,7 @@ def _list_text(result: Listed, first: int) -> str:
 
 
 def _covered_period(episode: Episode) -> str:
-    """Return the title of the day, week or month of a summary.
-
-    Of an episode, the summary of one conversation, the time it covers is returned.
-    """
+    """Return the title of a summary's day, week or month, or the time that an episode covers."""
     if episode.level and episode.period_from:
         first = in_zone(episode.period_from, UTC).date()
         return period_name(LEVELS[episode.level], first)
@@ -194,10 +188,7 @@ def _days_table(result: DayList) -> str:
 
 
 def _totals_remark(shown: int, total: int, noun: str) -> str:
-    """Return how many of all are shown, `50 of 120 sessions`, or that nothing matches.
-
-    Empty if all are shown. `noun` names what is counted.
-    """
+    """Return `50 of 120 sessions`, or that nothing matches; empty if all are shown."""
     if not total:
         return f"no {noun} matches"
     if shown == total:
@@ -206,10 +197,7 @@ def _totals_remark(shown: int, total: int, noun: str) -> str:
 
 
 def _first_and_last_cells(first: datetime, last: datetime) -> tuple[str, str]:
-    """Return the cells for the times of the first and the last memory: a day, and a day with time.
-
-    On a narrow terminal, the first cell is empty and the second is a day.
-    """
+    """Return the cells of a first and a last time; a narrow terminal has only the last day."""
     if width() < TIMES_COLUMNS_MIN:
         return "", local_time(last)[:10]
     return local_time(first)[:10], local_time(last)

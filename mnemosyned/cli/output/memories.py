@@ -47,11 +47,7 @@ from mnemosyned.verbs.memories import (
 
 
 def highlight(text: str, matching: Sequence[str]) -> str:
-    """Return a text with matching words bold and underlined.
-
-    `matching` are the words of a query; a word of the text matches if it begins with one of them,
-    up to a common ending.
-    """
+    """Return a text with the words bold and underlined that match the words of a query."""
     parts: list[str] = []
     end = 0
     for start, stop in find_matching_words(text, matching):
@@ -68,10 +64,7 @@ SUMMARY_LINES_MAX = 12
 
 
 def _storing_remark(result: Acknowledged) -> str:
-    """Return a remark on a memory that was stored, or not: known, forgotten, or with a secret.
-
-    Empty if there is nothing to say.
-    """
+    """Return whether a memory was known, forgotten or had a secret; empty if none of these."""
     notes = [] if result.stored else ["already known"]
     if result.forgotten:
         notes = ["it was forgotten, and stays so"]
@@ -81,10 +74,7 @@ def _storing_remark(result: Acknowledged) -> str:
 
 
 def _recall_text(result: Recalled, first: int) -> str:
-    """Return the hits of a search as numbered paragraphs, or what is nearest, without numbers.
-
-    `first` is the first number.
-    """
+    """Return hits as paragraphs numbered from `first`, or what is nearest, without numbers."""
     hits = [
         _hit_text(f"{number}.", hit, result.matching)
         for number, hit in enumerate(result.hits, first)
@@ -107,10 +97,7 @@ def _recall_remark(result: Recalled) -> str:
 
 
 def _hit_text(label: str, hit: Hit, matching: Sequence[str]) -> str:
-    """Return a hit as a paragraph: heading, id, text with matching words bold, and notes.
-
-    `matching` are the words of the query; the notes are earlier versions, duplicates and the score.
-    """
+    """Return a hit as a paragraph: heading, id, text with `matching` words bold, and notes."""
     where = "  ".join(filter(None, (hit.owner, hit.session, hit.source, hit.role)))
     head = click.style(
         f"{label} {local_time(hit.created_at)}  {hit.tier.value}  {where}", bold=True
@@ -141,11 +128,7 @@ def _hit_text(label: str, hit: Hit, matching: Sequence[str]) -> str:
 
 
 def _hit_lines(hit: Hit) -> tuple[list[str], str]:
-    """Return the text of a hit as indented lines, and the command that shows the rest, or "".
-
-    Of a summary, the lines are its matching originals, or its own first lines. Of a memory, they
-    are the snippet, after the memory's first line as a title if the snippet begins later.
-    """
+    """Return a hit's matching lines, indented, and the command that shows the rest, or ""."""
     if hit.tier is not Tier.EPISODIC:
         title, _, further = hit.content.partition("\n")
         is_title = further and 0 < len(title.strip()) <= TITLE_CHARS
@@ -168,11 +151,7 @@ def _hit_lines(hit: Hit) -> tuple[list[str], str]:
 
 
 def _quote_original(hit: Hit, line: Line) -> str:
-    """Return a matching original of a summary as a quotation with time and role.
-
-    `line` is the original; one of several lines, such as code, keeps its line breaks. The time is
-    left out if the summary has one original.
-    """
+    """Return an original of a summary as a quotation with time and role; code keeps its lines."""
     who = f"{line.role}: " if line.role else ""
     stamp = "" if len(hit.summary_of) == 1 else f"{local_time(line.created_at)}  "
     stamp += "superseded  " if line.superseded_at else ""
@@ -238,10 +217,7 @@ def _memory_text(memory: MemoryRecord) -> str:
 
 
 def _edit_note(memory: MemoryRecord) -> str:
-    """Return when a memory was edited, and the command that shows its history.
-
-    Empty if it was never edited.
-    """
+    """Return when a memory was edited, and how to see its history; empty if it never was."""
     if not memory.edited_at:
         return ""
     return f"{local_time(memory.edited_at)}; mnem get {memory.id} --history shows what it was"
@@ -255,10 +231,7 @@ def _content_or_note(memory: MemoryRecord) -> str:
 
 
 def _superseding_note(moment: datetime | None, by: str | None = None) -> str:
-    """Return when a memory was superseded, and by which id if `by` is given.
-
-    Empty if `moment`, the time, is None.
-    """
+    """Return when a memory was superseded, and by which id; empty if it was not."""
     return f"on {local_time(moment)}{f' by {by}' if by else ''}" if moment else ""
 
 
@@ -283,10 +256,7 @@ def _covered_times(episode: Episode) -> str:
 
 
 def _details_text(details: Iterable[Detail]) -> str:
-    """Return exact details, such as numbers and names, as a line for each kind.
-
-    Repeated values are left out. Empty without details.
-    """
+    """Return exact details as a line for each kind, without repetitions; empty without any."""
     values: dict[DetailKind, dict[str, None]] = {kind: {} for kind in DetailKind}
     for detail in details:
         values[detail.kind][detail.value] = None
@@ -334,10 +304,7 @@ def _expanded_text(result: Expanded) -> str:
 
 
 def preview_lines(result: SelectionPreview) -> Iterator[str]:
-    """Yield a paragraph for each memory in the result of a dry run.
-
-    If more memories match than were returned, a last line says how to see them.
-    """
+    """Yield a paragraph for each memory of a dry run, and how to see those left out."""
     for line in result.lines:
         who = "  ".join(filter(None, (line.session, line.role)))
         words = line.snippet or "(its words were pruned)"
@@ -359,10 +326,7 @@ def _edit_text(result: Edited) -> str:
 
 
 def _edit_remark(result: Edited) -> str:
-    """Return the consequences of an edit: masked secrets, and effects on the summary's originals.
-
-    Originals are put back in working memory, or left if pruning deleted their words.
-    """
+    """Return the consequences of an edit: masked secrets, and what became of originals."""
     notes = []
     if result.secrets:
         notes.append(f"a secret in it was {result.secrets}")
@@ -405,21 +369,14 @@ def _pin_text(result: Pinned) -> str:
 
 
 def _hit_words(hit: Hit) -> str:
-    """Return the words of a hit for one line.
-
-    They are a memory's snippet, or a summary's matching originals, and without these the summary's
-    own text.
-    """
+    """Return a hit on one line: its snippet, or a summary's matching originals or text."""
     if not hit.summary_of:
         return hit.snippet
     return " ".join(line.content for line in hit.lines) or hit.content
 
 
 def _score_text(hit: Hit, gap: str = " ") -> str | None:
-    """Return a hit's score as a sum of its named parts; None if no explanation was asked for.
-
-    `gap` is the text between the parts.
-    """
+    """Return a hit's score as a sum of named parts; None if no explanation was asked for."""
     if hit.explanation is None:
         return None
     parts = (f"{name} {part:+.2f}" for name, part in hit.explanation.items())

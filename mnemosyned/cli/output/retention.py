@@ -43,11 +43,7 @@ def forget_text(result: Forgotten) -> str:
 
 
 def _forget_notes(result: Forgotten) -> Iterator[str]:
-    """Yield sentences on the consequences of a forget, or of its dry run.
-
-    They are on learnings, pruned originals, waiting writes, memories that are no longer superseded,
-    the command that restores, the time of the purge, and backup copies.
-    """
+    """Yield sentences on the consequences of a forget, or of its dry run."""
     if result.dry_run and result.learnings:
         yield "mnem learnings shows what was learned"
     if result.pruned_losing_summary:
@@ -96,10 +92,7 @@ def _forget_notes(result: Forgotten) -> Iterator[str]:
 
 
 def _backup_text(result: BackedUp) -> str:
-    """Return the path, size and counts of a backup as text.
-
-    Faults of the database that are in the copy too are added.
-    """
+    """Return path, size and counts of a backup, and faults that the database shares with it."""
     whole = (
         f"{result.file}: {result.bytes / 1e6:,.1f} MB, {count_of(result.memories, 'memory')}, "
         f"{count_of(result.episodes, 'summary')}; written and verified"
@@ -122,10 +115,7 @@ def _restore_text(result: Restored) -> str:
 
 
 def _prune_text(result: Pruned) -> str:
-    """Return the result of a prune, or of its dry run, as text.
-
-    If the clock is in doubt, the doubt is added.
-    """
+    """Return the result of a prune, or of its dry run, with any doubt about the clock."""
     doubt = f"\n{result.doubt} {REMEDY}" if result.doubt else ""
     if not result.memories:
         return (

@@ -91,20 +91,14 @@ The first is its id. A cell is left out if its function returns None.
 def page_remark(
     count: int, cursor: str | None, nothing: str, *, options: str = "--after"
 ) -> str:
-    """Return the options that show what follows a page of `count` records; empty if none do.
-
-    Without a cursor of a next page, a page without records has the remark `nothing`.
-    """
+    """Return how to see what follows a page of `count` records, or `nothing` for an empty page."""
     if cursor:
         return f"more follow: {options} {cursor}"
     return "" if count else nothing
 
 
 def renderer_of(kind: type) -> Renderer:
-    """Return the renderer for results of a type, imported when it is first needed.
-
-    For an unknown type it is a renderer that lists the fields.
-    """
+    """Return the renderer of a type's results, imported when needed; by default, of fields."""
     # A result comes from a verb, whose module is loaded.
     for name in sorted(MODULES, key=lambda name: f"{VERBS}.{name}" not in sys.modules):
         if kind in RENDERERS:
@@ -127,10 +121,7 @@ _DEFAULT = Renderer(_fields_text)
 
 
 def render(result: object, *, first: int = 1) -> str:
-    """Return a result as text, its control characters escaped, with our own styles.
-
-    `first` is the number of a list's first entry, if the result is a further page.
-    """
+    """Return a result as text with our styles; a further page is numbered from `first`."""
     renderer = renderer_of(type(result))
     numbers = [first] if renderer.is_numbered else []
     return renderer.text(escape_strings(result), *numbers)
@@ -142,11 +133,7 @@ def id_of(record: object) -> str:
 
 
 def _cell_text(record: object, column: str | Callable[[Any], str | None]) -> str | None:
-    """Return the text of one column of a record; None if the column is left out.
-
-    `column` is a field's name, or a function that returns the text. Times have their zone, lists
-    are joined by commas, and a value of None is empty.
-    """
+    """Return one column of a record as text, by field or function; None leaves it out."""
     if callable(column):
         return column(record)
     value = getattr(record, column, None)
@@ -166,20 +153,13 @@ def zoned_time(moment: datetime | None) -> str:
 
 
 def escape_strings(value: R) -> R:
-    """Return a result with the control characters in all its strings escaped, at any depth.
-
-    Only fields for texts, such as `content`, keep line breaks.
-    """
+    """Return a result with control characters escaped; only texts keep line breaks."""
     clean: R = _escape_value(value, "", 0)
     return clean
 
 
 def _escape_value(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 any part of a result
-    """Return a value with the control characters in its strings escaped, at any depth.
-
-    `name` is the field of the value: only fields in `TEXTS` keep line breaks. `depth` is how deep
-    the value is nested; below `DEPTH_MAX` it becomes JSON.
-    """
+    """Escape all strings in a value of the field `name`; deeper than `DEPTH_MAX` it is JSON."""
     if isinstance(value, str):
         escape = escape_invisible if name in TEXTS else escape_line
         return value if isinstance(value, Enum) else escape(value)
@@ -211,10 +191,7 @@ def _escape_value(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 any
 
 
 class AnswerPrinter:
-    """Prints one answer, or the pages of a list with entries numbered through.
-
-    A list of any length is printed as its pages arrive: ask `is_over` whether the reader has left.
-    """
+    """Prints one answer, or pages of a list as they arrive, with entries numbered through."""
 
     def __init__(self, form: str) -> None:
         """Print in the format `form`, such as `table` or `jsonl`."""
@@ -250,10 +227,7 @@ class AnswerPrinter:
             self._remarks.append(remark)
 
     def close(self) -> None:
-        """Print the remarks on standard error, and save the ids of a numbered list.
-
-        Later commands can then name its entries by number.
-        """
+        """Print the remarks on standard error, and save the ids of a numbered list."""
         for remark in self._remarks:
             say(click.style(remark, dim=True), err=True, styled=True)
         if self._form == "table" and self.ids:
@@ -287,10 +261,7 @@ def say_cells(cells: Sequence[str]) -> None:
 
 @contextmanager
 def open_printer() -> Iterator[AnswerPrinter]:
-    """Yield a printer for the output format chosen by options; close it after the block.
-
-    Long answers at a terminal go to a pager.
-    """
+    """Yield a printer for the chosen format; at a terminal, long answers go to a pager."""
     printer = AnswerPrinter(chosen_format())
     try:
         with page_output(printer):
@@ -351,10 +322,7 @@ class PagedOutput:
             self._write_waiting()
 
     def _write_waiting(self) -> None:
-        """Send the held text to the pager, or print it if no pager runs.
-
-        After the reader has left the pager, set `is_over` and drop the text.
-        """
+        """Send the held text to the pager, or print it; drop it if the reader has left."""
         text = "".join(self._waiting)
         self._waiting, self._lines = [], 0
         if self._process is None:
@@ -369,10 +337,7 @@ class PagedOutput:
 
 
 def find_pager() -> str:
-    """Return the pager's command line, from the environment or else less or more.
-
-    Empty without a terminal, with --no-pager, or if no pager is installed.
-    """
+    """Return the pager's command line; empty for no terminal, --no-pager or no pager."""
     if not (is_terminal(sys.stdout) and may_page()):
         return ""
     for name in ("MNEM_PAGER", "PAGER"):
@@ -387,11 +352,7 @@ def find_pager() -> str:
 
 @contextmanager
 def page_output(printer: AnswerPrinter | None = None) -> Iterator[None]:
-    """Within the block, send standard output through a pager once it fills the screen.
-
-    Without a pager nothing changes. `printer`, if given, can ask by `is_over` whether the reader
-    has left the pager.
-    """
+    """Within the block, send standard output through a pager once it fills the screen."""
     if not (pager := find_pager()):
         yield
         return

@@ -46,10 +46,9 @@ _IN_ASCII = str.maketrans(
 
 
 def say(text: str, *, err: bool = False, styled: bool = False) -> None:
-    """Print a text and a newline, with control characters of terminals escaped.
+    """Print a line with terminals' control characters escaped, to standard error if `err`.
 
-    `styled` keeps our own styles: escape values first, with `show.escape_strings`. `err` prints to
-    standard error, with long lines wrapped. A reader that closes the pipe is no failure.
+    `styled` keeps our own styles: escape values first, with `show.escape_strings`.
     """
     parts = _STYLE.split(text) if styled else [text]
     parts[::2] = map(escape_invisible, parts[::2])  # between them are the styles
@@ -60,10 +59,7 @@ def say(text: str, *, err: bool = False, styled: bool = False) -> None:
 
 
 def say_json(value: object, *, err: bool = False) -> None:
-    """Print a value as JSON on one line, with control characters escaped; paths become texts.
-
-    `err` prints to standard error.
-    """
+    """Print a value as JSON on one line, to standard error if `err`; paths become texts."""
     written = msgspec.json.encode(value, enc_hook=str).decode()
     _print_to_stream(escape_invisible_json(written).encode(), err=err)
 
@@ -76,10 +72,7 @@ def ask_or_exit(question: str) -> None:
 
 
 def ask_user(question: str, *, default: bool) -> bool:
-    """Ask a yes-or-no question on standard error; return True for yes.
-
-    `default` is the answer of an empty line.
-    """
+    """Ask a yes-or-no question on standard error; an empty line answers `default`."""
     shown = _text_for_stream(escape_line(question), sys.stderr)
     return click.confirm(shown, default=default, err=True)
 
@@ -116,12 +109,7 @@ def is_reader_gone() -> bool:
 
 
 def _print_to_stream(text: str | bytes, *, err: bool) -> None:
-    """Print a text and a newline on standard output, or on standard error if `err`.
-
-    Within `printing_to`, text for standard output goes to the innermost sink. Styles stay
-    at a terminal and with FORCE_COLOR, unless NO_COLOR or TERM forbids them. Bytes are printed as
-    they are.
-    """
+    """Print a line to a stream or the innermost sink, without styles where none are wanted."""
     stream = sys.stderr if err else sys.stdout
     is_forced = os.environ.get("FORCE_COLOR", "0") not in ("", "0")
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
@@ -140,10 +128,7 @@ def print_as_is(text: str) -> None:
 
 
 def show_progress(text: str) -> None:
-    """Show a text as the progress line on standard error, in place of the one before.
-
-    An empty text removes the line.
-    """
+    """Show a text as the progress line on standard error; an empty text removes the line."""
     columns = min(columns_of(sys.stderr), WIDTH_MAX) - 1
     shown = escape_line(text)[:columns]
     line = _text_for_stream(f"\r{shown:<{columns}}\r{shown}", sys.stderr)
@@ -151,10 +136,7 @@ def show_progress(text: str) -> None:
 
 
 def _write_to_stream(text: str | bytes, stream: TextIO, *, end: bool) -> None:
-    """Write a text to a stream; `end` adds a newline.
-
-    A broken pipe is ignored. Raises `OSError` for other failures, such as a full disk.
-    """
+    """Write to a stream, ignoring a broken pipe. Raises `OSError`, as for a full disk."""
     try:
         click.echo(text, file=stream, nl=end, color=True)
     except OSError as error:
@@ -188,10 +170,7 @@ def ellipsis() -> str:
 
 
 def width() -> int:
-    """Return the number of columns of standard output, or `ENDLESS` without a terminal.
-
-    The environment variable COLUMNS overrides it.
-    """
+    """Return the columns of standard output, or of COLUMNS; `ENDLESS` without a terminal."""
     named = os.environ.get("COLUMNS", "")
     if named.isdecimal() and int(named):
         return int(named)
@@ -208,10 +187,7 @@ def columns_of(stream: TextIO) -> int:
 
 
 def fold_lines(text: str, columns: int) -> str:
-    """Wrap each line longer than `columns` cells at blanks.
-
-    The continuation lines have the line's indentation and style.
-    """
+    """Wrap lines longer than `columns` cells at blanks, keeping indentation and style."""
     lines: list[str] = []
     for line in text.split("\n"):
         before, inner, after = _split_style(line)  # repeated on each part
@@ -226,19 +202,13 @@ def fold_lines(text: str, columns: int) -> str:
 
 
 def prose_width() -> int:
-    """Return the number of columns for running text: the terminal's, but at most `WIDTH_MAX`.
-
-    `ENDLESS` without a terminal.
-    """
+    """Return the columns for running text, at most `WIDTH_MAX`; `ENDLESS` without a terminal."""
     columns = width()
     return columns if columns == ENDLESS else min(columns, WIDTH_MAX)
 
 
 def key_lines(rows: Iterable[tuple[str, str]]) -> str:
-    """Return a line `key value` for each pair of key and value; empty values are left out.
-
-    Long values are wrapped in a column of their own.
-    """
+    """Return a line `key value` for each pair with a value, long values in a column."""
     return "\n".join(
         hanging_text(click.style(f"{key:<12}", dim=True), value, 12)
         for key, value in rows
@@ -247,10 +217,7 @@ def key_lines(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def hanging_text(head: str, text: str, indent: int) -> str:
-    """Return `head` and `text` on one line; a long text is wrapped within the terminal.
-
-    The continuation lines are indented by `indent` cells, which is the width of `head`.
-    """
+    """Return `head` and `text`, wrapped within the terminal and indented by `indent` cells."""
     room = max(width() - indent, CELLS_MIN)
     before, inner, after = _split_style(text)
     is_one_word = inner.isascii() and " " not in inner.strip()  # a path stays whole
@@ -261,10 +228,7 @@ def hanging_text(head: str, text: str, indent: int) -> str:
 
 
 def _split_style(text: str) -> tuple[str, str, str]:
-    """Return the style codes before a text, the text without them, and the codes after it.
-
-    Codes within the text stay in it.
-    """
+    """Return the style codes before a text, the text, and the codes after it."""
     match = _STYLED.fullmatch(text)
     return (match[1], match[2], match[3]) if match else ("", text, "")
 
@@ -314,10 +278,7 @@ def count_of(number: int, noun: str) -> str:
 
 
 def cut_text(text: str, room: int) -> str:
-    """Join a text to one line, and truncate it to `room` cells with an ellipsis.
-
-    A style around the whole text stays.
-    """
+    """Truncate a text to `room` cells on one line, keeping a style around the whole text."""
     before, inner, after = _split_style(text)
     return f"{before}{cut_line(' '.join(inner.split()), room)}{after}"
 
@@ -423,10 +384,7 @@ def _column_sizes(columns: Iterable[Iterable[str]]) -> list[int]:
 
 
 def _surplus_cells(sizes: Sequence[int]) -> int:
-    """Return by how many cells a row exceeds the terminal's width; negative if it fits.
-
-    `sizes` are the widths of its columns.
-    """
+    """Return by how many cells columns of these sizes exceed the terminal; negative if less."""
     return sum(sizes) + len(GAP) * (len(sizes) - 1) - width()
 
 
@@ -460,10 +418,9 @@ class ProgressLine:
     shown: float = 0.0
 
     def advance(self, amount: int, things: int) -> None:
-        """Add `amount` to the part of the total that is done, and show the line.
+        """Add `amount` to what is done, and draw the line at most every `SHOWN_EVERY_S` seconds.
 
-        `things` is the number of things done so far; 0 means that an earlier run did this part. The
-        line is drawn at most every `SHOWN_EVERY_S` seconds.
+        `things` is the number of things done; 0 means that an earlier run did this part.
         """
         self.done += amount
         self.things = things
@@ -492,11 +449,7 @@ class ProgressLine:
 
 @contextmanager
 def progress_line(label: str, noun: str, total: int) -> Iterator[Advance]:
-    """Show a progress line on standard error while the block runs; yield its `advance` function.
-
-    `label` names the task, `noun` what is counted, and `total` is all that is to be done. Without a
-    terminal nothing is shown.
-    """
+    """Show progress on standard error at a terminal; yield the function that advances it."""
     if not sys.stderr.isatty():
         yield lambda _amount, _things: None
         return

@@ -49,10 +49,7 @@ OF_AN_UNDO = (GroupStatus.UNDONE, GroupStatus.KEPT)
 
 
 def _cycle_text(report: CycleReport) -> str:
-    """Return the report of a sleep cycle as text: counts, then a table of its groups.
-
-    The report may also be of a dry run, an undo or a pause, or say that nothing was done.
-    """
+    """Return the report of a sleep cycle, dry run, undo or pause: counts, then its groups."""
     if report.status is CycleStatus.NOTHING_TO_DO:
         return (
             "nothing is old enough to summarize, or it is pinned or held back after an undo "
@@ -85,10 +82,7 @@ def _cycle_text(report: CycleReport) -> str:
 
 
 def _groups_table(report: CycleReport) -> str:
-    """Return a table of the groups of memories in a sleep cycle's report.
-
-    More than `GROUPS_SHOWN_MAX` groups are combined by session, source and status.
-    """
+    """Return a table of a cycle's groups, combined if there are many."""
     many = len(report.groups) > GROUPS_SHOWN_MAX
     together: dict[object, list[GroupReport]] = {}
     for number, group in enumerate(report.groups):
@@ -123,10 +117,7 @@ def _groups_table(report: CycleReport) -> str:
 
 
 def _undone_text(result: Undone, start: int = 1) -> str:
-    """Return what an undo took back, or in a dry run would, or what can be undone, as text.
-
-    The entries of a list are numbered from `start`.
-    """
+    """Return what an undo took back or would, or the actions that can be undone."""
     if result.is_list:
         rows = [
             (
@@ -153,10 +144,7 @@ def _undone_text(result: Undone, start: int = 1) -> str:
 
 
 def _undo_text(report: CycleReport) -> str:
-    """Return the report of an undo of a sleep cycle, or of its dry run, as text.
-
-    It counts the memories put back in working memory, and says which groups were left, and why.
-    """
+    """Return the report of an undo of a sleep cycle, or of its dry run."""
     if report.dry_run:
         groups = [each for each in report.groups if each.status is not GroupStatus.KEPT]
         back = sum(group.items for group in groups)
@@ -184,10 +172,7 @@ def _undo_text(report: CycleReport) -> str:
 
 
 def _undo_problems(report: CycleReport) -> Iterator[str]:
-    """Yield a line for each reason why groups were not undone, with the number of groups.
-
-    The most frequent come first, at most `GROUPS_SHOWN_MAX`; a last line counts the others.
-    """
+    """Yield why groups were not undone, the most frequent first, and the number of others."""
     problems = Counter(
         f"{group.session}, {group.source or '-'}: {group.error}"
         for group in report.groups
@@ -203,11 +188,7 @@ def _undo_problems(report: CycleReport) -> Iterator[str]:
 
 
 def _plan_summary(report: CycleReport) -> str:
-    """Return the first line of a dry run of a sleep cycle.
-
-    It says how many memories would be consolidated, how many summaries written, and how many
-    memories would wait.
-    """
+    """Return the first line of a cycle's dry run: what would be consolidated, what waits."""
     groups = [group for group in report.groups if not group.level]
     items = sum(group.items for group in groups)
     memories, into = count_of(items, "memory"), count_of(len(groups), "group")
@@ -222,11 +203,7 @@ def _plan_summary(report: CycleReport) -> str:
 
 
 def _cycle_summary(report: CycleReport) -> str:
-    """Return the first line of a finished sleep cycle's report.
-
-    It has the counts of memories and summaries, the duration, the groups that failed, and the
-    summaries written by rule because the model failed.
-    """
+    """Return the first line of a finished cycle: counts, duration, and what failed."""
     head = (
         f"{report.status.value} in {report.duration_s:.2f} s: "
         f"{count_of(report.evicted, 'memory')} became {count_of(report.promoted, 'episode')}, "
@@ -258,11 +235,7 @@ def _period_counts(report: CycleReport) -> str:
 
 
 def _log_text(result: Logged, first: int) -> str:
-    """Return the consolidation log as a numbered table, one row per group of memories.
-
-    `first` is the number of the first row. A line with id, time and trigger comes before the rows
-    of each cycle. At the end, the reasons why rules wrote summaries are counted.
-    """
+    """Return the log as a table numbered from `first`, cycle by cycle, and reasons of fallbacks."""
     if not result.rows:
         return ""
     headers = ["no.", "id", "session", "source", "status", "items", "by", "summary"]
@@ -290,10 +263,7 @@ def _log_text(result: Logged, first: int) -> str:
 
 
 def _log_row(entry: LogEntry) -> list[str]:
-    """Return the cells of a log entry: episode id, session, source, status, items, writer, summary.
-
-    A failed entry has its error in place of the summary.
-    """
+    """Return the cells of a log entry; a failed one has its error in place of the summary."""
     summary = " ".join((entry.error or entry.summary_preview).split())
     if not (summary or entry.undone_at):
         summary = click.style("(forgotten or restored since)", dim=True)
@@ -439,10 +409,7 @@ def _status_text(stats: Stats) -> str:
 
 
 def _backups_row(stats: Stats) -> str:
-    """Return the number of dated backups, the time of the last one, and of the next one.
-
-    For a database on a server, the text says that its own backups count.
-    """
+    """Return the number of dated backups and their times, or that a server has its own."""
     if stats.on_server:
         return BY_THE_SERVER
     backup = stats.backup
@@ -454,10 +421,7 @@ def _backups_row(stats: Stats) -> str:
 
 
 def _summaries_row(status: SummarizerStatus) -> str:
-    """Return counts of summaries since the daemon's start: by the model, refused, and by rule.
-
-    Empty without a model.
-    """
+    """Return how many summaries the model and rules wrote; empty without a model."""
     if status.state is SummarizerState.RULES:
         return ""
     counts = (
