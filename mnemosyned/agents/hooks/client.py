@@ -78,10 +78,7 @@ class TimeIsUp(Exception):
 
 
 def main() -> None:
-    """Handle one event of a tool and exit with 0, without the interpreter's slow shutdown.
-
-    Exactly one JSON object is printed, whatever happens.
-    """
+    """Handle one event of a tool, print exactly one JSON object, and exit with 0 at once."""
     sys.unraisablehook = lambda _: None
     try:
         try:
@@ -94,11 +91,9 @@ def main() -> None:
 
 
 def _handle_event(started: float) -> None:
-    """Read the tool's JSON object, post it to the daemon and print the daemon's answer.
+    """Post the tool's JSON object to the daemon and print the answer; `started` is monotonic.
 
-    `started` is the process's start by the monotonic clock. After an answer, calls that wait in the
-    spool are posted. If the daemon does not answer, the call goes into the spool; if it refuses the
-    call, an empty object is printed.
+    After an answer, waiting calls are posted too; without one, the call goes into the spool.
     """
     payload = _read_payload(started + STDIN_S)
     if not payload:
@@ -150,10 +145,9 @@ def _raise_time_is_up(*_: object) -> None:
 def post_in_time(
     post: Callable[[], tuple[int, bytes]], usual_limit_s: float
 ) -> tuple[int, bytes]:
-    """Call `post`, which posts a call; return HTTP status and body of the answer.
+    """Return status and body of what `post` gets, or status 0 after the time limit.
 
-    The status is 0 if the daemon is not reached or exceeds the time limit, which the user can set
-    in the environment in place of the usual one.
+    The user can set the limit in the environment in place of the usual one.
     """
     try:
         wanted = float(os.environ.get(WAIT_VARIABLE, usual_limit_s))
@@ -194,10 +188,7 @@ def post(path: str, body: bytes) -> tuple[int, bytes]:
 
 
 def print_once(answer: bytes) -> None:
-    """Print a JSON object to standard output, unless this process printed an object before.
-
-    The alarm for the time limit is switched off first. Nothing is raised if nobody reads.
-    """
+    """Print a JSON object, unless one was printed before; no alarm or reader stops it."""
     signal.setitimer(signal.ITIMER_REAL, 0)
     global _printed  # noqa: PLW0603 a process prints once
     if _printed:
@@ -217,8 +208,7 @@ _printed = False
 def _read_payload(deadline: float) -> bytes:
     """Return the tool's JSON object from standard input, not waiting for the end of input.
 
-    Empty if the input does not end in time, is a terminal or is closed. `deadline` is a monotonic
-    time in seconds.
+    Empty if it does not end before `deadline`, a monotonic time, is a terminal or is closed.
     """
     poll = select.poll()
     try:
@@ -231,11 +221,7 @@ def _read_payload(deadline: float) -> bytes:
 
 
 def _read_object(input_poll: select.poll, deadline: float) -> bytes:
-    """Return the bytes of standard input up to its end or to a complete JSON object.
-
-    `input_poll` waits for standard input. Empty if `deadline`, a monotonic time in seconds, passes
-    first, or if the input is too large.
-    """
+    """Return standard input up to its end or to a complete JSON object; empty after `deadline`."""
     data = b""
     while len(data) <= PAYLOAD_BYTES_MAX:
         left_ms = int((deadline - time.monotonic()) * 1_000)
@@ -268,8 +254,8 @@ def _cut_first_object(data: bytes) -> bytes:
 def build_envelope(payload: bytes, *, late: bool, further: str = "") -> bytes:
     """Return the JSON of a call: the tool's payload, environment, arguments, directory and time.
 
-    `late` is True for a call to put into the spool; `further` are members to add, each with a comma
-    after it. The text is put together without `json`, which takes long to import.
+    `late` is True for the spool; `further` are members, each with a comma after it. The text is put
+    together without `json`, which takes long to import.
     """
     variables = ",".join(
         f"{_quote_json_string(name)}:{_quote_json_string(os.environ[name])}"

@@ -83,10 +83,7 @@ class HookCall:
 
     @property
     def session(self) -> str:
-        """The session id of the call's memories: `client:conversation`, or empty.
-
-        It is empty for a call without a conversation.
-        """
+        """The session id of the call's memories: `client:conversation`; empty without one."""
         return f"{self.client}:{self.conversation}" if self.conversation else ""
 
     @property
@@ -102,11 +99,10 @@ def parse_call(
     directory: str = "",
     arguments: tuple[str, ...] = (),
 ) -> HookCall:
-    """Return a tool's hook call, read from the JSON object that the tool sent, in the common form.
+    """Return a tool's hook call in the common form.
 
-    `directory` is the hook process's own, used if the payload names none. `arguments` are those of
-    the hook's command line. Names with a NUL character become empty, as no store takes them, except
-    a transcript's, which is refused later.
+    `directory` and `arguments` are the hook process's own. Names with a NUL character become empty,
+    as no store takes them, except a transcript's, which is refused later.
     """
     transcript = _find_first_text(
         payload, TRANSCRIPT_KEYS, limit=PATH_CHARS_MAX
@@ -146,8 +142,7 @@ def client_of(
     """Return the name of the tool that called the hook, such as "cursor".
 
     Marks in payload and environment come first, as several tools run the hooks of one settings
-    file; then the first argument or the payload's `client`, the transcript's path, and weaker
-    marks. Without any it is `UNKNOWN_CLIENT`.
+    file; then the first argument or the payload's `client`, the transcript's path, and weak marks.
     """
     marks = _find_marked_clients("marks", payload, environment)
     if client := next(marks, ""):
@@ -164,11 +159,7 @@ def client_of(
 def _find_marked_clients(
     table: str, payload: Payload, environment: Environment
 ) -> Iterator[str]:
-    """Yield the name of each tool in a table of marks that matches the call.
-
-    A row of the table names payload keys and environment variables that must all be present, and a
-    payload key that must be missing.
-    """
+    """Yield the name of each tool in a table of marks that matches the call."""
     for row in _TABLES[table]:
         is_marked = payload.keys() >= {*row.get("keys", ())}
         is_marked &= environment.keys() >= {*row.get("variables", ())}
@@ -177,11 +168,7 @@ def _find_marked_clients(
 
 
 def _find_event_name(payload: Payload, arguments: tuple[str, ...]) -> str:
-    """Return the event's name in the tool's own words; empty if unknown.
-
-    It is in the payload, or the second argument of the command line, or follows from the payload's
-    keys.
-    """
+    """Return the event's name in the tool's own words; empty if unknown."""
     if named := _find_first_text(payload, _FIELDS["name"]):
         return named
     if len(arguments) > 1:
@@ -195,10 +182,7 @@ def _find_event_name(payload: Payload, arguments: tuple[str, ...]) -> str:
 def _find_conversation_id(
     payload: Payload, environment: Environment, transcript: str
 ) -> str:
-    """Return the conversation's id, from the payload or else the environment.
-
-    Without either it is the file name of `transcript`, a path, up to its first dot.
-    """
+    """Return the conversation's id, or the transcript's file name up to its first dot."""
     limit = CONVERSATION_CHARS_MAX
     if named := _find_first_text(payload, _FIELDS["conversation"], limit=limit):
         return named
@@ -209,10 +193,7 @@ def _find_conversation_id(
 
 
 def _find_directory(client: str, payload: Payload, environment: Environment) -> str:
-    """Return the directory of the tool's project, or else the tool's current directory.
-
-    Environment variables of the tool come first, then the payload; empty without any.
-    """
+    """Return the directory of the tool's project, or its current one; empty without any."""
     for variable in _TABLES["project_variables"].get(client, ()):
         if environment.get(variable):
             return environment[variable][:PATH_CHARS_MAX]
@@ -226,11 +207,7 @@ def _find_directory(client: str, payload: Payload, environment: Environment) -> 
 
 
 def _find_said(table: str, payload: Payload, letters: str) -> str:
-    """Return the words of the user or the agent in a payload; empty if there are none.
-
-    `table` is "prompt" or "reply": its rows say which keys of the payload hold the words at which
-    event. `letters` are the lower-case letters of the event's name.
-    """
+    """Return the words of the user or the agent in a payload, by the rows of `table`."""
     for row in _TABLES[table]:
         holder = payload.get(row["inside"]) if "inside" in row else payload
         text = holder.get(row["key"]) if isinstance(holder, Mapping) else None
@@ -253,10 +230,7 @@ def _empty_if_nul(text: str) -> str:
 def _find_first_text(
     payload: Payload, keys: Iterable[str], *, limit: int = NAME_CHARS_MAX
 ) -> str:
-    """Return the first non-empty text under one of the keys in the payload, else an empty text.
-
-    The text is cut at `limit` characters.
-    """
+    """Return the first text under one of the keys, cut at `limit` characters, or ""."""
     for key in keys:
         value = payload.get(key)
         if isinstance(value, str) and value:
@@ -277,20 +251,14 @@ def takes_context(call: HookCall) -> bool:
 
 
 def make_answer(call: HookCall, context: str = "") -> Json:
-    """Return the JSON object for the hook to print, in the form that the calling tool takes.
-
-    The tool injects `context`; for an empty one, the object has no effect.
-    """
+    """Return the JSON object for the hook to print, with the `context` for the tool to inject."""
     if not context:
         return {"continue": True} if call.name == "beforeSubmitPrompt" else {}
     return _ANSWER_FORMS.get(call.client, _make_claude_answer)(call, context)
 
 
 def _make_claude_answer(call: HookCall, context: str) -> Json:
-    """Return the answer with the context to inject, in Claude Code's form.
-
-    Most tools take this form.
-    """
+    """Return the answer in Claude Code's form, which most tools take."""
     return {
         "hookSpecificOutput": {
             "hookEventName": call.name,
@@ -300,11 +268,7 @@ def _make_claude_answer(call: HookCall, context: str) -> Json:
 
 
 def _make_cursor_answer(call: HookCall, context: str) -> Json:
-    """Return the answer with the context in Cursor's form.
-
-    A capital in the event's name shows a hook of Claude Code's settings: Cursor then takes the form
-    of Claude Code.
-    """
+    """Return the answer in Cursor's form, or Claude Code's for a hook of its settings."""
     if call.name[:1].isupper():
         return _make_claude_answer(call, context)
     if call.event is HookEvent.PROMPT:
@@ -326,11 +290,7 @@ MESSAGES_MAX = 1_000
 
 
 def hook_messages(call: HookCall) -> tuple[TranscriptMessage, ...]:
-    """Return the messages in a call: those sent by a tool's plugin, or else prompt and reply.
-
-    Each text is cleaned of tags; empty messages are left out. Only the newest
-    `MESSAGES_MAX` are read.
-    """
+    """Return the messages that a tool's plugin sent, or else prompt and reply, cleaned."""
     if call.messages:
         return tuple(_parse_messages(call.messages[-MESSAGES_MAX:]))
     if call.client == "opencode":  # its plugin sends the same again, with ids
@@ -347,10 +307,7 @@ def hook_messages(call: HookCall) -> tuple[TranscriptMessage, ...]:
 
 
 def _parse_messages(messages: tuple[Payload, ...]) -> Iterator[TranscriptMessage]:
-    """Yield the messages in a plugin's list that have a known role and words.
-
-    Tags that tools insert into texts are removed. Time and id are taken over if present.
-    """
+    """Yield the messages in a plugin's list that have a known role and words."""
     for message in messages:
         kind = message.get("role")
         role = ROLES.get(kind) if isinstance(kind, str) else None

@@ -34,9 +34,8 @@ def put_aside(
 ) -> bytes:
     """Put a call into a spool if its event stores memories; return the JSON object to print.
 
-    `place` is the spool's directory, `payload` the tool's JSON, `envelope` the call to store;
-    `notes` are the warnings for a call that waits, and for a full spool. The object shows the user a warning
-    at a session's start, and otherwise at most once an hour; else it has no effect.
+    `envelope` is the call to store; `notes` are the warnings for a call that waits, and for a full
+    spool. The user is warned at a session's start, and otherwise at most once an hour.
     """
     try:
         fields = json.loads(payload)
@@ -64,10 +63,7 @@ def put_aside(
 
 
 def choose_file_name(fields: dict[str, Any]) -> str:
-    """Return the name of a call's file in the spool: one per transcript, else one per call.
-
-    `fields` is the tool's JSON. A later call with the same transcript replaces the file.
-    """
+    """Return the name of a call's file in the spool: one per transcript, else one per call."""
     paths = (fields.get(key) for key in TRANSCRIPT_KEYS)
     transcript = next((path for path in paths if isinstance(path, str)), "")
     if os.path.isfile(transcript):
@@ -77,20 +73,13 @@ def choose_file_name(fields: dict[str, Any]) -> str:
 
 
 def _take_warning_turn(place: str) -> bool:
-    """Return True if no hook has warned for an hour, and save the time of this warning.
-
-    `place` is the directory of the spool.
-    """
+    """Return True if no hook has warned for an hour, and save the time of this warning."""
     is_time = spool.age_s(place, spool.WARNED) >= WARN_EVERY_S
     return is_time and spool.touch(place, spool.WARNED)
 
 
 def format_warning(name: str, text: str) -> bytes:
-    """Return the JSON object that shows the warning `text` to the user, in the tool's form.
-
-    `name` is the event's name in the tool's words, by which the forms differ; a tool without a form
-    for warnings gets an empty object.
-    """
+    """Return the JSON object that shows a warning to the user; empty if the tool has no form."""
     if name == "beforeSubmitPrompt":
         return json.dumps({"continue": True, "user_message": text}).encode()
     if name[:1].isupper():  # Claude Code's form, which the others took

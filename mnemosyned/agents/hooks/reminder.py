@@ -100,8 +100,7 @@ class Reminder:
     ) -> InjectedText:
         """Return the text to inject with a prompt; empty if no memory is relevant.
 
-        `now` is the time from which "yesterday" counts. Lines of the memories of `groups` are found
-        by their words.
+        "Yesterday" counts from `now`. Memories of `groups` are found by their words.
         """
         query = " ".join(prompt.replace("\0", " ").split())[:QUERY_CHARS_MAX]
         relevance = Relevance(query, parse_times(query, in_zone(now, local_zone())))
@@ -176,10 +175,7 @@ class Reminder:
         edits: BriefingEdits,
         learnings: Sequence[Learning],
     ) -> list[InjectedQuote]:
-        """Return the learnings that the query needs, at most `RULES_MAX`, the most probable first.
-
-        Those that were stated or shown in the session are left out.
-        """
+        """Return the learnings that the query needs and the session lacks, most probable first."""
         known = {*session.shown, session.session}
         untold = [
             each
@@ -209,10 +205,7 @@ class Reminder:
     def _find_by_meaning(
         self, query: str, statements: Sequence[ProjectStatement], score_min: float
     ) -> list[BearingLine]:
-        """Return the project's statements that are near to the query in meaning, best first.
-
-        Empty without an embedding model, and if even the best has a score below `score_min`.
-        """
+        """Return the statements near to the query in meaning, best first, from `score_min` on."""
         ids = [each.memory.id for each in statements]
         similarities = self._service.similarities(query, ids) if ids else {}
         if not similarities:
@@ -271,9 +264,8 @@ class Reminder:
     ) -> list[BearingLine]:
         """Return lines with enough of the query's keywords, each memory's best line first.
 
-        The project's other sessions are searched first; if nothing is found, all memories that
-        belong to no other project. The memories of `groups` are searched, too. Nothing from the
-        session itself is quoted, nor a memory whose id is in `known`.
+        The project's other sessions are searched first; if nothing is found, all memories that belong
+        to no other project. The memories of `groups` are searched, too.
         """
 
         def recall_hits(sessions: list[str] | None) -> list[Hit]:
@@ -306,10 +298,7 @@ class Reminder:
         hits: Sequence[Hit],
         known: Collection[str],
     ) -> list[BearingLine]:
-        """Return the lines of hits that share enough keywords with the query, cut to a snippet.
-
-        Lines from the session itself, of `known` memories, or dropped by the user are left out.
-        """
+        """Return the lines of hits that share enough keywords with the query, as snippets."""
         asked = parse_terms(query)
         keywords = find_keywords(query)
         lines = [
@@ -372,11 +361,7 @@ def _keyword_shares(query: str, statements: Iterable[ProjectStatement]) -> list[
 
 
 def _is_relevant(asked: frozenset[str], text: str, role: str) -> bool:
-    """Return True if a text shares enough of the query's keywords and has a further keyword.
-
-    `asked` are the stems of the query's keywords. Questions are never relevant, and a text with the
-    role "assistant" must share one keyword more.
-    """
+    """Return True if a text shares enough of the query's keywords and has a further one."""
     if is_question(text) or (
         not {"?", "？"}.isdisjoint(text) and not has_substance(text)
     ):

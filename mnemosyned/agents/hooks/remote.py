@@ -74,7 +74,7 @@ def handle_event(payload: bytes) -> str | None:
     """Handle an event whose memory is on a server; return None once that is done.
 
     Otherwise the memory is that of this machine: return members of the call for its daemon, as
-    JSON with a comma. `payload` is the tool's JSON object.
+    JSON with a comma.
     """
     try:
         fields = json.loads(payload)
@@ -146,8 +146,7 @@ class Server:
     def post(self, body: bytes) -> tuple[int, bytes]:
         """Post a hook call; return HTTP status and body, 503 for a refusal that may end.
 
-        Raises `OSError` if the server is not reached, or was not lately. The caller limits the
-        time.
+        Raises `OSError` if the server is not reached, or was not lately.
         """
         head = (
             f"POST {HOOKS_PATH} HTTP/1.1\r\nContent-Type: application/json\r\n"
@@ -188,7 +187,7 @@ class Server:
     def post_late(self, content: bytes) -> int:
         """Post a call from the spool, and the messages of its transcript; return the HTTP status.
 
-        The status is 503 if some of them could not be sent, and 400 if the call is damaged.
+        It is 503 if some could not be sent, and 400 if the call is damaged.
         """
         try:
             envelope = json.loads(content)
@@ -204,11 +203,7 @@ class Server:
 
 
 def _post_event(server: Server, payload: bytes, fields: Fields, further: str) -> None:
-    """Post an event to the server and print the answer, then send what the server lacks.
-
-    If the server does not take the call, it goes into the spool. `further` are members to add to
-    the call as JSON.
-    """
+    """Post an event, print the answer, and send what the server lacks, or spool the call."""
     path = find_transcript(fields)
     described = json.dumps(describe_transcript(path))
     with_transcript = f'{further}"transcript":{described},'
@@ -238,8 +233,7 @@ def _send_rest(server: Server, envelope: Fields, path: str) -> None:
     """Send the messages that the server asked for, and the calls in the spool.
 
     A child process does it, so that the tool need not wait, unless the tool ends or compacts the
-    conversation. At the end of a turn the child looks again for lines that the tool writes late.
-    It also renews the token of a login, if that is due.
+    conversation. It looks again for lines that the tool writes late, and renews the token if due.
     """
     wanted, is_urgent, saved = server.wanted, server.is_urgent, server.remote.saved
     is_renewal_due = saved is not None and saved.is_renewal_due
@@ -302,10 +296,7 @@ def describe_transcript(path: str) -> Fields | None:
 
 
 def send_messages(server: Server, envelope: Fields, path: str, wanted: int) -> bool:
-    """Send the messages of a transcript from the byte `wanted` on; return False if some are left.
-
-    `envelope` is the call to send them with. Raises `OSError` if the server is not reached.
-    """
+    """Send the messages of a transcript from the byte `wanted` on; return False if some are left."""
     # Loaded here: it takes 30 ms, for which no tool waits.
     import msgspec  # noqa: PLC0415
 

@@ -138,10 +138,7 @@ class HookService:
         self.capture.close()
 
     def _warm_up(self) -> None:
-        """Compose a reminder and a briefing for the newest session, and discard them.
-
-        Their modules and data are then loaded, and the first prompt does not wait.
-        """
+        """Compose and discard texts for the newest session, so that the first prompt is quick."""
         for session in self._agents.recent(1):
             self._reminder.compose(session, SAMPLE, now=self._clock.now())
             self._briefings.compose(session.project, session=session.session)
@@ -149,8 +146,7 @@ class HookService:
     def handle(self, envelope: HookEnvelope) -> Json:
         """Store the conversation of a hook call and return the JSON object for the hook to print.
 
-        The object contains the context to inject, if any. Raises storage errors; if the same call is
-        sent again, nothing is stored twice.
+        Raises storage errors; if the same call is sent again, nothing is stored twice.
         """
         return self.handle_call(envelope)[0]
 
@@ -164,8 +160,7 @@ class HookService:
     ) -> tuple[Json, str | None]:
         """Store a hook call as `handle` does; return the JSON object and `HookOutcome.wanted`.
 
-        A call that `is_remote` comes from another machine: no file that it names is looked at, and
-        it is to read its transcript from the wanted byte on, or not if that is None. Without
+        A call that `is_remote` comes from another machine: no file that it names is looked at. Without
         `may_tell` nothing is injected. With a prompt, the memories of `groups` are searched, too.
         """
         started = time.monotonic()
@@ -208,11 +203,7 @@ class HookService:
         may_tell: bool,
         groups: Groups,
     ) -> None:
-        """Store the call's messages and compose the context to inject.
-
-        The number of stored messages, the context and a failure are set in `outcome`. A late call,
-        from the spool, gets no context.
-        """
+        """Store the call's messages, compose the context to inject, and set them in `outcome`."""
         if not call.session:
             outcome.failure = NO_CONVERSATION
             return
@@ -238,11 +229,7 @@ class HookService:
                 outcome.context += f"\nThis memory is {''.join(words)}."
 
     def _update_session(self, call: HookCall) -> AgentSession:
-        """Return the agent's session of a call, found in the store or new.
-
-        The transcript's path and the time it was last seen are updated; a session that is new or
-        changed is saved.
-        """
+        """Return the agent's session of a call, saved with its transcript and the time seen."""
         now = self._clock.now()
         known = self._agents.session(call.session)
         session = known
@@ -270,11 +257,9 @@ class HookService:
     def _capture_call(
         self, call: HookCall, session: AgentSession, envelope: HookEnvelope
     ) -> tuple[int, str]:
-        """Store the conversation from its transcript, or else the messages of the call.
+        """Store a call's conversation; return the number stored and why it failed, or "".
 
-        Return the number of stored messages and the reason of a failure, empty for none. At an
-        event during which the user waits, a transcript is only queued to be read: the number is
-        then 0.
+        At an event during which the user waits, a transcript is only queued to be read.
         """
         if call.event is HookEvent.START:
             self.capture.queue_grown_sessions(session)
@@ -307,8 +292,7 @@ class HookService:
     ) -> str:
         """Return the text to inject: a reminder at a prompt, a briefing at a fresh start.
 
-        It is empty at any other event, and without relevant memories. The ids of the memories in
-        the text are saved, and none is injected twice in a session; the ledger gets its lines.
+        The ids of its memories are saved: none is injected twice in a session.
         """
         with self._injecting[hash(session.session) % LOCKS]:
             session = self._agents.session(session.session) or session
@@ -347,11 +331,7 @@ class HookService:
     def _note_repetitions(
         self, session: AgentSession, messages: Sequence[Remember]
     ) -> None:
-        """Add to the ledger what a user repeated because the agent was not told of a known fact.
-
-        Of the messages of the last `REPEATED_WITHIN`, `REPEATED_CHECKED_MAX` are compared with the
-        project's earlier ones, by the share of keywords in common.
-        """
+        """Note what a user repeated because the agent was not told of a known fact."""
         now = self._clock.now()
         fresh = [
             (message, words)
@@ -399,10 +379,7 @@ class HookService:
     def _count_call(
         self, call: HookCall, event: str, outcome: HookOutcome, duration_s: float
     ) -> None:
-        """Add a call and its outcome to the stored counts of hook calls, and publish an event.
-
-        It is counted under the name `event`. If the counts cannot be stored, a warning is logged.
-        """
+        """Add a call to the stored counts under the name `event`, and publish an event."""
         try:
             self._agents.count(
                 AgentCall(
@@ -431,10 +408,7 @@ def _share_of(words: frozenset[str], others: frozenset[str]) -> float:
 
 
 def _find_late_call_time(envelope: HookEnvelope) -> datetime | None:
-    """Return the time at which a call was put into the spool; None for a call never in the spool.
-
-    None also for a time that is invalid.
-    """
+    """Return when a call was put into the spool; None if it was not, or the time is invalid."""
     if not envelope.late:
         return None
     try:

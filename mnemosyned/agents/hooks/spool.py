@@ -41,10 +41,7 @@ _usual = os.path.join(os.path.expanduser("~"), ".local", "state")
 
 
 def folder(daemon: str = "") -> str:
-    """Return the path of a spool, in the user's directory for program state.
-
-    `daemon` names the daemon that the calls wait for; empty for the one of this machine.
-    """
+    """Return the path of the spool for a daemon, by default the one of this machine."""
     base = standard_directory("STATE_DIRECTORY", "XDG_STATE_HOME", _usual)
     return os.path.join(base, f"spool@{daemon}" if daemon else "spool")
 
@@ -71,10 +68,7 @@ def list_waiting(place: str) -> list[str]:
 
 
 def age_s(place: str, mark: str) -> float:
-    """Return the seconds since `touch` was called for a mark in a spool; infinity if never.
-
-    They are never negative, also where the clock was set back.
-    """
+    """Return the seconds since `touch` of a mark, never negative; infinity if never."""
     try:
         return abs(time.time() - os.stat(os.path.join(place, mark)).st_mtime)
     except OSError:
@@ -94,10 +88,9 @@ def touch(place: str, mark: str) -> bool:
 
 
 def put(place: str, name: str, content: bytes) -> int:
-    """Write a call of a hook to the file `name` in a spool, in place of a file of this name.
+    """Write a call to the file `name` in a spool; return its time in nanoseconds, 0 if full.
 
-    Return the file's modification time in nanoseconds, or 0, with nothing written, if the spool is
-    full. Raises `OSError`.
+    Raises `OSError`.
     """
     os.makedirs(place, mode=0o700, exist_ok=True)
     sizes = dict.fromkeys(_list_waiting_names(place), 0)
@@ -130,10 +123,9 @@ def put(place: str, name: str, content: bytes) -> int:
 def hand_in(place: str, post: Callable[[bytes], int]) -> None:
     """Post calls that wait in a spool, the oldest first, at most `HANDED_IN_MAX`.
 
-    `post` sends a call's content and returns the HTTP status of the answer; its errors are raised.
-    A call that is stored, refused (4xx) or too old is deleted; at any other status, and at `LIMITED`,
-    the loop stops.
-    An entry that is no file, or cannot be read, is renamed, so that it blocks no others.
+    `post` returns the HTTP status of the answer; its errors are raised. A call that is stored,
+    refused (4xx) or too old is deleted; any other status, and `LIMITED`, ends the loop. An entry
+    that cannot be read is renamed, so that it blocks no others.
     """
     handed_in = 0
     for name in list_waiting(place):
@@ -170,10 +162,7 @@ def hand_in(place: str, post: Callable[[bytes], int]) -> None:
 
 
 def _list_waiting_names(place: str) -> list[str]:
-    """Return the sorted file names of calls that wait in the directory `place`.
-
-    Temporary files older than `UNFINISHED_S`, left by a hook that was stopped, are deleted.
-    """
+    """Return the sorted names of waiting calls; delete old files of hooks that were stopped."""
     names = []
     for name in os.listdir(place):
         if name.startswith(TEMPORARY):
@@ -189,10 +178,7 @@ def _list_waiting_names(place: str) -> list[str]:
 
 
 def _set_aside(path: str) -> None:
-    """Rename a file or directory of the spool to a hidden name, so that hooks ignore it.
-
-    Do nothing if the file system refuses.
-    """
+    """Rename an entry of the spool, if the file system allows, so that hooks ignore it."""
     place, name = os.path.split(path)
     try:
         os.rename(

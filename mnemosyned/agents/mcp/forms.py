@@ -254,8 +254,7 @@ class StatusTool(Request[MemoryStatus], frozen=True, forbid_unknown_fields=True)
 def arguments_schema(form: type[Request[Any]], help: dict[str, str]) -> dict[str, Any]:
     """Return the JSON schema of a tool's arguments, short enough to be read with every request.
 
-    `help` maps arguments to their descriptions. An argument that may be null is shown by its other
-    type alone, and least and empty values and limits of length are left out: the server checks all.
+    Null, least and empty values and limits of length are left out: the server checks all.
     """
     (root,), definitions = msgspec.json.schema_components([form])
     schema = dict(definitions[root["$ref"].rpartition("/")[2]])
@@ -300,11 +299,7 @@ def json_bytes(value: object) -> int:
 
 
 def one_line(text: str, chars_max: int = LINE_CHARS_MAX) -> str:
-    """Return a text as one line of at most `chars_max` characters, safe to show to a model.
-
-    Role names and tags are neutralized: changed so that the model does not take them for its own. A
-    cut line ends with an ellipsis.
-    """
+    """Return a text as one line of at most `chars_max` characters, with tags neutralized."""
     line = neutralize_line(text)
     if len(line) <= chars_max:
         return line
@@ -312,10 +307,7 @@ def one_line(text: str, chars_max: int = LINE_CHARS_MAX) -> str:
 
 
 def text_beginning(text: str, bytes_max: int) -> str:
-    """Return the longest beginning of a text whose JSON fits in `bytes_max` bytes.
-
-    It has at least one character of the text. Tags are neutralized in a text that is cut.
-    """
+    """Return the longest beginning of a text whose JSON fits in `bytes_max`, never empty."""
     if json_bytes(text) <= bytes_max:
         return text
     head = text[:bytes_max]
@@ -324,19 +316,13 @@ def text_beginning(text: str, bytes_max: int) -> str:
 
 
 def fitting_parts(parts: Sequence[T], bytes_max: int) -> list[T]:
-    """Return as many parts from the start as have `bytes_max` bytes of JSON in all.
-
-    The first part is returned even if it is larger.
-    """
+    """Return as many parts as have `bytes_max` bytes of JSON in all, and at least the first."""
     sizes = list(accumulate(json_bytes(part) + 1 for part in parts))
     return list(parts[: max(1, bisect_right(sizes, bytes_max))])
 
 
 def minute_of(moment: datetime, zone: tzinfo | None) -> str:
-    """Return a time as text in a time zone, to the minute: "2026-03-09 14:05".
-
-    None as the zone means the zone of the process.
-    """
+    """Return a time to the minute, "2026-03-09 14:05", in a zone or that of the process."""
     local = in_zone(moment, zone).replace(tzinfo=None)
     return local.isoformat(" ", timespec="minutes")
 
@@ -350,10 +336,7 @@ def make_quotation(
     zone: tzinfo | None,
     chars_max: int = LINE_CHARS_MAX,
 ) -> Quotation:
-    """Return a memory's text as a quotation of one line, with id, date and role.
-
-    The text is cut at `chars_max` characters; `said` is shown in `zone`.
-    """
+    """Return a memory's text as a quotation of one line, its time in `zone`."""
     return Quotation(
         id=id,
         date=minute_of(said, zone),
@@ -363,11 +346,7 @@ def make_quotation(
 
 
 def make_hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> HitLine:
-    """Return a search hit in the form of the `recall` tool, its text on one line.
-
-    A summary's hit has up to `MATCHING_MAX` of the matching originals. Dates are in `zone`;
-    `this_project` is stored in the result.
-    """
+    """Return a search hit in the form of the `recall` tool, with a summary's best originals."""
     is_summary = bool(hit.summary_of)
     matching = hit.lines[:MATCHING_MAX] if is_summary else []
     return HitLine(
@@ -407,10 +386,7 @@ def kind_of(item: MemoryRecord | Episode) -> str:
 
 
 def make_part(item: MemoryRecord | Episode, zone: tzinfo | None) -> SummaryPart:
-    """Return a memory or summary as one part of the summary made from it.
-
-    Its text is cut at `PART_BYTES_MAX` bytes of JSON, and its date is in `zone`.
-    """
+    """Return a memory or summary as one part of the summary made from it, its text cut."""
     words = neutralize(item.content)
     text = text_beginning(words, PART_BYTES_MAX)
     role = "" if isinstance(item, Episode) else item.role

@@ -79,10 +79,7 @@ class ClientOrigin:
 
 
 def origin_of(headers: Mapping[str, str], *, local: bool) -> ClientOrigin:
-    """Return the facts about a client in the HTTP headers, such as its directory and session.
-
-    `local` is True if the request comes from this machine; else its directories are left out.
-    """
+    """Return what the HTTP headers say of a client; unless `local`, without directories."""
     words = parse_qs(headers.get(ORIGIN_HEADER, ""), max_num_fields=20)
     given = {name: values[0] for name, values in words.items()}
     if not local:
@@ -104,9 +101,9 @@ def identify(
 ) -> ClientIdentity:
     """Return the client, conversation and project of a request.
 
-    `client_name` is the client's own name in the request, or empty; then the one in `origin`
-    counts. Conversation and project named by Claude Code's environment count only if it is the
-    client, as programs inherit them. A client over HTTP that names no session has one a day.
+    Without `client_name` the one in `origin` counts. Conversation and project of Claude Code's
+    environment count for it alone, as programs inherit them. A client over HTTP without a session
+    has one a day.
     """
     client = client_of(client_name or origin.client)
     is_claude = client == CLAUDE_CODE
@@ -126,11 +123,7 @@ def identify(
 
 
 def client_of(name: str) -> str:
-    """Return the short name of a client, such as "vscode", by the name it gives itself.
-
-    An unknown client keeps its own name, in lower case with hyphens; without one it is
-    `UNKNOWN_CLIENT`.
-    """
+    """Return a client's short name, such as "vscode", or else its own in lower case with hyphens."""
     words = _NOT_NAME.sub("-", name.lower()).strip("-")[:CLIENT_CHARS_MAX].strip("-")
     for beginning, client in _KNOWN_CLIENTS.items():
         if words == beginning or words.startswith(beginning + "-"):
@@ -146,10 +139,7 @@ class AgentSessions:
         self._may_write = may_write
 
     def project_of(self, directory: str, override: str) -> str:
-        """Return the key of a directory's project, or of `override` if given; empty for none.
-
-        Without a store no directory is looked up.
-        """
+        """Return the key of a directory's project, or of `override` if given; empty for none."""
         if self._agents is None:
             return override
         return project_of(directory, override=override).key
@@ -159,10 +149,7 @@ class AgentSessions:
         return self._agents.sessions_of(project, limit) if self._agents else ()
 
     def note_session(self, identity: ClientIdentity, now: datetime) -> None:
-        """Save the client's session if unknown, or the project of a saved session without one.
-
-        Nothing is saved for a caller that may only read.
-        """
+        """Save the client's session if unknown, or its project, unless the caller may only read."""
         if self._agents is None or not self._may_write:
             return
         known = self._agents.session(identity.session)

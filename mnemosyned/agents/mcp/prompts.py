@@ -32,10 +32,7 @@ URI_CHARS_MAX = 500
 
 
 def list_resources(context: tools.ToolContext) -> list[Json]:
-    """Return the entries of the resource list: status, injections, one for each recent day.
-
-    There are `DAYS_LISTED` days, today first.
-    """
+    """Return the resource list: status, injections, and `DAYS_LISTED` days, today first."""
     today = context.now.date()
     days = [today - timedelta(back) for back in range(DAYS_LISTED)]
     return [
@@ -54,19 +51,12 @@ def list_resources(context: tools.ToolContext) -> list[Json]:
 
 
 def make_resource_uri(kind: str, name: str) -> str:
-    """Return the URI of a resource.
-
-    `kind` is memory, episode or day, and `name` its id or its date.
-    """
+    """Return the URI of a resource: a memory or episode by id, a day by date."""
     return f"{SCHEME}{kind}/{quote(name, safe='')}"
 
 
 def read_resource(context: tools.ToolContext, uri: object) -> Json:
-    """Return the resource at a URI as JSON text in the protocol's form.
-
-    It is a memory, a summary, a day's memories, the status or the injections. Raises `ProtocolError`
-    if there is no such resource.
-    """
+    """Return the resource at a URI as JSON in the protocol's form. Raises `ProtocolError`."""
     if not isinstance(uri, str) or len(uri) > URI_CHARS_MAX:
         raise ProtocolError(INVALID_PARAMS, "uri must be an address from the list")
     kind, _, name = uri.removeprefix(SCHEME).partition("/")
@@ -85,10 +75,7 @@ def read_resource(context: tools.ToolContext, uri: object) -> Json:
 
 
 def _recall_day(context: tools.ToolContext, name: str) -> msgspec.Struct:
-    """Return the memories of a day, at most `DAY_HITS_MAX`, as the `recall` tool does.
-
-    `name` is the date, such as 2026-03-09. Raises `ProtocolError` for another form.
-    """
+    """Return the memories of a day as the `recall` tool does. Raises `ProtocolError`."""
     try:
         day = date.fromisoformat(name)
     except ValueError as error:
@@ -165,8 +152,7 @@ def list_prompts() -> list[Json]:
 def fill_prompt(context: tools.ToolContext, name: object, arguments: object) -> Json:
     """Return a prompt as a message of the user: its task, and memories found for it.
 
-    `name` is the prompt's name; `arguments` may contain its subject, `about`. Raises
-    `ProtocolError` for an unknown prompt, a wrong argument or a failed search.
+    Raises `ProtocolError` for an unknown prompt, a wrong argument or a failed search.
     """
     prompt = PROMPTS.get(name) if isinstance(name, str) else None
     if prompt is None:

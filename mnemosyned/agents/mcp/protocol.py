@@ -65,7 +65,7 @@ class McpRequest:
 
     @classmethod
     def of(cls, message: object) -> Self | None:
-        """Return the request or notification in a decoded message; None for a response.
+        """Return the request or notification in a message; None for a response.
 
         Raises `ProtocolError` for a message that is not JSON-RPC.
         """
@@ -122,10 +122,7 @@ def decode_message(body: bytes | bytearray) -> object:
 
 
 def check_version(request: McpRequest) -> None:
-    """Raise `ProtocolError` if a modern request lacks capabilities or a supported version.
-
-    Modern requests carry both in `_meta`; older requests are not checked.
-    """
+    """Raise `ProtocolError` if a modern request lacks capabilities or a supported version."""
     if request.era is Era.LEGACY:
         return
     if CAPABILITIES_KEY not in request.meta:
@@ -146,10 +143,7 @@ def result_message(request: McpRequest, result: Json) -> Json:
 
 
 def error_message(error: ProtocolError, id: str | int | None) -> Json:
-    """Return the JSON-RPC response with an error.
-
-    `id` is the request's id, None if the message had no valid one.
-    """
+    """Return the JSON-RPC response with an error; `id` is None without a valid one."""
     problem: Json = {"code": error.code, "message": neutralize(error.message)}
     if error.data is not None:
         problem["data"] = error.data

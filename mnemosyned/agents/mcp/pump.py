@@ -48,8 +48,7 @@ def read_messages(
 ) -> Iterator[bytes]:
     """Yield each protocol message in the daemon's answer as it arrives, as JSON.
 
-    The answer is one message or a stream of events. Raises `DaemonLost` if the connection breaks,
-    or the answer contains no message.
+    Raises `DaemonLost` if the connection breaks, or the answer contains no message.
     """
     parts = http.receive_parts(connection, response)
     try:
@@ -92,18 +91,11 @@ class DaemonEndpoint:
         return origin
 
     def open(self) -> socket.socket:
-        """Return a new connection to the daemon.
-
-        Raises `OSError`, and `DaemonLost` if another attempt is useless, as here: the address is
-        invalid.
-        """
+        """Return a new connection. Raises `OSError`, and `DaemonLost` if another try is useless."""
         raise DaemonLost(self._fault)
 
     def describe_loss(self, error: OSError) -> str:
-        """Return the message for a daemon that does not answer, with advice on what to do.
-
-        `error` is why the connection failed.
-        """
+        """Return the message, with advice, for a daemon that does not answer."""
         return f"no daemon answers on {self} ({error.strerror or error}){self.advice}"
 
     def describe_refusal(self) -> str:
@@ -124,10 +116,7 @@ class SocketEndpoint(DaemonEndpoint):
         return self._path
 
     def open(self) -> socket.socket:
-        """Return a connection to the Unix socket.
-
-        Raises `OSError`, and `DaemonLost` if another user's program listens there.
-        """
+        """Return a connection. Raises `OSError`, and `DaemonLost` for another user's."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with http.ClosedOnFailure(connection):
             connection.connect(self._path)
@@ -160,9 +149,8 @@ class PumpedDaemon:
     ) -> tuple[socket.socket, http.HttpResponse]:
         """Post a message to `/mcp`; return the connection and the response, its head received.
 
-        `headers` are added to the request. `on_connection` is called with each connection before it
-        is used. A message that was not read is sent again, and one that reached a limit of its owner
-        when it is free, within `LIMITED_MAX_S`. Raises `DaemonLost`.
+        `on_connection` is called with each connection before it is used. A message that was not read is
+        sent again, and one that reached a limit of its owner when it is free. Raises `DaemonLost`.
         """
         fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = (
@@ -209,10 +197,9 @@ class PumpedDaemon:
             connection.close()
 
     def _take_connection(self) -> socket.socket:
-        """Return an idle connection to the daemon, or else a new one. Raises `DaemonLost`.
+        """Return an idle connection to the daemon, or a new one. Raises `DaemonLost`.
 
-        If the daemon answered before, connecting is tried for `RESTART_S` seconds, as it may
-        restart.
+        A daemon that answered before may restart: connecting is tried for `RESTART_S` seconds.
         """
         with suppress(IndexError):  # raised after the last idle one
             while True:
@@ -258,10 +245,7 @@ class PumpedCall:
         self._changing = threading.Lock()
 
     def hold(self, connection: socket.socket | None) -> None:
-        """Set the connection that `cancel` shuts down; None when the call no longer uses one.
-
-        Raises `DaemonLost` for a connection of a call that was cancelled.
-        """
+        """Set the connection that `cancel` shuts down. Raises `DaemonLost` if cancelled."""
         with self._changing:
             if self.is_cancelled and connection:
                 raise DaemonLost("the call was cancelled")
@@ -293,8 +277,7 @@ class McpPump:
     def run(self) -> None:
         """Handle each line of standard input, until it ends or the parent process has ended.
 
-        At the end of input, running calls have `DRAIN_S` seconds to end. A line that is too long
-        gets an error response.
+        At the end of input, running calls have `DRAIN_S` seconds to end.
         """
         for line in read_lines(0, parent=os.getppid()):
             if line is None:
@@ -306,10 +289,9 @@ class McpPump:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _handle_line(self, line: bytes) -> None:
-        """Handle one message of the client: start a thread that sends the message to the daemon.
+        """Send one message to the daemon in a thread, once fewer than `IN_FLIGHT_MAX` run.
 
-        A cancellation is carried out at once, and an answer with the client's roots, the
-        directories it works in, is saved. Waits while `IN_FLIGHT_MAX` calls are running.
+        A cancellation is carried out at once, and the client's roots are saved.
         """
         if ROOTS_ID in line and b'"method"' not in line:
             self._origin["directory"] = first_root(line) or self._origin["directory"]
@@ -329,10 +311,7 @@ class McpPump:
         thread.start()
 
     def _answer_call(self, call: PumpedCall) -> None:
-        """Send a call's message to the daemon and write the daemon's answers to standard output.
-
-        If the daemon is lost, an answer is made without it. A cancelled call gets none.
-        """
+        """Answer a call by the daemon, or alone if the daemon is lost; not if it was cancelled."""
         try:
             self._relay_message(call)
         except (DaemonLost, OSError, ValueError) as error:
@@ -343,10 +322,7 @@ class McpPump:
             self._places.release()
 
     def _relay_message(self, call: PumpedCall) -> None:
-        """Post a call's message to the daemon, and write its answers to standard output.
-
-        Raises `DaemonLost` and `OSError`.
-        """
+        """Post a call's message and write the answers. Raises `DaemonLost` and `OSError`."""
         connection, response = self._daemon.post(
             self._make_request_headers(), call.line, on_connection=call.hold
         )
@@ -362,10 +338,7 @@ class McpPump:
             connection.close()
 
     def _make_request_headers(self) -> dict[str, str]:
-        """Return the request headers that tell the daemon the client's name and origin.
-
-        The origin is its directory, project and session.
-        """
+        """Return the request headers with the client's name and origin."""
         return {
             "Mnemosyne-Origin": query_string(
                 self._daemon.describe_origin(self._origin)
@@ -374,19 +347,13 @@ class McpPump:
         }
 
     def _save_headers(self, headers: dict[str, str]) -> None:
-        """Save the client's name from the headers of an answer.
-
-        Also save whether the daemon wants the client's roots, the directories it works in.
-        """
+        """Save the client's name, and whether the daemon wants its roots, from an answer's headers."""
         self._client = headers.get("mnemosyne-client", self._client)
         if headers.get("mnemosyne-wants") == "roots":
             self._wants_roots = True
 
     def _answer_alone(self, line: bytes, reason: str) -> None:
-        """Write an answer to the message `line`, made without a daemon.
-
-        Lists of tools are as usual; calls get an error with the `reason`.
-        """
+        """Answer a message without a daemon: lists as usual, calls with the `reason`."""
         try:
             # Loaded here: it takes longer to load than all else, and only this needs it.
             from mnemosyned.agents.mcp.server import answer_alone  # noqa: PLC0415
@@ -399,10 +366,7 @@ class McpPump:
         self._write_line(message)
 
     def _write_line(self, message: bytes) -> None:
-        """Write a message and a line break to standard output; nothing for an empty message.
-
-        Exits the process if nobody reads the output.
-        """
+        """Write a message, unless empty, and a line break; exit if nobody reads."""
         if not message:
             return
         data = memoryview(message.rstrip(b"\r\n") + b"\n")
@@ -417,7 +381,7 @@ class McpPump:
 def read_lines(
     descriptor: int, *, parent: int, bytes_max: int = LINE_BYTES_MAX
 ) -> Iterator[bytes | None]:
-    """Yield each line of a file descriptor, or None for a line longer than `bytes_max`.
+    """Yield each line of a descriptor, or None for one longer than `bytes_max`.
 
     Ends with the input. Exits the process if its parent is no longer the process `parent`.
     """
@@ -449,11 +413,7 @@ def read_lines(
 
 
 def origin_here() -> dict[str, str]:
-    """Return facts by which the daemon tells clients apart, by name.
-
-    They are the directory, the project and session in the environment, and a random word for this
-    process, `life`.
-    """
+    """Return facts by which the daemon tells clients apart, by name."""
     try:
         directory = os.getcwd()  # noqa: PTH109 `pathlib` takes 10 ms to load
     except OSError:
@@ -469,10 +429,7 @@ def origin_here() -> dict[str, str]:
 
 
 def query_string(words: dict[str, str]) -> str:
-    """Return names and values as a URL query, with the values percent-encoded.
-
-    `urllib` takes too long to load.
-    """
+    """Return names and values as a URL query, encoded; `urllib` takes too long to load."""
     plain = b"-./_~"
     encoded = {
         name: "".join(
@@ -487,10 +444,7 @@ def query_string(words: dict[str, str]) -> str:
 
 
 def first_root(line: bytes) -> str:
-    """Return the path of the first `file://` root in a client's answer to `roots/list`.
-
-    `line` is the answer as JSON. Empty if there is none.
-    """
+    """Return the path of the first `file://` root in an answer to `roots/list`, or ""."""
     roots = _read_message_member(line, "result", "roots")
     uris = [root.get("uri") for root in roots] if isinstance(roots, list) else []
     for uri in uris:
@@ -503,10 +457,7 @@ def first_root(line: bytes) -> str:
 
 
 def make_error_response(line: bytes, reason: str) -> bytes:
-    """Return the JSON-RPC error response to the request in `line`, with `reason` as its message.
-
-    Empty for a notification, and for a line without a valid id.
-    """
+    """Return the JSON-RPC error response to a request; empty for one without a valid id."""
     # Loaded here: most messages are passed on unread.
     import json  # noqa: PLC0415
 
@@ -518,10 +469,7 @@ def make_error_response(line: bytes, reason: str) -> bytes:
 
 
 def _read_message_member(line: bytes, *names: str) -> object:
-    """Return the value in a JSON message at the path of keys `names`; None if there is none.
-
-    None also for a line that is not JSON.
-    """
+    """Return the value in a JSON message at a path of keys; None if there is none."""
     # Loaded here: most messages are passed on unread.
     import json  # noqa: PLC0415
 
@@ -537,8 +485,7 @@ def _read_message_member(line: bytes, *names: str) -> object:
 def run(socket: str | None = None, remote: RemoteDaemon | None = None) -> None:
     """Serve one MCP client on standard input and output, then exit the process.
 
-    The daemon is at the path `socket` or behind the URL `remote`, or else where the environment
-    or a login says.
+    The daemon is at `socket` or `remote`, or else where the environment or a login says.
     """
     try:
         try:

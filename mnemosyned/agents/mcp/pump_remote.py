@@ -22,10 +22,7 @@ CONNECT_S = 10.0
 
 
 class RemoteEndpoint(DaemonEndpoint):
-    """The address of a daemon behind a URL, over TLS unless it is on this machine.
-
-    A reset may come from a machine in between, after the daemon had read the message.
-    """
+    """The address of a daemon behind a URL; a reset may come from a machine in between."""
 
     advice = "; check that it runs"
 
@@ -60,10 +57,9 @@ class RemoteEndpoint(DaemonEndpoint):
         return {**origin, "project": self._projects[directory]}
 
     def open(self) -> socket.socket:
-        """Return a connection to the host of the daemon's URL, over TLS for https://.
+        """Return a connection to the host of the URL, over TLS for https://.
 
-        Raises `OSError`, and `DaemonLost` if the certificate is not the daemon's, as another
-        attempt is useless then.
+        Raises `OSError`, and `DaemonLost` if the certificate is not the daemon's.
         """
         self._remote.renew_if_due()
         if self._context is None:
@@ -97,11 +93,9 @@ class RemoteEndpoint(DaemonEndpoint):
 def remote_endpoint(
     remote: RemoteDaemon | None, saved: SavedConnection | None = None
 ) -> DaemonEndpoint:
-    """Return the endpoint of a remote daemon, to connect to.
+    """Return the endpoint of `remote`, else of the login `saved`, else of the environment.
 
-    For None it is the daemon of the login `saved`, and without a login that of the environment's
-    URL. For an invalid address the returned endpoint has the fault, with which every message is
-    answered.
+    For an invalid address it has the fault, with which every message is answered.
     """
     try:
         if remote is None and saved is not None:

@@ -80,11 +80,7 @@ class ProtocolMethod:
 def answer_message(
     message: object, context_of: Callable[[McpRequest], ToolContext]
 ) -> Any:  # noqa: ANN401
-    """Return the JSON-RPC response to a decoded message, or a list of responses for a batch.
-
-    None if no response is due. `context_of` returns the context of a request: client, time and the
-    caller of verbs.
-    """
+    """Return the JSON-RPC response to a decoded message, a list for a batch; None if not due."""
     if isinstance(message, list):
         return _handle_batch(message, context_of)
     try:
@@ -100,10 +96,9 @@ def answer_message(
 def _handle_batch(
     messages: list[Any], context_of: Callable[[McpRequest], ToolContext]
 ) -> Json | list[Json] | None:
-    """Return the responses to a batch of messages, or None if no response is due.
+    """Return the responses to a batch, one error for its size, or None if none is due.
 
-    The result is one error response if the batch is empty or too large. `context_of` returns the
-    context of each request. Protocol versions until 2025-03-26 have batches.
+    Protocol versions until 2025-03-26 have batches.
     """
     if not 0 < len(messages) <= BATCH_MAX:
         error = ProtocolError(
@@ -123,10 +118,7 @@ def _handle_batch(
 def _run_method(
     request: McpRequest, context_of: Callable[[McpRequest], ToolContext]
 ) -> Json:
-    """Run the method that a request names, and return its result with the protocol's metadata.
-
-    `context_of` returns the context of the request. Raises `ProtocolError` for an unknown method.
-    """
+    """Return the result of the method that a request names. Raises `ProtocolError`."""
     method = METHODS.get(request.method)
     if method is None or request.era not in method.eras:
         name = request.method[:METHOD_CHARS_SHOWN]
@@ -143,10 +135,7 @@ def _run_method(
 
 
 def _initialize(_: ToolContext, request: McpRequest) -> Json:
-    """Return the result of the handshake: server, capabilities, instructions and version.
-
-    The version is the one asked for if it is supported, else the newest.
-    """
+    """Return the result of the handshake, with the version asked for or the newest."""
     asked = request.params.get("protocolVersion")
     return {
         "protocolVersion": asked if asked in LEGACY_VERSIONS else LEGACY_VERSIONS[0],
@@ -163,17 +152,10 @@ def _list_in_one_page(
     ttl_ms: int = HOUR_MS,
     scope: str = "public",
 ) -> ProtocolMethod:
-    """Return a protocol method that lists all entries in one page.
-
-    `name` is the key of the list in the result, and `list_entries` returns the entries. Clients may
-    keep the result for `ttl_ms` milliseconds; `scope` says whether for all users ("public").
-    """
+    """Return a protocol method that lists the entries in one page, under the key `name`."""
 
     def run(context: ToolContext, request: McpRequest) -> Json:
-        """Return the list of entries in the protocol's form.
-
-        Raises `ProtocolError` if the request has a cursor, as there is a single page.
-        """
+        """Return the list. Raises `ProtocolError` for a cursor, as there is a single page."""
         if request.params.get("cursor") is not None:
             words = "unknown cursor: the list has a single page"
             raise ProtocolError(INVALID_PARAMS, words)
@@ -264,16 +246,10 @@ def mcp_route(
     *,
     now: Callable[[], datetime] = local_now,
 ) -> Route:
-    """Return the function that answers HTTP requests posted to `/mcp`.
-
-    It calls verbs on `caller`, finds projects in `sessions`, and asks `now` for the time.
-    """
+    """Return the function that answers HTTP requests posted to `/mcp` by calling verbs."""
 
     def answer(http: HttpRequest) -> Response:
-        """Return the HTTP response to a message or a batch posted to `/mcp`.
-
-        It is a stream of events if the client wants progress notifications.
-        """
+        """Return the HTTP response to a message or batch, or a stream with progress."""
         origin = origin_of(http.headers, local=http.local)
 
         def context_of(request: McpRequest) -> ToolContext:
@@ -322,11 +298,7 @@ def mcp_route(
 def answer_safely(
     message: object, context_of: Callable[[McpRequest], ToolContext]
 ) -> Any:  # noqa: ANN401
-    """Return the JSON-RPC response to a decoded message, a list for a batch, or None.
-
-    `context_of` returns the context of a request. An unexpected error is logged and becomes an
-    error response.
-    """
+    """Answer a message as `answer_message` does; an unexpected error is logged."""
     try:
         return answer_message(message, context_of)
     except Exception:
@@ -343,11 +315,7 @@ def _make_http_response(
     is_modern: bool,
     headers: tuple[tuple[str, str], ...] = (),
 ) -> Response:
-    """Return a JSON-RPC answer as an HTTP response, with the HTTP status for its error.
-
-    None, if no answer is due, gives 202 without a body. `is_modern` chooses the statuses of the
-    protocol's newer generation.
-    """
+    """Return a JSON-RPC answer, or 202 for None, with the HTTP status for its error."""
     if answer is None:
         return Response(HTTPStatus.ACCEPTED, content_type="", headers=headers)
     error = answer.get("error") if isinstance(answer, dict) else None
@@ -364,8 +332,7 @@ def _make_http_response(
 def _check_headers(request: McpRequest, headers: Mapping[str, str]) -> None:
     """Raise `ProtocolError` if the MCP headers of a request contradict its body.
 
-    A request of the modern protocol must have them, unless it comes through `mnem mcp`, which
-    carries a client's lines without headers. In an older request only the version is checked.
+    A modern request must have them, unless it comes through `mnem mcp`, which sends none.
     """
     if request.era is Era.LEGACY:
         version = headers.get(VERSION_HEADER)
@@ -396,10 +363,7 @@ def _check_headers(request: McpRequest, headers: Mapping[str, str]) -> None:
 
 
 def _decode_header(value: str | None) -> str | None:
-    """Return a header's value, decoded if it has the form `=?base64?…?=`.
-
-    Empty if the Base64 is broken; None stays None.
-    """
+    """Return a header's value, decoded from `=?base64?…?=`; empty if that is broken."""
     beginning, end = _ENCODED
     if not value or not (value.startswith(beginning) and value.endswith(end)):
         return value
@@ -415,10 +379,9 @@ def _make_handshake_headers(
     origin: ClientOrigin,
     context_of: Callable[[McpRequest], ToolContext],
 ) -> tuple[tuple[str, str], ...]:
-    """Return the pairs (name, value) of response headers for `initialize`; none for others.
+    """Return the response headers for `initialize`; none for other methods.
 
-    For `mnem mcp` they hold the client's name, and ask for the client's roots (the directories it
-    works in) if no project is known. For a client over HTTP they hold a session id.
+    `mnem mcp` gets the client's name, and is asked for roots; HTTP clients get a session id.
     """
     if request.method != "initialize":
         return ()
@@ -452,11 +415,7 @@ def _wants_progress(request: McpRequest) -> bool:
 def _stream_with_progress(
     request: McpRequest, work: Callable[[], Json]
 ) -> Iterator[bytes]:
-    """Run `work` in a thread; yield progress notifications, then the answer that it returns.
-
-    Each is the bytes of a server-sent event. A notification comes at once and then every
-    `PROGRESS_S` seconds.
-    """
+    """Run `work` in a thread; yield progress, then the answer, as server-sent events."""
     answers: list[Json] = []
     thread = threading.Thread(
         target=lambda: answers.append(work()), name="mcp-call", daemon=True
@@ -498,11 +457,9 @@ class UnreachableDaemon:
 def answer_alone(
     line: bytes, headers: dict[str, str], reason: str
 ) -> tuple[bytes, dict[str, str]]:
-    """Return the answer to a client's message when there is no daemon, and the answer's headers.
+    """Return the answer to a message without a daemon, and its headers in lower case.
 
-    Lists are as usual; a call gets an error with the `reason`. `line` is the message as JSON,
-    `headers` are those of its request. The body is empty if no answer is due; names of headers are
-    in lower case.
+    Lists are as usual; a call gets an error with the `reason`.
     """
     route = mcp_route(UnreachableDaemon(reason), AgentSessions(None))
     lowered = {name.lower(): value for name, value in headers.items()}

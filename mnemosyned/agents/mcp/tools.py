@@ -51,20 +51,16 @@ class ToolContext:
     """Limit of a result's lines or words."""
 
     def moment(self, tool: Request[Any], field: str) -> datetime | None:
-        """Return the time in an argument of a tool, such as "last week"; None without the argument.
+        """Return the time in an argument of a tool; None without it. Raises `InvalidTime`.
 
-        `field` is the argument's name. A time without a zone is local, and `until` includes its
-        whole day. Raises `InvalidTime`.
+        A time without a zone is local, and `until` includes its whole day.
         """
         text = getattr(tool, field)
         return None if text is None else read_given(text, field=field, now=self.now)
 
 
 def remember(context: ToolContext, tool: forms.RememberTool) -> forms.RememberReceipt:
-    """Store a memory in the client's session, and return its id.
-
-    A text that is already stored is not stored again, unless it supersedes a memory.
-    """
+    """Store a memory, unless its text is known, in the client's session; return its id."""
     identity = context.identity
     stored = context.caller.call(
         Remember(
@@ -97,8 +93,7 @@ def remember(context: ToolContext, tool: forms.RememberTool) -> forms.RememberRe
 def recall(context: ToolContext, tool: forms.RecallTool) -> forms.RecallAnswer:
     """Return a page of the memories and summaries that match a query, best first.
 
-    Hits from this project's sessions come first, mixed with hits from all sessions, unless the tool
-    asks for this project alone. A note says if nothing was found.
+    Hits of this project come first, mixed with others unless it alone is asked for.
     """
     wanted = tool.offset + tool.limit
     here = context.sessions.sessions_of(context.identity.project, PROJECT_SESSIONS_MAX)
@@ -139,10 +134,7 @@ def recall(context: ToolContext, tool: forms.RecallTool) -> forms.RecallAnswer:
 def _search_memory(
     context: ToolContext, tool: forms.RecallTool, sessions: Sequence[str] | None
 ) -> Recalled:
-    """Return the answer to a query in these sessions, or in all for None.
-
-    There are at most as many hits as the tool's offset and limit need, and one more.
-    """
+    """Return the answer to a query in these sessions, or in all for None."""
     return context.caller.call(
         Recall(
             tool.query,
@@ -163,8 +155,7 @@ def key_of(hit: Hit) -> tuple[str | None, str]:
 def merge_hits(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:
     """Return two rankings as one, with one hit from elsewhere after `PROJECT_SHARE` project hits.
 
-    A hit in both is taken as a project hit. Further hits in the rankings only lengthen the list, so
-    that pages continue each other.
+    Further hits only lengthen the list, so that pages continue each other.
     """
     mine = set(map(key_of, project))
     others = (hit for hit in everywhere if key_of(hit) not in mine)
@@ -179,10 +170,7 @@ def merge_hits(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:
 
 
 def get(context: ToolContext, tool: forms.GetTool) -> forms.MemoryText:
-    """Return the text of a memory or summary from an offset on, as far as it fits the limit.
-
-    If text is left, the result has the next offset. Raises `NotFound`.
-    """
+    """Return the text of a memory or summary from an offset on, as far as fits. Raises `NotFound`."""
     got = context.caller.call(Get(tool.id))
     episode, memory = got.episode, got.memory
     item = episode or memory
@@ -212,10 +200,7 @@ def get(context: ToolContext, tool: forms.GetTool) -> forms.MemoryText:
 
 
 def expand(context: ToolContext, tool: forms.ExpandTool) -> forms.SummaryExpansion:
-    """Return a page of the parts of a summary: the summaries below it, or the memories.
-
-    If parts are left, the result has the next offset.
-    """
+    """Return a page of the parts of a summary: the summaries below it, or the memories."""
     expanded = context.caller.call(Expand(tool.id, depth=1))
     zone = context.now.tzinfo
     below = expanded.summaries or expanded.originals
@@ -236,10 +221,7 @@ def expand(context: ToolContext, tool: forms.ExpandTool) -> forms.SummaryExpansi
 
 
 def learn(context: ToolContext, tool: forms.LearnTool) -> forms.LearnedRule:
-    """Store a rule, such as a preference, for all agents or only for the calling agent.
-
-    The result has the ids of rules that it replaces.
-    """
+    """Store a rule for all or only the calling agent; return it and those it replaces."""
     identity = context.identity
     source = identity.client if tool.only_this_agent else None
     learned = context.caller.call(
@@ -255,10 +237,7 @@ def learn(context: ToolContext, tool: forms.LearnTool) -> forms.LearnedRule:
 
 
 def forget(context: ToolContext, tool: forms.ForgetTool) -> forms.ForgetReceipt:
-    """Show what a deletion would remove, or delete it if the tool's `confirm` is set.
-
-    An id may be a memory's or a rule's. Raises `NotFound` if there is neither.
-    """
+    """Show what a deletion would remove, or delete it if confirmed. Raises `NotFound`."""
     request = Forget(
         tool.id,
         query=tool.query,
@@ -292,10 +271,7 @@ def forget(context: ToolContext, tool: forms.ForgetTool) -> forms.ForgetReceipt:
 
 
 def _make_receipt(context: ToolContext, forgotten: Forgotten) -> forms.ForgetReceipt:
-    """Return the daemon's report of a deletion, or of its preview, in the form of the tool.
-
-    At most `PREVIEW_MAX` lines are quoted; further ones are counted in a preview.
-    """
+    """Return the daemon's report of a deletion, or of its preview, in the form of the tool."""
     zone = context.now.tzinfo
     lines = [
         forms.make_quotation(
@@ -381,11 +357,7 @@ class ToolEntry:
     texts: ToolTexts
 
     def as_json(self) -> Json:
-        """Return the tool's entry for the answer to `tools/list`: texts, schema and hints.
-
-        A model reads it with every request, so that nothing is in it that a client assumes anyway:
-        hints with their default, and the schema of the result, which the protocol leaves optional.
-        """
+        """Return the entry for `tools/list`, without what a client assumes anyway."""
         texts = self.texts
         hints: Json = {"openWorldHint": False}
         if texts.reads:
@@ -427,8 +399,7 @@ LISTED = [entry.as_json() for entry in BY_NAME.values()]
 def call_tool(context: ToolContext, name: object, arguments: object) -> Json:
     """Call a tool by name and return its result in the protocol's form.
 
-    Errors that the model can correct are results with `isError`. Raises `ProtocolError` for an
-    unknown tool, and for arguments that are no object.
+    Errors that the model can correct are results with `isError`. Raises `ProtocolError`.
     """
     entry = BY_NAME.get(name) if isinstance(name, str) else None
     if entry is None:
@@ -452,10 +423,7 @@ def call_tool(context: ToolContext, name: object, arguments: object) -> Json:
 
 
 def result_as_text(result: msgspec.Struct) -> str:
-    """Return a result as JSON text for a model, with each list member on a line of its own.
-
-    Tags in ids and names are neutralized: changed so that the model does not take them for its own.
-    """
+    """Return a result as JSON for a model, list members on own lines, tags neutralized."""
     fields = []
     for name in result.__struct_fields__:
         value = getattr(result, name)

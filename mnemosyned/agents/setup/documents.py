@@ -34,10 +34,7 @@ def dotted_path(path: KeyPath) -> str:
 
 
 def values_along(data: Json, path: KeyPath) -> list[Json]:
-    """Return a list of the parsed data and the value after each step of a path.
-
-    It ends early where a step leads to no value, and is then shorter than the path.
-    """
+    """Return the parsed data and the value after each step of a path, as far as it leads."""
     values = [data]
     for step in path:
         if isinstance(values[-1], str):  # whose characters are no elements
@@ -56,10 +53,7 @@ def value_at(data: Json, path: KeyPath) -> Json:
 
 
 def with_value(data: Json, path: KeyPath, value: Json) -> Json:
-    """Return a copy of parsed data with the value set at a path.
-
-    Objects that are missing along the path are created.
-    """
+    """Return a copy of parsed data with the value set at a path, whose objects are created."""
     copy = deepcopy(data)
     inner = copy
     for step in path[:-1]:
@@ -71,10 +65,7 @@ def with_value(data: Json, path: KeyPath, value: Json) -> Json:
 
 
 def with_element(data: Json, path: KeyPath, value: Json) -> Json:
-    """Return a copy of parsed data with the value appended to the list at a path.
-
-    A missing list is created.
-    """
+    """Return a copy of parsed data with the value appended to the list, new if missing, at a path."""
     elements = value_at(data, path) or []
     return with_value(data, path, [*elements, value])
 
@@ -133,20 +124,14 @@ class _JsonReader:
     depth: int = 0
 
     def syntax_error(self, expected: str) -> Unreadable:
-        """Return the error for the present position, with its line and column.
-
-        `expected` says what should be there, such as "a value".
-        """
+        """Return the error that at this line and column, such as "a value", is expected."""
         before = self.text[: self.position]
         line = before.count("\n") + 1
         column = self.position - (before.rfind("\n") + 1) + 1
         return Unreadable(f"line {line}, column {column}: {expected} expected")
 
     def peek(self) -> str:
-        """Skip blanks and comments, and return the next character without moving past it.
-
-        The result is empty at the end of the text.
-        """
+        """Skip blanks and comments, and return the next character; empty at the end."""
         match = _BETWEEN.match(self.text, self.position)
         self.position = match.end() if match else self.position
         return self.text[self.position : self.position + 1]
@@ -163,10 +148,7 @@ class _JsonReader:
         return JsonNode(start, self.position, data)
 
     def _read_container(self, *, closing: str) -> JsonNode:
-        """Read the object or list that begins at the present position. Raises `Unreadable`.
-
-        `closing` is its last bracket.
-        """
+        """Read an object or list up to its last bracket. Raises `Unreadable`."""
         start = self.position
         self.position += 1
         self.depth += 1
@@ -187,10 +169,7 @@ class _JsonReader:
         return JsonNode(start, self.position, data, tuple(items))
 
     def _read_member(self, *, named: bool) -> JsonMember:
-        """Read a member of an object or list, with the comma after it. Raises `Unreadable`.
-
-        `named` is True in an object, where a key and a colon come first.
-        """
+        """Read a member or element, with key if `named`, and its comma. Raises `Unreadable`."""
         start, key = self.position, None
         if named:
             key = self._read_token(_STRING, "a string")
@@ -206,10 +185,7 @@ class _JsonReader:
         return JsonMember(key, start, value, self.position)
 
     def _read_token(self, pattern: re.Pattern[str], noun: str) -> Json:
-        """Read the string, number or word that matches a pattern, and return its value.
-
-        Raises `Unreadable`, saying that `noun` was expected, if the pattern does not match.
-        """
+        """Read and return what matches a pattern; `Unreadable` says that `noun` is expected."""
         match = pattern.match(self.text, self.position)
         if match is None:
             raise self.syntax_error(noun)
@@ -218,10 +194,7 @@ class _JsonReader:
 
 
 def read_tree(text: str) -> JsonNode | None:
-    """Return the root of a JSON text as a tree; None for a text of comments and blanks alone.
-
-    Raises `Unreadable`.
-    """
+    """Return the root of a JSON text; None for comments alone. Raises `Unreadable`."""
     reader = _JsonReader(text, position=int(text.startswith(BYTE_ORDER_MARK)))
     if not reader.peek():
         return None
@@ -244,10 +217,9 @@ def read_jsonc(text: str) -> Json:
 
 
 def set_in_jsonc(text: str, path: KeyPath, value: Json, *, append: bool = False) -> str:
-    """Return a text of JSON with comments with the value set at a path.
+    """Return a text of JSON with comments with the value set at, or appended to, a path.
 
-    With `append`, the value is appended to the list at the path. Missing objects and lists are
-    created. Raises `Unreadable` and `NotEditable`.
+    Missing objects and lists are created. Raises `Unreadable` and `NotEditable`.
     """
     root = read_tree(text)
     newline = _line_end(text)
@@ -280,10 +252,7 @@ def _wrap_in_objects(path: KeyPath, value: Json) -> Json:
 
 
 def remove_from_jsonc(text: str, path: KeyPath) -> str:
-    """Return a text of JSON with comments without the value at a path.
-
-    Raises `NotEditable` if there is no value, and `Unreadable`.
-    """
+    """Return a JSON text without the value at a path. Raises `NotEditable`, `Unreadable`."""
     root = read_tree(text)
     if root is None:
         raise NotEditable("it is empty")
@@ -295,10 +264,7 @@ def remove_from_jsonc(text: str, path: KeyPath) -> str:
 
 
 def _find_deepest_node(root: JsonNode, path: KeyPath) -> tuple[JsonNode, int]:
-    """Return the deepest node that exists along a path, and the number of steps to the node.
-
-    Raises `NotEditable` if a key on the way occurs twice.
-    """
+    """Return the deepest node along a path and the steps to it. Raises `NotEditable`."""
     value = root
     for depth, step in enumerate(path):
         index = _find_item_index(value, step)
@@ -309,11 +275,7 @@ def _find_deepest_node(root: JsonNode, path: KeyPath) -> tuple[JsonNode, int]:
 
 
 def _find_item_index(container: JsonNode, step: str | int) -> int | None:
-    """Return the index in `container.items` of a key's member or of a list's element.
-
-    `step` is the key or the position in the list. None if there is none. Raises `NotEditable` if
-    the key occurs twice.
-    """
+    """Return the index of a member or element; None without it. Raises `NotEditable`."""
     if step in container.duplicates:
         raise NotEditable(f'it has "{step}" twice')
     if isinstance(container.data, list):
@@ -334,8 +296,7 @@ def _insert_member(
 ) -> str:
     """Return the text with a new last member in an object, or in a list if `key` is None.
 
-    `root` is the whole document, `container` the object or list. The member has the layout of the
-    members before it, or else that of the document, with `unit` as one step of indentation.
+    Its layout is that of the members before it, or of the document, indented by `unit`.
     """
     newline, stop = _line_end(text), container.end - 1
     last = container.items[-1] if container.items else None
@@ -365,11 +326,9 @@ def _insert_member(
 def _format_json(
     value: Json, start: str | None, unit: str, *, is_element: bool = False
 ) -> str:
-    """Return a value as JSON with one line per member; short list elements stay on one line.
+    """Return a value as JSON, one line per member, but on one line if short or `start` is None.
 
-    `start` is the line break and indentation before the value's closing bracket, or None to write
-    all on one line; `unit` is one step of indentation. `is_element` is True for an element of a
-    list.
+    `start` is the line break and indentation before the closing bracket, `unit` one step of it.
     """
     short = json.dumps(value, ensure_ascii=False)
     if start is None or (is_element and len(short) <= ELEMENT_CHARS_MAX):
@@ -390,10 +349,7 @@ def _format_json(
 
 
 def _remove_item(text: str, container: JsonNode, index: int) -> str:
-    """Return the text without the container's item at `index`, and without its comma.
-
-    A last item takes the comma before it along.
-    """
+    """Return the text without an item of the container and its comma, or the one before."""
     item = container.items[index]
     previous: JsonMember | None = container.items[index - 1] if index else None
     before_end = previous.comma_end if previous else container.start + 1
@@ -412,10 +368,7 @@ def _remove_item(text: str, container: JsonNode, index: int) -> str:
 
 
 def _find_end_of_comments(text: str, start: int, stop: int) -> tuple[int, bool]:
-    """Return the end of the last comment between two positions, or `start` without comments.
-
-    The second value is True if the comment began with `//`, so that a line break must follow.
-    """
+    """Return the end of the last comment, or `start`, and whether a line must end there."""
     end, own_line = start, False
     for comment in _COMMENT.finditer(text, start, stop):
         end, own_line = comment.end(), comment[0].startswith("//")
@@ -435,10 +388,7 @@ def _line_indent(text: str, position: int) -> str:
 
 
 def _indent_before(text: str, position: int) -> str | None:
-    """Return the blanks between the start of a position's line and the position.
-
-    None if other text comes before it on the line, or if it is on the first line.
-    """
+    """Return the blanks before a position on its line; None after other text, or on line one."""
     start = text.rfind("\n", 0, position) + 1
     blanks = text[start:position]
     return blanks if start and not blanks.strip(" \t") else None
@@ -462,10 +412,9 @@ def read_toml(text: str) -> Json:
 
 
 def set_in_toml(text: str, path: KeyPath, value: Json) -> str:
-    """Return a TOML text with a value, which is an object, as the table at a path.
+    """Return a TOML text with an object set as the table at a path, or else at the end.
 
-    A table there is replaced with its subtables; a new table goes to the end. Raises `Unreadable`
-    and `NotEditable`.
+    Raises `Unreadable` and `NotEditable`.
     """
     newline = _line_end(text)
     table = newline.join(_format_toml_table(path, value)) + newline
@@ -478,10 +427,7 @@ def set_in_toml(text: str, path: KeyPath, value: Json) -> str:
 
 
 def remove_from_toml(text: str, path: KeyPath) -> str:
-    """Return a TOML text without the table at a path, its subtables and the blank line before.
-
-    Raises `NotEditable` if there is no such table.
-    """
+    """Return a TOML text without a table and the blank line before. Raises `NotEditable`."""
     start, end = _find_table_range(text, path)
     lines = text[:start].splitlines(keepends=True)
     if lines and not lines[-1].strip():
@@ -490,10 +436,7 @@ def remove_from_toml(text: str, path: KeyPath) -> str:
 
 
 def _format_toml_table(path: KeyPath, value: Json) -> list[str]:
-    """Return the TOML lines of a table and its subtables, headings included.
-
-    Raises `NotEditable` if the value is no object.
-    """
+    """Return the TOML lines of a table and its subtables. Raises `NotEditable`."""
     if not isinstance(value, dict):
         raise NotEditable(f"{dotted_path(path)} is not a table")
     head = ".".join(map(_quote_toml_key, path))
@@ -513,10 +456,9 @@ def _quote_toml_key(key: str | int) -> str:
 
 
 def _find_table_range(text: str, path: KeyPath) -> tuple[int, int]:
-    """Return start and end, in characters, of the table at a path in a TOML text.
+    """Return start and end of a table with its subtables. Raises `NotEditable`.
 
-    Its subtables are included. Raises `NotEditable` if the table has no heading of its own, or its
-    subtables are scattered.
+    It must have a heading of its own, and subtables that follow it.
     """
     dot = r"[ \t]*\.[ \t]*"
     keys = dot.join(rf"""(?:{key}|"{key}"|'{key}')""" for key in map(str, path))
@@ -552,10 +494,9 @@ def read_yaml(text: str) -> Json:
 
 
 def set_in_yaml(text: str, path: KeyPath, value: Json) -> str:
-    """Return a YAML text with an entry set, as the last of its mapping.
+    """Return a YAML text with an object set as the last entry of its mapping.
 
-    `path` has two steps: a key of the root mapping, and the entry's key in the mapping there. An
-    entry of this key is replaced. `value` is an object. Raises `Unreadable` and `NotEditable`.
+    `path` is the key of a root mapping and the entry's. Raises `Unreadable` and `NotEditable`.
     """
     section, name = map(str, path)
     newline = _line_end(text)
@@ -590,10 +531,9 @@ def set_in_yaml(text: str, path: KeyPath, value: Json) -> str:
 
 
 def remove_from_yaml(text: str, path: KeyPath) -> str:
-    """Return a YAML text without the entry at a path of one or two keys.
+    """Return a YAML text without an entry; an emptied mapping is left as `{}`.
 
-    A mapping that becomes empty is left as `{}`. Raises `NotEditable` if there is no entry, and
-    `Unreadable`.
+    `path` has one or two keys. Raises `NotEditable` if there is no entry, and `Unreadable`.
     """
     node: yaml.Node | None = _parse_yaml_root(text)
     pairs: list[_Pair] = []
@@ -613,10 +553,7 @@ def remove_from_yaml(text: str, path: KeyPath) -> str:
 
 
 def _parse_yaml_root(text: str) -> yaml.Node | None:
-    """Return the node of a YAML text's root mapping; None if the text is empty.
-
-    Raises `Unreadable`, or `NotEditable` if the root is not a mapping of one key per line.
-    """
+    """Return the root mapping's node; None if empty. Raises `Unreadable`, `NotEditable`."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
@@ -627,10 +564,7 @@ def _parse_yaml_root(text: str) -> yaml.Node | None:
 
 
 def _find_yaml_pair(node: yaml.Node | None, key: str) -> _Pair | None:
-    """Return the nodes (key, value) of the entry with a key in a mapping, or None without one.
-
-    None also for a node that is no mapping. Raises `NotEditable` for a repeated key.
-    """
+    """Return the nodes of an entry in a mapping, or None. Raises `NotEditable` for two."""
     if not isinstance(node, yaml.MappingNode):
         return None
     pairs = [pair for pair in node.value if pair[0].value == key]
@@ -647,10 +581,7 @@ def _is_empty_node(node: yaml.Node) -> bool:
 
 
 def _find_last_line(pair: _Pair) -> int:
-    """Return the index of the last line of a YAML entry.
-
-    `pair` are the nodes of the entry's key and value.
-    """
+    """Return the index of the last line of a YAML entry, a pair of nodes."""
     node = pair[1]
     while isinstance(node, yaml.CollectionNode) and node.value and not node.flow_style:
         last = node.value[-1]
@@ -661,11 +592,7 @@ def _find_last_line(pair: _Pair) -> int:
 
 
 def _format_yaml_entry(name: str, value: Json, indent: int, newline: str) -> str:
-    """Return the YAML lines of an entry: its name, then each member of `value` written as JSON.
-
-    `indent` is the number of blanks before the name. Raises `NotEditable` if the value is no
-    object.
-    """
+    """Return the YAML lines of an entry, indented, members as JSON. Raises `NotEditable`."""
     if not isinstance(value, dict):
         raise NotEditable(f"{name} is not a mapping")
     blanks = " " * indent
@@ -695,10 +622,7 @@ class Document:
     """The text of a configuration file and its data."""
 
     def __init__(self, file: File, text: str) -> None:
-        """Read a text in the format of the file's suffix.
-
-        Raises `Unreadable`, and `NotEditable` if it holds no object.
-        """
+        """Read a text by the file's suffix. Raises `Unreadable`, `NotEditable` without an object."""
         self._read, self._set, self._remove = _FORMATS[file.suffix]
         self.text = text
         self.data: Json = self._read_data(text)
@@ -721,10 +645,7 @@ class Document:
         self._apply_edit(path, partial(set_in_jsonc, append=True), with_element, value)
 
     def remove(self, path: KeyPath) -> None:
-        """Remove the value at a path from text and data. Raises `NotEditable`.
-
-        Objects emptied by the removal may be removed with it.
-        """
+        """Remove a value, and objects that it leaves empty. Raises `NotEditable`."""
         self._apply_edit(path, self._remove, without_value)
 
     def _apply_edit(
@@ -734,12 +655,7 @@ class Document:
         model: Callable[..., Json],
         *value: Json,
     ) -> None:
-        """Change the document's text, and check that its data changed as expected.
-
-        `edit` takes the text, the path and the value, and returns the new text; `model` takes the
-        data instead and returns the expected data. Raises `NotEditable` if the new text holds other
-        data, except for empty objects.
-        """
+        """Change text and data by `edit` and `model`. Raises `NotEditable` if they disagree."""
         try:
             expected = model(self.data, path, *value)
             text = edit(self.text, path, *value)

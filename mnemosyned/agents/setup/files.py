@@ -24,10 +24,7 @@ class FileRefused(Exception):
 
 
 def read_file(file: Path) -> bytes | None:
-    """Return the content of a file, or None if there is no file.
-
-    Raises `FileRefused` if it is too large, no regular file, or cannot be read.
-    """
+    """Return the content of a file, None without one. Raises `FileRefused`."""
     try:
         status = file.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -62,7 +59,7 @@ def check_writable(file: Path) -> None:
 
 
 def replace_file(file: Path, content: bytes) -> None:
-    """Replace a file, or the target of a link, in one step, keeping mode and owner.
+    """Replace a file, or a link's target, in one step, keeping mode and owner.
 
     Missing directories are created. Raises `FileRefused`.
     """
@@ -168,10 +165,7 @@ class SetupJournal:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the journal's lock within the block, and read the edits saved by other setups first.
-
-        After the block, the directory is deleted if the journal has no edits.
-        """
+        """Hold the lock in the block, over edits just read; delete an empty journal after it."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (self._folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -190,10 +184,7 @@ class SetupJournal:
         return [edit for edit in self.edits if edit.file == str(file)]
 
     def add(self, edit: FileEdit, before: bytes | None) -> None:
-        """Save an edit in the journal, in place of an older one for the same tool and file.
-
-        `before` is the file's content that an undo restores; None if there was no file.
-        """
+        """Save an edit, in place of an older one, and the content `before` that an undo restores."""
         if before is not None:
             folder = self._folder / "before"
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -214,10 +205,7 @@ class SetupJournal:
             return None
 
     def _write_edits(self, edits: list[FileEdit]) -> None:
-        """Write the list of edits to the journal's file, in place of the list before.
-
-        Saved contents to which no edit refers are deleted.
-        """
+        """Write the journal's edits, and delete saved contents to which none refers."""
         self.edits = edits
         content = msgspec.json.encode(_JournalFile(edits=edits))
         self._replace_file(self.file, msgspec.json.format(content, indent=2))

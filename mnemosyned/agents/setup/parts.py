@@ -74,10 +74,7 @@ class Programs:
 
     @classmethod
     def of(cls, machine: Machine, started: Path) -> Programs:
-        """Return the paths of `mnem` and `mnem-hook`, next to the program `started`.
-
-        A link to the program on the PATH is preferred to its own path, as links survive an upgrade.
-        """
+        """Return `mnem` and `mnem-hook` next to `started`, by links on the PATH if there are any."""
         folder = started.resolve().parent
         if not (folder / "mnem").exists():  # such as `python -m`
             folder = Path(sysconfig.get_path("scripts"))
@@ -99,10 +96,7 @@ class Programs:
 
 
 def _find_stable_path(machine: Machine, program: Path) -> Path:
-    """Return a link on the PATH to a program, as links survive an upgrade, or its own path.
-
-    The path is absolute.
-    """
+    """Return a link on the PATH to a program, as links survive an upgrade, or its own path."""
     for folder in machine.environment.get("PATH", "").split(os.pathsep):
         link = (Path(folder) / program.name).absolute()
         if folder and link.is_symlink() and link.resolve() == program.resolve():
@@ -141,10 +135,7 @@ class SettingsPart:
     """Name of the part in plans and checks."""
 
     def state(self, document: Document) -> PartState:
-        """Return whether the document has a value at the part's path: current if so, else missing.
-
-        Subclasses compare values too: a part may also be stale, or another program's.
-        """
+        """Return whether there is a value at the part's path; subclasses compare it too."""
         is_missing = value_at(document.data, self.path) is None
         return PartState.MISSING if is_missing else PartState.CURRENT
 
@@ -174,10 +165,7 @@ class EntryPart(SettingsPart):
     take_out: tuple[str, ...] = ()
 
     def state(self, document: Document) -> PartState:
-        """Return whether the entry is missing, current, stale, or another program's (foreign).
-
-        Choices of the user, such as a timeout, are not compared.
-        """
+        """Return whether the entry is missing, current, stale or foreign, but for users' choices."""
         present = value_at(document.data, self.path)
         if present is None:
             return PartState.MISSING
@@ -191,10 +179,7 @@ class EntryPart(SettingsPart):
         return PartState.CURRENT if is_current else PartState.STALE
 
     def write(self, document: Document) -> None:
-        """Write the entry, and keep the user's choices and members that we do not write.
-
-        Raises `NotEditable`.
-        """
+        """Write the entry but the user's choices and members. Raises `NotEditable`."""
         present = value_at(document.data, self.path) or {}
         choices = {key: present[key] for key in _USERS_CHOICE if key in present}
         others = {key: present[key] for key in present.keys() - self.value.keys()}
@@ -213,11 +198,7 @@ class HookPart(SettingsPart):
     label: str = "hook"
 
     def state(self, document: Document) -> PartState:
-        """Return whether our hook of the event is missing, current or stale.
-
-        A stale hook starts our program in another way. The state is foreign if the value at the
-        event is no list.
-        """
+        """Return whether our hook is missing, current or stale; foreign without a list."""
         elements = value_at(document.data, self.path)
         if elements is None:
             return PartState.MISSING
@@ -232,10 +213,7 @@ class HookPart(SettingsPart):
         return PartState.STALE if ours else PartState.MISSING
 
     def write(self, document: Document) -> None:
-        """Write the hook in place of our first one, or at the end of the event's list.
-
-        Raises `NotEditable`.
-        """
+        """Write the hook in place of our first one, or at the end. Raises `NotEditable`."""
         place = next(self._find_places(document), None)
         if place is None:
             document.append(self.path, dict(self.value))
@@ -250,11 +228,7 @@ class HookPart(SettingsPart):
             document.remove(place)
 
     def _find_places(self, document: Document) -> Iterator[KeyPath]:
-        """Yield the path of each of our hooks of the event in the document.
-
-        The path leads to an element of the event's list, or to a command in a group with others'
-        commands.
-        """
+        """Yield the path of each of our hooks, elements or commands in a group with others'."""
         elements = value_at(document.data, self.path)
         for index, element in enumerate(elements if isinstance(elements, list) else []):
             if _is_ours(element):
@@ -275,10 +249,7 @@ class OwnFile:
     label: str = "plugin"
 
     def state_of(self, text: str | None) -> PartState:
-        """Return the state of the file, given its present text, or None if there is no file.
-
-        It is current if the text is ours exactly, stale if it has our mark, and else foreign.
-        """
+        """Return the state of the file by its text, None without one, and the mark in it."""
         if text is None:
             return PartState.MISSING
         if text == self.content:
@@ -306,10 +277,7 @@ def _includes_value(present: Json, value: Json) -> bool:
 
 
 def _find_commands(value: Json) -> Iterator[str]:
-    """Yield every command in settings, at any depth: the value of a key such as "command".
-
-    Of a command that is a list of words, only the first word is yielded.
-    """
+    """Yield every command in settings, at any depth, and the first word of a list."""
     if isinstance(value, list):
         for part in value:
             yield from _find_commands(part)

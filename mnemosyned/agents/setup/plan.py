@@ -95,8 +95,7 @@ def plan_file(
 ) -> FileChange:
     """Return the planned change of one file, with the parts of a tool written into it.
 
-    Nothing is written. If the file cannot be changed, its content stays and the change contains the
-    problem in words.
+    If the file cannot be changed, its content stays and the change contains the problem.
     """
     content: bytes | None = None
     try:
@@ -123,11 +122,7 @@ def plan_file(
 def _plan_own_file(
     part: OwnFile, content: bytes | None, edit: FileEdit | None
 ) -> FileChange:
-    """Return the planned change of a file that is ours as a whole.
-
-    `content` is the present one, None without a file; `edit` is the file's edit in the journal, if
-    any. Raises `NotEditable` if the file is not ours.
-    """
+    """Return the planned change of a file that is ours. Raises `NotEditable` if it is not."""
     state = part.state_of(decode_text(content))
     if state is PartState.FOREIGN:
         raise NotEditable("it is another file of this name")
@@ -150,10 +145,9 @@ def _plan_settings(
     tool: str,
     journal: SetupJournal,
 ) -> FileChange:
-    """Return the change that writes our missing and outdated parts into a configuration file.
+    """Return the change that writes our missing and outdated parts into a file.
 
-    `content` is the present one, None without a file. Raises `Unreadable`, and `NotEditable` if a
-    value of others is in the place of a part.
+    Raises `Unreadable`, and `NotEditable` if a value of others is in the place of a part.
     """
     document = _parse_document(file, content)
     states = [(part, part.state(document)) for part in parts]
@@ -194,18 +188,12 @@ def _plan_settings(
 
 
 def _parse_document(file: Path, content: bytes | None) -> Document:
-    """Return a configuration file's content as a document; None counts as an empty file.
-
-    Raises `Unreadable`, `NotEditable` and `FileRefused`.
-    """
+    """Return a content, or none, as a document. Raises `Unreadable` and the like."""
     return Document(file, decode_text(content) or "")
 
 
 def _make_written_part(part: SettingsPart, kept: int) -> WrittenPart:
-    """Return the journal's record of a part that setup writes.
-
-    `kept` is the number of steps of its path that existed before.
-    """
+    """Return the journal's record of a part, `kept` steps of whose path existed before."""
     return WrittenPart(kind=_KINDS[type(part)], path=[*map(str, part.path)], kept=kept)
 
 
@@ -214,9 +202,8 @@ def _restore_content(
 ) -> tuple[bytes | None, bool]:
     """Return a file's content without an edit, and whether an undo deletes the file.
 
-    If the file did not change since the edit, its earlier content is restored byte for byte; else
-    the edit's parts are removed from `content`, the present one. The pair is (None, True) for a
-    file that setup made and in which nothing else is left.
+    If the file did not change since, it is restored byte for byte; else the edit's parts are
+    removed. The pair is (None, True) for a file that setup made and in which nothing else is left.
     """
     if digest(content) == edit.after:
         if edit.before == ABSENT:
@@ -246,9 +233,9 @@ def _restore_content(
 
 
 def plan_undo(edit: FileEdit, journal: SetupJournal) -> FileChange:
-    """Return the planned change that undoes an edit of a file; nothing is written.
+    """Return the planned change that undoes an edit, but for parts that other tools need.
 
-    Parts that another tool needs stay. If the undo is impossible, the change contains the problem.
+    If the undo is impossible, the change contains the problem.
     """
     file = Path(edit.file)
     content: bytes | None = None
@@ -265,10 +252,9 @@ def plan_undo(edit: FileEdit, journal: SetupJournal) -> FileChange:
 def _remove_edit_content(
     edit: FileEdit, file: Path, content: bytes | None, journal: SetupJournal
 ) -> bytes | None:
-    """Return a file's content without an edit's parts, except parts that other tools need.
+    """Return a content without an edit's parts, but those needed; None deletes the file.
 
-    `content` is the present one. None means that the file is to be deleted. Raises `NotEditable` if
-    a file that is ours as a whole was changed since the edit.
+    Raises `NotEditable` if a file that is ours as a whole was changed since the edit.
     """
     if any(part.kind == "file" for part in edit.parts):
         if content is None or digest(content) == edit.after:
@@ -288,10 +274,9 @@ def _remove_edit_content(
 def recognize_edit(
     file: Path, parts: Parts, *, tool: str, scope: str
 ) -> FileEdit | None:
-    """Return the edit that setup would have made to a file, judged by our parts found in it.
+    """Return the edit that setup would have made to a file, by our parts found in it.
 
-    With it, a setup that no journal knows can be undone. `tool` and `scope` (the user or a project)
-    are stored in the edit. None if the file has no part of ours or cannot be read.
+    With it, a setup that no journal knows can be undone. None if there are none of ours.
     """
     try:
         content = read_file(file)
@@ -327,10 +312,7 @@ def recognize_edit(
 def _find_our_parts(
     document: Document, parts: Iterable[SettingsPart]
 ) -> list[WrittenPart]:
-    """Return the journal's records of the parts in a document that are ours.
-
-    `parts` are those that setup writes now; hooks of ours at other events are found too.
-    """
+    """Return records of the parts that are ours, with hooks at events no longer written."""
     sought = {part.path: part for part in parts}
     headings = [part for part in sought.values() if isinstance(part, HeadingPart)]
     for hook in [part for part in sought.values() if isinstance(part, HookPart)]:

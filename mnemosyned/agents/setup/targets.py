@@ -1,7 +1,4 @@
-"""The tools that can be given memory: `targets.toml` as objects, and what Codex trusts.
-
-Those that take plugins get packages: a folder with hooks and server.
-"""
+"""The tools that can be given memory: `targets.toml` as objects, and packages of plugins."""
 
 from __future__ import annotations
 
@@ -72,10 +69,9 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     mark: str = ""
 
     def make_parts(self, target: SetupTarget, site: SetupSite) -> Parts:
-        """Return the parts of this row of the table: entries, hooks or files for setup to write.
+        """Return the parts of this row, in the project's file or the user's.
 
-        They go into the project's file if the site has a project, else into the user's files. A
-        tool that runs the hooks in another tool's settings gets none if ours are there already.
+        A tool that runs the hooks of another tool's settings gets none if ours are there already.
         """
         if site.project:
             places = [site.project / self.project] if self.project else []
@@ -90,11 +86,7 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         ]
 
     def _select_places(self, machine: Machine) -> Iterator[Path]:
-        """Yield the user's files that belong to an installed variant of the tool.
-
-        A variant is installed if a certain path, or the file's directory, exists. Without any, the
-        first file is yielded.
-        """
+        """Yield the user's files of installed variants of the tool, or else the first file."""
         places = [
             place if isinstance(place, TargetPlace) else TargetPlace(place)
             for place in self.user
@@ -115,10 +107,7 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def _make_parts_of_file(
         self, file: Path, target: SetupTarget, site: SetupSite
     ) -> Parts:
-        """Return the parts to write into one file for this row of `targets.toml`.
-
-        Hooks give a part for each event, and one for the version; every other kind gives one part.
-        """
+        """Return the parts in one file: hooks one for each event, other kinds one."""
         if self.kind == "file":
             return [
                 OwnFile(file, template_text(self.content, site.programs), self.mark)
@@ -209,10 +198,7 @@ class SetupTarget(
         return [part for row in self.rows for part in row.make_parts(self, site)]
 
     def plugins(self, machine: Machine) -> list[str]:
-        """Return the places where our plugin is already installed in the tool.
-
-        They are names in the tool's lists of plugins, and existing directories.
-        """
+        """Return where our plugin is installed: names in the tool's lists, and directories."""
         lists = [setting.read(machine) for setting in self.plugin_lists]
         folders = [expand_path(folder, machine) for folder in self.plugin_folders]
         return [
@@ -227,10 +213,7 @@ class SetupTarget(
         ]
 
     def hook_obstacles(self, machine: Machine) -> list[str]:
-        """Return the reasons why the tool does not run our hooks; empty if none is known.
-
-        Settings may switch hooks off; Codex also skips hooks that the user does not trust yet.
-        """
+        """Return why the tool does not run our hooks: settings, or hooks not trusted by the user."""
         reasons = dict.fromkeys(
             obstacle.reason
             for obstacle in self.obstacles
@@ -256,10 +239,9 @@ _VARIABLE = re.compile(r"\$\{(\w+):-(.*?)\}|\$(\w+)|^~")
 
 
 def expand_path(path: str, machine: Machine) -> Path:
-    """Return a path in `targets.toml` on a machine, with variables and `~` replaced.
+    """Return a path of `targets.toml` with `$` and `~` replaced on a machine.
 
-    `$config`, `$applications` and `$editors` are directories; `${NAME:-default}` is an environment
-    variable.
+    `$config`, `$applications` and `$editors` are directories; `${NAME:-default}` is a variable.
     """
 
     def expand(match: re.Match[str]) -> str:
@@ -282,20 +264,14 @@ def expand_path(path: str, machine: Machine) -> Path:
 
 
 def _choose_suffix(file: Path) -> Path:
-    """Return the path for a name that ends in `.json[c]`: the `.jsonc` file if it exists.
-
-    Without it the name ends in `.json`. Other paths are returned as they are.
-    """
+    """Return the path for a name that ends in `.json[c]`: `.jsonc` if it exists, else `.json`."""
     stem = str(file).removesuffix("[c]")
     commented = Path(f"{stem}c")
     return commented if stem != str(file) and commented.exists() else Path(stem)
 
 
 def _has_our_hooks(tool: str, site: SetupSite) -> bool:
-    """Return True if the user's settings of a tool have our hook of its first event.
-
-    `tool` is the tool's name. The hook may be current or outdated.
-    """
+    """Return True if the user's settings of a tool have our hook of its first event."""
     parts = TARGETS[tool].parts(site)
     hook = next(part for part in parts if isinstance(part, HookPart))
     document = read_document(hook.file)
@@ -303,11 +279,7 @@ def _has_our_hooks(tool: str, site: SetupSite) -> bool:
 
 
 def filled_form(form: str, programs: Programs, limit: int = 0) -> Json:
-    """Return the JSON of a form in `targets.toml`, with its placeholders replaced.
-
-    They stand for the path of `mnem`, the command of `mnem-hook`, and a hook's time limit, in the
-    tool's own unit.
-    """
+    """Return the JSON of a form in `targets.toml`, its programs and time limit filled in."""
     words: dict[str, Json] = {
         "{mnem}": str(programs.mnem),
         "{hook}": shlex.quote(str(programs.hook)),
@@ -326,11 +298,7 @@ def filled_form(form: str, programs: Programs, limit: int = 0) -> Json:
 
 
 def hooks_by_event(form: str, events: str, programs: Programs) -> dict[str, Json]:
-    """Return a mapping of each event's name to its hook, the JSON for a tool's settings.
-
-    `form` and `events` are names in `targets.toml`: of the hook's form, and of a list of events
-    with their time limits.
-    """
+    """Return each event's hook as JSON, by names of a form and a list of events."""
     return {
         event: filled_form(form, programs, limit)
         for event, limit in _TABLES["events"][events].items()
@@ -338,10 +306,7 @@ def hooks_by_event(form: str, events: str, programs: Programs) -> dict[str, Json
 
 
 def template_text(name: str, programs: Programs) -> str:
-    """Return the text of a file of our own, from the template `name` next to this module.
-
-    The path of `mnem-hook` and our version are filled in.
-    """
+    """Return the text of a file of our own, with our program and version filled in."""
     text = Path(__file__).with_name(name).read_text(encoding="utf-8")
     hook = json.dumps(str(programs.hook))
     return text.replace('"mnem-hook"', hook, 1).replace("{version}", __version__)
@@ -358,10 +323,9 @@ _LISTING = 2
 
 
 def untrusted_events(machine: Machine, folder: Path) -> list[str]:
-    """Return the names of the events for which Codex skips our hooks as untrusted.
+    """Return the events for which Codex skips our hooks as untrusted or disabled.
 
-    Codex's program is asked; if it does not answer, its files in `folder` are read. Disabled hooks
-    count too.
+    Codex's program is asked; if it does not answer, its files in `folder` are read.
     """
     program = machine.program("codex")
     listed = None if program is None else listed_hooks(program, machine)
@@ -384,10 +348,7 @@ def untrusted_events(machine: Machine, folder: Path) -> list[str]:
 
 
 def _find_trust_keys(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield the pair (event, key) for each hook of ours in Codex's file of hooks.
-
-    Under the key, Codex's settings say whether the hook is trusted.
-    """
+    """Yield event and key in Codex's settings for each hook of ours."""
     events = settings_of(file).get("hooks")
     for event, groups in (events if isinstance(events, dict) else {}).items():
         label = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
@@ -400,10 +361,7 @@ def _find_trust_keys(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def listed_hooks(program: Path, machine: Machine) -> list[dict[str, Json]] | None:
-    """Return the user's hooks as Codex's own program lists them, each as its JSON object.
-
-    None if the program does not answer.
-    """
+    """Return the user's hooks as Codex's program lists them; None if it does not answer."""
     about = {"name": "mnem", "title": "mnem", "version": "1"}
     messages: list[Json] = [
         {"id": 1, "method": "initialize", "params": {"clientInfo": about}},
@@ -437,10 +395,7 @@ def listed_hooks(program: Path, machine: Machine) -> list[dict[str, Json]] | Non
 def _ask_for_hooks(
     process: subprocess.Popen[bytes], messages: list[Json]
 ) -> list[dict[str, Json]] | None:
-    """Send messages to a running Codex, and return the hooks in its answer to `hooks/list`.
-
-    None if it answers with an error or not in time.
-    """
+    """Return the hooks in a running Codex's answer; None for an error or no answer in time."""
     if process.stdin is None or process.stdout is None:
         return None
     lines = [json.dumps(message).encode() + b"\n" for message in messages]
@@ -455,10 +410,7 @@ def _ask_for_hooks(
 
 
 def _read_lines_in_time(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield lines of a stream until `CODEX_ANSWER_S` seconds have passed.
-
-    Also ends with the stream, or when `CODEX_ANSWER_BYTES_MAX` bytes hold no line end.
-    """
+    """Yield lines of a stream for `CODEX_ANSWER_S` seconds or `CODEX_ANSWER_BYTES_MAX` bytes."""
     deadline = time.monotonic() + CODEX_ANSWER_S
     pending = b""
     while len(pending) < CODEX_ANSWER_BYTES_MAX:
@@ -505,10 +457,7 @@ def write_packages(folder: Path) -> list[Path]:
 
 
 def _package_content(row: Json, *, about: Json) -> Json:
-    """Return the data of a JSON file in a plugin package, as its row in the table describes it.
-
-    The row may ask for the members of `about`, for our MCP server and for our hooks.
-    """
+    """Return the data of a JSON file in a plugin package, as its row describes it."""
     content = {**(about if row.get("about") else {}), **row.get("json", {})}
     if server := row.get("server"):
         content["mcpServers"] = {NAME: filled_form(server, PROGRAMS)}

@@ -53,8 +53,7 @@ def apply_change(
 ) -> None:
     """Write a planned change to its file, and save it as an edit in the journal.
 
-    `scope` names the user or the project. Raises `FileRefused` if the file was changed since the
-    plan was made, or cannot be written.
+    Raises `FileRefused` if the file was changed since the plan was made, or cannot be written.
     """
     with journal.lock():
         if read_file(change.file) != change.before:
@@ -101,7 +100,6 @@ def apply_change(
 def _write_by_program(change: FileChange) -> bool:
     """Have the tool's own program write its entry; return True if the entry is current then.
 
-    False if the tool has no such program, or it changed nothing: the caller writes the file itself.
     Raises `FileRefused` if the program changed something else.
     """
     entry = change.entry
@@ -119,10 +117,7 @@ def _write_by_program(change: FileChange) -> bool:
 
 
 def _read_entry_state(entry: EntryPart) -> PartState:
-    """Return the state of an entry in its file; foreign if the file has an invalid form.
-
-    Raises `FileRefused` if it cannot be read.
-    """
+    """Return the state of an entry in its file, foreign for a bad form. Raises `FileRefused`."""
     try:
         text = decode_text(read_file(entry.file)) or ""
         return entry.state(Document(entry.file, text))
@@ -133,11 +128,7 @@ def _read_entry_state(entry: EntryPart) -> PartState:
 def _run_program(
     command: Sequence[str | Path], folder: Path, *, limit_s: float
 ) -> tuple[int, str] | None:
-    """Run a command in a directory; return its exit code and its output.
-
-    The output includes standard error. None if it cannot be run, or does not end within `limit_s`
-    seconds.
-    """
+    """Return a command's exit code and output; None if it fails to run or end in time."""
     try:
         done = subprocess.run(  # noqa: S603 the program was found on the user's PATH
             command,
@@ -154,10 +145,9 @@ def _run_program(
 
 
 def undo_edit(edit: FileEdit, change: FileChange, journal: SetupJournal) -> None:
-    """Write the planned undo of an edit to its file, and remove the edit from the journal.
+    """Write the planned undo of an edit, and remove the edit and empty directories of setup.
 
-    Directories that setup created and that are empty now are deleted. Raises `FileRefused` if the
-    file was changed since the plan was made, or cannot be written.
+    Raises `FileRefused` if the file was changed since the plan was made, or cannot be written.
     """
     with journal.lock():
         if read_file(change.file) != change.before:
@@ -174,11 +164,7 @@ def undo_edit(edit: FileEdit, change: FileChange, journal: SetupJournal) -> None
 
 
 def _remove_by_program(edit: FileEdit, change: FileChange) -> bool:
-    """Have the tool's own program remove its entry; return True if the entry is gone.
-
-    False, without running it, if the tool has no such program or the file has not changed since the
-    edit: the caller then writes the planned content.
-    """
+    """Have the tool's own program remove its entry from a changed file; return True if it did."""
     if not edit.take_out or digest(change.before) == edit.after:
         return False
     folder = change.file.parent
@@ -228,10 +214,7 @@ def scope_name(project: Path | None) -> str:
 
 
 def plan_tool(target: SetupTarget, site: SetupSite, journal: SetupJournal) -> ToolPlan:
-    """Return the plan of a tool's setup: the changes of its files, or reasons against it.
-
-    Nothing is written.
-    """
+    """Return the plan of a tool's setup: the changes of its files, or reasons against it."""
     refusals = [
         f"our plugin is installed ({plugin}): remove it first, or leave it at that"
         for plugin in target.plugins(site.machine)
@@ -252,11 +235,7 @@ def plan_tool(target: SetupTarget, site: SetupSite, journal: SetupJournal) -> To
 
 
 def set_up(plan: ToolPlan, journal: SetupJournal) -> list[str]:
-    """Write the changes of a plan to the files; return the problems, empty on success.
-
-    If the plan has problems, they are returned and nothing is written. The first file that cannot
-    be written ends the setup: its problem alone is returned, and the files before it stay written.
-    """
+    """Write a plan; return its problems, or that of the first file that cannot be written."""
     if plan.problems:
         return plan.problems
     scope = scope_name(plan.site.project)
@@ -269,10 +248,7 @@ def set_up(plan: ToolPlan, journal: SetupJournal) -> list[str]:
 
 
 def confirm_by_program(target: SetupTarget, site: SetupSite) -> str:
-    """Ask the tool's own program whether it lists our MCP server; return the answer in words.
-
-    Empty if the tool has no such program, or the setup is for a project.
-    """
+    """Return whether the tool's own program lists our server, in words; empty if unasked."""
     program = site.machine.program(*target.programs) if target.listing else None
     if program is None or site.project is not None:
         return ""
@@ -289,11 +265,7 @@ def confirm_by_program(target: SetupTarget, site: SetupSite) -> str:
 def edits_to_undo(
     journal: SetupJournal, tools: tuple[str, ...], project: Path | None
 ) -> list[FileEdit]:
-    """Return the journal's edits for these tools and this project, the newest first.
-
-    Empty `tools` selects every tool; None as the project selects the edits of every project and of
-    the user.
-    """
+    """Return the edits for tools, or all if empty, and a project, or all for None, newest first."""
     return [
         edit
         for edit in reversed(journal.edits)
@@ -307,8 +279,7 @@ def recognized_edits(
 ) -> list[FileEdit]:
     """Return an edit for each file that has our parts, for tools unknown to the journal.
 
-    With these edits, setups that were not recorded can be undone. A tool whose files are all in the
-    edits of other tools has none.
+    A tool whose files are all in the edits of other tools has none.
     """
     scope = scope_name(site.project)
     known = {edit.tool for edit in journal.edits if edit.scope == scope}
@@ -331,10 +302,7 @@ def recognized_edits(
 def undo_all(
     edits: list[FileEdit], journal: SetupJournal, machine: Machine
 ) -> Iterator[tuple[FileEdit, FileChange, str]]:
-    """Undo edits one by one; yield the triple (edit, change, problem) for each.
-
-    The problem is a sentence, empty if the undo succeeded.
-    """
+    """Undo edits one by one; yield edit, change and the problem, empty on success."""
     for edit in edits:
         change = plan_undo(edit, journal)
         problem = change.problem
@@ -364,10 +332,7 @@ def summarize_parts(change: FileChange) -> str:
 
 
 def _join_labels(labels: list[str]) -> str:
-    """Return the labels of parts with commas between, several hooks as a count.
-
-    For example "MCP server, 5 hooks".
-    """
+    """Return the labels of parts with several hooks as a count: "MCP server, 5 hooks"."""
     hooks = [label for label in labels if label.startswith("hook ")]
     others = [label for label in labels if label not in hooks and label != "version"]
     others += [f"{len(hooks)} hooks"] if len(hooks) > 1 else hooks
@@ -405,18 +370,12 @@ class ToolActivity:
 
     @classmethod
     def of(cls, reports: Sequence[AgentActivity]) -> ToolActivity:
-        """Return the sums of the daemon's reports on a tool's hooks, one report per kind of event.
-
-        Calls and durations do not count captures that the daemon made without a hook.
-        """
+        """Return the sums of reports, calls and times without captures that no hook made."""
 
         def newest(
             field: str, among: Sequence[AgentActivity] = reports
         ) -> datetime | None:
-            """Return the newest time that the reports have in a field; None if there is none.
-
-            `among` are the reports to look at, by default all.
-            """
+            """Return the newest time that reports have in a field; None if there is none."""
             times = (getattr(report, field) for report in among)
             return max(filter(None, times), default=None)
 
@@ -469,10 +428,7 @@ def check_tool(
     journal: SetupJournal,
     reports: Sequence[AgentActivity] | None,
 ) -> ToolCheck:
-    """Return the state of a tool's setup, by its files and the reports of its hooks.
-
-    `reports` come from the daemon, one per tool and kind of event; None if no daemon answers.
-    """
+    """Return the state of a tool by its files, and by the daemon's reports if there are any."""
     plan = plan_tool(target, site, journal)
     plugins = target.plugins(site.machine)
     states = [
@@ -503,10 +459,7 @@ def check_tool(
 
 
 def _list_problems(plan: ToolPlan, site: SetupSite) -> list[str]:
-    """Return the problems of a tool's setup as sentences.
-
-    They are those of its plan, and the parts in each file that are missing or outdated.
-    """
+    """Return the problems of a tool's plan, and parts that are missing or outdated."""
     words = {PartState.MISSING: "missing", PartState.STALE: "outdated"}
     problems = list(plan.problems)
     for change in plan.changes:
@@ -521,11 +474,7 @@ def _list_problems(plan: ToolPlan, site: SetupSite) -> list[str]:
 def _warn_of_silence(
     target: SetupTarget, machine: Machine, activity: ToolActivity | None
 ) -> list[str]:
-    """Return a list of one warning if the tool writes transcripts but none are stored, else empty.
-
-    The warning is due if the newest transcript is more than `TRANSCRIPT_LEAD` newer than the last
-    stored memory, or nothing was ever stored.
-    """
+    """Return a warning if the newest transcript is much newer than the last memory."""
     paths = chain.from_iterable(map(machine.home.glob, target.transcripts))
     modified = 0.0
     for path in islice(paths, TRANSCRIPTS_MAX):
