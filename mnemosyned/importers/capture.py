@@ -95,9 +95,8 @@ class DueQueue:
     ) -> None:
         """Make a name due `after_s` seconds from now, in place of its earlier due time.
 
-        Repeated calls delay a name until at most `at_most_s` seconds after its first call, and
-        without `at_most_s` never. A new name is ignored if the queue already has its maximum of
-        names.
+        Repeated calls delay a name until at most `at_most_s` seconds after its first call, and without
+        it never. A new name is ignored if the queue is full.
         """
         now = time.monotonic()
         with self._changed:
@@ -116,8 +115,8 @@ class DueQueue:
     def take(self, timeout_s: float, *, early: bool = False) -> str:
         """Wait until a name is due, remove it from the queue and return it.
 
-        With `early`, take the name that is due first without waiting for its time. Returns an empty
-        text after `timeout_s` seconds without a name, or after `wake` or `stop`.
+        With `early`, do not wait for its time. Returns an empty text after `timeout_s` seconds without
+        a name, or after `wake` or `stop`.
         """
         until = time.monotonic() + timeout_s
         with self._changed:
@@ -135,10 +134,7 @@ class DueQueue:
             return ""
 
     def _find_first_due(self, default: float) -> float:
-        """Return the earliest due time of any name, in seconds of `time.monotonic`, or `default`.
-
-        Entries of the heap whose due time was replaced or taken are removed from its top.
-        """
+        """Return the earliest due time by `time.monotonic`, or `default`; drop replaced ones."""
         while self._heap:
             due, name = self._heap[0]
             wait = self._waits.get(name)
@@ -172,10 +168,7 @@ class DueQueue:
 
 
 class Capture:
-    """Stores messages, each once however often it is read; safe from any thread.
-
-    A background thread reads what a call leaves of a transcript.
-    """
+    """Stores messages, each once; a thread reads the rest of transcripts. Safe from any thread."""
 
     def __init__(
         self,
@@ -197,11 +190,7 @@ class Capture:
         self._thread: threading.Thread | None = None
 
     def start(self, warm_up: Callable[[], object]) -> None:
-        """Start the capture thread, and queue each session whose transcript changed in the meantime.
-
-        `warm_up` is called once in the thread before it reads. Only the `WAITING_MAX`
-        sessions seen last are queued, if their transcript has another size than at the last reading.
-        """
+        """Start the thread, which calls `warm_up`, and queue sessions whose transcript changed."""
         self._thread = threading.Thread(
             target=self._run_thread, args=[warm_up], name="capture", daemon=True
         )
@@ -211,10 +200,7 @@ class Capture:
                 self._due.put(session.session)
 
     def close(self) -> None:
-        """Stop the capture thread after the piece of a transcript that is being read.
-
-        Waits at most 5 seconds. Sessions that are still queued are read after the next start.
-        """
+        """Stop the thread within 5 seconds; queued sessions are read after the next start."""
         self._due.stop()
         if self._thread:
             self._thread.join(5.0)
@@ -222,8 +208,8 @@ class Capture:
     def read_session(self, session: AgentSession) -> int:
         """Store the messages in the next `CALL_BYTES` of a transcript, and return their number.
 
-        The session is queued, so that the thread reads the rest. If another capture is running, the
-        session is only queued, and 0 returned. Raises `TranscriptRefused` and storage errors.
+        The thread reads the rest, or all if another capture runs. Raises `TranscriptRefused` and
+        storage errors.
         """
         if not self._capturing.acquire(timeout=CALL_WAIT_S):
             self._due.put(session.session)
@@ -238,10 +224,9 @@ class Capture:
     def store_part(
         self, session: AgentSession, part: TranscriptPart
     ) -> tuple[int, int]:
-        """Store the messages in a part of a transcript that another machine has read.
+        """Store the messages of a part that another machine read; return their number.
 
-        Return the number of messages stored, and the byte from which the next part is to begin: 0
-        if the file is another one than before. Raises storage errors.
+        The second value is the byte at which the next part begins. Raises storage errors.
         """
         if part.position is None:
             is_same = session.file == part.file and session.position <= part.size
@@ -261,10 +246,7 @@ class Capture:
         return True
 
     def queue_grown_sessions(self, session: AgentSession) -> None:
-        """Queue the recent sessions, except the given one, whose transcripts have changed in size.
-
-        The size is compared with the position up to which each transcript was read.
-        """
+        """Queue recent sessions but the given one whose transcripts have changed in size."""
         for other in self._agents.recent(CATCH_UP):
             if _has_grown(other) and other.session != session.session:
                 self._due.put(other.session)
@@ -277,11 +259,10 @@ class Capture:
         conversation: str = "",
         by_hook: bool = True,
     ) -> int:
-        """Store a session's messages that are new to the memory, and return how many were stored.
+        """Store a session's messages that are new to the memory, and return their number.
 
-        `conversation` is used for the memories' ids in place of the session's own. With `by_hook`,
-        nothing is stored while the setting `hooks.capture` is off; without it, the requests run in
-        the background. Raises storage errors.
+        Ids are made of `conversation`, else of the session's own. `by_hook` obeys `hooks.capture`; else
+        requests run in the background. Raises storage errors.
         """
         stored = 0
         if by_hook and not self._settings.config.hooks.capture:
@@ -314,10 +295,7 @@ class Capture:
             self._read_due_session(session)
 
     def _run_thread(self, warm_up: Callable[[], object]) -> None:
-        """Read the transcripts of due sessions until the queue is stopped, pausing after each one.
-
-        `warm_up` is called first; its errors are logged.
-        """
+        """Call `warm_up`, then read due sessions' transcripts until the queue is stopped."""
         try:
             warm_up()
         except Exception:
@@ -328,11 +306,7 @@ class Capture:
                 self._due.rest(REST_S)
 
     def _read_due_session(self, session: str) -> None:
-        """Read the next `BACKGROUND_BYTES` of the transcript of the session with this id.
-
-        The session is queued again if its transcript has more, and later if the database is
-        unreachable or busy. Errors are logged.
-        """
+        """Read a part of a session's transcript, and queue it again for the rest or a retry."""
         try:
             complete = self._read_share(session)
         except MnemosynedError as error:
@@ -346,10 +320,7 @@ class Capture:
                 self._due.put(session)
 
     def _read_share(self, session_id: str) -> bool:
-        """Store the messages in the next `BACKGROUND_BYTES` of a session's transcript.
-
-        Return False if the transcript has more. True also for an unknown session or a missing file.
-        """
+        """Store the next `BACKGROUND_BYTES` of a transcript; return False if it has more."""
         session = self._agents.session(session_id)
         if session is None or not session.transcript:
             return True
@@ -371,10 +342,9 @@ class Capture:
         return complete
 
     def _capture_share(self, session: AgentSession, bytes_max: int) -> tuple[int, bool]:
-        """Store the messages in about `bytes_max` new bytes of a session's transcript.
+        """Store about `bytes_max` new bytes of a transcript, and save the new position.
 
-        Read from the end of the last capture, and save the new end. Return the number of messages
-        stored, and whether the transcript was read to its end. Raises `TranscriptRefused`.
+        Return the number of messages, and whether the end was reached. Raises `TranscriptRefused`.
         """
         session = self._agents.session(session.session) or session
         reading = transcripts.read_transcript(
@@ -393,10 +363,7 @@ class Capture:
 
 
 def _has_grown(session: AgentSession) -> bool:
-    """Return True if a session's transcript has another size than when it was last read.
-
-    False for one on another machine.
-    """
+    """Return True if a transcript of this machine has another size than when last read."""
     path = session.transcript
     return bool(path) and transcripts.size_of(path) != session.position
 
@@ -410,9 +377,8 @@ def store_batch(
 ) -> int:
     """Store memories in one request and return how many were new.
 
-    If the request is refused for a fault of a memory, store them one by one and log each refused
-    memory as the event `refusal_event`. With `background` other requests go first. Raises any other
-    error.
+    If the request is refused for a memory, store them one by one and log each refusal as the event
+    `refusal_event`. With `background` other requests go first. Raises any other error.
     """
     if not memories:
         return 0
@@ -436,8 +402,7 @@ def store_one(
 ) -> bool:
     """Store one memory; return True if it was new, False if already known or refused.
 
-    A refusal for a fault of the memory is logged as the event `refusal_event`; any other error is
-    raised. With `background` other requests go first.
+    A refusal is logged as the event `refusal_event`; any other error is raised.
     """
     try:
         return service.call(memory, background=background).stored
@@ -454,10 +419,7 @@ def _make_request(
     id: str,
     now: datetime,
 ) -> Remember:
-    """Return the request to store a message under the id `id` in the session of an agent.
-
-    Its time is the message's, or `now` for a message without a time or with a later one.
-    """
+    """Return the request to store a message, whose time is never later than `now`."""
     said = message.created_at or now
     metadata = {
         "project": session.project,

@@ -164,16 +164,12 @@ class ImportFormat(ABC):
 
     @abstractmethod
     def recognizes(self, source: ImportSource) -> bool:
-        """Return True if this format can read a source, judged by content first and then by name.
-
-        True for a folder only if the format reads folders as a whole.
-        """
+        """Return True if this format can read a source, or a folder as a whole, by its content."""
 
     def read(self, source: ImportSource, position: str) -> Records:
-        """Yield the source's records after a position, in the order of each conversation.
+        """Yield the source's records after the position of the last one, by conversation.
 
-        `position` is that of the last record already imported; empty for all records. Raises
-        `OSError` if the source cannot be read; any other fault is yielded as a `BadRecord`.
+        Raises `OSError` if the source cannot be read; any other fault is yielded as a `BadRecord`.
         """
         try:
             yield from self.read_records(source, position)
@@ -182,10 +178,9 @@ class ImportFormat(ABC):
 
     @abstractmethod
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the source's memories and bad records after `position`, a text that they carry.
+        """Yield the source's records after the position that a record carried; empty for all.
 
-        An empty position means all records. Raises `OSError`, and `SourceRefused` if the rest of
-        the source cannot be read.
+        Raises `OSError`, and `SourceRefused` if the rest of the source cannot be read.
         """
 
     def size(self, source: ImportSource) -> int:
@@ -194,10 +189,7 @@ class ImportFormat(ABC):
 
 
 def stable_id(*parts: str, prefix: str = IMPORTED_PREFIX) -> str:
-    """Return `prefix` and a hash of the parts: equal parts give the same id at every import.
-
-    The parts are the format's name, then the record's own id or its words.
-    """
+    """Return `prefix` and a hash of the parts: a format's name, and a record's id or words."""
     text = "\0".join(parts).encode("utf-8", "replace")
     return prefix + hashlib.sha256(text).hexdigest()[:ID_CHARS]
 
@@ -219,10 +211,7 @@ class _ChainedStream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """Fill the buffer from the head, or once that is used up from the stream.
-
-        Returns the number of bytes written, 0 at the end; it may be less than the buffer holds.
-        """
+        """Fill the buffer from the head, then from the stream; return the number of bytes."""
         room = memoryview(buffer)
         data: bytes | memoryview = self._head[: len(room)]
         self._head = self._head[len(data) :]
@@ -233,10 +222,7 @@ class _ChainedStream(io.RawIOBase):
 
 
 def _read_available(stream: BinaryIO, count: int) -> bytes:
-    """Read and return at most `count` bytes, after at most one read of the underlying stream.
-
-    An empty result is the end of the stream.
-    """
+    """Return at most `count` bytes after at most one read; empty at the end of the stream."""
     if isinstance(stream, io.BufferedReader):
         return stream.read1(count)
     return stream.read(count)
@@ -269,11 +255,10 @@ def parse_record(
     *,
     exact: bool = False,
 ) -> Iterator[ImportItem | BadRecord]:
-    """Call `parse` and yield its memory as an `ImportItem`, or its error as a `BadRecord`.
+    """Yield the memory that `parse` returns, if any, or its error as a `BadRecord`.
 
-    Yields nothing if it returns None. `place` names the record in messages, `position` is where an
-    import goes on after it, `size` the bytes read for it (0: the length of its text). Unless
-    `exact`, the memory's fields are first made acceptable to the daemon.
+    `position` is where an import goes on after the record, `size` the bytes read for it (0: the
+    length of its text). Unless `exact`, the fields are made acceptable to the daemon.
     """
     try:
         memory = parse()
@@ -296,11 +281,7 @@ TAGS_MAX = 50
 
 
 def sendable(memory: Remember) -> Remember:
-    """Return the memory with its fields changed as needed for the daemon to accept them.
-
-    Texts are cleaned, names cut, invalid tags and empty metadata left out. Metadata that JSON cannot
-    contain becomes text.
-    """
+    """Return the memory with its fields cleaned and cut for the daemon to accept them."""
     metadata = {key: value for key, value in memory.metadata.items() if value}
     try:
         msgspec.json.encode(metadata)
@@ -338,10 +319,7 @@ def text_in(value: object) -> str:
 
 
 def tags_in(value: object) -> list[str]:
-    """Return the valid tags of a record's value: a list, or a text separated by commas or spaces.
-
-    Normalized, each once, at most `TAGS_MAX`; empty for any other value.
-    """
+    """Return the valid tags, at most `TAGS_MAX`, of a list or a text with commas or spaces."""
     if isinstance(value, str):
         value = value.split(",") if "," in value else value.split()
     if not isinstance(value, list):
@@ -364,9 +342,8 @@ _NUMBER = re.compile(r"-?\d{1,20}(?:\.\d+)?")
 def moment_from(value: object, *, zone: tzinfo | None = None) -> datetime | None:
     """Return the time in a value of another program, with its zone; None if there is none.
 
-    Takes ISO texts, dates, and positive numbers, which count seconds, milliseconds or microseconds
-    since 1970 by their magnitude. A time without a zone is in `zone`, or in local time if that is
-    None.
+    Takes ISO texts, dates, and positive numbers of seconds, milliseconds or microseconds since 1970.
+    A time without a zone is in `zone`, or local.
     """
     try:
         if isinstance(value, str):

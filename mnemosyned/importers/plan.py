@@ -60,10 +60,7 @@ def format_names() -> str:
 
 
 def find_sources() -> dict[str, str]:
-    """Return the places where other programs keep something on this machine, as a shell takes them.
-
-    Each has the description of its format. Nothing is read.
-    """
+    """Return the places where other programs keep something here, with descriptions."""
     found = {}
     for entry in FORMATS:
         for place in entry.places:
@@ -74,10 +71,7 @@ def find_sources() -> dict[str, str]:
 
 
 def recognize_format(source: ImportSource) -> ImportFormat | None:
-    """Return a new instance of the first import format that can read a source, or None.
-
-    Raises `OSError` if the source cannot be read.
-    """
+    """Return the first format that can read a source, or None. Raises `OSError`."""
     formats = (entry.load() for entry in FORMATS)
     return next((format for format in formats if format.recognizes(source)), None)
 
@@ -113,9 +107,8 @@ class ImportPlan:
 def plan_import(sources: list[ImportSource], format: str | None) -> ImportPlan:
     """Return the plan of an import: each source with its format, oldest first record first.
 
-    A folder that no format reads as a whole is replaced by its files, without links and hidden
-    folders. `format` names the only format to use, None means to recognize it. Raises
-    `InvalidRequest` for a source that has no format or cannot be read.
+    A folder that no format reads as a whole is replaced by its files. `format` names the only format
+    to use. Raises `InvalidRequest` for a source that has no format or cannot be read.
     """
     plan = ImportPlan()
     given = None
@@ -138,10 +131,9 @@ def plan_import(sources: list[ImportSource], format: str | None) -> ImportPlan:
 def _add_source(
     plan: ImportPlan, source: ImportSource, given: ImportFormat | None
 ) -> None:
-    """Add a source with its format to the plan; of a folder of no format add each file.
+    """Add a source, or the files of a folder, to the plan in the `given` or recognized format.
 
-    `given` is the format that the user named, or None to recognize it. Raises `InvalidRequest` for
-    a source without a format, and for a stream that must first be saved to a file.
+    Raises `InvalidRequest` without a format, and for a stream that must first be saved to a file.
     """
     kind = ""
     if source.stream and source.head.startswith((SQLITE, ARCHIVE)):
@@ -182,11 +174,7 @@ def _describe_unknown(source: ImportSource) -> str:
 def _add_files_of_folder(
     plan: ImportPlan, folder: ImportSource, given: ImportFormat | None
 ) -> None:
-    """Add each file below a folder whose format is recognized to the plan; count the others.
-
-    Of files of a format other than `given`, if not None, only the count is kept. A file that cannot
-    be read is added to the plan's bad records.
-    """
+    """Add the files below a folder in the `given` or any format to the plan; count others."""
     for path in _files_below(folder.path):
         source = ImportSource(path, folder.root)
         try:
@@ -213,11 +201,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _read_first_time(part: PlannedPart) -> datetime:
-    """Return the time of a source's first memory, for sorting the plan.
-
-    The latest possible time if it has none, cannot be read, or is a stream, which can be read only
-    once.
-    """
+    """Return the time of a source's first memory, or the latest possible time without one."""
     if part.source.stream:
         return _LAST
     try:

@@ -70,10 +70,7 @@ def project_of(
 
 
 def _find_git_directory(root: str) -> str | None:
-    """Return the git directory of a checkout at `root`, or None if there is none.
-
-    In a worktree or submodule, `.git` is a file that names the directory.
-    """
+    """Return the git directory of a checkout at `root`, which a file may name, or None."""
     place = os.path.join(root, ".git")
     try:
         mode = os.stat(place).st_mode
@@ -86,10 +83,7 @@ def _find_git_directory(root: str) -> str | None:
 
 
 def _identify_repository(root: str, git: str) -> Project:
-    """Return the project of a repository, which has the same key in all its worktrees.
-
-    `root` is the directory of the checkout, `git` its git directory.
-    """
+    """Return the project of a repository, the same in all its worktrees."""
     shared = _read_text(os.path.join(git, "commondir")).strip()
     common = os.path.realpath(os.path.join(git, shared or "."))
     is_plain = os.path.basename(common) == ".git"
@@ -112,10 +106,7 @@ def _find_origin_url(config: str) -> str:
 
 
 def _normalize_url(url: str, *, root: str) -> str:
-    """Return a git remote's URL as "host/path", without user, password, default port and ".git".
-
-    For a remote on this machine return its absolute path, taken relative to the directory `root`.
-    """
+    """Return a remote's URL as "host/path", or as a path for one of this machine."""
     if url.lower().startswith("file://"):
         return _make_local_key(url[len("file://") :], root)
     if scheme := _URL.match(url):
@@ -129,10 +120,7 @@ def _normalize_url(url: str, *, root: str) -> str:
 
 
 def _make_remote_key(host: str, port: str, path: str) -> str:
-    """Return "host:port/path" of a git remote as a project's key, without query and ".git".
-
-    `port` is empty or begins with its colon. The path is in lower case on hosts that ignore case.
-    """
+    """Return "host:port/path" of a git remote, the path in lower case for some hosts."""
     host = host.lower()
     path = re.split(r"[?#]", path)[0].strip("/").removesuffix(".git").strip("/")
     if host in CASELESS_HOSTS:
@@ -141,10 +129,7 @@ def _make_remote_key(host: str, port: str, path: str) -> str:
 
 
 def _make_local_key(path: str, root: str) -> str:
-    """Return the absolute path of a git remote on this machine, without ".git".
-
-    `path` may be relative to the directory `root`.
-    """
+    """Return the absolute path of a git remote on this machine, without ".git"."""
     place = os.path.realpath(os.path.join(root, path))
     return place.removesuffix("/.git").removesuffix(".git")
 

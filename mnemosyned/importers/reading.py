@@ -44,10 +44,7 @@ class OccurrenceCounter:
         self._seen: Counter[bytes] = Counter()
 
     def count(self, text: str) -> int:
-        """Count an occurrence of a text and return how often it has occurred, from 1.
-
-        Beyond `DIFFERENT_MAX` different texts, a new text always gives 1.
-        """
+        """Count a text and return how often it occurred; new ones beyond the limit give 1."""
         key = hashlib.sha256(text.encode("utf-8", "replace")).digest()[:8]
         if key not in self._seen and len(self._seen) >= DIFFERENT_MAX:
             return 1
@@ -77,10 +74,7 @@ ARCHIVE_ERRORS = (
 
 @contextmanager
 def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    """Return a context manager that opens a ZIP archive and gives its `ZipFile`.
-
-    Any error of reading the archive, also within the block, is raised as `SourceRefused`.
-    """
+    """Open a ZIP archive in a block; errors of reading it become `SourceRefused`."""
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive
@@ -90,11 +84,7 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def members_of(path: Path, names: re.Pattern[str]) -> list[zipfile.ZipInfo]:
-    """Return the members of a ZIP archive whose file name matches a pattern, sorted by path.
-
-    `names` must match the whole name without folders. Raises `SourceRefused` for a broken archive,
-    or one with too many members.
-    """
+    """Return the members whose file name matches, sorted by path. Raises `SourceRefused`."""
     with _open_archive(path) as archive:
         listed = archive.infolist()
     if len(listed) > MEMBERS_MAX:
@@ -109,11 +99,10 @@ def members_of(path: Path, names: re.Pattern[str]) -> list[zipfile.ZipInfo]:
 def open_documents(
     source: ImportSource, names: Iterable[re.Pattern[str]]
 ) -> Iterator[Iterator[tuple[str, BinaryIO]]]:
-    """Return a context manager that gives the documents of a source, as streams of UTF-8.
+    """Yield the documents of a source in a block, as streams of UTF-8.
 
-    In a ZIP archive these are the members that match the patterns, in their order, with their
-    names; any other source is one document without a name. Raises `OSError`, and `SourceRefused`
-    for a broken archive and for a member that is too large unpacked.
+    In a ZIP archive these are the members that match the patterns, with their names; another source
+    is one without a name. Raises `OSError`, and `SourceRefused` for a bad archive.
     """
     if source.stream or not source.head.startswith(ZIP_SIGNATURE):
         with open_text(source) as text:
@@ -154,10 +143,7 @@ LENIENT = "mnemosyned-latin"
 
 
 def _decode_as_latin(error: UnicodeError) -> tuple[str, int]:
-    """Decode the bytes at which UTF-8 failed as Windows-1252; return the text and the end position.
-
-    Registered as an error handler for `bytes.decode`, which goes on at the returned position.
-    """
+    """Decode bytes at which UTF-8 failed as Windows-1252: an error handler of `decode`."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
@@ -208,10 +194,7 @@ class _Transcoded(io.RawIOBase):
 
 
 def as_utf8(stream: BinaryIO) -> BinaryIO:
-    """Return a stream of the given text in UTF-8, without its byte order mark.
-
-    UTF-16 is recognized by its mark and transcoded; anything else is passed on unchanged.
-    """
+    """Return a stream in UTF-8 without its mark; UTF-16 is transcoded, others unchanged."""
     source = io.BufferedReader(cast("io.RawIOBase", stream), CHUNK_BYTES)
     mark = source.peek(4)[:4]
     for signature, encoding in _WIDE.items():
@@ -243,10 +226,9 @@ def decode_text(data: bytes) -> str:
 
 
 def lines_of(stream: BinaryIO, *, offset: int = 0) -> Iterator[TextLine]:
-    """Yield the lines of a stream, each with its number and byte range, from byte `offset` on.
+    """Yield the lines of a stream from byte `offset` on, numbered from 1.
 
-    The first line yielded has the number 1. A line longer than `LINE_BYTES_MAX` has no data and is
-    marked as too long.
+    A line longer than `LINE_BYTES_MAX` has no data and is marked as too long.
     """
     if stream.seekable():
         stream.seek(offset, io.SEEK_CUR)
@@ -306,9 +288,8 @@ class JsonReader:
         """Bytes read since the last element."""
 
     def elements(self) -> Iterator[JsonElement]:
-        """Yield the elements of the document's list, or the values of its object, one at a time.
+        """Yield the elements of a list, or an object's values, those of a list one at a time.
 
-        If an object's value is a list, each element is yielded separately, with the list's key.
         Raises `SourceRefused` at the first text that is not JSON.
         """
         opening = self._peek_char()
@@ -335,28 +316,18 @@ class JsonReader:
                 yield self._read_element(key, 0)
 
     def _read_list(self, key: str) -> Iterator[JsonElement]:
-        """Yield the elements of the JSON list at the present position, each with `key`.
-
-        `key` is the list's key in the document, empty for the document itself.
-        """
+        """Yield the elements of the list at the present position, with its key."""
         for index, _ in enumerate(self._step_through("]")):
             yield self._read_element(key, index)
 
     def _read_element(self, key: str, index: int) -> JsonElement:
-        """Read the next JSON value and return it as an element with this key and index.
-
-        Its size is the number of bytes read from the stream since the element before.
-        """
+        """Read the next value as an element, with the bytes read since the element before."""
         value = self._read_value()
         size, self._uncounted = self._uncounted, 0
         return JsonElement(key, index, value, size)
 
     def _step_through(self, closing: str) -> Iterator[None]:
-        """Yield at each member of the list or object at the present position; the caller reads it.
-
-        Brackets and commas are read here; `closing` is the bracket at the end. Raises
-        `SourceRefused` for anything else between members.
-        """
+        """Yield at each member up to the bracket `closing`. Raises `SourceRefused`."""
         self._place += 1
         mark = closing if self._peek_char() == closing else ","
         while mark == ",":
@@ -396,11 +367,7 @@ class JsonReader:
             self._read_more(max(JSON_CHUNK_BYTES, waiting))
 
     def _scan_value(self) -> tuple[Any, int] | None:
-        """Parse the JSON value at the present position; return it with the index of its end.
-
-        Returns None if more text must be read first. Raises `SourceRefused` for text that is not
-        JSON.
-        """
+        """Return the value here and its end; None for more text. Raises `SourceRefused`."""
         try:
             value, end = _scan(self._text, self._place)
         except json.JSONDecodeError as error:
@@ -443,11 +410,7 @@ class JsonOutline:
 
 @lru_cache(maxsize=4)
 def outline_document(head: bytes) -> JsonOutline | None:
-    """Return whether a JSON document is a list, and its top keys, judged by its first bytes.
-
-    The keys are the object's, or those of the list's first object. None if the bytes do not begin a
-    list or an object.
-    """
+    """Return whether a document is a list, and the keys of its first object; None for others."""
     with as_utf8(io.BytesIO(head)) as stream:
         text = stream.read().lstrip()
     is_list = text.startswith(b"[")
@@ -466,10 +429,7 @@ def outline_document(head: bytes) -> JsonOutline | None:
 def outline_source(
     source: ImportSource, member: re.Pattern[str] | None
 ) -> JsonOutline | None:
-    """Return whether a source's JSON document is a list, and its top keys; None if it is no JSON.
-
-    In a ZIP archive, the first member whose file name matches the pattern `member` is judged.
-    """
+    """Return the outline of a source, or of a ZIP archive's first matching member, or None."""
     if not source.head.startswith(ZIP_SIGNATURE) or source.stream:
         return outline_document(source.head)
     try:
@@ -521,8 +481,7 @@ def group_lines(
 ) -> Iterator[Record]:
     """Group lines into records and yield each record, numbered from `number` + 1.
 
-    `take_line` is called with each line and the record before it, or None. It returns a new record
-    if the line begins one; otherwise it may add the line to that record and returns None.
+    `take_line` gets each line and the record before it, or None, and returns a new record or None.
     """
     last: Record | None = None
     for line in lines:
@@ -550,8 +509,7 @@ def convert_records(
     """Yield the memory of each record as an item, or as a bad record if it cannot be read.
 
     `convert` makes the memory, or returns None for a record without one; it raises `RecordRefused`
-    or `PARSE_ERRORS`. `noun` names a record in messages; `start` is the position before the first
-    record.
+    or `PARSE_ERRORS`. `start` is the position before the first record.
     """
     end = start.offset
     for record in records:
@@ -579,12 +537,10 @@ SQLITE_STEPS_AT_A_TIME = 10_000_000
 
 @contextmanager
 def open_database(path: Path) -> Iterator[sqlite3.Connection]:
-    """Return a context manager that opens a SQLite database for reading and gives its connection.
+    """Open an SQLite database for reading in a block.
 
-    The file and its folder are not written to: a database that its program has left in the middle
-    of a write, or with an unused write-ahead log, is read from a temporary copy. Raises
-    `SourceRefused`, also for broken content read within the block, and `OSError` while another
-    program has locked it.
+    The file and its folder are not written to: after an interrupted write a copy is read. Raises
+    `SourceRefused`, also within the block, and `OSError` while another program has locked it.
     """
     log, index = Path(f"{path}-wal"), Path(f"{path}-shm")
     has_log = log.exists() and log.stat().st_size > 0
@@ -615,10 +571,7 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _needs_rollback(path: Path, journal: Path) -> bool:
-    """Return whether a write to a database was interrupted, so that its journal is to be applied.
-
-    A program that is just writing has a journal, too, and needs no help.
-    """
+    """Return whether an interrupted write left a journal; a running one needs no help."""
     if not journal.exists():
         return False
     try:
@@ -632,11 +585,7 @@ def _needs_rollback(path: Path, journal: Path) -> bool:
 
 @contextmanager
 def _open_read_only(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
-    """Return a context manager that connects to a SQLite file, limited in steps and value size.
-
-    `mode` is the query of SQLite's URI, such as "mode=ro". Errors of SQLite within the block are
-    raised as `SourceRefused`.
-    """
+    """Connect to an SQLite file in a block, with limits; errors become `SourceRefused`."""
     steps = 0
 
     def count() -> bool:

@@ -77,10 +77,7 @@ class ImportEntry(msgspec.Struct, frozen=True):
 
 
 class ImportJournal:
-    """The positions of one import, each written after its batch was acknowledged.
-
-    A missing position costs only time: by their ids no record is stored twice.
-    """
+    """The positions of an import after each batch; without one, only time is lost."""
 
     def __init__(self, path: Path | None) -> None:
         """Read the journal file at a path, if it exists; with None, keep no positions."""
@@ -96,10 +93,9 @@ class ImportJournal:
 
     @classmethod
     def of(cls, database: str, root: Path, format: str) -> ImportJournal:
-        """Return the journal for importing from `root`, in this format, into this database.
+        """Return the journal for importing `root` in a format into a database; delete old ones.
 
-        `database` is the path of the database. Journals older than `KEPT_S` are deleted. If the
-        state directory cannot be written, the journal keeps no positions.
+        If the state directory cannot be written, the journal keeps no positions.
         """
         folder = state_dir() / "imports"
         try:
@@ -120,10 +116,7 @@ class ImportJournal:
         return cls(folder / f"{name}.jsonl")
 
     def entry(self, source: ImportSource) -> ImportEntry | None:
-        """Return a source's saved entry; None without one, or if the file was replaced or cut.
-
-        The entry is no longer marked as done if the file has grown, or if the source is a folder.
-        """
+        """Return a source's entry, not done if it has grown; None if it was replaced or cut."""
         entry = self._entries.get(str(source.text_path.absolute()))
         if entry is None:
             return None
@@ -139,9 +132,9 @@ class ImportJournal:
     def write(
         self, source: ImportSource, position: str, bytes: int, *, done: bool = False
     ) -> None:
-        """Save that a source was imported up to `position`, after `bytes` bytes of it.
+        """Save that a source was imported up to `position`, or to its end if `done`.
 
-        `done` means to its end. If the file cannot be written, the journal keeps no more positions.
+        If the file cannot be written, the journal keeps no more positions.
         """
         if self._path is None or (position == START and not done):
             return
@@ -172,10 +165,7 @@ def delete_journals() -> None:
 
 
 def _identify_file(source: ImportSource) -> tuple[str, int]:
-    """Return "device:inode:hash of the first bytes" of a source, and its size in bytes.
-
-    The size of a folder is 0. Raises `OSError`.
-    """
+    """Return "device:inode:hash of the head" of a source, and its size. Raises `OSError`."""
     status = source.path.stat()
     head = hashlib.sha256(source.head[:HEAD_HASHED_BYTES]).hexdigest()[:16]
     size = 0 if source.is_folder else status.st_size
@@ -232,10 +222,7 @@ class ImportReport:
         self.learned += answer.learned
 
     def add_restored(self, restored: RestoreReport, place: str) -> None:
-        """Count the restored records of an export, by the daemon's answer.
-
-        Each conflict is reported as a bad record at `place`, the place of the batch.
-        """
+        """Count the restored records of an export; conflicts are bad records at `place`."""
         for kind, count in restored.stored.items():
             self.restored[kind] = self.restored.get(kind, 0) + count
         self.stored += restored.stored.get("memory", 0)
@@ -285,10 +272,7 @@ class Preview:
         self.latest = max(self.latest or moment, moment)
 
     def add_group(self, group: ExportGroup, format: str) -> None:
-        """Count the memories and learnings in a group of lines of an export.
-
-        `format` is the name under which memories are counted.
-        """
+        """Count the memories, under the name `format`, and learnings in lines of an export."""
         for line in group.data.splitlines():
             if parse_line_kind(line).record == FOOTER:
                 continue
@@ -336,8 +320,7 @@ class ImportRun:
     def run(self) -> ImportReport:
         """Import all sources of the plan and return the counts; then delete the journals.
 
-        Records that cannot be read or are refused are counted. Raises all other errors, and keeps
-        the journals then, for the next import to go on.
+        Bad records are counted. Raises all other errors, and keeps the journals then.
         """
         self.report.unknown_files = self.plan.unknown_files
         for problem in self.plan.unreadable:
@@ -366,10 +349,7 @@ class PartImport:
         self._group_bytes = 0
 
     def read(self) -> None:
-        """Send the source's records after the position in the journal to the daemon.
-
-        At the end the journal marks the source as done; nothing is read if it was done before.
-        """
+        """Send the source's records after the journal's position, and mark the source as done."""
         run, source = self._run, self._part.source
         if self._entry:
             run.report.continued = True
@@ -417,11 +397,7 @@ class PartImport:
         run.progress(record.size, run.report)
 
     def _send_items(self) -> None:
-        """Send the waiting memories to the daemon as one batch, and save the position after it.
-
-        A memory that the daemon refuses is reported as bad, and the batch sent again without it.
-        For a preview the daemon only checks the memories.
-        """
+        """Send the waiting memories as one batch, without those refused; save the position."""
         run = self._run
         items, self._items, self._chars = self._items, [], 0
         while items:
@@ -448,10 +424,7 @@ class PartImport:
             return
 
     def _edit_memory(self, item: ImportItem) -> None:
-        """Give the memory of a record that changed since its import the record's present text.
-
-        A refusal is reported as a bad record.
-        """
+        """Give the memory of a changed record its present text, or report the refusal."""
         memory = item.memory
         try:
             self._run.caller.call(EditMemory(str(memory.id), text=memory.content))
@@ -468,10 +441,7 @@ class PartImport:
         self._run.report.add_problem(BadRecord(item.place, reason, item.position))
 
     def _send_groups(self) -> None:
-        """Send the waiting lines of an export to the daemon as one batch, and save the position.
-
-        If the daemon refuses a line, its group is reported as bad, and the batch sent without it.
-        """
+        """Send the waiting lines as one batch, without groups refused; save the position."""
         run = self._run
         groups, self._groups = self._groups, []
         while groups:
@@ -488,19 +458,13 @@ class PartImport:
             return
 
     def _save_position(self, last: ImportItem | ExportGroup) -> None:
-        """Save in the journal that the source was imported up to and with this record.
-
-        Does nothing without a journal.
-        """
+        """Save in the journal, if there is one, that the source was imported up to a record."""
         if self._journal:
             self._journal.write(self._part.source, last.position, self._bytes)
 
 
 def _find_refused_item(error: MnemosynedError, count: int) -> int:
-    """Return the index, in a batch of `count` memories, of the memory that an error names.
-
-    Raises the error itself if it names none.
-    """
+    """Return the index of the memory that an error names. Raises the error without one."""
     place = _MEMORY_PLACE.match(error.field or "")
     if isinstance(error, MalformedJson):
         raise error
@@ -512,10 +476,7 @@ def _find_refused_item(error: MnemosynedError, count: int) -> int:
 
 
 def _find_refused_group(batch: Sequence[ExportGroup], error: MnemosynedError) -> int:
-    """Return the index of the group with the line, counted over the batch, that an error names.
-
-    Raises the error itself if it names none.
-    """
+    """Return the index of the group with the line of an error. Raises the error without one."""
     place = _LINE_PLACE.match(error.field or "")
     if place is None:
         raise error

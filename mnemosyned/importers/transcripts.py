@@ -89,10 +89,7 @@ NOTHING = ParsedLine()
 
 
 def head_of(line: TranscriptLine) -> tuple[str, bool]:
-    """Return the conversation named by a transcript's first line, and whether it is a subagent's.
-
-    For a copy of a conversation the id is the original's; empty if the line names none.
-    """
+    """Return the conversation, or its original, of a first line, and whether it is a subagent's."""
     payload = line.get("payload")
     if line.get("type") == "session_meta" and isinstance(payload, Mapping):
         source = payload.get("source")
@@ -104,10 +101,7 @@ def head_of(line: TranscriptLine) -> tuple[str, bool]:
 
 
 def parse_line(line: TranscriptLine) -> ParsedLine:
-    """Return the messages in a decoded line of a transcript, and whether it calls a tool.
-
-    The tool that wrote the line is recognized by its keys. Nothing for a line of another kind.
-    """
+    """Return the messages and tool calls in a line of a transcript, by the keys of each tool."""
     kind, message, time = line.get("type"), line.get("message"), line.get("timestamp")
     if isinstance(line.get("payload"), Mapping):
         return _parse_codex(line)
@@ -137,10 +131,7 @@ def parse_line(line: TranscriptLine) -> ParsedLine:
 
 
 def _parse_claude(line: TranscriptLine, message: TranscriptLine) -> ParsedLine:
-    """Return the message or tool call in a line of Claude Code or Qwen Code.
-
-    `message` is the object under the line's key `message`.
-    """
+    """Return the message or tool call in a line of Claude Code or Qwen Code."""
     if "toolUseResult" in line or any(map(line.get, _TABLES["claude_not_said"])):
         return NOTHING
     content = message.get("content", message.get("parts"))
@@ -155,10 +146,7 @@ def _parse_claude(line: TranscriptLine, message: TranscriptLine) -> ParsedLine:
 
 
 def _parse_codex(line: TranscriptLine) -> ParsedLine:
-    """Return the message or tool call in a line of Codex.
-
-    Codex writes each message twice, as an event and as an item; the item is marked as a copy.
-    """
+    """Return the message or tool call in a line of Codex, marking the second of two copies."""
     payload, kind, time = line["payload"], line.get("type"), line.get("timestamp")
     inner = payload.get("type")
     if kind == "event_msg":
@@ -174,10 +162,7 @@ def _parse_codex(line: TranscriptLine) -> ParsedLine:
 
 
 def parse_document(document: TranscriptLine) -> Iterator[TranscriptMessage]:
-    """Yield the messages in the list `messages` of a transcript that is one JSON object.
-
-    Each element of the list has the form of a line in a transcript of lines.
-    """
+    """Yield the messages in the list `messages`, whose elements have the form of lines."""
     messages = document.get("messages")
     for line in messages if isinstance(messages, list) else ():
         if isinstance(line, Mapping):
@@ -196,10 +181,7 @@ def decode_object(text: bytes) -> dict[str, Any] | None:
 
 
 def text_of(content: object) -> str:
-    """Return the text in the content of a message: a string, a part, or a list of parts.
-
-    The texts of parts are joined by line breaks; thoughts and parts of other kinds are left out.
-    """
+    """Return the text of a string, a part, or a list of parts, without thoughts and others."""
     if isinstance(content, str):
         return content
     parts = [content] if isinstance(content, Mapping) else content
@@ -231,11 +213,7 @@ def _parse_message(
     id: object = None,
     is_copied: bool = False,
 ) -> tuple[TranscriptMessage, ...]:
-    """Return a tuple with the message of these values from a transcript, or an empty tuple.
-
-    It is empty if the text is blank, or `kind`, the tool's name for the speaker, is unknown.
-    `moment` is the time as written; `is_copied` tells that copies of the conversation keep `id`.
-    """
+    """Return a message in a tuple, empty for a blank text or unknown speaker `kind`."""
     role = ROLES.get(kind) if isinstance(kind, str) else None
     if role is None or not isinstance(text, str) or not text.strip():
         return ()
@@ -283,10 +261,7 @@ def client_of_path(path: str) -> str:
 
 
 def identify_transcript(path: str, head: bytes) -> TranscriptIdentity | None:
-    """Return the tool, conversation and directory of a transcript, from its path and first bytes.
-
-    None if the file is not a transcript of a known tool.
-    """
+    """Return tool, conversation and directory of a transcript by path and first bytes, or None."""
     if head[:1] == b"{" and path.endswith(".json"):  # one JSON object
         fields = dict(_FIELD.findall(head[:_FIELDS_BYTES].decode("utf-8", "replace")))
         if "sessionId" not in fields or b'"messages"' not in head:
@@ -322,10 +297,7 @@ def _recognize_client(line: TranscriptLine) -> str:
 def _find_conversation_id(
     client: str, path: str, lines: Sequence[TranscriptLine]
 ) -> str:
-    """Return the id that the tool's hooks give to the conversation of a transcript.
-
-    Depending on the tool it is taken from the lines or from the file's name.
-    """
+    """Return the id that the tool's hooks give, by the lines or the file's name."""
     name = PurePath(path).name.partition(".")[0]
     if client == "codex":
         begun = [line for line in lines if line.get("type") == "session_meta"]
@@ -369,10 +341,9 @@ _REASON = _compile(_TABLES["reason"], re.IGNORECASE)
 
 
 def clean(text: str) -> str:
-    """Return a message's words without private blocks and without markup and remarks of the tool.
+    """Return a message's words without private blocks, markup and remarks of the tool.
 
-    At most `CHARS_MAX` characters, then "…". Empty if no letter or digit is left, or if no person
-    or agent said the text.
+    Cut at `CHARS_MAX` characters; empty if no person or agent said the text.
     """
     text = text[:READ_CHARS_MAX]
     if "<" in text:
@@ -386,10 +357,9 @@ def clean(text: str) -> str:
 
 
 def without_blocks(text: str) -> str:
-    """Return the text without private blocks, blocks of recalled memories and blocks of tools.
+    """Return the text without private blocks, recalled memories and blocks of tools.
 
-    A block is a pair of known tags and all between them. A private or recalled block without an end
-    removes the rest of the text.
+    A private or recalled block without an end removes the rest of the text.
     """
     kept: list[str] = []
     position = 0
@@ -448,10 +418,7 @@ class TranscriptReading:
 
 
 def is_plausible(path: str) -> bool:
-    """Return True if an absolute path has the folder and name of a tool's transcript.
-
-    The file system is not asked.
-    """
+    """Return True if a path has the folder and name of a tool's transcript, unread."""
     if not path.startswith("/") or "\0" in path or "/../" in path:
         return False
     folder, _, name = path.rpartition("/")
@@ -478,9 +445,9 @@ def read_transcript(
 ) -> TranscriptReading:
     """Return the cleaned messages in about `bytes_max` bytes of a transcript after a position.
 
-    Read from the beginning if `file`, the "device:inode" of the last reading, is not the present
-    one. With `anywhere` the file may have any name and owner; with `finished` its last line may
-    lack a line break. Raises `TranscriptRefused`.
+    Read from the beginning if `file`, the "device:inode" of the last reading, has changed. With
+    `anywhere` the file may have any name and owner; with `finished` its last line may lack a line
+    break. Raises `TranscriptRefused`.
     """
     descriptor, status = _open_transcript(path, anywhere=anywhere)
     identity, size = file_identity(status), status.st_size
@@ -505,10 +472,9 @@ def read_transcript(
 
 
 def _open_transcript(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]:
-    """Open a transcript for reading; return its descriptor and status. Raises `TranscriptRefused`.
+    """Return a transcript's descriptor and status. Raises `TranscriptRefused`.
 
-    Unless `anywhere`, its path must be that of a tool's transcript, its owner this user, and it no
-    link.
+    Unless `anywhere`, it must have a tool's path, belong to this user, and be no link.
     """
     if not (anywhere or is_plausible(path)):
         raise TranscriptRefused(NO_TRANSCRIPT)
@@ -527,11 +493,7 @@ def _open_transcript(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]
 
 
 def _read_document(stream: BinaryIO, size: int, position: int) -> TranscriptReading:
-    """Return the messages of a transcript that is one JSON object of `size` bytes.
-
-    There are none if `position` is `size`, so that the file is unchanged, or if it is too large or
-    not complete JSON.
-    """
+    """Return the messages of one JSON object; none if unchanged, too large or incomplete."""
     if size in (0, position) or size > DOCUMENT_BYTES_MAX:
         return TranscriptReading(position=position)
     stream.seek(0)
@@ -544,10 +506,9 @@ def _read_document(stream: BinaryIO, size: int, position: int) -> TranscriptRead
 def _read_lines(
     stream: BinaryIO, size: int, position: int, bytes_max: int, *, finished: bool
 ) -> TranscriptReading:
-    """Return the messages in about `bytes_max` bytes of a transcript's lines after a position.
+    """Return the messages in about `bytes_max` bytes of lines after a position.
 
-    `size` is the file's. A last line without a line break is left for later unless `finished`.
-    Lines too long or not JSON are counted; a subagent's transcript gives no messages.
+    A last line without a line break waits unless `finished`; a subagent's messages are left out.
     """
     stream.seek(0)
     first = decode_object(stream.readline(HEAD_BYTES_MAX)) or {}
@@ -582,10 +543,7 @@ def _read_lines(
 def _collect_messages(
     parsed_lines: Sequence[ParsedLine],
 ) -> tuple[TranscriptMessage, ...]:
-    """Return the messages of the lines in order, each marked if a tool call follows it.
-
-    Copies are left out if any line has an original message.
-    """
+    """Return the messages in order, marked before tool calls, without copies of originals."""
     has_events = any(each.messages and not each.is_copy for each in parsed_lines)
     messages: list[TranscriptMessage] = []
     for each in parsed_lines:
@@ -599,10 +557,7 @@ def _collect_messages(
 def clean_messages(
     messages: Sequence[TranscriptMessage],
 ) -> Iterator[TranscriptMessage]:
-    """Yield the messages with cleaned text, without empty ones and mere announcements of calls.
-
-    If messages have the same id, only the last is yielded.
-    """
+    """Yield cleaned messages, the last of an id, without empty ones and announcements of calls."""
     latest: dict[str, TranscriptMessage] = {}
     for position, message in enumerate(messages):
         latest[message.unique_id or str(position)] = message

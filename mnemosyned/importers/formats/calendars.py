@@ -32,10 +32,7 @@ class FileBlock(reading.FileRecord):
 
     @property
     def text(self) -> str:
-        """The block's lines as text for the parser's library.
-
-        Raises `RecordRefused` for a block that is too long or has no end.
-        """
+        """The block's text for the library. Raises `RecordRefused` for a bad block."""
         if not self.is_ended:
             raise importer.RecordRefused(f"it has no END:{self.kind}")
         if self.size > COMPONENT_CHARS_MAX:
@@ -76,10 +73,9 @@ class BlockFormat(importer.ImportFormat):
     def read_records(
         self, source: importer.ImportSource, position: str
     ) -> importer.Records:
-        """Yield the memories of a source's blocks after the block that ends at `position`.
+        """Yield the memories of a source's blocks after a position, with definitions before it.
 
-        Definitions, such as time zones, before the position are parsed again. Raises
-        `SourceRefused` if the library is not installed.
+        Raises `SourceRefused` if the library is not installed.
         """
         try:
             library = import_module(self.library)
@@ -104,10 +100,7 @@ class BlockFormat(importer.ImportFormat):
     def _take_line(
         self, line: reading.TextLine, last: FileBlock | None
     ) -> FileBlock | None:
-        """Return a new block if the line begins one of a known kind, outside of the last block.
-
-        Add any other line to the last block, unless that has ended, and return None.
-        """
+        """Return a new block if the line begins one, else add it to the last and return None."""
         text = line.text
         upper = text.strip().upper()
         begins = upper.startswith("BEGIN:") and upper[len("BEGIN:") :] in self.kinds
@@ -141,10 +134,7 @@ class Calendar(BlockFormat):
     def memory_of(
         self, library: ModuleType, source: importer.ImportSource, block: FileBlock
     ) -> Remember | None:
-        """Return the memory of an event, task or note; None for a time zone.
-
-        The library reads later times by the zones parsed before.
-        """
+        """Return the memory of an event, task or note; None for a zone, noted by the library."""
         if block.kind == ZONE:  # from now on the library knows the zone
             text = f"BEGIN:VCALENDAR\r\n{block.text}END:VCALENDAR\r\n"
             library.Calendar.from_ical(text)
@@ -154,10 +144,7 @@ class Calendar(BlockFormat):
 
 
 def _entry_memory(entry: CalendarEntry, session: str) -> Remember:
-    """Return the memory of a calendar entry: title, time, place, people and description as text.
-
-    Raises `PARSE_ERRORS`.
-    """
+    """Return the memory of a calendar entry, with people and place. Raises `PARSE_ERRORS`."""
     begin = _read_property_time(entry, "DTSTART") or _read_property_time(entry, "DUE")
     end = _read_property_time(entry, "DTEND")
     title = _read_property_text(entry, "SUMMARY") or "Without title"
@@ -199,10 +186,7 @@ def _entry_memory(entry: CalendarEntry, session: str) -> Remember:
 
 
 def _find_past_time(entry: CalendarEntry, begin: date | None) -> datetime | None:
-    """Return when a calendar entry began, or else was written, if either is past.
-
-    None if neither is.
-    """
+    """Return when a calendar entry began, or else was written, if past; else None."""
     now = datetime.now(UTC)
     written = [
         _read_property_time(entry, name)
@@ -278,10 +262,7 @@ class Contacts(BlockFormat):
 
 
 def _contact_memory(card: CardFields) -> Remember:
-    """Return the memory of a person: the name, and a line for each kind of field.
-
-    Raises `PARSE_ERRORS`, so for a card without a name.
-    """
+    """Return the memory of a person, a line for each field. Raises `PARSE_ERRORS`."""
     names = (*_read_field_values(card, "fn"), *_read_field_values(card, "n"))
     if not names:
         raise ValueError("it has no name")

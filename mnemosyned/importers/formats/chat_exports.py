@@ -41,8 +41,7 @@ class ChatExport(ImportFormat):
     def parse_conversation(self, value: Json) -> tuple[str, str, Iterator[Remember]]:
         """Return a conversation's id and title, and an iterator over its messages.
 
-        The messages have the ids that the service gave them. Raises `KeyError`, `TypeError` or
-        `ValueError` for another form, also while the messages are read.
+        They have the service's ids. Raises `KeyError`, `TypeError` or `ValueError`, also while read.
         """
 
     def recognizes(self, source: ImportSource) -> bool:
@@ -63,10 +62,7 @@ class ChatExport(ImportFormat):
             return source.size()
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the messages after a position, of one JSON document or of all in a ZIP archive.
-
-        `position` is "document/conversation/message"; empty for the beginning.
-        """
+        """Yield the messages after a position "document/conversation/message"."""
         start = tuple(map(int, position.split("/"))) if position else (0, 0, 0)
         with reading.open_documents(source, [CONVERSATIONS]) as documents:
             for number, (member, text) in enumerate(documents):
@@ -78,10 +74,9 @@ class ChatExport(ImportFormat):
     def _read_document(
         self, name: str, opened: BinaryIO, start: Position, member: int
     ) -> Records:
-        """Yield the messages of a JSON list of conversations after the position `start`.
+        """Yield the messages of a list of conversations after the position `start`.
 
-        `member` is the document's number in its archive, from 0; `name` names it in error messages.
-        Broken JSON ends the messages with a bad record.
+        `member` is the document's number in its archive. Broken JSON ends them with a bad record.
         """
         _, begin, done = start
         try:
@@ -107,11 +102,7 @@ class ChatExport(ImportFormat):
         name: str,
         start: Position,
     ) -> Records:
-        """Yield the messages of a conversation after the position `start`.
-
-        `value` is the conversation in JSON, `name` its name in error messages. A value of another
-        form gives a bad record.
-        """
+        """Yield the messages of a conversation in JSON after a position, or a bad record."""
         if not isinstance(value, Mapping):
             yield BadRecord(name, "it is not a conversation")
             return
@@ -161,10 +152,7 @@ class ChatGptExport(ChatExport):
 
 
 def _read_chatgpt_messages(conversation: Json, mapping: Json) -> Iterator[Remember]:
-    """Yield the visible messages on the branch of a ChatGPT conversation that is shown last.
-
-    `mapping` has the nodes of the conversation's tree by id.
-    """
+    """Yield the visible messages on the branch of a ChatGPT conversation that is shown."""
     begun = conversation.get("create_time")
     for node in _find_shown_branch(conversation, mapping):
         message = mapping[node].get("message")
@@ -184,10 +172,7 @@ def _read_chatgpt_messages(conversation: Json, mapping: Json) -> Iterator[Rememb
 
 
 def _find_shown_branch(conversation: Json, mapping: Json) -> list[str]:
-    """Return the ids of the nodes from the root of a ChatGPT conversation to its current node.
-
-    Without a current node, to the last leaf. `mapping` has the nodes by id.
-    """
+    """Return the ids of the nodes from the root to the current node, or else the last leaf."""
     node = conversation.get("current_node")
     if node not in mapping:
         leaves = [name for name, each in mapping.items() if not each.get("children")]
@@ -259,10 +244,7 @@ def _read_claude_messages(conversation: Json) -> Iterator[Remember]:
 
 
 def _read_claude_text(message: Json) -> str:
-    """Return a Claude message's words and the text of its attached files, each below its name.
-
-    Thoughts and results of tools are left out.
-    """
+    """Return a Claude message's words and its attached files' text, below their names."""
     parts = message.get("content")
     texts = [
         text_in(part.get("text"))

@@ -81,8 +81,7 @@ class GitRepository(importer.ImportFormat):
     ) -> importer.Records:
         """Yield the commits of the checked-out branch after a position, the oldest first.
 
-        Commits are skipped by the number in `position`. Raises `SourceRefused` if git fails or is
-        not installed.
+        Raises `SourceRefused` if git fails or is not installed.
         """
         start = reading.RecordPosition.parse(position)
         make = partial(_memory_of_commit, project_of(source.path).key)
@@ -132,10 +131,7 @@ def _split_git_records(process: subprocess.Popen[bytes]) -> Iterator[str]:
 
 
 def _parse_git_log(process: subprocess.Popen[bytes], done: int) -> Iterator[_Commit]:
-    """Yield the commits in the output of `git log`, without the first `done`.
-
-    Output of another form is yielded as a commit with a problem.
-    """
+    """Yield the commits that `git log` prints after the first `done`, or their problems."""
     end = 0
     for number, text in enumerate(_split_git_records(process), 1):
         end += len(text)
@@ -185,10 +181,7 @@ class SavedLog(importer.ImportFormat):
 
 
 def _take_saved_line(line: reading.TextLine, commit: _Commit | None) -> _Commit | None:
-    """Return a new commit if the line, "commit <hash>", begins one.
-
-    Otherwise add the line's author, date or text to the commit, if there is one, and return None.
-    """
+    """Return a new commit if the line begins one, else add it to the last and return None."""
     text = line.text
     if begins := _SAVED_HASH.match(text):
         return _Commit(label=begins[1][:12], hash=begins[1])
@@ -208,10 +201,7 @@ def _take_saved_line(line: reading.TextLine, commit: _Commit | None) -> _Commit 
 
 
 def _memory_of_commit(project: str, commit: _Commit) -> Remember:
-    """Return the memory of a commit in the session `git:project`; its text is the message.
-
-    Raises `RecordRefused` without a message or a readable date.
-    """
+    """Return the memory of a commit. Raises `RecordRefused` without message or date."""
     text = "\n".join(commit.lines).strip()[:BODY_CHARS_MAX]
     moment = _parse_date(commit.date)
     if not text:

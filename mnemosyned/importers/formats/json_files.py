@@ -55,10 +55,7 @@ class JsonLines(ImportFormat):
     name = "jsonl"
 
     def recognizes(self, source: ImportSource) -> bool:
-        """Return True if a line in the source's head is a JSON object with a text as `content`.
-
-        A first line that is longer than the head need only look like one.
-        """
+        """Return True if a line in the head is, or seems to be, an object with a text `content`."""
         lines = reading.as_utf8(io.BytesIO(source.head)).read().split(b"\n")
         if any(isinstance(_decode_identity(line).content, str) for line in lines):
             return True
@@ -67,7 +64,7 @@ class JsonLines(ImportFormat):
         return is_cut and lines[0].startswith(b"{") and b'"content"' in lines[0]
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the memories in the lines after `position`, the byte at which a line ends.
+        """Yield the memories in the lines after the byte `position`.
 
         Earlier lines are read again to count equal lines, of which ids are made.
         """
@@ -102,11 +99,7 @@ def _decode_identity(line: bytes) -> _Identity:
 def _make_line_id(
     line: reading.TextLine, occurrences: reading.OccurrenceCounter
 ) -> str:
-    """Return an id for the memory in a line that has none; empty if the line has an id.
-
-    Equal lines without a time are different memories: their ids are made with the number of times
-    the line has occurred.
-    """
+    """Return an id for a line without one, by its words and how often they occurred."""
     identity = _decode_identity(line.data)
     if identity.id or identity.content is None:
         return ""
@@ -117,10 +110,7 @@ def _make_line_id(
 
 
 def _parse_memory(data: bytes, noun: str, id: str) -> Remember:
-    """Return the memory in JSON bytes, with the id `id` if it has none of its own.
-
-    Raises `RecordRefused` with a reason in which `noun` names the record.
-    """
+    """Return the memory in JSON, by default with `id`. Raises `RecordRefused` about `noun`."""
     try:
         memory = parse(Remember, data)
     except MnemosynedError as error:
@@ -140,10 +130,7 @@ class JsonArray(ImportFormat):
         return outline is not None and outline.is_list and "content" in outline.keys
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the memories in a JSON list after its first elements.
-
-        `position` is the number of elements to leave out, as text; empty means none.
-        """
+        """Yield the memories in a JSON list after its first `position` elements."""
         done = int(position or 0)
         occurrences = reading.OccurrenceCounter()
         with reading.open_text(source) as text:
@@ -185,8 +172,7 @@ class ExportFile(ImportFormat):
     def read_records(self, source: ImportSource, position: str) -> Records:
         """Yield groups of lines to restore together, after the byte `position`.
 
-        A group is an episode with its originals, or any other line alone. Earlier lines are read
-        again for the checksum.
+        An episode comes with its originals. Earlier lines are read again for the checksum.
         """
         reader = _ExportReader(source, start=int(position or 0))
         with source.open() as opened:
@@ -240,10 +226,7 @@ class _ExportReader:
             yield BadRecord(self._source.name, reason)
 
     def _group_line(self, line: reading.TextLine, kind: LineKind) -> Records:
-        """Add a line of a kind to the present group; yield the group if it is complete or full.
-
-        If the line interrupts an incomplete episode, what there is of the episode is yielded first.
-        """
+        """Add a line to the group; yield the group once it is complete, full or interrupted."""
         if self._missing and kind.record != "memory":
             yield from self._finish_incomplete_group()
         if kind.record == "episode":
@@ -270,10 +253,7 @@ class _ExportReader:
         return ExportGroup(data, len(group), place, str(end), size)
 
     def _finish_incomplete_group(self) -> Records:
-        """Yield the collected originals as a group, and their episode as a bad record.
-
-        Used when an episode lacks originals; yields nothing if no lines are collected.
-        """
+        """Yield an episode that lacks originals as a bad record, and what there is of them."""
         self._missing = 0
         if self._begins_with_episode:
             yield self._make_bad_line(
@@ -284,11 +264,7 @@ class _ExportReader:
         self._begins_with_episode = False
 
     def _read_last_line(self, line: reading.TextLine, kind: LineKind) -> Records:
-        """Yield the lines still collected, then faults of the export, then its last line.
-
-        The last line is a footer with checksum and counts, or says that the daemon broke the export
-        off; then it is yielded as a bad record.
-        """
+        """Yield the group, faults of the export, and the footer, or a bad record without one."""
         yield from self._finish_incomplete_group()
         if kind.record == CUT_OFF:
             yield self._make_bad_line(line, "the export was ended early by the daemon")

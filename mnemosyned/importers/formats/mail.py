@@ -54,10 +54,7 @@ class Mailbox(importer.ImportFormat):
 
 
 def _take_mail_line(line: reading.TextLine, mail: _Mail | None) -> _Mail | None:
-    """Return a new mail if the line, "From …" after a blank line, begins one.
-
-    Otherwise add the line to the given mail, if there is one, and return None.
-    """
+    """Return a new mail if the line begins one, else add it to the last and return None."""
     if (mail is None or mail.is_after_blank) and _BEGIN.match(line.data):
         return _Mail()
     if mail:
@@ -68,10 +65,7 @@ def _take_mail_line(line: reading.TextLine, mail: _Mail | None) -> _Mail | None:
 
 
 def _memory_of_mail(mail: _Mail) -> Remember:
-    """Return the memory of a mail: subject and text, in a session named after the subject.
-
-    Raises `PARSE_ERRORS`, so for a mail without both.
-    """
+    """Return the memory of a mail, in a session of its subject. Raises `PARSE_ERRORS`."""
     data = _QUOTED_BEGIN.sub(rb"\1", bytes(mail.data))
     message = message_from_bytes(data, policy=policy.default)
     subject = importer.clean_name(_decode_header(message, "subject"))
@@ -114,10 +108,7 @@ def _decode_header(message: EmailMessage, name: str) -> str:
 
 
 def _extract_mail_text(message: EmailMessage) -> str:
-    """Return a mail's plain text, or that of its HTML, without the quoted lines at the end.
-
-    At most `TEXT_CHARS_MAX` characters; empty if the mail has no text.
-    """
+    """Return a mail's text, cut at `TEXT_CHARS_MAX`, without the quoted lines at the end."""
     part = message.get_body(preferencelist=("plain", "html"))
     if part is None:
         return ""

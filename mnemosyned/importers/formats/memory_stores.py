@@ -58,10 +58,7 @@ class RecordShape:
     dedupe: bool = False
 
     def convert(self, format: str, row: Row) -> Remember | None:
-        """Return the memory of a record of a format; None if the record was deleted.
-
-        Raises `RecordRefused` for a record without a text or an identity.
-        """
+        """Return the memory of a record, None for a deleted one. Raises `RecordRefused`."""
         for mark in self.unless:
             name, is_compared, value = mark.partition("=")
             found = _text_of(row, name)
@@ -122,10 +119,7 @@ class RecordShape:
 
 
 def fill_template(template: str, row: Row) -> str:
-    """Return a template with the texts of a record's fields.
-
-    Empty if it names fields and one of them has no text.
-    """
+    """Return a template filled with a record's fields; empty if one of them has no text."""
     filled = {named: _text_of(row, named) for named in _PLACEHOLDER.findall(template)}
     if not all(filled.values()):
         return ""
@@ -138,10 +132,7 @@ def _first_filled(templates: list[str], row: Row) -> str:
 
 
 def _value_of(row: Row, named: str) -> object:
-    """Return the first value under one of the names `a|b` that is not empty; None for none.
-
-    A name with `*` gives a list, also from its JSON text.
-    """
+    """Return the first non-empty value under `a|b`, as a list for a name with `*`, or None."""
     for name in named.split("|"):
         value = row.get(name.rstrip("*"))
         if name.endswith("*"):
@@ -231,7 +222,7 @@ class StoreFormat(ImportFormat):
         return self._recognize_export(source) is not None
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the memories in the database or export of the other program after a position.
+        """Yield the memories of a database or an export after a position.
 
         Raises `SourceRefused` if the source is neither.
         """
@@ -243,10 +234,7 @@ class StoreFormat(ImportFormat):
             raise SourceRefused("it has not the form of a store that can be read")
 
     def _find_tables(self, source: ImportSource) -> list[StoreTable]:
-        """Return the program's tables that a database has with their required columns.
-
-        Empty for any other source.
-        """
+        """Return the program's tables that a database has with their required columns."""
         present = reading.tables_of(source)
         named = [table for table in self._tables if table.name in present]
         if not named:
@@ -258,10 +246,7 @@ class StoreFormat(ImportFormat):
             return []
 
     def _read_rows(self, source: ImportSource, position: str) -> Records:
-        """Yield the memories in the rows of a database's tables after a position.
-
-        `position` is "number of the table/rowid"; empty for the beginning.
-        """
+        """Yield the memories in a database's tables after a position "table/rowid"."""
         begun, _, row = position.partition("/")
         with reading.open_database(source.path) as database:
             for number, table in enumerate(self._find_tables(source)):
@@ -307,10 +292,7 @@ class StoreFormat(ImportFormat):
     def _read_export(
         self, source: ImportSource, export: StoreExport, done: int
     ) -> Records:
-        """Yield the memories in an export's lists, without the first `done` elements.
-
-        An element that is not an object is yielded as a bad record. Raises `SourceRefused`.
-        """
+        """Yield an export's memories after its first `done` elements. Raises `SourceRefused`."""
         shared: dict[str, Any] = {"file.name": source.text_path.stem}
         numbers = count(1)
         patterns = map(re.compile, filter(None, (export.member, export.members)))
@@ -337,10 +319,7 @@ class StoreFormat(ImportFormat):
         place: str,
         number: int,
     ) -> Iterator[ImportItem | BadRecord]:
-        """Yield the memories of the records in an element of an export.
-
-        `top` has the fields of its document, `number` is the element's in the export.
-        """
+        """Yield the memories of an element's records, with the fields `top` of its document."""
         for index, (kind, row) in enumerate(rows, 1):
             # What is left of an element is read with all of it the next time.
             position = str(number if index == len(rows) else number - 1)
@@ -366,10 +345,7 @@ def _has_records(database: sqlite3.Connection, table: StoreTable) -> bool:
 def _make_query(
     database: sqlite3.Connection, table: StoreTable, others: Mapping[str, list[str]]
 ) -> str:
-    """Return the query for a page of a table's records: after a row number, so many.
-
-    `others` has the columns of tables that its `select` names. Those that are missing are empty.
-    """
+    """Return the query for a page of a table's records, with missing columns empty."""
     parts = []
     for name, columns in {**others, table.name: table.columns}.items():
         present = reading.columns_of(database, name)
@@ -430,10 +406,7 @@ class Letta(StoreFormat):
 
 
 def _add_words(message: Row) -> Row:
-    """Return a message of Letta with the `words` that its user or agent said, empty for others.
-
-    A user's words may be in an event of JSON, and an agent's in a call of the tool `send_message`.
-    """
+    """Return a message of Letta with the `words` that were said, in an event or a tool's call."""
     role, content = message.get("role"), message.get("content")
     parts = [object_in(part) for part in _list_in(content)]
     texts = [text_in(each.get("text")) for each in parts if each.get("type") == "text"]

@@ -51,10 +51,7 @@ class _LoaderWithoutAliases(yaml.SafeLoader):
 
 
 def split_note(text: str) -> ParsedNote:
-    """Split a note's text into the fields of its YAML front matter and the body.
-
-    With front matter that is not YAML, the body is the whole text, and the problem is named.
-    """
+    """Split a note into the fields of its front matter and the body, or name the problem."""
     text = text.replace("\r\n", "\n")
     block = _BLOCK.match(text[:FRONT_MATTER_CHARS_MAX])
     if block is None:
@@ -87,11 +84,7 @@ class NoteSection:
 
 
 def sections_of(body: str) -> list[NoteSection]:
-    """Return a note's body in sections of at most `SECTION_CHARS_MAX` characters.
-
-    A short body is one section; a longer one is divided at its headings, and then at blank lines.
-    Empty for a blank body.
-    """
+    """Return a note's body in sections, divided at its headings, and then at blank lines."""
     if len(body) <= SECTION_CHARS_MAX:
         return [NoteSection(body.strip())] if body.strip() else []
     parts: list[NoteSection] = []
@@ -139,20 +132,14 @@ def _split_at_headings(body: str) -> Iterator[NoteSection]:
 def _make_section(
     lines: list[str], path: dict[int, str], begin: int
 ) -> Iterator[NoteSection]:
-    """Yield one section with the given lines, or nothing if all are blank.
-
-    `path` has the headings above by level, `begin` is the number of the first line in the body.
-    """
+    """Yield a section of lines from `begin` on, below the headings of `path`, if not blank."""
     text = "\n".join(lines).strip()
     if text:
         yield NoteSection(text, tuple(path[level] for level in sorted(path)), begin)
 
 
 def _cut_section(section: NoteSection) -> Iterator[NoteSection]:
-    """Yield a section as it is, or in pieces of at most `SECTION_CHARS_MAX` characters.
-
-    It is cut at a blank line if possible, or else at a line break or blank.
-    """
+    """Yield a section in pieces, cut at blank lines if possible, or at line breaks or blanks."""
     text, line = section.text, section.line
     while len(text) > SECTION_CHARS_MAX:
         end = SECTION_CHARS_MAX
@@ -229,11 +216,7 @@ class Notes(importer.ImportFormat):
     def make_template(
         self, source: importer.ImportSource, note: ParsedNote
     ) -> Remember:
-        """Return a memory with the note's title, session, time and tags, but no text or id.
-
-        The session is named after the note's Obsidian vault, or else after its folder. Each section
-        of the note becomes a copy of the memory.
-        """
+        """Return a memory with the note's title, session, time and tags, but no text or id."""
         title = importer.text_in(note.fields.get("title")).strip()
         tags = [
             *importer.tags_in(note.fields.get("tags")),
@@ -283,10 +266,7 @@ class ClaudeMemory(Notes):
     def make_template(
         self, source: importer.ImportSource, note: ParsedNote
     ) -> Remember:
-        """Return a memory with what a note's fields say, in the session of its project.
-
-        The project is that of the transcripts next to the folder, which name their directory.
-        """
+        """Return a memory with the fields of a note, in the session of its project."""
         whole = super().make_template(source, note)
         folder = _find_project_folder(source.path) or source.path.parent
         directory = _find_directory(folder)
@@ -328,10 +308,7 @@ def _find_directory(folder: Path) -> str:
 
 
 def _created_at(path: Path, note: ParsedNote) -> datetime:
-    """Return when a note was written: by the front matter, the file's name, or the last change.
-
-    The first of these that is not in the future counts.
-    """
+    """Return the first past time of the front matter, the file's name and the last change."""
     now = datetime.now(UTC)
     named = _DATE_IN_NAME.search(path.stem)
     in_name = "-".join(named.groups()) if named else None
@@ -344,10 +321,7 @@ def _created_at(path: Path, note: ParsedNote) -> datetime:
 
 
 def _add_title_and_headings(title: str, section: NoteSection) -> str:
-    """Return a section's text below a line with the note's title and the headings above it.
-
-    Names are joined by " › ", without repeating the section's own heading.
-    """
+    """Return a section's text below its note's title and the headings above, " › " between."""
     first = heading_of(section.text.partition("\n")[0])
     own = first[1] if first else ""
     above = [title, *section.headings]

@@ -69,10 +69,7 @@ class ShellHistory(importer.ImportFormat):
 
 
 def shell_of(source: importer.ImportSource) -> str:
-    """Return the shell whose history a file is: "bash", "zsh" or "fish"; empty if none.
-
-    The first lines decide, or else the file's name.
-    """
+    """Return "bash", "zsh" or "fish", by a history's first lines or name; empty if none."""
     lines = source.head.split(b"\n")[:50]
     if lines[0].startswith(_FISH_COMMAND):
         return "fish"
@@ -89,10 +86,9 @@ def shell_of(source: importer.ImportSource) -> str:
 def _memory_of_command(
     shell: str, modified: datetime, command: _Command
 ) -> Remember | None:
-    """Return the memory of a command, or None if it is blank.
+    """Return the memory of a command, by default of the time `modified`; None if blank.
 
-    Its time is the command's, or without one `modified`, the file's. Equal commands without a time
-    get the same id. Raises `RecordRefused` if it is not text.
+    Raises `RecordRefused` if it is not text.
     """
     text = command.text.strip()
     if (
@@ -118,11 +114,7 @@ def _memory_of_command(
 def _take_line(
     shell: str, line: reading.TextLine, last: _Command | None
 ) -> _Command | None:
-    """Return a new command if the line of a history begins one.
-
-    Otherwise add the line to the last command and return None. A line that is too long becomes a
-    command with a problem.
-    """
+    """Return a new command if the line begins one, else add it to the last and return None."""
     if line.too_long:
         problem = f"the line is longer than {reading.LINE_BYTES_MAX:,} bytes"
         return _Command(problem=problem, time=last.time if last else 0)
@@ -130,11 +122,7 @@ def _take_line(
 
 
 def _take_bash_line(line: reading.TextLine, last: _Command | None) -> _Command | None:
-    """Return a new command, or add the line to the last command and return None.
-
-    A line "#<seconds since 1970>" begins a command with that time, to which all lines belong up to
-    the next such line. Without times each line is a command.
-    """
+    """Take a line; "#<seconds>" begins a command with all lines up to the next such line."""
     if stamp := _STAMP.match(line.data):
         return _Command(time=int(stamp[1]))
     if last and last.time and not last.problem and last.add_line(line.text):
@@ -143,11 +131,7 @@ def _take_bash_line(line: reading.TextLine, last: _Command | None) -> _Command |
 
 
 def _take_zsh_line(line: reading.TextLine, last: _Command | None) -> _Command | None:
-    """Return a new command, unless the last one ends with a backslash and so goes on here.
-
-    In that case the line is added to the last command, and None returned. A line may begin with ":
-    <time>:<duration>;".
-    """
+    """Take a line, which continues a command that ends with a backslash."""
     data = _decode_meta(line.data)
     text = data.decode("utf-8", "replace").rstrip("\r\n")
     if last and last.text.endswith("\\") and last.text.count("\n") < LINES_MAX:
@@ -160,10 +144,7 @@ def _take_zsh_line(line: reading.TextLine, last: _Command | None) -> _Command | 
 
 
 def _take_fish_line(line: reading.TextLine, last: _Command | None) -> _Command | None:
-    """Return a new command for a line "- cmd: …", and None for any other line.
-
-    A line "  when: <seconds>" sets the time of the last command.
-    """
+    """Take a line: "- cmd: …" begins a command, "  when: <seconds>" sets its time."""
     if line.data.startswith(_FISH_COMMAND):
         written = line.text[len(_FISH_COMMAND) :]
         text = re.sub(r"\\(n|\\)", lambda m: "\n" if m[1] == "n" else "\\", written)

@@ -57,7 +57,7 @@ class Transcript(ImportFormat):
         return _identify_source(source) is not None
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the messages of a transcript after a position, a byte offset.
+        """Yield the messages of a transcript after the byte `position`.
 
         Raises `SourceRefused` if the file is no transcript or too large.
         """
@@ -107,11 +107,9 @@ def _make_transcript_items(
 def captured_memory(
     message: TranscriptMessage, identity: TranscriptIdentity, conversation: str
 ) -> Remember:
-    """Return the memory of a transcript's message, with the id that live capture would give it.
+    """Return the memory of a transcript's message, with the id that live capture would give.
 
-    `dedupe` is set: a text that the same session and source has already is not stored again. A time
-    in the future is replaced by the present time. `conversation` is the id of the conversation from
-    which ids are made.
+    `dedupe` is set, and a time in the future is replaced. Ids are made of `conversation`.
     """
     said = message.created_at
     stored = sendable(
@@ -173,10 +171,7 @@ class SpecStory(ImportFormat):
         return is_file and source.head.startswith(SPECSTORY_MARK)
 
     def read_records(self, source: ImportSource, position: str) -> Records:  # noqa: ARG002
-        """Yield what the user and the agent said, all of it whatever the position.
-
-        Raises `SourceRefused` for a file that is too large or names no conversation.
-        """
+        """Yield all messages whatever the position. Raises `SourceRefused`."""
         size = source.size()
         identity, messages = read_specstory(source.path)
         for number, message in enumerate(messages, 1):
@@ -189,10 +184,9 @@ class SpecStory(ImportFormat):
 
 
 def read_specstory(path: Path) -> tuple[TranscriptIdentity, list[TranscriptMessage]]:
-    """Return the conversation of a file of SpecStory, and what the user and the agent said in it.
+    """Return a conversation of SpecStory, without tools, thoughts and subagents.
 
-    Tools, thoughts and subagents are left out. Raises `SourceRefused` for a file that is too large
-    or names no conversation.
+    Raises `SourceRefused` for a file that is too large or names no conversation.
     """
     if path.stat().st_size > DOCUMENT_BYTES_MAX:
         raise SourceRefused(f"it exceeds {DOCUMENT_BYTES_MAX:,} bytes")
@@ -211,11 +205,7 @@ def read_specstory(path: Path) -> tuple[TranscriptIdentity, list[TranscriptMessa
 
 
 def _split_specstory(text: str) -> Iterator[TranscriptMessage]:
-    """Yield the messages of SpecStory's Markdown, in order, without subagents' and without blocks.
-
-    A line that names a speaker begins a message, unless it is within a block of a tool, which may
-    show such a file. A message before a tool's call is marked.
-    """
+    """Yield the messages of SpecStory's Markdown, those before a tool's call marked."""
     speaker: re.Match[str] | None = None
     said: list[str] = []
     closing = ""
@@ -248,10 +238,7 @@ def _split_specstory(text: str) -> Iterator[TranscriptMessage]:
 def _make_specstory_message(
     speaker: re.Match[str] | None, said: Sequence[str]
 ) -> TranscriptMessage | None:
-    """Return the message of a speaker's line and the lines below it.
-
-    None without words, for a subagent, and before the first speaker.
-    """
+    """Return the message below a speaker's line; None without words or for a subagent."""
     text = "\n".join(said).strip().removesuffix("\n---").strip()
     if speaker is None or speaker[2] or not text or text == "---":
         return None
@@ -322,10 +309,7 @@ class OpenCodeFolder(ImportFormat):
         )
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the messages of all sessions after the first `position` sessions.
-
-        Sessions of subagents are left out.
-        """
+        """Yield the messages after the first `position` sessions, without subagents."""
         storage = _storage_folder(source.path)
         for number, path in enumerate(sorted(storage.glob("session/*/*.json")), 1):
             if number > OPENCODE_FILES_MAX or number <= int(position or 0):
@@ -343,11 +327,7 @@ def _storage_folder(folder: Path) -> Path:
 
 
 def _read_session_messages(storage: Path, session: Json, number: int) -> Records:
-    """Yield the messages of an OpenCode session from the files in the folder `storage`.
-
-    `number` is the session's number among all sessions, from 1. A file that cannot be read is
-    yielded as a bad record.
-    """
+    """Yield the messages of session `number`, and bad records for unreadable files."""
     id = text_in(session.get("id"))
     identity = TranscriptIdentity("opencode", id, text_in(session.get("directory")))
     for path in sorted((storage / "message" / id).glob("*.json")):
@@ -385,11 +365,7 @@ def _make_opencode_item(
     place: str,
     position: str,
 ) -> Iterator[ImportItem]:
-    """Yield one OpenCode message as an item to import; nothing without a known speaker or words.
-
-    `info` and `parts` are the objects of the message and its parts. `place` names it in error
-    messages, `position` is where an import goes on.
-    """
+    """Yield one OpenCode message as an item; nothing without a known speaker or words."""
     role = ROLES.get(text_in(info.get("role")))
     texts = [
         text_in(part.get("text"))

@@ -55,12 +55,11 @@ def store_note(
     *,
     version: str,
 ) -> tuple[dict[str, str], int]:
-    """Store the parts of a note whose ids are not in `before`, and return the note's memory ids.
+    """Store the parts of a note whose ids are not in `before`; return memory ids by part.
 
-    `before` and the result map a part's id to its memory's id; the number is that of new memories.
-    Each new part supersedes a memory whose part is missing from the note; if more parts are missing than
-    new, the note's first part supersedes their memories too, and an empty note changes nothing.
-    `version` distinguishes this change of the note in the new ids of parts that come back.
+    Each new part supersedes a memory whose part is missing; if more are missing, the note's first
+    part supersedes these too, and an empty note changes nothing. `version` distinguishes this change
+    in the ids of parts that come back. The number is that of new memories.
     """
     memories: dict[str, str] = {}
     stored = 0
@@ -85,11 +84,7 @@ def store_note(
 def _renew_superseded_id(
     service: MemoryService, part: Remember, version: str
 ) -> Remember:
-    """Return the part, with a new id if a memory with its id exists and was superseded.
-
-    The new id is made from the old one and `version`, so that a text that comes back to a note is
-    stored again.
-    """
+    """Return the part, with a new id if its memory was superseded, to be stored again."""
     try:
         known = service.call(Get(str(part.id)), background=True).memory
     except NotFound:
@@ -100,10 +95,7 @@ def _renew_superseded_id(
 
 
 def _store_part(service: MemoryService, part: Remember, replaced: str | None) -> bool:
-    """Store a part of a note, superseding the memory with the id `replaced`; True if it was new.
-
-    With None, or if that memory cannot be superseded, the part is just stored.
-    """
+    """Store a part, superseding the memory `replaced` if possible; return True if new."""
     attempts = [part]
     if replaced is not None and replaced != part.id:
         # The second attempt is for a replaced memory that was forgotten.
@@ -133,10 +125,7 @@ class FileState:
 
 
 def state_of(path: str) -> FileState | None:
-    """Return a file's path, device and inode, size and time of change.
-
-    None unless it is a regular file, no link, and owned by this user.
-    """
+    """Return a file's present state; None unless it is a regular file of this user."""
     try:
         status = os.lstat(path)
     except (OSError, ValueError):
@@ -149,10 +138,7 @@ def state_of(path: str) -> FileState | None:
 
 
 def may_have_format(path: str) -> bool:
-    """Return True if a file's name fits a watched format: a note, JSON or a shell history.
-
-    Notes and JSON in folders of programs, such as ".git", do not count.
-    """
+    """Return True for the name of a note, JSON or history, outside of programs' folders."""
     folder, _, name = path.rpartition("/")
     lower = name.lower()
     if lower.endswith(WATCHED_SUFFIXES):
@@ -161,7 +147,7 @@ def may_have_format(path: str) -> bool:
 
 
 def files_below(root: str) -> Iterator[FileState]:
-    """Yield the files below a folder whose names fit a watched format; if `root` is a file, that.
+    """Yield a file, or the files below a folder, with names of watched formats.
 
     Links, hidden folders and folders of dependencies are skipped.
     """
@@ -214,9 +200,8 @@ class FileReader:
     def read(self, path: str, pause: Callable[[], bool]) -> int:
         """Store what is new in a file since its last reading; return the number of new memories.
 
-        `pause` is called between pieces of a transcript; if it returns True, the reading stops
-        there, to go on the next time. Raises storage errors and `OSError`, after which a file is
-        read again from the same position. 0 for a file of no watched format.
+        `pause` is called between pieces of a transcript; if it returns True, the reading stops there.
+        Raises storage errors and `OSError`, after which a file is read again from the same position.
         """
         present = state_of(path)
         if present is None:
@@ -238,11 +223,7 @@ class FileReader:
         return 0
 
     def _find_saved_state(self, present: FileState) -> WatchedFile | None:
-        """Return the state saved about a file at the last reading, or None if it was never read.
-
-        A file that was renamed is found by device and inode; its entry under the former name is
-        deleted.
-        """
+        """Return the state saved about a file, also under a former name, or None."""
         known = self._watches.file(printable_path(present.path))
         if known:
             return known
@@ -262,11 +243,7 @@ class FileReader:
         memories: dict[str, str] | None = None,
         stored: int = 0,
     ) -> None:
-        """Save a file's state, format, and the position up to which it was read.
-
-        `memories` maps the ids of a note's parts to memory ids. `stored` is the number of new
-        memories, added to the number in `before`, the state saved earlier.
-        """
+        """Save a file's state, format, and the position up to which it was read."""
         self._watches.keep_file(
             WatchedFile(
                 path=printable_path(present.path),
@@ -290,11 +267,7 @@ class FileReader:
         identity: transcripts.TranscriptIdentity,
         pause: Callable[[], bool],
     ) -> int:
-        """Store a transcript's messages from the saved position on, and return how many were new.
-
-        `before` is the state saved at the last reading. If `pause` returns True after a piece, the
-        reading stops, and the file is saved as unread to be read on later.
-        """
+        """Store a transcript's messages from the saved position until `pause` returns True."""
         session = self._find_or_add_session(present, identity)
         position, file, stored = 0, "", 0
         if before:
@@ -335,10 +308,7 @@ class FileReader:
     def _find_or_add_session(
         self, present: FileState, identity: transcripts.TranscriptIdentity
     ) -> AgentSession:
-        """Return the agent's session of a transcript; add an unknown one with its project.
-
-        A session added here has no path of a transcript, since hooks would read the file again.
-        """
+        """Return the agent's session; add one, without a transcript for hooks to read again."""
         known = self._agents.session(identity.session)
         if known:
             return known
@@ -359,10 +329,7 @@ class FileReader:
     # --------------------------------------------------------------- others
 
     def _read_specstory(self, present: FileState, before: WatchedFile | None) -> int:
-        """Store what is new in a conversation that SpecStory wrote again, and return how many.
-
-        `before` is the state saved at the last reading, or None.
-        """
+        """Store what is new in a conversation that SpecStory wrote again; return the number."""
         stored = 0
         try:
             identity, messages = read_specstory(Path(present.path))
@@ -387,10 +354,7 @@ class FileReader:
         format: ImportFormat,
         source: ImportSource,
     ) -> int:
-        """Store the changed sections of a note as memories, and return how many were new.
-
-        `before` is the state saved at the last reading, or None.
-        """
+        """Store the changed sections of a note as memories, and return how many were new."""
         records = format.read(source, START)
         parts = [each.memory for each in records if isinstance(each, ImportItem)]
         known = dict(before.memories) if before else {}
@@ -413,10 +377,7 @@ class FileReader:
         format: ImportFormat,
         source: ImportSource,
     ) -> int:
-        """Store a file's records after the saved position, and return how many memories were new.
-
-        A file that was replaced or has become smaller is read from its beginning.
-        """
+        """Store a file's records after the saved position, or all of a replaced file."""
         is_same = (
             before is not None
             and before.format == format.name

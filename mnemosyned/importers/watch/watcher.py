@@ -52,11 +52,7 @@ class Notifications(FileSystemEventHandler):
     def __init__(
         self, on_change: Callable[[str], None], on_loss: Callable[[], None]
     ) -> None:
-        """`on_change` is called with the path of each changed file, in the observer's thread.
-
-        `on_loss` is called when a watched folder is deleted, which ends its events, even if a
-        folder of the same name is created at once.
-        """
+        """Call `on_change` for each changed file, `on_loss` for a deleted watched folder."""
         self._on_change = on_change
         self._on_loss = on_loss
         self._observer: BaseObserver | None = None
@@ -181,10 +177,7 @@ class Watcher:
     # ----------------------------------------------------------------- verb
 
     def watch(self, request: Watch) -> Watching:
-        """Add the request's paths to the watched folders, or remove them; return all of them.
-
-        With no paths, only return the watched folders and the number of files waiting.
-        """
+        """Add or remove the request's paths, if any; return all watched folders."""
         for path in request.paths:
             if request.remove:
                 self._remove_folder(path)
@@ -227,10 +220,7 @@ class Watcher:
         self._watches.add_folder(os.path.realpath(path), self._clock.now())
 
     def _remove_folder(self, path: str) -> None:
-        """Delete a saved watched folder. Raises `NotFound` if it is not watched.
-
-        Raises `InvalidRequest` if it is watched by the settings, where it must be removed.
-        """
+        """Delete a watched folder. Raises `NotFound`, or `InvalidRequest` for one of settings."""
         plain = os.path.realpath(path)
         if self._watches.remove_folder(plain):
             return
@@ -253,10 +243,7 @@ class Watcher:
     # --------------------------------------------------------------- thread
 
     def update_folders(self) -> None:
-        """Make the reading thread watch the folders that are saved at present.
-
-        If the thread is not running, it is started if there are any.
-        """
+        """Make the thread watch the saved folders; start it if there are any."""
         if self._thread:
             self._changed.set()
             self._due.wake()
@@ -281,10 +268,7 @@ class Watcher:
                 self._due.rest(RETRY_S)
 
     def _read_until_stopped(self) -> None:
-        """Read changed files as they become due, and files found by scans, until stopped.
-
-        Folders are scanned at the start, at each change of the watched folders, and at intervals.
-        """
+        """Read changed files as they become due, and files found by scans, until stopped."""
         scan: Iterator[str] = iter(())
         rescan_at = look_at = 0.0
         while not self._due.stopping:
@@ -311,10 +295,7 @@ class Watcher:
                 self._read_file(path)
 
     def _begin_watching(self) -> None:
-        """Follow the events of the watched paths as saved at present, and of no others.
-
-        Paths for which there are no events are logged and scanned more often.
-        """
+        """Follow the events of the watched paths; scan those without events more often."""
         self._roots = list(self._list_watched_paths())
         self._places = _read_folder_identities(self._roots)
         fit = [root for root in self._roots if not _find_watch_problem(root)]
@@ -324,11 +305,7 @@ class Watcher:
             log.warning("watch_without_events", folder=folder, reason=problem)
 
     def _scan_roots(self) -> Iterator[str]:
-        """Yield the paths of files below the watched paths that changed since they were last read.
-
-        What was saved about files that are gone is deleted. Ends once `watch.files_max` files were
-        seen.
-        """
+        """Yield watched files that changed since they were read; forget those that are gone."""
         room = files_max = self._settings.config.watch.files_max
         for root in self._roots:
             if not os.path.exists(root):  # noqa: PTH110
@@ -351,10 +328,7 @@ class Watcher:
             self._watches.drop_files(missing)
 
     def _read_file(self, path: str) -> None:
-        """Store a changed file's new content, then pause; after a storage error queue it again.
-
-        Errors of reading or parsing the file are logged.
-        """
+        """Store a changed file's new content, then pause; retry after a storage error."""
         began = time.thread_time()
         try:
             stored = self._reader.read(path, self._pause)
@@ -382,10 +356,7 @@ class Watcher:
         self._due.put(path, after_s=RETRY_S)
 
     def _pause(self) -> bool:
-        """Sleep as long as the time since the last pause, then wait while requests are busy.
-
-        Both waits have a limit. Returns True if the watcher is stopping.
-        """
+        """Rest, and wait while requests are busy; return True if the watcher is stopping."""
         now = time.monotonic()
         self._due.rest(min(REST_MAX_S, max(0.0, now - self._rested_at)))
         while self._gate.busy and time.monotonic() < now + BUSY_S:
@@ -396,10 +367,7 @@ class Watcher:
         return self._due.stopping
 
     def _put_changed_file(self, path: str) -> None:
-        """Queue a changed file for reading after a delay, if it is watched and may have a format.
-
-        Called by the thread of events. Notes wait until they have not changed for a while.
-        """
+        """Queue a changed file, if it is followed, until it settles (called by the observer)."""
         if not watched_files.may_have_format(path) or not self._is_followed(path):
             return
         pause = self._pauses.get(path, 0.0)
