@@ -97,11 +97,7 @@ class OwnerRoutes:
         find_holder: Callable[[HttpRequest], TokenHolder],
         audit: AuditLog | None,
     ) -> None:
-        """Serve `owners`; `config` returns the present settings.
-
-        `find_holder` returns the holder of a request's token, or raises `RequestRefused`. Refused
-        codes are noted in the log `audit`; `owners` notes the rest there.
-        """
+        """Serve `owners` by the settings of `config`, for the holders that `find_holder` returns."""
         self._audit = audit
         self._owners = owners
         self._config = config

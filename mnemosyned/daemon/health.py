@@ -72,10 +72,9 @@ class HealthProbe:
         yield Sample("mnemosyned_ready", is_ready)
 
     def ready(self, asked: float, wake: Callable[[], None]) -> Response | None:
-        """Return whether the daemon is ready, for a request that came at monotonic time `asked`.
+        """Return whether the daemon is ready, for a request at the monotonic time `asked`.
 
-        None while the database is checked: call this again after `wake` was called, or a moment
-        later. The body names each part and those that failed.
+        None while the database is checked: call this again after `wake` was called, or a moment later.
         """
         with self._changing:
             memory, now = self.memory, self._now()

@@ -89,10 +89,7 @@ class LogFile:
     """A log file that receives standard output and standard error, rotated when it is full."""
 
     def __init__(self, path: Path, *, bytes_max: int = LOG_FILE_BYTES_MAX) -> None:
-        """Redirect standard output and standard error to the file at `path`.
-
-        From `bytes_max` bytes on, `rotate` begins a new file. Raises `ConfigInvalid`.
-        """
+        """Redirect standard output and error to the file at `path`. Raises `ConfigInvalid`."""
         self._path = path
         self._bytes_max = bytes_max
         try:
@@ -103,10 +100,7 @@ class LogFile:
             ) from error
 
     def rotate(self) -> None:
-        """If the log file is full, rename it to `NAME.1` and begin a new file.
-
-        If that fails, the log stays in the present file.
-        """
+        """Rename a full log file to `NAME.1` and begin a new one; if that fails, go on with it."""
         with suppress(OSError):
             if self._path.stat().st_size >= self._bytes_max:
                 self._path.replace(self._path.with_name(f"{self._path.name}.1"))
@@ -252,9 +246,9 @@ class Daemon:
         log_file: LogFile | None = None,
         group: ProcessGroup | None = None,
     ) -> None:
-        """Take the settings, their file and the `overrides` of the command line, by dotted key.
+        """Take settings, their file, and the command line's `overrides` by dotted key.
 
-        `group` is what connects this process with others of the same daemon.
+        `group` connects this process with others of the same daemon.
         """
         self._config = config
         self._log_file = log_file
@@ -270,10 +264,7 @@ class Daemon:
         self._is_first = group is None or group.is_first
 
     def run(self) -> None:
-        """Open the memories, serve requests until a stop signal, and close everything.
-
-        At the end a last sleep cycle consolidates memories, if the settings say so.
-        """
+        """Open the memories, serve until a stop signal, consolidate a last time, and close all."""
         started = time.monotonic()
         # Blocked before any thread starts, so that only the wait below receives them.
         signal.pthread_sigmask(signal.SIG_BLOCK, {*STOP_SIGNALS, signal.SIGHUP})
@@ -351,10 +342,7 @@ class Daemon:
     def _serve_metrics(
         self, stack: ExitStack, address: str, collectors: Sequence[Collector]
     ) -> None:
-        """Serve `/metrics`, `/livez` and `/readyz` alone on "host:port" until `stack` is closed.
-
-        The threads and connections are others than those of requests, which may all be busy.
-        """
+        """Serve metrics and probes alone on "host:port", with threads that requests never take."""
         # Loaded here: without TCP the start need not wait for it.
         from mnemosyned.daemon.http.tcp import listen_for_metrics  # noqa: PLC0415
 
@@ -369,10 +357,9 @@ class Daemon:
         )
 
     def _await_memories(self, stack: ExitStack) -> OpenMemory | None:
-        """Open the memories and return the local one, trying again while the database is away.
+        """Open the memories in `stack` and return the local one, once the database is there.
 
-        They are closed with `stack`. Returns None if a stop signal ends the wait. Raises errors
-        that waiting cannot fix.
+        Returns None if a stop signal ends the wait. Raises errors that waiting cannot fix.
         """
         pause_s, told, reason = AWAIT_MIN_S, -AWAIT_TOLD_S, ""
         while True:
@@ -407,11 +394,10 @@ class Daemon:
             pause_s = min(2 * pause_s, AWAIT_MAX_S)
 
     def _wait_for_stop(self, memory: OpenMemory, loop: EventLoop) -> None:
-        """Wait for a stop signal; at least every `HEARTBEAT_S` seconds do the upkeep.
+        """Wait for a stop signal, doing the upkeep at least every `HEARTBEAT_S` seconds.
 
-        That is to check the database file and the daemon's health, notify systemd's watchdog, free
-        memory, rotate the log, and wake the schedulers after a jump of the clock. SIGHUP re-reads
-        the settings.
+        It checks file and health, notifies the watchdog, frees memory, rotates the log, and wakes the
+        schedulers after a jump of the clock. SIGHUP re-reads the settings.
         """
         watchdog = watchdog_interval_s()
         beat = min(HEARTBEAT_S, watchdog / 2) if watchdog else HEARTBEAT_S
@@ -442,10 +428,7 @@ class Daemon:
             waited, wall = time.monotonic(), now
 
     def _drain(self, loop: EventLoop) -> None:
-        """Serve requests for `shutdown_drain_s` more seconds while `/readyz` says 503.
-
-        A second stop signal ends that, and stays pending.
-        """
+        """Serve for `shutdown_drain_s` more seconds, not ready, unless a second signal comes."""
         self._probe.draining = True
         drain_s = self._config.shutdown_drain_s
         if not drain_s or (self._group and self._group.is_orphaned):
@@ -461,10 +444,7 @@ class Daemon:
 
     @staticmethod
     def _check_database_file(memory: OpenMemory) -> bool:
-        """Check the database file; return False if it was replaced and a restart loses nothing.
-
-        If it was replaced but memories are not saved, True: they would be lost with the process.
-        """
+        """Check the database file; return False if it was replaced and a restart loses nothing."""
         if memory.store.read_only:
             return True
         try:
@@ -476,10 +456,9 @@ class Daemon:
         return True
 
     def _is_healthy(self, memory: OpenMemory, loop: EventLoop) -> bool:
-        """Return True if the Unix socket answers and the store reports no problems.
+        """Return True if the socket answers and the store reports no problems.
 
-        An unreachable database, or a socket silent because all connections are busy, is no reason
-        for a restart and counts as healthy.
+        An unreachable database, or a socket silent because all connections are busy, counts as healthy.
         """
         if not answers_health_check(self._socket) and not loop.is_full:
             log.error("socket_silent", socket=str(self._socket))
@@ -528,10 +507,7 @@ class Daemon:
             log.warning("restart_needed", settings=list(pending))
 
     def _run_final_consolidation(self, memory: OpenMemory) -> None:
-        """Run the last sleep cycle before the process ends; log its errors.
-
-        It is cut short after `sleep.shutdown_deadline_s` seconds or at a second stop signal.
-        """
+        """Run the last sleep cycle, cut short by the deadline or a second signal; log its errors."""
         memory.service.release()  # the last cycle needs the room, and nobody asks any more
         clear_word_caches()
         process_memory.trim_heap(collect=True)
@@ -555,10 +531,7 @@ class Daemon:
         return not signal.sigpending() & STOP_SIGNALS
 
     def _extend_stop_timeout(self) -> None:
-        """Ask systemd for `EXTENSION_S` more seconds before it kills the process.
-
-        At most once a second.
-        """
+        """Ask systemd, once a second, for `EXTENSION_S` more seconds before it kills the process."""
         now = time.monotonic()
         if now - self._extended >= 1:
             self._extended = now
@@ -582,8 +555,7 @@ def _listen_on_tcp(
 ) -> AbstractContextManager[Listener]:
     """Return a context manager that listens on the address in the setting `listen`.
 
-    With `joins`, another process of the daemon listens there already. Clients need the daemon's
-    token, or if many owners are served a token of an owner, or headers that `admits` accepts.
+    `joins` and `admits` are as for `listen_on_tcp`.
     """
     # Loaded here: without TCP the start need not wait for it.
     from mnemosyned.daemon.http.tcp import listen_on_tcp  # noqa: PLC0415
@@ -614,10 +586,7 @@ def _trace_requests(endpoint: str) -> AbstractContextManager[Trace]:
 def _open_owner_memories(
     memory: OpenMemory,
 ) -> AbstractContextManager[OwnerMemories | None]:
-    """Return a context manager that opens the memories of all owners and runs their sleep cycles.
-
-    It gives None if the settings serve only the local owner.
-    """
+    """Return a context manager of all owners' memories, of None where one owner is served."""
     if not memory.config.owners.serve:
         return nullcontext()
     # Loaded here: a memory with one owner need not wait for it.
@@ -629,11 +598,7 @@ def _open_owner_memories(
 def _make_owner_resources(
     owners: OwnerMemories | None, memory: OpenMemory
 ) -> OwnerResources | None:
-    """Return a function that finds the resources for a request over TCP by its owner's token.
-
-    None if the settings serve only the local owner, whose memory is `memory`. Raises
-    `ConfigInvalid`.
-    """
+    """Return the finder of resources by token; None for one owner. Raises `ConfigInvalid`."""
     if owners is None:
         return None
     # Loaded here, as above.
@@ -679,10 +644,7 @@ def _make_owner_resources(
 
 
 def _load_certificate(config: Config) -> Certificate | None:
-    """Return the TLS certificate that the settings name, or None if they name none.
-
-    Raises `ConfigInvalid` for unusable files, or an address that needs TLS.
-    """
+    """Return the certificate of the settings, None without one. Raises `ConfigInvalid`."""
     _ = config.listen_address
     if config.tls_files is None:
         return None

@@ -52,11 +52,7 @@ class MemberCaller(ScopedCaller):
         service_of: Callable[[int], MemoryService],
         groups_max: int,
     ) -> None:
-        """Call verbs on `own` as far as the holder's token allows.
-
-        `service_of` opens the memory of a group by its number. At most `groups_max` groups are
-        asked, the first by name.
-        """
+        """Call verbs on `own`, and by `service_of` on the first groups, as the token allows."""
         super().__init__(own, holder.scopes)
         self._own = own
         self._holder = holder
@@ -73,10 +69,7 @@ class MemberCaller(ScopedCaller):
         }
 
     def call(self, request: Request[R], /) -> R:
-        """Carry out a request if the token's scopes allow it, and return its result.
-
-        Raises `ScopeMissing`, and the errors of the request.
-        """
+        """Carry out a request and return its result. Raises `ScopeMissing`, and its errors."""
         verb: type[Request[Any]] = type(request)
         _log_about(self._holder.owner)  # a call before it may have been about a group
         if verb in (Recall, Context):
@@ -101,10 +94,9 @@ class MemberCaller(ScopedCaller):
         return result
 
     def _call_by_id(self, request: Request[R]) -> R:
-        """Carry out a request by id in the first memory with that id: the owner's, then each group's.
+        """Carry out a request in the first memory with its id: one's own, then each group's.
 
-        Raises `ScopeMissing` if a group has it in which the token does not allow the request, and
-        `NotFound` if none has it.
+        Raises `ScopeMissing` if a group has it and the token may not, and `NotFound` without any.
         """
         refused: MnemosynedError
         try:

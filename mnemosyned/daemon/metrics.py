@@ -70,10 +70,7 @@ class Histogram:
         self._sums: dict[tuple[str, ...], float] = {}
 
     def observe(self, value: float, *labels: str) -> None:
-        """Count a value, such as seconds, in the histogram for these label values.
-
-        Ignored if there are `LABEL_SETS_MAX` other sets of label values.
-        """
+        """Count a value, such as seconds, for these labels, unless too many others are known."""
         bucket = bisect_left(self._bounds, value)
         with self._lock:
             counts = self._counts.get(labels)
@@ -107,10 +104,9 @@ class Histogram:
 
 
 def render(samples: Iterable[Sample], texts: MetricTexts) -> str:
-    """Return samples in the text format of Prometheus, each metric after its help and type.
+    """Return samples in Prometheus's text format, each metric after its help and type.
 
-    `texts` has a line of help by metric's type and name. The help and type of metrics without
-    samples come last.
+    `texts` has a line of help by metric's type and name; metrics without samples come last.
     """
     heads = {
         name: [f"# HELP {name} {_escape_text(text)}", f"# TYPE {name} {kind}"]
@@ -204,10 +200,7 @@ def _metric_texts() -> MetricTexts:
 
 
 def metrics_route(collectors: Sequence[Collector]) -> Route:
-    """Return the handler of `/metrics`, which responds with the samples of all collectors.
-
-    A collector that fails is left out and logged.
-    """
+    """Return the handler of `/metrics`; a collector that fails is left out and logged."""
 
     def metrics(_: HttpRequest) -> Response:
         """Respond with the samples of all collectors that do not fail."""
@@ -224,10 +217,7 @@ def metrics_route(collectors: Sequence[Collector]) -> Route:
 
 
 def server_samples(activity: ServerActivity) -> Iterator[Sample]:
-    """Yield the samples of metrics about requests, connections, streams and the process.
-
-    Metrics of the process have the names that Prometheus defines.
-    """
+    """Yield samples on requests, connections, streams and, by Prometheus's names, the process."""
     yield from activity.requests.samples()
     for (verb, status), count in sorted(activity.requests.counts().items()):
         labels = {"verb": verb, "status": status}
@@ -280,10 +270,7 @@ def owner_samples(owners: OwnerMemories) -> Iterator[Sample]:
 
 
 def memory_samples(memory: OpenMemory) -> Iterator[Sample]:
-    """Yield the samples of metrics about a memory: its size, database, cycles and summaries.
-
-    Those of agents' hooks are included.
-    """
+    """Yield samples on a memory: size, database, cycles, summaries and agents' hooks."""
     stats = memory.service.call(Status())
     tiers = {tier.value: totals for tier, totals in stats.tiers.items()}
     counts = {tier: totals.count for tier, totals in tiers.items()}

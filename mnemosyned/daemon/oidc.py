@@ -77,8 +77,7 @@ class ProviderKeys:
     def find(self, key_id: str) -> jwt.PyJWK | None:
         """Return the key with an id; None if the provider has none.
 
-        While one request asks again, others go on with a key that is known. Raises `DaemonBusy` if
-        the provider cannot be asked for a key that is not known.
+        While one request asks again, others use a known key. Raises `DaemonBusy` for an unknown one.
         """
         is_known = key_id in self._keys
         is_due = not is_known or self._now() - self._fetched > KEYS_S
@@ -163,10 +162,7 @@ class ProviderTokens:
         *,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the settings, and a function that returns the holder with an owner's name.
-
-        Raises `ConfigInvalid` for an address that is not https.
-        """
+        """Take the settings, and how to find the holder with a name. Raises `ConfigInvalid`."""
         try:
             for url in filter(None, (config.issuer, config.jwks_uri)):
                 check_provider_url(url)
@@ -177,10 +173,7 @@ class ProviderTokens:
         self._keys = ProviderKeys(config.issuer or "", config.jwks_uri, now=now)
 
     def holder(self, token: str) -> TokenHolder | None:
-        """Return the owner and scopes of a provider's token; None if it is not valid for us.
-
-        Raises `DaemonBusy` if the provider cannot be asked, and `StorageFailed`.
-        """
+        """Return the owner and scopes of a token, or None. Raises `DaemonBusy`, `StorageFailed`."""
         claims = self._verify(token) if len(token) <= TOKEN_CHARS_MAX else None
         name = (claims or {}).get(self._config.owner_claim)
         if claims is None or not isinstance(name, str):

@@ -1,7 +1,4 @@
-"""The description of the HTTP API, made from the verbs.
-
-As OpenAPI 3.1, and as one page for people that loads nothing from elsewhere.
-"""
+"""The description of the HTTP API, made from the verbs: OpenAPI 3.1, and a page for people."""
 
 from __future__ import annotations
 
@@ -81,10 +78,7 @@ def openapi_json(*, serves_owners: bool = False) -> bytes:
 
 @cache
 def openapi(*, serves_owners: bool = False) -> Schema:
-    """Return the OpenAPI document of the HTTP API as a dict, made from the verbs' types.
-
-    With `serves_owners` it has the verbs about owners, too.
-    """
+    """Return the OpenAPI document, made from the verbs' types, also those about owners if served."""
     verbs = {name: VERBS[ALIASES.get(name, name)] for name in (*VERBS, *ALIASES)}
     if serves_owners:
         # Loaded here: a memory with one owner has none of them.
@@ -120,11 +114,7 @@ def openapi(*, serves_owners: bool = False) -> Schema:
 
 
 def errors_of(verb: type[Request[Any]]) -> set[type[MnemosynedError]]:
-    """Return the error classes that a verb may raise.
-
-    They are those of every verb, those after "Raises" in its docstring, and `ShuttingDown` if it
-    writes.
-    """
+    """Return the errors of a verb: of every verb, after "Raises", and of writing."""
     errors: set[type[MnemosynedError]] = set(OF_EVERY_VERB)
     if verb.writes:
         errors.add(ShuttingDown)
@@ -151,11 +141,7 @@ def summary_of(verb: type[Request[Any]]) -> tuple[str, str]:
 def _verb_path(
     name: str, verb: type[Request[Any]], schemas: Mapping[str, Schema]
 ) -> Schema:
-    """Return the OpenAPI description of calling a verb by POST with a JSON body.
-
-    A verb that does not write is also called by GET with query parameters. `name` is that of the
-    verb or of its alias; `schemas` are the schemas of all types by name.
-    """
+    """Return the description of a verb, or alias, by POST and, unless it writes, by GET."""
     summary, description = summary_of(verb)
     if name in ALIASES:
         description = f"The same as `{ALIASES[name]}`. {description}"
@@ -209,10 +195,7 @@ def _page_paths() -> dict[str, Schema]:
 
 
 def _query_parameter(name: str, schema: Schema, *, required: bool) -> Schema:
-    """Return the OpenAPI description of a request's field as a query parameter.
-
-    `name` and `schema` are the field's; `required` means that it has no default.
-    """
+    """Return the description of a request's field, `required` or not, as a query parameter."""
     described = {key: value for key, value in schema.items() if key != "description"}
     if "anyOf" in described:
         described["anyOf"] = list(filter(_fits_in_query, described["anyOf"]))
@@ -226,10 +209,7 @@ def _query_parameter(name: str, schema: Schema, *, required: bool) -> Schema:
 
 
 def _fits_in_query(schema: Schema) -> bool:
-    """Return True if a field of this schema can be given as a query parameter.
-
-    Texts, numbers and lists of texts can; objects cannot.
-    """
+    """Return True if a field is a text, number or list of texts, so that a query can have it."""
     if "anyOf" in schema:
         return any(each != NULL and _fits_in_query(each) for each in schema["anyOf"])
     if schema.get("type") == "array":
@@ -241,10 +221,7 @@ def _fits_in_query(schema: Schema) -> bool:
 
 
 def _error_responses(errors: Errors, *, body: bool) -> dict[str, Schema]:
-    """Return the OpenAPI responses for errors by HTTP status, each with its error codes.
-
-    Without a request `body`, status 413 (too large) is left out.
-    """
+    """Return the responses for errors by status, without 413 for requests without a body."""
     by_status: dict[str, list[type[MnemosynedError]]] = defaultdict(list)
     for error in sorted(errors, key=lambda each: each.code):
         by_status[str(STATUS_OF_KIND[error.kind].value)].append(error)
@@ -309,10 +286,7 @@ def _complete_schemas(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
 
 
 def _complete_schema(schema: Any) -> Any:  # noqa: ANN401 any part of a schema
-    """Return a copy of a JSON schema, or of a part of one, completed for readers.
-
-    Each array gets `items`, and each time may also be given in words.
-    """
+    """Return a copy of a schema in which arrays have `items`, and times may be in words."""
     if isinstance(schema, list):
         return [_complete_schema(each) for each in schema]
     if not isinstance(schema, dict):
@@ -362,10 +336,7 @@ def docs_page(*, serves_owners: bool = False) -> str:
 
 
 def _request_schema_name(path: Schema) -> str:
-    """Return the name of the schema of a URL path's POST body; empty if it takes none.
-
-    `path` is the OpenAPI description of the path.
-    """
+    """Return the name of the schema of a path's POST body; empty if it takes none."""
     body = path.get("post", {}).get("requestBody")
     reference = body["content"][JSON]["schema"]["$ref"] if body else ""
     return str(reference.rpartition("/")[2])

@@ -111,10 +111,7 @@ class TokenCache:
         self._unknown: OrderedDict[bytes, _CachedHolder] = OrderedDict()
 
     def holder(self, secret: str) -> TokenHolder | None:
-        """Return the owner and scopes of a token, at most `KEPT_S` seconds old.
-
-        None if the token is unknown, expired or revoked. Raises `StorageFailed`.
-        """
+        """Return a token's holder, at most `KEPT_S` old, or None. Raises `StorageFailed`."""
         digest = _digest(secret)
         asked = self._now()
         with self._lock:
@@ -133,10 +130,7 @@ class TokenCache:
         return kept.holder.owner if kept and kept.holder else 0
 
     def _cache_holder(self, digest: bytes, kept: _CachedHolder) -> None:
-        """Keep a token's holder by the token's digest, and drop the oldest beyond the limit.
-
-        Unknown tokens have a limit of their own, so that they displace no valid ones.
-        """
+        """Keep a token's holder, the unknown apart, and drop the oldest beyond the limit."""
         with self._lock:
             self._known.pop(digest, None)
             self._unknown.pop(digest, None)
@@ -155,10 +149,7 @@ class ProxyNames:
     """Holders by a header of a proxy that has logged its users in; safe from any thread."""
 
     def __init__(self, header: str, file: str | None, owners: PostgresOwners) -> None:
-        """Take the header's name, and the file of a secret that the proxy sends, if it must.
-
-        Raises `ConfigInvalid`.
-        """
+        """Take the header's name, and the file of the proxy's secret. Raises `ConfigInvalid`."""
         self._header = header.lower()
         self._owners = owners
         self._secret: bytes | None = None
@@ -201,10 +192,7 @@ ServedMemory = OpenMemory | OwnerMemory
 
 
 class OwnerResources:
-    """Finder of the resources that a request's token allows, on its owner's memory.
-
-    Safe from any thread.
-    """
+    """Finder of the resources that a request's token allows, from any thread."""
 
     def __init__(
         self,
@@ -248,8 +236,7 @@ class OwnerResources:
     def __call__(self, request: HttpRequest) -> Table:
         """Authenticate a request, count it for its sender, and return the allowed resources by path.
 
-        Raises `RequestRefused`, `LimitReached` beyond the sender's requests, and `NotFound` for a
-        memory that is not the sender's to ask.
+        Raises `RequestRefused`, `LimitReached`, and `NotFound` for a memory that is not the sender's.
         """
         if request.path in self._open:
             return self._open
@@ -296,10 +283,9 @@ class OwnerResources:
         return cache not in (None, self._tokens)
 
     def guess_owner(self, request: HttpRequest) -> int:
-        """Return the owner of the token of a request, as last verified; a negative number if unknown.
+        """Return the owner of a token as last verified, or a negative number if unknown.
 
-        That number is made of the client's address and the owner whom the unverified token names, so
-        that whoever has no token uses up no owner's share.
+        It is made of address and named owner: whoever has no token uses up no owner's share.
         """
         if request.local:
             return LOCAL_OWNER
@@ -317,22 +303,14 @@ class OwnerResources:
         return self._provided if is_provided else self._tokens, given
 
     def _find_holder(self, request: HttpRequest) -> TokenHolder:
-        """Return the memory that a request is about, and the scopes of its token there.
-
-        Raises `RequestRefused` without a valid token, and `NotFound` for a memory that does not exist
-        or is not the token's to ask.
-        """
+        """Return the memory of a request and its scopes. Raises `RequestRefused`, `NotFound`."""
         chosen = _choose_memory(self._find_sender(request), request)
         if chosen is None:
             raise unknown_owner(named_owner(request.headers) or "")
         return chosen
 
     def _find_sender(self, request: HttpRequest) -> TokenHolder:
-        """Return the owner of a request's token, with its own memory.
-
-        Where an identity provider or a proxy vouches for the sender, its token is no row of ours.
-        Raises `RequestRefused` without a valid token.
-        """
+        """Return the owner of a request's token, or of its login elsewhere. Raises `RequestRefused`."""
         cache, given = self._login(request.headers)
         holder = cache.holder(given) if cache else None
         if holder is None:
@@ -343,10 +321,7 @@ class OwnerResources:
     def _make_resources(
         self, memory: ServedMemory, holder: TokenHolder
     ) -> dict[str, Resource]:
-        """Return the handlers for one owner's memory by URL path, as far as a token allows them.
-
-        They do not keep the memory itself, which is dropped if nobody else uses it.
-        """
+        """Return the handlers for an owner's memory, which they do not keep, by URL path."""
         scopes, bus = holder.scopes, memory.service.events
         audit = self._audit
         caller: Caller
@@ -392,10 +367,9 @@ class OwnerResources:
     def _checked_stream_resource(
         self, route: Route, action: str, encode_end: Callable[[MnemosynedError], bytes]
     ) -> Resource:
-        """Return a resource that checks the token's scope `read` before each chunk of its stream.
+        """Return a resource that checks the scope `read` before each chunk of its stream.
 
-        `route` makes the response. Once the token is revoked or lacks the scope, the stream ends
-        with `encode_end(error)`, in which `action` names what was refused.
+        If it is gone, the stream ends with `encode_end` of the error that names the `action`.
         """
 
         def check(request: HttpRequest) -> None:
@@ -425,10 +399,7 @@ class OwnerResources:
 
 
 def _choose_memory(sender: TokenHolder, request: HttpRequest) -> TokenHolder | None:
-    """Return the holder for the memory that the header `Mnemosyne-Owner` names, or the sender's own.
-
-    None if there is no such memory, or it is not the sender's to ask.
-    """
+    """Return the holder for the memory that the header names, or the sender's; None if refused."""
     name = named_owner(request.headers)
     return sender if name is None else sender.in_memory_of(name)
 
@@ -443,10 +414,7 @@ class _CheckedStream:
         encode_end: Callable[[MnemosynedError], bytes],
         counted: ExitStack,
     ) -> None:
-        """Call `check` before each chunk of `stream`, and end with `encode_end` of its error.
-
-        `counted` is closed with the stream.
-        """
+        """Check before each chunk, and end with `encode_end`; `counted` is closed at the end."""
         self._counted = counted
         self._stream = stream
         self._check = check

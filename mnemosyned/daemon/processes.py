@@ -245,10 +245,7 @@ class FurtherProcess:
         return own
 
     def start(self, address: str) -> None:  # noqa: ARG002 as for the first process
-        """Report this process as ready, and answer the first process until the link closes.
-
-        This process then gets a signal to stop.
-        """
+        """Report this process as ready, and answer the first one until it ends, and so does this."""
 
         def answer() -> None:
             """Handle the messages of the first process."""
@@ -314,10 +311,7 @@ class FirstProcess:
         return partial(self.sum_samples, own)
 
     def check(self, received: object) -> None:
-        """Pass a `received` SIGHUP on to the further processes, so that all reload their settings.
-
-        Kill those that have answered nothing for `SILENT_S`.
-        """
+        """Pass on a SIGHUP, and kill processes that answered nothing for `SILENT_S`."""
         if received:
             self.signal_all(signal.SIGHUP)
         with self._changed:
@@ -399,10 +393,7 @@ class FirstProcess:
             self._stopped.wait(pause_s)
 
     def _run(self, number: int, address: str) -> int:
-        """Run a further process, handle its messages, and return its exit status.
-
-        Raises `OSError` or `RuntimeError` if the system lacks what it takes to start it.
-        """
+        """Run a further process, and return its exit status. Raises `OSError`, `RuntimeError`."""
         ours, theirs = socket.socketpair()
         with theirs, ours:
             given = f"{number}:{self._count}:{theirs.fileno()}:{self._table}:{address}"

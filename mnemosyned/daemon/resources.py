@@ -57,10 +57,7 @@ Progresses = Callable[[], Progress | None]
 
 
 def events_route(bus: EventBus, progress: Progresses) -> Route:
-    """Return a handler that streams the events of `bus` to the client at once.
-
-    `progress` returns how far the running sleep cycle is, or None; changes are sent as events.
-    """
+    """Return a handler that streams the events of `bus`, and changes of `progress`."""
 
     def events(request: HttpRequest) -> Response:
         """Return a response that streams events, from the client's last one on."""
@@ -76,9 +73,9 @@ def events_route(bus: EventBus, progress: Progresses) -> Route:
 
 
 def _last_seen_id(request: HttpRequest) -> int | None:
-    """Return the number of the last event that the client has seen, from query or header.
+    """Return the number of the last event that the client has seen, or None.
 
-    None if neither names one. Raises `InvalidRequest` for a text that is no event's number.
+    Raises `InvalidRequest` for a text that is no event's number.
     """
     asked = parse_qs(request.query).get("after", [""])[-1]
     last = asked or request.headers.get("last-event-id", "")
@@ -117,9 +114,8 @@ def _event_chunks(
 ) -> Iterator[bytes]:
     """Yield a client's events and the sleep cycle's progress as bytes, until a last event.
 
-    A comment comes first, so that the client knows at once that it misses nothing from here on. An
-    empty chunk is yielded every `POLL_S` seconds without an event, and now and then a comment, so
-    that both sides notice a broken connection.
+    A comment comes first, and now and then; an empty chunk comes every `POLL_S` seconds, so that both
+    sides notice a broken connection.
     """
     yield HEARTBEAT
     ends = time.monotonic() + STREAM_S
@@ -160,10 +156,7 @@ R = TypeVar("R")
 
 
 def require_scope(scope: Scope, scopes: Collection[Scope] | None, action: str) -> None:
-    """Raise `ScopeMissing` unless `scopes` contains `scope`; None as `scopes` allows everything.
-
-    `action` names the refused action in the error.
-    """
+    """Raise `ScopeMissing` for the `action` unless `scopes`, None for all, contain `scope`."""
     if scopes is None or scope in scopes:
         return
     allowed = " and ".join(each for each in Scope if each in scopes) or "nothing here"
@@ -171,10 +164,7 @@ def require_scope(scope: Scope, scopes: Collection[Scope] | None, action: str) -
 
 
 def scopes_of(request: Request[Any]) -> tuple[Scope, ...]:
-    """Return the scopes that a token needs for a request: `read`, `write` or `forget`.
-
-    A dry run that shows stored memories also needs `read`.
-    """
+    """Return the scopes that a request needs; a dry run that shows memories also needs `read`."""
     needed = Scope.READ
     if request.writes:
         needed = Scope.FORGET if request.deletes else Scope.WRITE
@@ -192,10 +182,7 @@ class ScopedCaller(Caller):
         self._scopes = scopes
 
     def call(self, request: Request[R], /) -> R:
-        """Carry out a request if the token's scopes allow it, and return its result.
-
-        Raises `ScopeMissing`, and the errors of the request.
-        """
+        """Carry out a request and return its result. Raises `ScopeMissing`, and its errors."""
         self.check(request)
         return self._caller.call(request)
 
@@ -214,10 +201,7 @@ JSON_LINES = "application/jsonl"
 def exchange_resources(
     service: MemoryService, *, scopes: Collection[Scope] | None = None
 ) -> dict[str, Resource]:
-    """Return the handlers of export and import by URL path.
-
-    `scopes` are a token's; if None, only clients over the Unix socket may use them.
-    """
+    """Return the handlers of export and import; without `scopes` for the Unix socket alone."""
     local_only = scopes is None
 
     def export(request: HttpRequest) -> Response:
@@ -251,10 +235,9 @@ def hook_resources(
     scopes: Collection[Scope] | None = None,
     groups: Groups = NO_GROUPS,
 ) -> dict[str, Resource]:
-    """Return the handler of calls from agents' hooks, by URL path.
+    """Return the handler of agents' hooks, which `get_hooks` answers, by URL path.
 
-    `get_hooks` returns the service that handles them. `scopes` are a token's; None allows
-    everything. With a prompt, lines of the memories of `groups` are given, too.
+    `scopes` are a token's; None allows everything. Lines of `groups` are given, too.
     """
 
     def handle_hook(request: HttpRequest) -> Response:
@@ -320,7 +303,7 @@ def audit_resources(
     paths: Mapping[str, str] = LOGGED_PATHS,
     owner: int = 0,
 ) -> dict[str, Resource]:
-    """Return resources by URL path; those at `paths` log each request under the verb given there.
+    """Return resources that log each request to `paths`, under the verb given there.
 
     All requests are of `owner` over the Unix socket, or if it is 0 of whom `AuditLog.begin` names.
     """
@@ -352,10 +335,7 @@ def audit_resources(
 
 
 def verb_resources(caller: Caller) -> dict[str, Resource]:
-    """Return a handler for each verb of the API, such as `/v1/remember`, by URL path.
-
-    Aliases of verbs have paths too; `caller` carries out the requests.
-    """
+    """Return a handler for each verb and alias, such as `/v1/remember`, by URL path."""
     return {
         VERB_PREFIX + name: _verb_resource(caller, VERBS[ALIASES.get(name, name)])
         for name in (*VERBS, *ALIASES)
@@ -363,10 +343,7 @@ def verb_resources(caller: Caller) -> dict[str, Resource]:
 
 
 def _verb_resource(caller: Caller, verb: type[Request[Any]]) -> Resource:
-    """Return the handler of one verb, with its fields from the query (GET) or JSON (POST).
-
-    Verbs that write take only POST.
-    """
+    """Return the handler of one verb, by POST and, unless it writes, by GET."""
 
     def route(request: HttpRequest) -> Response:
         """Call the verb with the HTTP request's fields, and respond with its result as JSON."""
@@ -381,10 +358,7 @@ V = TypeVar("V", bound=Request[Any])
 
 
 def parse_call(verb: type[V], request: HttpRequest) -> V:
-    """Return the call of a verb in an HTTP request: from its JSON (POST) or its query (GET).
-
-    Raises the errors of `parse` and `parse_text`.
-    """
+    """Return the call of a verb in JSON (POST) or the query (GET). Raises the parsers' errors."""
     if request.method == "POST":
         return parse(verb, request.body or b"{}")
     return parse_text(verb, _query_fields(request))
@@ -406,10 +380,7 @@ PAGE_HEADERS = (
 def resources(
     memory: OpenMemory, collectors: Sequence[Collector]
 ) -> dict[str, Resource]:
-    """Return all handlers for clients of the Unix socket by URL path.
-
-    They use the open memory; `collectors` bring the figures of `/metrics`.
-    """
+    """Return all handlers for clients of the Unix socket; `collectors` are for `/metrics`."""
     cycle = memory.sleeper.cycle
     events = events_route(memory.service.events, lambda: cycle.progress)
     caller: Caller = memory.service
@@ -428,10 +399,7 @@ def resources(
 
 
 def documentation_resources(*, serves_owners: bool = False) -> dict[str, Resource]:
-    """Return the handlers of `/openapi.json` and `/docs`, the API's documentation, by URL path.
-
-    With `serves_owners` it has the verbs about owners, too.
-    """
+    """Return the handlers of `/openapi.json` and `/docs`, with owners' verbs if served."""
 
     def show_page(request: HttpRequest) -> Response:
         """Return the API's description: as OpenAPI in JSON, or for `/docs` as a page of HTML."""

@@ -58,11 +58,9 @@ class SpanSender:
 
 @contextmanager
 def trace_requests(endpoint: str) -> Iterator[Trace]:
-    """Return a context manager that sends spans to the URL of a collector.
+    """Send spans to a collector's URL in a block; yield the function that records a request.
 
-    It gives a function that records an answered request as a span, whose parent the header
-    `traceparent` names. Spans are queued and sent by a thread; what does not fit into its queue is
-    dropped.
+    Its parent is that of the header `traceparent`. Spans that the queue has no room for are dropped.
     """
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # see `SpanSender`
     resource = {"service.name": "mnemosyned", "service.version": __version__}

@@ -1,7 +1,4 @@
-"""One client's connection.
-
-Received bytes, pending responses, deadlines, and its share of the memory for request bodies.
-"""
+"""One client's connection: bytes, responses, deadlines, and memory for request bodies."""
 
 from __future__ import annotations
 
@@ -45,10 +42,7 @@ class ClientConnection:
         now: float,
         tls: ServerTlsChannel | None = None,
     ) -> None:
-        """Take an accepted socket at the monotonic time `now`.
-
-        `tls` decrypts and encrypts its bytes.
-        """
+        """Take a socket accepted at the monotonic time `now`; `tls` encrypts its bytes."""
         self.sock = sock
         self.fd = sock.fileno()
         self.protocol = protocol
@@ -74,10 +68,7 @@ class ClientConnection:
         return sum(len(part) for part in self._output)
 
     def receive(self) -> bytes | None:
-        """Receive bytes without waiting; return b"" if the client hung up, None if none came.
-
-        Over TLS they are decrypted, and None is also returned until a whole TLS record has come.
-        """
+        """Return received bytes, decrypted; b"" after a hang-up, None if nothing whole came."""
         try:
             data = self.sock.recv(RECEIVE_BYTES)
         except BlockingIOError:
@@ -103,10 +94,7 @@ class ClientConnection:
         return True
 
     def respond(self, response: Response, *, last: bool = False) -> None:
-        """Queue a response for the client, and send as much as the socket takes without waiting.
-
-        With `last` the response tells the client that the connection ends with it.
-        """
+        """Queue a response and send what is possible; `last` announces the connection's end."""
         head, body = self.protocol.encode_response(response, last=last)
         if len(body) <= RECEIVE_BYTES:
             self._send_parts(head + body)
@@ -149,10 +137,7 @@ class ClientConnection:
         self.send()
 
     def send(self) -> bool:
-        """Send queued bytes without waiting; return True if the socket took any.
-
-        An error marks the connection as broken and drops the queued bytes.
-        """
+        """Send queued bytes without waiting; return True if any went, drop them on an error."""
         moved = False
         while self._output:
             try:
@@ -193,10 +178,7 @@ class BodyBudget:
         """Whether room was given back since the last call."""
 
     def missing_bytes(self, connection: ClientConnection) -> int:
-        """Return how many bytes a connection must still reserve for the body of its request.
-
-        0 for a small body or one already reserved; the largest allowed size for a body in chunks.
-        """
+        """Return the bytes to reserve for a request's body, the most for one in chunks."""
         size = connection.protocol.body_bytes
         if connection.reserved or size <= SMALL_BYTES:
             return 0

@@ -43,8 +43,7 @@ def bind_tcp(
     """Return a socket that listens on a TCP address; port 0 is a free one.
 
     With `joins`, another process of this user may listen there already: the kernel shares the
-    connections among them. Raises `InvalidRequest` for an address that cannot be used, with its
-    name, `named`, and `advice`.
+    connections among them. Raises `InvalidRequest` with the address, `named`, and `advice`.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
@@ -66,11 +65,10 @@ def bind_tcp(
 
 @contextmanager
 def listen_on_socket(path: Path) -> Iterator[socket.socket]:
-    """Return a context manager that listens on a Unix socket for this user alone.
+    """Listen on a Unix socket, for this user alone, in a block.
 
-    Replaces a socket file that nobody listens on, and deletes its own at the end; a lock file next
-    to it keeps other daemons away in the meantime. Raises `DatabaseInUse` if another daemon has the path,
-    and `InvalidRequest` for an unusable path.
+    A stale socket file is replaced; a lock file keeps other daemons away. Raises `DatabaseInUse` if
+    another daemon has the path, and `InvalidRequest` for an unusable path.
     """
     require_usable_path(str(path), field="socket", bytes_max=SOCKET_PATH_BYTES_MAX)
     with _claim_path(path):
@@ -93,21 +91,14 @@ def listen_on_socket(path: Path) -> Iterator[socket.socket]:
 
 
 def refused_user_id(connection: socket.socket) -> int | None:
-    """Return the user id of a Unix socket's client if it is refused, or None if it is allowed.
-
-    This user and root are allowed.
-    """
+    """Return a Unix client's user id if it is neither this user nor root, else None."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     _, uid, _ = struct.unpack("3i", credentials)
     return None if uid in (0, os.geteuid()) else int(uid)
 
 
 def count_allowed_connections(wanted: int) -> int:
-    """Return how many connections the limit of open files allows, at most `wanted`.
-
-    The process's soft limit is raised as far as needed; if even that is too low, a warning is
-    logged.
-    """
+    """Return how many connections the limit of open files, raised if need be, allows."""
     needed = wanted + DESCRIPTORS_RESERVED
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
@@ -129,11 +120,7 @@ def count_allowed_connections(wanted: int) -> int:
 
 @contextmanager
 def _claim_path(path: Path) -> Iterator[None]:
-    """Return a context manager that holds the lock of a socket's path.
-
-    The kernel releases the lock if the process dies. Raises `DatabaseInUse` if another daemon holds
-    it, and `InvalidRequest` if the folder cannot be used.
-    """
+    """Lock a socket's path in a block. Raises `DatabaseInUse` and `InvalidRequest`."""
     lock = path.with_name(path.name + ".lock")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -151,10 +138,7 @@ def _claim_path(path: Path) -> Iterator[None]:
 
 
 def _lock_file(lock: Path, path: Path) -> int:
-    """Create and lock the file `lock`, and return its descriptor.
-
-    Raises `DatabaseInUse` if another daemon holds the lock of the socket `path`.
-    """
+    """Create and lock a file; return its descriptor. Raises `DatabaseInUse` for `path`."""
     while True:  # ends: each turn means that a daemon has ended in between
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(lock, flags, 0o600)
@@ -181,11 +165,7 @@ def _socket_in_use_error(path: Path) -> DatabaseInUse:
 
 
 def _remove_stale_socket(path: Path) -> None:
-    """Delete a socket file on which nobody listens; do nothing if there is no file.
-
-    Raises `DatabaseInUse` if somebody listens or the file is no socket, `InvalidRequest` if it is
-    inaccessible.
-    """
+    """Delete a socket on which nobody listens. Raises `DatabaseInUse`, `InvalidRequest`."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:

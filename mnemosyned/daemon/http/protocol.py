@@ -1,7 +1,4 @@
-"""HTTP/1.1 as one client speaks it: h11 reads the bytes and keeps the states of the exchange.
-
-Errors as they look on the wire, and access by headers, before a body is read, belong to it.
-"""
+"""HTTP/1.1 as one client speaks it, by h11: requests, errors as sent, and access by headers."""
 
 from __future__ import annotations
 
@@ -45,10 +42,7 @@ Headers = tuple[tuple[str, str], ...]
 def error_response(
     error: MnemosynedError, status: HTTPStatus | None = None, headers: Headers = ()
 ) -> Response:
-    """Return the HTTP response for an error: `{"error": {"code", "message", "field"}}`.
-
-    The status is `status`, or if that is None the status of the error's kind. `headers` are added.
-    """
+    """Return the response for an error, by default with the status of its kind."""
     body = {"code": error.code, "message": error.message, "field": error.field}
     if error.retry_after_s is not None:
         headers = (*headers, ("Retry-After", str(error.retry_after_s)))
@@ -75,10 +69,7 @@ class RequestRefused(Exception):
 
 
 def token_refusal(reason: str, *, given: bool) -> RequestRefused:
-    """Return the refusal (status 401) of a request that has no valid token.
-
-    `reason` is the message; `given` tells whether the request had a token at all.
-    """
+    """Return the refusal, with a reason, of a request with a wrong token or none `given`."""
     challenge = 'Bearer realm="mnemosyned"'
     if given:
         challenge += ', error="invalid_token"'
@@ -129,7 +120,6 @@ class Access:
     ) -> bool:
         """Check a request's host, origin and token. Raises `RequestRefused` if one is not allowed.
 
-        `headers` are by lower-case name; `authority` is the host in the request's target, or None.
         Return whether the request came without a valid token, as its path may.
         """
         if self.hosts is not None:
@@ -252,10 +242,7 @@ class HttpProtocol:
 
     @property
     def body_bytes(self) -> int:
-        """Size in bytes of the body that is coming, or of a body in chunks what has come so far.
-
-        0 unless a body is coming.
-        """
+        """Size in bytes of the body that is coming, or the part that came in chunks, else 0."""
         if self._head is None:
             return 0
         return len(self._body) if self._head.length is None else self._head.length
@@ -270,10 +257,7 @@ class HttpProtocol:
         self._incoming += data
 
     def next_request(self) -> HttpRequest | None:
-        """Return the client's next request, or None until all its bytes have come.
-
-        Raises `RequestRefused` for a request that is malformed, too large or not allowed.
-        """
+        """Return the next request, or None until it is complete. Raises `RequestRefused`."""
         if self.reusable:
             self._incoming[:0] = self._http.trailing_data[0]
             self._http = h11.Connection(h11.SERVER)
@@ -286,10 +270,7 @@ class HttpProtocol:
             _refuse_request(reason, HTTPStatus(error.error_status_hint))
 
     def _read_request(self) -> HttpRequest | None:
-        """Return the next request as parsed by h11, or None until all its bytes have come.
-
-        Raises `RequestRefused` and `h11.RemoteProtocolError`.
-        """
+        """Return the next request or None. Raises `RequestRefused`, `h11.RemoteProtocolError`."""
         while True:  # each turn takes bytes, or returns
             event = self._http.next_event()
             if isinstance(event, h11.Request):
@@ -317,10 +298,7 @@ class HttpProtocol:
                 return None
 
     def _take_input(self) -> bytes:
-        """Remove and return the received bytes that h11 may parse next; empty if too few have come.
-
-        The head is given only as a whole. Raises `RequestRefused` for bytes that h11 must not get.
-        """
+        """Remove and return the bytes that h11 may parse next. Raises `RequestRefused`."""
         if self._head is None:
             return self._take_head()
         if self.in_chunks:
@@ -334,11 +312,7 @@ class HttpProtocol:
         return part
 
     def _take_chunk_part(self) -> bytes:
-        """Remove and return a piece of a chunked body: a size line, bytes of a chunk, or trailers.
-
-        Empty if a size line has not come completely. Raises `RequestRefused` for a malformed or too
-        large body.
-        """
+        """Remove and return a size line, chunk bytes or trailers. Raises `RequestRefused`."""
         if self._chunk_left is None or self._chunk_left > 0:
             if len(self._http.trailing_data[0]) > CHUNKED_BYTES:
                 _refuse_head("its trailers are", CHUNKED_BYTES)
@@ -362,11 +336,7 @@ class HttpProtocol:
         return line
 
     def _take_head(self) -> bytes:
-        """Remove and return the next request's head, or nothing until it has come completely.
-
-        Non-ASCII bytes of its first line are percent-encoded. Raises `RequestRefused` for a head
-        that is too long or has odd blanks.
-        """
+        """Remove and return the next head, its line in ASCII, or nothing. Raises `RequestRefused`."""
         if self._incoming and self._incoming[0] <= ord(" "):
             _refuse_request("it begins with a blank")
         end = _BLANK_LINE.search(self._incoming, max(0, self._searched - 2))
@@ -386,10 +356,7 @@ class HttpProtocol:
         )
 
     def _read_head(self, request: h11.Request) -> _Head:
-        """Check a parsed head; return its method, path, query, headers and body length.
-
-        Raises `RequestRefused` if the request is not allowed, or its body too large.
-        """
+        """Return a parsed and checked head. Raises `RequestRefused`."""
         if not request.http_version.startswith(b"1."):
             _refuse_request(
                 "it is not in HTTP/1.1", HTTPStatus.HTTP_VERSION_NOT_SUPPORTED
@@ -437,10 +404,7 @@ class HttpProtocol:
         )
 
     def encode_response(self, response: Response, *, last: bool) -> tuple[bytes, bytes]:
-        """Return the bytes of a response's head and of its body, which is empty for HEAD.
-
-        With `last` the head has `Connection: close`.
-        """
+        """Return a response's head, which announces the `last` one, and its body unless HEAD."""
         body = response.body
         headers = [("Content-Length", str(len(body)))]
         if last:
@@ -484,10 +448,7 @@ def _refuse_request(
 
 
 def _refuse_head(part: str, bytes_max: int) -> NoReturn:
-    """Raise the `RequestRefused` for a part of the request's head longer than `bytes_max`.
-
-    `part` is the beginning of the reason, such as "its headers are".
-    """
+    """Raise the `RequestRefused` for a part of the head longer than `bytes_max`."""
     _refuse_request(
         f"{part} longer than {bytes_max:,} bytes; send fewer, or send a body",
         HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,

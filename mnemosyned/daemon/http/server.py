@@ -1,4 +1,4 @@
-"""The HTTP server: an event loop that reads requests, hands them to threads, and never blocks on a client.
+"""The HTTP server: an event loop, which never blocks on a client, and threads that answer.
 
 Only this loop waits for clients, so that a slow one costs a descriptor and never a thread. Every
 state of a connection has a deadline, and all bodies, and all answers nobody reads, have a budget.
@@ -106,8 +106,7 @@ class EventLoop:
     ) -> None:
         """Take the function `answer`, which returns the response to a request.
 
-        `owner_of` returns the number of a request's owner; None if there is only one owner. `probe`
-        answers `/livez` and `/readyz`, in place of a worker thread.
+        `owner_of` returns a request's owner, if there are several; `probe` answers `/livez`, `/readyz`.
         """
         self._probe = probe
         self._probed: deque[ClientConnection] = deque()
@@ -176,10 +175,7 @@ class EventLoop:
         self._workers.stop(deadline)
 
     def _queue_answered(self, connection: ClientConnection) -> None:
-        """Give a connection whose request a worker thread has answered back to the event loop.
-
-        Called in the worker's thread.
-        """
+        """Give a connection that a worker answered back to the loop; called by the worker."""
         self._answered.append(connection)
         self._wake_up()
 
@@ -217,10 +213,7 @@ class EventLoop:
             self._epoll.close()
 
     def _drain_connections(self) -> bool:
-        """Return True if the event loop may end; after `stop` close listeners and idle connections.
-
-        It may end once no connection is left, or the time for running requests has passed.
-        """
+        """Return True if the loop may end; after `stop` close listeners and idle connections."""
         if self._stop_at is None:
             return False
         if not self._draining:
@@ -238,10 +231,7 @@ class EventLoop:
         return not self._connections or time.monotonic() > self._stop_at
 
     def _handle_event(self, fd: int) -> None:
-        """Handle an epoll event of a descriptor: a wake-up, a new client, or a connection.
-
-        A connection is read from, or written to if it has a response to send.
-        """
+        """Handle an epoll event: a wake-up, a new client, or input or output of a connection."""
         connection = self._connections.get(fd)
         if fd == self._wake_fd:
             os.eventfd_read(fd)
@@ -271,10 +261,7 @@ class EventLoop:
     # -------------------------------------------------------------- accept
 
     def _accept_clients(self, listener: Listener) -> None:
-        """Accept the clients that wait at a listener, closing stalled connections to make room.
-
-        Without room, accepting pauses. Clients of other users at the Unix socket are refused.
-        """
+        """Accept waiting clients but those of other users, making room, or else pause."""
         for accepted in range(ACCEPTED_AT_ONCE):
             if len(self._connections) >= self._connections_max:
                 if accepted:  # whether one more waits is not known; epoll tells
@@ -330,10 +317,7 @@ class EventLoop:
         return is_due
 
     def _pause_accepting(self, until: float) -> None:
-        """Accept no clients until the monotonic time `until`, and until there is room for them.
-
-        They wait in the kernel's backlog.
-        """
+        """Accept no clients until `until` and until there is room; the kernel keeps them."""
         self._accept_at = until
         if not self.is_full:
             self.is_full = True
@@ -359,10 +343,7 @@ class EventLoop:
     def _add_connection(
         self, sock: socket.socket, listener: Listener, address: str
     ) -> None:
-        """Begin to serve the client of a newly accepted socket, by the rules of its listener.
-
-        `address` is the client's machine; empty over the Unix socket.
-        """
+        """Begin to serve an accepted client at `address`, by the rules of its listener."""
         protocol = HttpProtocol(
             body_bytes_max=self._body_bytes_max,
             access=listener.access,
@@ -375,10 +356,10 @@ class EventLoop:
         self._activity.connections[connection.local] += 1
 
     def _drop_stalled(self, state: ConnectionState, *, reserved: bool = False) -> bool:
-        """Close the connection longest in a state, if the grace time is over.
+        """Close the connection longest in a state beyond its grace time; return True if one was.
 
-        Returns True if one was closed. With `reserved`, consider only connections that hold memory
-        for a body. Clients over TCP go first, as other users can connect there.
+        With `reserved`, only those that hold memory for a body. Clients over TCP go first, as other
+        users can connect there.
         """
         now = time.monotonic()
         for connection in sorted(
@@ -413,11 +394,7 @@ class EventLoop:
             self._start_request(connection)
 
     def _start_request(self, connection: ClientConnection) -> None:
-        """Hand a connection's next request to a worker thread if it has come completely.
-
-        Otherwise wait for its remaining bytes, or for memory for its body. Health checks are
-        answered at once; a refused request gets its error response.
-        """
+        """Hand a connection's next request to a worker, or wait for its bytes or for memory."""
         protocol = connection.protocol
         try:
             request = protocol.next_request()
@@ -488,10 +465,7 @@ class EventLoop:
     # -------------------------------------------------------------- bodies
 
     def _resume_queued(self) -> None:
-        """Go on reading the bodies that waited for memory, the smallest first, while they fit.
-
-        If memory is short, a slow sender that holds some is closed.
-        """
+        """Go on reading the bodies that waited for memory, the smallest first, or free some."""
         self._budget.freed = False
         queued = sorted(
             self._connections_in(ConnectionState.QUEUED), key=self._budget.missing_bytes
@@ -506,10 +480,7 @@ class EventLoop:
     # --------------------------------------------------------------- write
 
     def _continue_after_answer(self, connection: ClientConnection) -> None:
-        """Go on with a connection whose request was answered.
-
-        Send the rest of the response, or else start the next request, or close the connection.
-        """
+        """Send the rest of an answer, or else start the next request, or close the connection."""
         self._budget.release(connection)
         connection.progress = time.monotonic()
         if connection.broken:
@@ -548,10 +519,7 @@ class EventLoop:
     # ----------------------------------------------------------------- end
 
     def _check_deadlines(self) -> None:
-        """Close connections whose time limit has passed, and let waiting ones go on.
-
-        Does nothing if the last check is less than `FULL_SWEEP_S` seconds ago.
-        """
+        """Close overdue connections, and let waiting ones go on, every `FULL_SWEEP_S` seconds."""
         now = time.monotonic()
         if now - self._swept < FULL_SWEEP_S:
             return
@@ -617,12 +585,10 @@ def serve_http(
     owner_of: OwnerOf | None = None,
     probe: HealthProbe | None = None,
 ) -> Iterator[EventLoop]:
-    """Return a context manager that serves HTTP clients and gives the event loop.
+    """Serve HTTP clients in a block, and yield the event loop.
 
-    `resources` has the handlers by URL path; `tcp_resources`, if given, returns those for a request
-    over TCP. `owner_of` returns the number of the owner whose memory a request is about, so that no
-    owner takes all threads. `probe` answers `/livez` and `/readyz`. At the end running requests may
-    finish.
+    `resources` has the handlers by path, `tcp_resources` finds those for TCP, `owner_of` the number
+    of the owner of a request, so that none takes all threads. At the end running requests may finish.
     """
     activity = activity or ServerActivity()
     loop = EventLoop(
@@ -646,10 +612,9 @@ def make_handler(
     *,
     tcp_resources: ResourcesOf | None = None,
 ) -> Route:
-    """Return a function that answers a request by the resource at its path.
+    """Return a function that answers, counts and times a request by the resource at its path.
 
-    It counts requests, and turns errors into responses. `tcp_resources`, if given, returns the
-    resources for a request over TCP; otherwise `resources` serve those too.
+    `tcp_resources`, if given, returns the resources for a request over TCP.
     """
     health = Resource(lambda _: HEALTHY)  # asked by other methods than GET alone
     table = {**dict.fromkeys((*HEALTH_PATHS, *PROBE_PATHS), health), **resources}
@@ -696,11 +661,7 @@ def make_handler(
 
 
 def _call_resource(table: Mapping[str, Resource], request: HttpRequest) -> Response:
-    """Return the response of the resource at a request's path.
-
-    Answers OPTIONS, and gives status 405 for another method. Raises `UnknownVerb` if the path has
-    no resource that this client may use.
-    """
+    """Return the response of the resource at a path, or for its methods. Raises `UnknownVerb`."""
     resource = table.get(request.path)
     if resource is None or (resource.local_only and not request.local):
         paths = ", ".join(path for path in table if not table[path].local_only)

@@ -40,12 +40,11 @@ def listen_on_tcp(
     joins: bool = False,
     admits: Callable[[Mapping[str, str]], bool] | None = None,
 ) -> Iterator[Listener]:
-    """Return a context manager that listens on a TCP address, "host:port", and gives the listener.
+    """Listen on a TCP address, "host:port", in a block, and yield the listener.
 
-    Clients must send the token in the file `token_file`, which is created if missing; with None, a
-    token of an owner, or headers that `admits` accepts. With a certificate clients speak TLS. With
-    `joins`, another process of the daemon listens there already. Raises `InvalidRequest` for an
-    address in use, and `ConfigInvalid` for the token's file.
+    Clients send the token in `token_file`, created if missing; with None, an owner's token, or headers
+    that `admits` accepts. With `joins`, another process listens there already. Raises
+    `InvalidRequest` for an address in use, and `ConfigInvalid` for the token's file.
     """
     advice, is_token = OWNER_ADVICE, _is_owner_token
     if token_file:
@@ -79,10 +78,9 @@ def listen_on_tcp(
 
 @contextmanager
 def listen_for_metrics(setting: str) -> Iterator[Listener]:
-    """Return a context manager that listens on "host:port" for plain HTTP without a token.
+    """Listen on "host:port" for plain HTTP without a token, in a block.
 
-    On a loopback address a request must name it as its host. Raises `InvalidRequest` for an address
-    in use.
+    On a loopback address a request must name it as its host. Raises `InvalidRequest`.
     """
     host, port = tcp_address(setting, tls=True)
     with bind_tcp(
@@ -118,10 +116,7 @@ def _is_owner_token(text: str) -> bool:
 
 
 def read_token(file: Path) -> str:
-    """Return the access token in a file; create the file with a random token if it is missing.
-
-    Raises `ConfigInvalid` if others may read the token, or it is too short.
-    """
+    """Return the token in a file, created if missing. Raises `ConfigInvalid` for an unsafe one."""
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _make_token(file)
@@ -179,10 +174,7 @@ class Certificate:
         self.read()
 
     def read(self) -> None:
-        """Read the certificate and key files again; only new clients are affected.
-
-        Raises `ConfigInvalid`.
-        """
+        """Read the files again, for new clients. Raises `ConfigInvalid`."""
 
         def refuse_password() -> str:  # nobody is there to type it
             """Raise `OSError`, as nobody can type the password of an encrypted key."""
@@ -214,10 +206,9 @@ class ServerTlsChannel:
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
 
     def open(self, data: bytes) -> bytes | None:
-        """Decrypt bytes received from the client; return None until a whole TLS record has come.
+        """Return decrypted bytes; None until a whole record came, b"" after an end or fault.
 
-        Returns b"" if the client closed TLS or violated it; `unsent` may then have an alert to
-        send.
+        In the latter case `unsent` may have an alert to send.
         """
         self._incoming.write(data)
         parts: list[bytes] = []

@@ -67,7 +67,7 @@ class Workers:
         activity: ServerActivity,
         owner_of: OwnerOf | None = None,
     ) -> None:
-        """Create the threads; they call `on_answered` with each connection that was answered.
+        """Create threads that call `on_answered` with each connection that was answered.
 
         `owner_of` returns a request's owner number; None if all requests are of one owner.
         """
@@ -108,10 +108,9 @@ class Workers:
             thread.start()
 
     def put(self, connection: ClientConnection, request: HttpRequest) -> bool:
-        """Queue a request for a worker thread, which calls `on_answered` with the connection.
+        """Queue a request for a worker, which alone uses the connection until it is answered.
 
-        Until then only the workers use the connection. Returns False if `WAITING_MAX` requests of
-        its owner wait already.
+        Returns False if `WAITING_MAX` requests of its owner wait already.
         """
         owner = self._owner_of(request) if self._owner_of else 0
         with self._changing:
@@ -159,10 +158,7 @@ class Workers:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _assign_requests(self) -> None:
-        """Give waiting requests to free worker threads, one of each owner in turn.
-
-        With many owners, no owner gets more than its share of the threads.
-        """
+        """Give waiting requests to free threads in turn, each owner no more than its share."""
         part = free = len(self._threads)
         free -= self._running.total()
         if self._owner_of:
@@ -210,11 +206,7 @@ class Workers:
     def _fair_turn(
         self, owner: int, *, is_awaited: bool = True
     ) -> AbstractContextManager[None]:
-        """Return a context manager that counts the block's processor time for an owner.
-
-        Threads of owners that used more pause for the block if a client waits for it
-        (`is_awaited`). Does nothing if there is only one owner.
-        """
+        """Count a block's processor time for an owner; others pause for it if it `is_awaited`."""
         if self._owner_of is None:
             return nullcontext()
         return self._turns.working(owner, is_awaited=is_awaited)
@@ -222,10 +214,7 @@ class Workers:
     def _begin_stream(
         self, task: QueuedRequest, response: Response, stream: Iterator[bytes]
     ) -> bool:
-        """Start a thread that sends the chunks of `stream` as the response; return True.
-
-        If there are too many streams, respond with an error and return False.
-        """
+        """Start a thread that sends a stream and return True, or respond with an error."""
         if self._owner_of:  # whose token is verified by now
             task = task._replace(owner=self._owner_of(task.request))
         with self._changing:
@@ -255,10 +244,7 @@ class Workers:
     def _send_stream(
         self, task: QueuedRequest, response: Response, stream: Iterator[bytes]
     ) -> None:
-        """Send a streamed response; then give the connection back to the event loop.
-
-        Runs in a thread of its own.
-        """
+        """Send a streamed response in a thread; then give the connection back to the loop."""
         try:
             # Most of the time a stream waits: nobody rests for it.
             with (
@@ -280,10 +266,7 @@ class Workers:
     def _send_chunks(
         self, connection: ClientConnection, response: Response, stream: Iterator[bytes]
     ) -> None:
-        """Send a response's head, and each chunk once the client has taken the chunk before.
-
-        If the client hangs up or is too slow, the stream is left without an end, as a sign.
-        """
+        """Send a head, and each chunk once the one before was taken; a cut stream has no end."""
         deadline = time.monotonic() + STREAM_S
         if connection.begin_stream(response):
             goes_on = self._flush_output(connection, deadline)
@@ -297,10 +280,7 @@ class Workers:
         connection.end_stream()
 
     def _flush_output(self, connection: ClientConnection, deadline: float) -> bool:
-        """Wait until the client has taken all queued bytes; return False if the stream must end.
-
-        It must if the client hangs up or stalls, or the monotonic time `deadline` has passed.
-        """
+        """Wait until all bytes were taken; return False if the client hangs up or time is up."""
         progress = time.monotonic()
         ready = select.poll()
         ready.register(connection.fd, select.POLLOUT)
