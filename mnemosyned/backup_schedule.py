@@ -49,10 +49,7 @@ class BackupRetention:
 
     @classmethod
     def parse(cls, text: str) -> BackupRetention:
-        """Return the retention rule in a text such as `10` (newest) or `7 daily, 4 weekly`.
-
-        Raises `ValueError` for any other text.
-        """
+        """Return the rule in `10` or `7 daily, 4 weekly`. Raises `ValueError` for others."""
         newest = 0
         periods: list[tuple[str, int]] = []
         for part in text.split(","):
@@ -67,10 +64,7 @@ class BackupRetention:
         return cls(newest, tuple(periods))
 
     def select_expired(self, backups: Iterable[DatedBackup]) -> list[DatedBackup]:
-        """Return the scheduled backups to delete by this rule; the newest one always stays.
-
-        Backups made by hand are never among them.
-        """
+        """Return the scheduled backups to delete by this rule; the newest one always stays."""
         scheduled = sorted((each for each in backups if each.scheduled), reverse=True)
         kept = set(scheduled[: max(self.newest, 1)])
         for unit, count in self.periods:
@@ -79,10 +73,7 @@ class BackupRetention:
 
 
 def backup_name(moment: datetime, *, scheduled: bool) -> str:
-    """Return the file name of a backup made at this moment, such as `memory-20260310T082000Z.db`.
-
-    A scheduled one ends with `.auto.db`.
-    """
+    """Return a backup's file name, such as `memory-20260310T082000Z.db` or with `.auto.db`."""
     kind = ".auto" if scheduled else ""
     return f"memory-{in_zone(moment, UTC):{STAMP}}{kind}.db"
 
@@ -109,10 +100,7 @@ def is_backup_overdue(
 def _newest_backup_per_period(
     newest_first: Sequence[DatedBackup], period_of: Callable[[datetime], Period]
 ) -> list[DatedBackup]:
-    """Return the newest backup of each period, such as a day, the newest period first.
-
-    `period_of` gives the period of a time as a tuple.
-    """
+    """Return the newest backup of each period, such as a day, the newest period first."""
     by_period: dict[Period, DatedBackup] = {}
     for backup in newest_first:
         by_period.setdefault(period_of(backup.made_at), backup)

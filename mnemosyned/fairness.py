@@ -63,10 +63,7 @@ class FairTurns:
 
     @contextmanager
     def working(self, owner: int, *, is_awaited: bool = True) -> Iterator[None]:
-        """Return a context manager that counts the block's processor time for an owner.
-
-        Threads of owners that used more pause for the block if `is_awaited`.
-        """
+        """Count a block's processor time for an owner; others pause for it if it `is_awaited`."""
         with self._changing:
             if is_awaited:
                 self._running[owner] += 1

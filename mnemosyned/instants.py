@@ -19,10 +19,7 @@ def shift(moment: datetime, by: timedelta) -> datetime:
 
 
 def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
-    """Return an instant in a time zone; None means the zone of the process.
-
-    Outside the calendar it is the first or last time that a clock in the zone can show.
-    """
+    """Return an instant in a zone, by default the process's, or the calendar's end."""
     try:
         return moment.astimezone(zone)
     except (OverflowError, ValueError):
@@ -30,10 +27,7 @@ def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
 
 
 def shift_months(moment: datetime, count: int) -> datetime:
-    """Return the same day `count` months later, or the last day of a shorter month.
-
-    Outside the calendar it is the first or last instant of the calendar.
-    """
+    """Return the same day some months later, the last of a shorter one, or the calendar's end."""
     year, month = divmod(moment.year * 12 + moment.month - 1 + count, 12)
     if not MINYEAR <= year <= MAXYEAR:
         return _calendar_end(moment.tzinfo, last=year > MAXYEAR)

@@ -82,10 +82,9 @@ class LineHandler(logging.Handler):
             self.handleError(record)
 
     def write(self, line: str) -> None:
-        """Queue a line for the writing thread, and wait up to `WAIT_S` until it is written.
+        """Queue a line, and wait up to `WAIT_S` until it is written, unless nobody reads.
 
-        While nobody reads the output, do not wait. If the queue is full, the line is dropped and
-        counted.
+        If the queue is full, the line is dropped and counted.
         """
         data = line.encode("utf-8", "backslashreplace") + b"\n"
         with self._changed:
@@ -98,10 +97,7 @@ class LineHandler(logging.Handler):
                 self._stalled = not self._wait_written(WAIT_S)
 
     def flush(self) -> None:
-        """Wait until all queued lines are written, at most `FLUSH_S` seconds.
-
-        Called by `logging` at the end of the program.
-        """
+        """Wait, at most `FLUSH_S` seconds, until all lines are written (called by `logging`)."""
         with self._changed:
             self._report_dropped()
             self._wait_written(FLUSH_S)
@@ -167,10 +163,7 @@ def logger() -> BoundLogger:
 
 
 def log_failure(event: str, error: Exception, /, **fields: object) -> None:
-    """Log an error with its traceback as `event`, with further `fields`.
-
-    A database that is unreachable or busy is only a warning with the reason.
-    """
+    """Log an error with its traceback; one of a busy database only as a warning."""
     if isinstance(error, DatabaseUnreachable | MemoryBusy):
         logger().warning(event, reason=error.reason, **fields)
     else:
@@ -178,10 +171,9 @@ def log_failure(event: str, error: Exception, /, **fields: object) -> None:
 
 
 def configure_logs(*, level: str, form: Literal["auto", "json", "console"]) -> None:
-    """Send all logs to standard error, as JSON or in a form for people ("console").
+    """Send all logs to standard error, as JSON or, also by "auto" on a terminal, for people.
 
-    The form "auto" is "console" on a terminal, else JSON. `level` is for this package's logs; of
-    other libraries only warnings and errors are logged.
+    `level` is for this package's logs; of other libraries only warnings and errors are logged.
     """
     on_terminal = (
         bool(sys.stderr) and sys.stderr.isatty()
@@ -214,10 +206,7 @@ _TEMPLATE = logging.LogRecord(ROOT, logging.INFO, __file__, 0, "", None, None)
 
 
 def _make_record(*values: Any, **named: Any) -> logging.LogRecord:  # noqa: ANN401
-    """Return a log record made of the values that `logging` gives to its record factory.
-
-    It works also when the clock is past 2262, where the factory of `logging` fails.
-    """
+    """Return a log record, also when the clock is past 2262, where the usual factory fails."""
     try:
         return logging.LogRecord(*values, **named)
     except OverflowError:  # raised before the record holds anything
@@ -289,10 +278,7 @@ def _safe_frames(error: BaseException) -> list[traceback.FrameSummary]:
 
 
 def _safe_message(error: BaseException) -> str:
-    """Return the message of an error, or a remark in its place if it might quote a memory.
-
-    Messages of this package, SQLite and the system are shown; parsers and models quote texts.
-    """
+    """Return the message of an error, or a remark if it might quote a memory."""
     if isinstance(error, MnemosynedError | sqlite3.Error):
         return str(error)
     if isinstance(error, OSError):

@@ -39,10 +39,7 @@ log = logger()
 
 
 def limit_heap() -> None:
-    """Set limits for the heaps of glibc: their number, and the size of their blocks.
-
-    To be called before threads start. Does nothing with another C library.
-    """
+    """Limit number and blocks of glibc's heaps, before threads start; do nothing without it."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         for parameter, value in _LIMITS.items():
@@ -50,10 +47,7 @@ def limit_heap() -> None:
 
 
 def trim_heap(*, collect: bool = False) -> None:
-    """Give freed memory back to the system; do nothing without glibc.
-
-    With `collect`, the garbage collector runs first.
-    """
+    """Give freed memory back to the system, after a garbage collection if so asked."""
     if collect:
         gc.collect()
     malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -62,10 +56,7 @@ def trim_heap(*, collect: bool = False) -> None:
 
 
 def forbid_core_dumps() -> None:
-    """Keep the content of memories out of core dumps of this process and its children.
-
-    Forbids core files, and excludes the process's memory from the dumps of handlers such as apport.
-    """
+    """Keep memories out of core files, and of the dumps of handlers such as apport."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
         Path("/proc/self/coredump_filter").write_text("0", encoding="ascii")
@@ -74,10 +65,7 @@ def forbid_core_dumps() -> None:
 
 
 def resident_bytes() -> int:
-    """Return how many bytes of this process are resident in memory, by `/proc` of Linux.
-
-    Raises `FileNotFoundError` on a system without `/proc`.
-    """
+    """Return the resident bytes of this process. Raises `FileNotFoundError` without `/proc`."""
     return (
         int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         * _PAGE_BYTES
@@ -103,11 +91,7 @@ class MemoryGrowth:
         self._idle = False
 
     def is_trim_due(self, *, idle: bool = False) -> bool:
-        """Return True if resident memory has grown by over `TRIM_GROWTH_BYTES` since the last trim.
-
-        With `idle`, the process has no requests now; then it is True also if it had some at the
-        last call and has more than `IDLE_BYTES`.
-        """
+        """Return True after growth of `TRIM_GROWTH_BYTES`, or if large and just become idle."""
         resident = resident_bytes()
         became_idle = idle and not self._idle
         self._idle = idle

@@ -32,11 +32,7 @@ def usual_socket_path() -> str:
 
 
 def standard_directory(systemd: str, xdg: str, default: str) -> str:
-    """Return a standard directory by environment variables, as systemd and XDG define them.
-
-    It is the value of the variable named `systemd`, or else the folder `mnemosyned` in that of
-    `xdg` or in `default`. Empty if neither is set and `default` is empty.
-    """
+    """Return a standard directory by variables of systemd or XDG, or else in `default`, if any."""
     if given := os.environ.get(systemd):
         return given.split(":")[0]
     base = os.environ.get(xdg) or default
@@ -61,10 +57,7 @@ CLIENT_VARIABLES = (
 
 
 def url_from_environment() -> str | None:
-    """Return the daemon's URL in the variable `MNEMOSYNE_URL`, or None if it is not set.
-
-    Raises `ValueError` if `MNEMOSYNE_SOCKET` is set as well, as either may be meant.
-    """
+    """Return the URL in `MNEMOSYNE_URL`, or None. Raises `ValueError` with a socket as well."""
     url = os.environ.get(URL_VARIABLE)
     if url and os.environ.get(SOCKET_VARIABLE):
         raise ValueError(
@@ -104,10 +97,7 @@ class SavedConnection:
         return self.renew_at is not None and time.time() >= self.renew_at
 
     def enter(self, directory: str) -> str:
-        """Return the memory that a directory uses: `SERVER`, `LOCAL` or the name of a group.
-
-        That group is then the one asked.
-        """
+        """Return the memory that a directory uses: `SERVER`, `LOCAL`, or a group, asked then."""
         path = os.path.realpath(directory or EVERYWHERE)
         while path not in self.folders and path != EVERYWHERE:
             path = os.path.dirname(path)  # noqa: PTH120
@@ -131,10 +121,7 @@ def connection_path() -> str:
 
 
 def saved_connection() -> SavedConnection | None:
-    """Return the connection that `mnem login` saved; None without a login.
-
-    Raises `ValueError` if its file cannot be read.
-    """
+    """Return the login's connection; None without one. Raises `ValueError` if unreadable."""
     file = connection_path()
     try:
         with open(file, "rb") as opened:  # noqa: PTH123
@@ -153,10 +140,9 @@ def saved_connection() -> SavedConnection | None:
 
 
 def connection_for(directory: str | None = None) -> SavedConnection | None:
-    """Return the saved connection if a directory's memory is there; None for this machine's.
+    """Return the login's connection if the memory of a directory, by default this, is there.
 
-    The directory is by default the current one. A URL or a socket in the environment counts more
-    than the login: then None is returned, too. Raises `ValueError` if its file cannot be read.
+    A URL or a socket in the environment counts more: then None is returned. Raises `ValueError`.
     """
     if os.environ.get(URL_VARIABLE) or os.environ.get(SOCKET_VARIABLE):
         return None

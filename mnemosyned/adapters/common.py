@@ -29,10 +29,9 @@ Steps = Generator[Request[Any], Any, R]
 
 
 async def run_steps_async(steps: Steps[R], caller: AsyncCaller) -> R:
-    """Call each request that the generator yields, send each result back, and return its value.
+    """Call each request that the generator yields, and return its value.
 
-    The value is what the generator returns at its end. An error of a call is thrown into the
-    generator.
+    Results are sent back, and errors thrown into the generator.
     """
     resume: Callable[[Any], Request[Any]] = steps.send
     outcome: Any = None
@@ -49,11 +48,7 @@ async def run_steps_async(steps: Steps[R], caller: AsyncCaller) -> R:
 
 
 def run_steps(steps: Steps[R], caller: Caller) -> R:
-    """Call each request that the generator yields, send each result back, and return its value.
-
-    The calls block. The value is what the generator returns at its end. An error of a call is
-    thrown into the generator.
-    """
+    """Run steps as `run_steps_async` does, with calls that block."""
 
     class Blocking(AsyncCaller):
         """A caller whose calls never suspend: one step of the coroutine ends the coroutine."""
@@ -71,10 +66,7 @@ def run_steps(steps: Steps[R], caller: Caller) -> R:
 
 
 async def remember_all(caller: AsyncCaller, memories: Sequence[Remember]) -> None:
-    """Store memories in batches of at most `BATCH_MAX`, one after another.
-
-    Each batch is stored whole or not at all. Raises the error of the first batch that fails.
-    """
+    """Store memories in batches, each whole or not at all. Raises the first batch's error."""
     for begin in range(0, len(memories), BATCH_MAX):
         batch = list(memories[begin : begin + BATCH_MAX])
         await caller.call(RememberMany(batch))
@@ -91,11 +83,10 @@ PAGES_MAX = 20
 
 
 def make_record_memory(text: str, value: Mapping[str, Any], **fields: Any) -> Remember:  # noqa: ANN401
-    """Return a memory that contains the JSON object `value`, for `read_record_value` to restore.
+    """Return a memory that contains the JSON object `value`, for `read_record_value`.
 
-    A search finds the memory by `text`, or by the JSON itself if the value is too large for
-    metadata. `fields` are further fields of the memory. Raises `InvalidRequest` for a value that is
-    no JSON.
+    A search finds it by `text`, or by the JSON itself if that is too large for metadata. Raises
+    `InvalidRequest` for a value that is no JSON.
     """
     try:
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -113,8 +104,7 @@ def list_records(
 ) -> Steps[list[PreviewLine]]:
     """Return steps that list the memories of a session and of sources, oldest first.
 
-    Both must match; None matches all. `Forget` with `dry_run` lists them, and nothing is deleted.
-    Raises `InvalidRequest` if there are more than `PAGES_MAX` pages.
+    `Forget` with `dry_run` lists them. Raises `InvalidRequest` beyond `PAGES_MAX` pages.
     """
     lines: list[PreviewLine] = []
     after: str | None = None
@@ -130,10 +120,7 @@ def list_records(
 
 
 def read_record_value(id: str) -> Steps[Any]:
-    """Return steps that read the JSON object held by a memory, as `make_record_memory` stored it.
-
-    `id` is the memory's id. The value is None if the memory was forgotten or pruned.
-    """
+    """Return steps that read the JSON object in a memory; None if the memory is missing."""
     try:
         got: Got = yield Get(id, reveal=True)
     except NotFound:
@@ -161,11 +148,9 @@ async def memory_section(
     session: str | None = None,
     source: str | None = None,
 ) -> str:
-    """Return memories and learnings that matter to a message, as text under headings.
+    """Return memories and learnings that matter to a message, as text of about `tokens`.
 
-    The text is empty if none matters, and has at most about `tokens` tokens. Texts in `before`,
-    pairs of role and text, are in the conversation already and not repeated. `session` and `source`
-    limit the memories; None means all.
+    Texts in `before`, pairs of role and text, are not repeated.
     """
     share = tokens / WINDOW_TOKENS
     assembled: Assembled = await caller.call(

@@ -90,18 +90,11 @@ class MnemosyneStore(BaseStore):
         return run_steps(self._results_of(list(ops)), self._caller)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run reads, then the last `put` of each item; return the results in the order of `ops`.
-
-        The result of a `put` is None. The event loop is not blocked.
-        """
+        """Run operations as `batch` does, without blocking the event loop."""
         return await run_steps_async(self._results_of(list(ops)), self._async_caller)
 
     def _results_of(self, ops: list[Op]) -> Steps[list[Result]]:
-        """Return steps that run operations; their value is the list of results.
-
-        All reads run first, then the last `put` of each item. The results are in the order of
-        `ops`; the result of a `put` is None.
-        """
+        """Return steps that run reads, then the last `put` of each item, for results by op."""
         order = [index for index, op in enumerate(ops) if not isinstance(op, PutOp)]
         puts = {
             (op.namespace, op.key): index
@@ -115,10 +108,7 @@ class MnemosyneStore(BaseStore):
         return results
 
     def _steps_of(self, op: Op) -> Steps[Result]:
-        """Return steps that run an operation; their value is the result.
-
-        A step is a request to the daemon. Raises `ValueError` for an unknown kind of operation.
-        """
+        """Return steps that run an operation. Raises `ValueError` for an unknown kind."""
         match op:
             case GetOp():
                 return self._get_item(op.namespace, op.key)
@@ -137,10 +127,7 @@ class MnemosyneStore(BaseStore):
         return f"{self._name}:{'.'.join(namespace)}"
 
     def _origin_of(self, namespace: Namespace, key: str) -> tuple[str, str]:
-        """Return the session and the source for the memories of an item.
-
-        The source stands for the namespace, and the session for the item with the key in it.
-        """
+        """Return the session, of the item, and the source, of the namespace, for memories."""
         source = self._source_of(namespace)
         return f"{source}{KEY_MARK}{key}", source
 
@@ -150,10 +137,7 @@ class MnemosyneStore(BaseStore):
         return Item(**fields) if fields else None
 
     def _read_fields(self, namespace: Namespace, key: str) -> Steps[dict[str, Any]]:
-        """Return steps that read an item's newest value, as the arguments of LangGraph's `Item`.
-
-        The value is an empty dictionary if there is no such item.
-        """
+        """Return steps that read an item's newest value, as the arguments of LangGraph's `Item`."""
         session, source = self._origin_of(namespace, key)
         versions = yield from list_records(session=session, source=source)
         value = (yield from read_record_value(versions[-1].id)) if versions else None
@@ -168,11 +152,7 @@ class MnemosyneStore(BaseStore):
         }
 
     def _put_item(self, op: PutOp) -> Steps[None]:
-        """Return steps that store an operation's value as a new version of its item.
-
-        The item's namespace is registered as well. If the value is None, all versions of the item
-        are forgotten instead, and the namespace stays.
-        """
+        """Return steps that store a new version of an item, or forget all if the value is None."""
         session, source = self._origin_of(op.namespace, op.key)
         versions = yield from list_records(session=session, source=source)
         if op.value is None:
@@ -205,11 +185,7 @@ class MnemosyneStore(BaseStore):
         return [tuple(line.id.removeprefix(prefix).split(".")) for line in lines]
 
     def _list_namespaces(self, op: ListNamespacesOp) -> Steps[list[Namespace]]:
-        """Return steps that list the namespaces under the conditions of an operation, sorted.
-
-        The value is one page. Namespaces are cut at the operation's `max_depth` labels and listed
-        once.
-        """
+        """Return steps that list a page of the namespaces under an operation's conditions."""
         conditions = op.match_conditions or ()
         namespaces = yield from self._all_namespaces()
         chosen = {
@@ -222,10 +198,7 @@ class MnemosyneStore(BaseStore):
     # -------------------------------------------------------------- search
 
     def _search_items(self, op: SearchOp) -> Steps[list[SearchItem]]:
-        """Return steps that search the items below a namespace by an operation's query and filter.
-
-        The value is one page of items: the best match first, or oldest first without a query.
-        """
+        """Return steps that search a page of items by query, best first, or list the oldest."""
         depth = len(op.namespace_prefix)
         namespaces = yield from self._all_namespaces()
         sources = [
@@ -245,10 +218,7 @@ class MnemosyneStore(BaseStore):
     def _recall_sessions(
         self, query: str, sources: list[str]
     ) -> Steps[dict[str, float | None]]:
-        """Return steps that recall items by a query; the value maps each item's session to a score.
-
-        `sources` stand for the namespaces to search. The best match comes first.
-        """
+        """Return steps that recall items, for a mapping of their sessions to scores, best first."""
         recalled: Recalled = yield Recall(
             query[:QUERY_CHARS_MAX], source=sources, limit=SEARCHED_MAX
         )
@@ -264,11 +234,7 @@ class MnemosyneStore(BaseStore):
     def _read_result_page(
         self, op: SearchOp, candidates: Mapping[str, float | None]
     ) -> Steps[list[SearchItem]]:
-        """Return steps that read one page of the items found by a search, filtered.
-
-        `candidates` maps the session of each item to its score, in the order of the results. The
-        operation has the filter, and the offset and size of the page.
-        """
+        """Return steps that read one page of the candidates, filtered."""
         sessions = list(candidates)
         skipped = op.offset
         if not op.filter:  # items before the page need not be read
@@ -287,10 +253,7 @@ class MnemosyneStore(BaseStore):
 def _searchable_text(
     key: str, value: Mapping[str, Any], paths: Iterable[str] | None
 ) -> str:
-    """Return the text by which a search finds an item; never empty.
-
-    It has the fields of `value` at `paths`, or all fields for None; without any text it is `key`.
-    """
+    """Return the text by which a search finds an item: fields at `paths`, or all, or `key`."""
     if paths is None:
         texts = []
         for name, field in value.items():
@@ -306,10 +269,7 @@ def _searchable_text(
 
 
 def _matches_condition(namespace: Namespace, condition: MatchCondition) -> bool:
-    """Return whether a namespace begins with a condition's path, or ends with it for "suffix".
-
-    A `*` in the path is any label.
-    """
+    """Return whether a namespace begins, or ends, with a condition's path; `*` is any label."""
     path = tuple(condition.path)
     if len(namespace) < len(path):
         return False
@@ -322,11 +282,7 @@ def _matches_condition(namespace: Namespace, condition: MatchCondition) -> bool:
 def _passes_filter(
     value: Mapping[str, Any], conditions: Mapping[str, Any] | None
 ) -> bool:
-    """Return whether the fields of an item's value meet all conditions of a filter.
-
-    `conditions` maps a field's name to a value or to operators such as `{"$gt": 3}`; None passes
-    all.
-    """
+    """Return whether fields of a value meet all conditions: values, or such as `{"$gt": 3}`."""
     return all(
         _compare_field(value.get(name), condition)
         for name, condition in (conditions or {}).items()
@@ -334,11 +290,7 @@ def _passes_filter(
 
 
 def _compare_field(field: Any, condition: Any) -> bool:  # noqa: ANN401 values of JSON
-    """Return whether a field equals `condition`, or meets its operators such as `{"$gt": 3}`.
-
-    A condition with plain names is a filter of the fields within the field. Raises `ValueError` for
-    an unknown operator.
-    """
+    """Return whether a field meets a condition of a filter. Raises `ValueError`."""
     if not isinstance(condition, dict):
         return bool(field == condition)
     if not any(name.startswith("$") for name in condition):

@@ -45,9 +45,8 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
         messages: list[ChatMessage] | None = None,
         **block_kwargs: Any,  # noqa: ANN401
     ) -> str:
-        """Return memories that matter to the last message, as text for the prompt.
+        """Return memories that matter to the last message; empty without messages.
 
-        Messages before the last are not repeated. The text is empty if there are no messages.
         `block_kwargs` may hold the session to search, if `this_session` is set.
         """
         said = [
@@ -82,10 +81,7 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
         await remember_all(self._caller, memories)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """Drop lines at the end of a text until `tokens_to_truncate` tokens are saved.
-
-        Return the shorter text, or None if no line is left.
-        """
+        """Return a text without its last lines, so that so many tokens are saved, or None."""
         lines = content.splitlines()
         counter = TokenEstimator()
         wanted = counter.count(content) - tokens_to_truncate

@@ -52,10 +52,7 @@ class MnemosyneSession(SessionABC):
         self._source = source
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Return the newest `limit` items of the conversation, oldest first.
-
-        For None, the limit of the session's settings counts; without one, all items are returned.
-        """
+        """Return the newest `limit` items, by default as the settings say, oldest first."""
         most = resolve_session_limit(limit, self.session_settings)
         return await run_steps_async(self._newest_items(most), self._caller)
 
@@ -84,10 +81,7 @@ class MnemosyneSession(SessionABC):
         )
 
     def _newest_items(self, most: int | None) -> Steps[list[TResponseInputItem]]:
-        """Return steps that read the newest items of the conversation, oldest first.
-
-        At most `most` items are read, all for None; pruned items are left out.
-        """
+        """Return steps that read the newest items, oldest first, without pruned ones."""
         lines = yield from list_records(session=self.session_id, source=self._source)
         items: list[TResponseInputItem] = []
         for line in reversed(lines):
@@ -99,10 +93,7 @@ class MnemosyneSession(SessionABC):
         return items[::-1]
 
     def _pop_newest(self) -> Steps[TResponseInputItem | None]:
-        """Return steps that forget the newest item; their value is the item.
-
-        Pruned items before it are forgotten too and skipped. The value is None if no item is left.
-        """
+        """Return steps that forget the newest item, and pruned ones before it, for its value."""
         lines = yield from list_records(session=self.session_id, source=self._source)
         for line in reversed(lines):
             item: TResponseInputItem | None = yield from read_record_value(line.id)

@@ -41,8 +41,7 @@ class Address:
     def connect(self, timeout_s: float) -> socket.socket:
         """Return a new connection to the daemon, waiting up to `timeout_s` seconds.
 
-        It waits while the daemon's backlog is full. Raises `OSError`, and `ForeignDaemon` if an
-        untrusted user listens there.
+        Raises `OSError`, and `ForeignDaemon` if an untrusted user listens there.
         """
         connection = self.open()
         with ClosedOnFailure(connection):
@@ -64,10 +63,7 @@ class Address:
         raise NotImplementedError
 
     def check(self, connection: socket.socket) -> None:
-        """Raise `ForeignDaemon` if an untrusted user runs the daemon at the end of a connection.
-
-        Here nothing is checked: only a Unix socket tells the user.
-        """
+        """Raise `ForeignDaemon` if an untrusted user is at the end; only a Unix socket tells."""
 
     def refusal_message(self, words: str) -> str:
         """Return the message for a refused token: here `words`, the daemon's own message."""
@@ -90,10 +86,7 @@ class SocketAddress(Address):
         return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 
     def check(self, connection: socket.socket) -> None:
-        """Raise `ForeignDaemon` if a user other than this one or root listens on the socket.
-
-        `connection` is connected to the socket.
-        """
+        """Raise `ForeignDaemon` if a user other than this one or root listens on the socket."""
         uid = foreign_listener(connection, self.target)
         if uid is not None:
             raise ForeignDaemon(
@@ -121,10 +114,7 @@ class TcpAddress(Address):
         return self.remote.headers
 
     def refusal_message(self, words: str) -> str:
-        """Return the message for a refused token, with the token's origin.
-
-        `words` are the daemon's own message.
-        """
+        """Return the message, from the daemon's `words`, for a refused token and its origin."""
         return self.remote.refusal_message(words)
 
     def connect(self, timeout_s: float) -> socket.socket:
@@ -171,10 +161,10 @@ def address_of(
 ) -> Address:
     """Return the address of a daemon: its socket at `path`, or its URL.
 
-    Without either, the environment names the URL or the socket, or else `mnem login` chose a
-    server for the current directory, or else it is the usual socket. `ca` is the PEM file of a
-    certificate authority, `owner` whose memory is asked on a server. Raises `ValueError` for
-    arguments that do not belong together, and `InvalidRequest` for an unusable path.
+    Without either, it is that of the environment, of `mnem login` for the current directory, or the
+    usual socket. `ca` is the PEM file of a certificate authority, `owner` whose memory is asked on a
+    server. Raises `ValueError` for arguments that do not belong together, and `InvalidRequest` for an
+    unusable path.
     """
     if (path, url, token, ca) == (None,) * 4:
         url = url_from_environment()
@@ -203,10 +193,7 @@ def address_of(
 
 
 def remote_address(remote: RemoteDaemon) -> Address:
-    """Return the TCP address of a remote daemon, or its TLS address for https://.
-
-    Raises `ValueError` for an unusable file of the certificate authority.
-    """
+    """Return the TCP or TLS address of a remote daemon. Raises `ValueError` for a bad CA file."""
     return TlsAddress(remote) if remote.tls else TcpAddress(remote)
 
 
@@ -232,10 +219,7 @@ class IdleConnections(Generic[C]):
         self._connections: deque[C] = deque()
 
     def take(self) -> C | None:
-        """Remove and return the newest idle connection that the daemon has not closed, or None.
-
-        Closed connections are removed on the way.
-        """
+        """Return the newest idle connection that is still open, or None; close others."""
         while True:  # ends with the last idle one
             try:
                 connection = self._connections.pop()

@@ -116,18 +116,11 @@ class TlsChannel:
             raise ConnectionAbortedError(str(error)) from error
 
     def pending(self) -> int:
-        """Return the number of bytes that have arrived and that `receive` has not returned yet.
-
-        Encrypted bytes count too.
-        """
+        """Return the number of bytes, encrypted ones too, that `receive` has not returned yet."""
         return self._tls.pending() + self._incoming.pending
 
     async def _run_step(self, step: Callable[[], T]) -> T:
-        """Run a TLS operation until it succeeds, and return its result.
-
-        `step` is called again after each receipt of encrypted bytes, while it raises
-        `SSLWantReadError`. Bytes that it encrypted are sent. Raises `OSError`.
-        """
+        """Run a TLS operation until it has all the bytes that it needs. Raises `OSError`."""
         while True:  # ends with the connection, or the caller's limit
             try:
                 result = step()
@@ -145,10 +138,9 @@ class TlsChannel:
                 return result
 
     async def _send_encrypted(self) -> None:
-        """Send all encrypted bytes that wait in the TLS buffer.
+        """Send all encrypted bytes. Raises `OSError`.
 
-        Raises `OSError` if sending fails; the unsent bytes are then discarded, as the daemon's
-        answer, which can still be read, says why it hung up.
+        The unsent ones are then dropped, as the daemon's answer says why it hung up.
         """
         while data := self._outgoing.read(RECORD_BYTES):
             try:
@@ -161,9 +153,7 @@ class TlsChannel:
 async def open_channel(address: Address) -> Channel:
     """Return a new connection to a daemon, with TLS if the address asks for it.
 
-    For a Unix socket with a full backlog, asyncio cannot wait: the connection is tried again until
-    it succeeds. The caller limits the time. Raises `OSError`, and `ForeignDaemon` if an untrusted
-    user listens on the socket.
+    The caller limits the time. Raises `OSError`, and `ForeignDaemon` if an untrusted user listens.
     """
     remote = address.remote if isinstance(address, TcpAddress) else None
     if remote and remote.saved and remote.saved.is_renewal_due:
@@ -195,10 +185,9 @@ async def open_channel(address: Address) -> Channel:
 
 
 async def _connect_remote(remote: RemoteDaemon) -> socket.socket:
-    """Return a TCP connection to the first address of a host that answers. Raises `RemoteFault`.
+    """Return a connection to the first address that answers, as `tls.connect` finds it.
 
-    The addresses are tried in turn; each gets an equal share of what is left of `CONNECT_S`
-    seconds.
+    Raises `RemoteFault`.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + tls.CONNECT_S
@@ -277,10 +266,7 @@ class AsyncClient(AsyncVerbs):
         self._idle.close()
 
     async def call(self, request: Request[R]) -> R:
-        """Send a request to the daemon and return its result.
-
-        Raises the daemon's error, or `DaemonUnreachable` if no answer comes in time.
-        """
+        """Send a request and return its result. Raises the daemon's error, or `DaemonUnreachable`."""
         request = prepare_request(request)
         call = make_call(
             request, timeout_s=self._timeout_s, headers=self._address.headers
@@ -322,11 +308,9 @@ class AsyncClient(AsyncVerbs):
             ended = reader.ended_for_good
 
     async def _send_call(self, call: PreparedCall) -> http.HttpResponse:
-        """Send a call and return the daemon's response.
+        """Send a call, first over an idle connection if repeatable, and return the response.
 
-        A repeatable call goes over an idle connection first; other calls, and a call whose idle
-        connection was lost, go over a new one. A request that was not read is sent again,
-        `ATTEMPTS` times at most over new connections. Raises `OSError`.
+        A request that was not read is sent again, `ATTEMPTS` times at most. Raises `OSError`.
         """
         if call.repeatable and (idle := self._idle.take()):
             with contextlib.suppress(ConnectionError):
@@ -339,11 +323,9 @@ class AsyncClient(AsyncVerbs):
         return await self._exchange_over(await open_channel(self._address), call.data)
 
     async def _exchange_over(self, channel: Channel, data: bytes) -> http.HttpResponse:
-        """Send a request over a channel, and return the complete response.
+        """Send a request over a channel, keep or close it, and return the complete response.
 
-        The channel is then kept for the next call, or closed if the daemon closes it or anything
-        fails. Raises `Unread` if the daemon did not read the whole request, which can be sent again
-        then, and `OSError`.
+        Raises `Unread` if the request can be sent again, and `OSError`.
         """
         sent = False
         response = http.HttpResponse()

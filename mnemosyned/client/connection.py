@@ -1,7 +1,4 @@
-"""A blocking connection to a daemon, which carries any request, and the messages it exchanges.
-
-Calls as bytes, answers, and errors.
-"""
+"""A blocking connection to a daemon, and calls, answers and errors as bytes."""
 
 from __future__ import annotations
 
@@ -60,9 +57,7 @@ def make_call(
 ) -> PreparedCall:
     """Return a request as HTTP bytes, with its time limit and whether it may be sent twice.
 
-    `timeout_s` is the limit in seconds, except for requests that take long. `headers` are whole
-    header lines, each with its line break. The daemon validates the request; raises
-    `InvalidRequest` for values that have no JSON.
+    `headers` are whole header lines. Raises `InvalidRequest` for values that have no JSON.
     """
     body = encode(request)
     head = (
@@ -78,10 +73,7 @@ def make_call(
 
 
 def prepare_request(request: Request[R]) -> Request[R]:
-    """Return a request with an id in each memory to store, so that a repeat stores nothing twice.
-
-    Ids that are given stay. Any other request is returned as it is.
-    """
+    """Return a request with an id in each memory to store, so that a repeat stores nothing twice."""
     if isinstance(request, Remember):
         changes: dict[str, Any] = {"id": request.id or new_id(datetime.now(UTC))}
     elif isinstance(request, RememberMany) and isinstance(request.memories, list):
@@ -92,10 +84,7 @@ def prepare_request(request: Request[R]) -> Request[R]:
 
 
 def _with_id(memory: object) -> object:
-    """Return a memory of a batch with an id, its own or a new one.
-
-    A memory may be a `Remember` or a dictionary; any other object is returned as it is.
-    """
+    """Return a memory of a batch, a `Remember` or a dictionary, with an id; others as they are."""
     if isinstance(memory, Remember):
         return prepare_request(memory)
     if isinstance(memory, dict):
@@ -104,10 +93,7 @@ def _with_id(memory: object) -> object:
 
 
 def result_of(request: Request[R], answer: http.HttpResponse, address: Address) -> R:
-    """Return the result in the daemon's response to a request. Raises the daemon's error.
-
-    `address` is named in an error about the token.
-    """
+    """Return the result in the daemon's response to a request. Raises the daemon's error."""
     if answer.status == 200:
         return parse_result(type(request), answer.body)
     error = refusal_of(answer.status, answer.body, address)
@@ -116,11 +102,7 @@ def result_of(request: Request[R], answer: http.HttpResponse, address: Address) 
 
 
 def refusal_of(status: int, answer: bytes, address: Address) -> MnemosynedError:
-    """Return the error in the body of a response that is not 200.
-
-    `status` and `answer` are the HTTP status and the body. The message of `Unauthorized` also names
-    the address and the origin of the token.
-    """
+    """Return the error in a response that is not 200; one about a token names its origin."""
     error = error_of(status, answer)
     if isinstance(error, Unauthorized):
         return Unauthorized(address.refusal_message(error.message))
@@ -128,11 +110,7 @@ def refusal_of(status: int, answer: bytes, address: Address) -> MnemosynedError:
 
 
 def error_of(status: int, answer: bytes) -> MnemosynedError:
-    """Return the error in the JSON body of a response that is not 200.
-
-    `status` and `answer` are the HTTP status and the body. A body that is no error of the daemon
-    gives a plain `MnemosynedError` that quotes its beginning.
-    """
+    """Return the error in a body that is not of status 200, or one that quotes the body."""
     try:
         error = msgspec.json.decode(answer)["error"]
         kind = error_classes_by_code().get(error["code"], MnemosynedError)
@@ -201,10 +179,7 @@ class Connection:
         return client
 
     def _set_up(self, address: Address, timeout_s: float) -> None:
-        """Store the daemon's address and the time limit of a call in seconds; make an empty pool.
-
-        The pool holds idle connections to the daemon. Nothing is connected yet.
-        """
+        """Store the daemon's address and the time limit of a call; connect nothing yet."""
         self._address = address
         self._timeout_s = timeout_s
         self._idle: IdleConnections[socket.socket] = IdleConnections()
@@ -225,10 +200,7 @@ class Connection:
         self._idle.close()
 
     def call(self, request: Request[R]) -> R:
-        """Send a request to the daemon and return its result.
-
-        Raises the daemon's error, or `DaemonUnreachable`.
-        """
+        """Send a request and return its result. Raises the daemon's error, or `DaemonUnreachable`."""
         request = prepare_request(request)
         call = make_call(
             request, timeout_s=self._timeout_s, headers=self._address.headers
@@ -277,7 +249,7 @@ class Connection:
             ended = reader.ended_for_good
 
     def page(self, path: str) -> str:
-        """Return the text at a path that is no verb, such as `/metrics`.
+        """Return the text at a path such as `/metrics`.
 
         Raises `DaemonUnreachable`, and `MnemosynedError` if there is no such page.
         """
@@ -289,10 +261,7 @@ class Connection:
         return answer.body.decode()
 
     def _send_call(self, call: PreparedCall) -> http.HttpResponse:
-        """Send a call, again after each pause that its owner's limits ask for; return the response.
-
-        Raises `DaemonUnreachable`.
-        """
+        """Send a call, again after pauses for its owner's limits. Raises `DaemonUnreachable`."""
         ends = time.monotonic() + call.timeout_s
         while True:  # ends with the time limit
             answer = self._send_once(call)
@@ -302,11 +271,9 @@ class Connection:
             time.sleep(pause_s)
 
     def _send_once(self, call: PreparedCall) -> http.HttpResponse:
-        """Send a call and return the daemon's response. Raises `DaemonUnreachable`.
+        """Send a call, first over an idle connection if repeatable, and return the response.
 
-        A repeatable call goes over an idle connection first; other calls, and a call whose idle
-        connection was lost, go over a new one. A request that was not read is sent again,
-        `ATTEMPTS` times at most over new connections.
+        A request that was not read is sent again, `ATTEMPTS` times at most. Raises `DaemonUnreachable`.
         """
         try:
             if call.repeatable and (idle := self._idle.take()):
@@ -324,10 +291,9 @@ class Connection:
     def _exchange_over(
         self, connection: socket.socket, call: PreparedCall
     ) -> http.HttpResponse:
-        """Send a call over a connection, and return the complete response.
+        """Send a call over a connection, keep or close it, and return the complete response.
 
-        The connection is then kept for the next call, or closed if the daemon closes it or anything
-        fails. Raises `OSError`.
+        Raises `OSError`.
         """
         with http.ClosedOnFailure(connection):
             connection.settimeout(call.timeout_s)

@@ -81,11 +81,10 @@ class HttpResponse:
         return bytes(body)
 
     def feed(self, data: bytes, *, sent: bool = True) -> None:
-        """Add received bytes to the response; empty `data` means that the connection ended.
+        """Add received bytes; empty `data` means that the connection ended.
 
-        `sent` is True if the whole request was sent. Raises `Unread` if the connection ended before
-        anything was received and the request was not sent whole, and else `NoAnswer` for an end or
-        an invalid answer.
+        Raises `Unread` if it ended before anything was received and the request was not `sent` whole,
+        and else `NoAnswer` for an end or an invalid answer.
         """
         if not data:
             raise self.connection_error(sent=sent)
@@ -109,11 +108,7 @@ class HttpResponse:
             self._read_chunks(self._chunks)
 
     def connection_error(self, *, sent: bool) -> ConnectionError:
-        """Return the error for a connection that ended before the response was complete.
-
-        It is `Unread` if nothing was received and the whole request was not `sent`, else
-        `NoAnswer`.
-        """
+        """Return the error for an early end: `Unread` if the request was not `sent`, or `NoAnswer`."""
         if self._head or sent:
             return NoAnswer("the connection ended before the answer did")
         return Unread("the connection ended before the request was read")
@@ -137,10 +132,7 @@ class HttpResponse:
             raise NoAnswer(f"this is not an answer of a daemon: {first[:100]!r}")
 
     def _read_chunks(self, data: bytearray) -> None:
-        """Move each whole chunk of a chunked body from the buffer `data` to the body.
-
-        Raises `NoAnswer` for invalid chunks.
-        """
+        """Move each whole chunk from the buffer `data` to the body. Raises `NoAnswer`."""
         while (end := data.find(b"\r\n", 0, CHUNK_LINE_BYTES_MAX)) >= 0:
             try:
                 size = int(data[:end].partition(b";")[0], 16)
@@ -168,10 +160,9 @@ class EventBlocks:
         self._bytes_max = bytes_max
 
     def feed(self, part: bytes) -> Iterator[bytes]:
-        """Add a part of a body, and yield the data of each event that is now complete.
+        """Add a part of a body, and yield the joined data of each event that is complete.
 
-        The data are the `data:` lines of the event without the prefix, joined. Raises `NoAnswer` if
-        more than `bytes_max` bytes wait for the end of an event.
+        Raises `NoAnswer` if more than `bytes_max` bytes wait for the end of an event.
         """
         self._text += part.replace(b"\r", b"")
         *blocks, rest = bytes(self._text).split(b"\n\n")
@@ -189,10 +180,8 @@ def send_request(
 ) -> HttpResponse:
     """Send a request and return its response as soon as the headers have arrived.
 
-    Raises `Unread` if the request was not read whole and can be sent again, and `NoAnswer`. With
-    `reset_is_unread`, a reset of the connection proves that the daemon had not read the whole
-    request, as the kernel of this machine resets it then; False is for a daemon behind other
-    machines.
+    Raises `Unread` if the request can be sent again, and `NoAnswer`. `reset_is_unread` says that a
+    reset proves that it was not read whole, as on this machine.
     """
     sent = False
     try:
@@ -218,9 +207,7 @@ def exchange(
 ) -> HttpResponse:
     """Send a request and return its complete response.
 
-    Raises `Unread` if the request was not read whole and can be sent again, and `NoAnswer`, also
-    for a body of more than `bytes_max`. With `reset_is_unread`, a reset of the connection proves
-    that the request was not read whole.
+    Raises `Unread` and `NoAnswer`, as `send_request` does, and for a body of more than `bytes_max`.
     """
     response = send_request(connection, request, reset_is_unread=reset_is_unread)
     received = len(response.body)
@@ -271,8 +258,8 @@ def is_quiet(connection: IdleConnection) -> bool:
 def foreign_listener(connection: socket.socket, path: str) -> int | None:
     """Return the id of the user who listens on a Unix socket, or None for a trusted user.
 
-    `path` is the socket's file. Trusted are root and the user of this process. Root may also ask
-    the daemon of another user, if only that user can write to the directory of the socket.
+    Trusted are root and this user. Root may also ask the daemon of a user who alone can write to the
+    directory of the socket.
     """
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     _, uid, _ = struct.unpack("3i", credentials)

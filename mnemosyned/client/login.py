@@ -56,10 +56,9 @@ def save_login(
 ) -> SavedConnection:
     """Write the files of a login, and return what they say.
 
-    The token is one that was `issued`, or stays in `token_file`, which is then not renewed.
-    `folders` says which memory a folder uses; None keeps what an earlier login said, also after a
-    logout, by default one's own on the server everywhere. Raises `OSError`, and `ValueError` for an
-    unusable token file.
+    The token is one that was `issued`, or stays in `token_file`, which is then not renewed. `folders`
+    says which memory a folder uses; None keeps an earlier choice. Raises `OSError`, and `ValueError`
+    for an unusable token file.
     """
     with _lock_connection():
         path = Path(connection_path())
@@ -82,8 +81,7 @@ def save_login(
 def choose_memory(memory: str, folders: list[str]) -> SavedConnection:
     """Save the memory of folders and all below them: `SERVER`, `LOCAL` or a group.
 
-    Choices for folders below are kept. Raises `ValueError` without a
-    login, and `OSError`.
+    Raises `ValueError` without a login, and `OSError`.
     """
     with _lock_connection():
         saved = saved_connection()
@@ -96,8 +94,7 @@ def choose_memory(memory: str, folders: list[str]) -> SavedConnection:
 def renew_token() -> SavedConnection | None:
     """Replace the token of the login by a successor if that is due; return the login's new state.
 
-    Several processes may call it: one renews, the others go on with the present token. Errors are
-    not raised; it is then tried again later.
+    One of several processes renews, the others go on. Errors are not raised; it is tried again later.
     """
     with contextlib.suppress(OSError, ValueError), _lock_connection(waits=False):
         saved = saved_connection()
@@ -119,8 +116,7 @@ def renew_token() -> SavedConnection | None:
 def remove_login() -> SavedConnection | None:
     """End the login and delete its token; return the connection, or None if none could be read.
 
-    The file is renamed, as another login keeps its folders. A token file that the user named is
-    left. Raises `OSError`.
+    The file is renamed, as another login keeps its folders. Raises `OSError`.
     """
     with _lock_connection():
         path = Path(connection_path())
@@ -140,10 +136,7 @@ def _former_path() -> Path:
 
 
 def _read_folders() -> dict[str, str]:
-    """Return the memory by folder that the last login said: the server's if there was none.
-
-    If it cannot be read, all is `LOCAL`, so that nothing goes to a server that was kept from it.
-    """
+    """Return the memory by folder of the last login, or `LOCAL` if that cannot be read."""
     for file in (Path(connection_path()), _former_path()):
         try:
             return dict(json.loads(file.read_bytes())["folders"])
@@ -155,10 +148,7 @@ def _read_folders() -> dict[str, str]:
 
 
 def _delete_tokens(path: Path, *, but: str = "") -> None:
-    """Delete the tokens of logins beside the file `path`, except that in the file `but`.
-
-    Each server has a file of its own, so that no program that runs sends a token to another server.
-    """
+    """Delete the tokens of logins beside `path`, except that in the file `but`."""
     for file in path.parent.glob("connection*.token"):
         if str(file) != but:
             file.unlink(missing_ok=True)
@@ -167,7 +157,7 @@ def _delete_tokens(path: Path, *, but: str = "") -> None:
 def _write_connection(
     fields: Mapping[str, object], issued: Enrolment | None = None
 ) -> SavedConnection:
-    """Write the connection's file and that of an issued token, if any; return the connection.
+    """Write the file of the connection, which it returns, and of an issued token.
 
     A token that expires is to be renewed after half of its life. Raises `OSError`.
     """
@@ -184,10 +174,7 @@ def _write_connection(
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Replace a file, in one step, by a new one with mode 600 and this text.
-
-    Raises `OSError`.
-    """
+    """Replace a file, in one step, by one with mode 600 and this text. Raises `OSError`."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{time.time_ns()}")
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
     try:
@@ -202,10 +189,9 @@ def _write_private(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def _lock_connection(*, waits: bool = True) -> Iterator[None]:
-    """Keep other processes from changing the files of the login within the block.
+    """Keep other processes from changing the login's files within the block.
 
-    The directory is created if missing. Without `waits` raise `BlockingIOError` if another process
-    is changing them. Raises `OSError`.
+    Raises `OSError`, and without `waits` `BlockingIOError` if another process is changing them.
     """
     path = Path(connection_path())
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

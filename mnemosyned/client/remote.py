@@ -1,7 +1,4 @@
-"""A daemon behind a URL.
-
-Which URLs are taken, where its token comes from, and faults in words that say what to do.
-"""
+"""A daemon behind a URL: which URLs are taken, where its token comes from, and faults."""
 
 from __future__ import annotations
 
@@ -46,8 +43,7 @@ class RemoteDaemon:
     ) -> None:
         """Take a URL, a token and its origin in words, and the PEM file of an authority.
 
-        Without `ca` the authorities of this machine count. `owner` names whose memory it is, by
-        default as `OWNER_VARIABLE` does. Raises `ValueError` for an invalid URL, http:// to another
+        `owner` names whose memory it is. Raises `ValueError` for an invalid URL, http:// to another
         machine, `ca` with http://, and a name that no owner can have.
         """
         scheme, host, port = _parse_url(url)
@@ -90,10 +86,7 @@ class RemoteDaemon:
         return form[1] if form else ""
 
     def refusal_message(self, words: str) -> str:
-        """Return the message for a refused token, with the token's origin.
-
-        `words` are the daemon's own message.
-        """
+        """Return the message, from the daemon's `words`, for a refused token and its origin."""
         if not self.token:  # of a login
             return words
         advice = f"; or log in again: mnem login {self.url}" if self.saved else ""
@@ -101,10 +94,7 @@ class RemoteDaemon:
 
     @property
     def headers(self) -> bytes:
-        """The HTTP headers of each request, `Host`, token and owner, each with its line break.
-
-        The token of a login is read again after it was renewed.
-        """
+        """The headers of each request, with a login's token read again after it was renewed."""
         host = f"Host: {self.authority}\r\n"
         if self.saved is not None:
             changed = _time_of(self.saved.token_file)
@@ -136,13 +126,9 @@ def remote_daemon(
 ) -> RemoteDaemon:
     """Return the daemon behind a URL, with its token and certificate authority.
 
-    The token is `token`, or in the file `token_file`, or in the environment: `TOKEN_VARIABLE`, or
-    the file that `TOKEN_FILE_VARIABLE` names. `ca` is a PEM file of the authority, by default the
-    file that `CA_VARIABLE` names, else the authorities of this machine count. `owner` names whose
-    memory it is, by default as `OWNER_VARIABLE` does. Raises `ValueError` for an invalid URL,
-    http:// to another machine, a token that is missing, a token or owner that is not printable
-    ASCII without blanks, a token file that cannot be read or that others may read or change, and
-    `ca` with http://.
+    The token is `token`, or in `token_file`, or in the environment's variable or file. `ca` is a PEM
+    file of the authority, by default that of `CA_VARIABLE`, else this machine's authorities count.
+    Raises `ValueError` for an invalid URL, token, token file or owner, and for `ca` with http://.
     """
     _parse_url(url)  # its faults come before those of the token
     chosen, origin, file = _find_token(url, token, token_file)
@@ -158,9 +144,8 @@ def remote_daemon(
 
 
 def remote_of(saved: SavedConnection, *, owner: str | None = None) -> RemoteDaemon:
-    """Return the daemon of a saved login, for the memory of `owner`.
+    """Return the daemon of a login, for `owner`, the environment's, or the directory's group.
 
-    Without `owner` the environment names the memory, or else the directory's choice of a group.
     Raises `ValueError` if the token file cannot be used.
     """
     file = saved.token_file
@@ -184,10 +169,7 @@ def _time_of(file: str) -> int:
 
 
 def _parse_url(url: str) -> tuple[str, str, int | None]:
-    """Return scheme, host and port of a daemon's URL; the port is None if an https:// URL has none.
-
-    Raises `ValueError` for an invalid URL, and for http:// to another machine.
-    """
+    """Return scheme, host and port of a URL, None for that of https. Raises `ValueError`."""
     if "@" in url:  # not quoted: it may have a password
         raise ValueError(
             f"the URL of a daemon has no user in it: write {_FORMS}; the token goes by itself"
@@ -210,13 +192,7 @@ def _parse_url(url: str) -> tuple[str, str, int | None]:
 def _find_token(
     url: str, token: str | None, token_file: str | None
 ) -> tuple[str, str, str | None]:
-    """Return the token for a URL, its origin for messages, and the token file if there is one.
-
-    Raises `ValueError`.
-
-    The first that is given counts: `token`, `token_file`, the environment's token, the
-    environment's token file. The URL is only for the message if there is none.
-    """
+    """Return the token for a URL, its origin in words, and its file. Raises `ValueError`."""
     if token is not None:
         return token, "given by the program", None
     if not token_file and (token := os.environ.get(TOKEN_VARIABLE)):
@@ -234,9 +210,8 @@ def _find_token(
 def read_token(file: str) -> str:
     """Return the token in a file, without the blanks around it.
 
-    Raises `ValueError` if the file cannot be read or has no token, if it belongs to another user
-    than this one or root, or if others may read or change it. A group may read a file of root, as
-    service managers hand secrets over like that.
+    Raises `ValueError` if it cannot be read or is empty, or if others may read or change it. A group
+    may read a file of root, as service managers hand secrets over like that.
     """
     try:
         with open(file, encoding="ascii") as opened:  # noqa: PTH123 a descriptor's path, too

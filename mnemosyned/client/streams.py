@@ -38,11 +38,7 @@ EXPORT_LINE_BYTES_MAX = 64 << 20
 
 
 def events_request(after: int | None, headers: bytes) -> bytes:
-    """Return the HTTP request for the daemon's stream of events.
-
-    `after` is the id of an event: later events are asked for, or only new events if it is None.
-    `headers` are whole header lines, each with its line break.
-    """
+    """Return the HTTP request for events after the id `after`, or for new ones alone."""
     query = b"" if after is None else b"?after=%d" % after
     return b"GET /v1/events%s HTTP/1.1\r\n%sAccept: text/event-stream\r\n\r\n" % (
         query,
@@ -51,10 +47,7 @@ def events_request(after: int | None, headers: bytes) -> bytes:
 
 
 class EventReader:
-    """Decodes the events of a stream from bytes that the caller receives.
-
-    `address` is the daemon's, named where it refuses the stream.
-    """
+    """Decodes the events of a stream from received bytes; `address` is named in errors."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -75,10 +68,9 @@ class EventReader:
         return self._response.is_complete
 
     def feed(self, data: bytes) -> Iterator[Event]:
-        """Add received bytes of the response, and yield each event that is now complete.
+        """Add received bytes, and yield each event that is complete; skip unknown kinds.
 
-        Empty `data` means that the connection ended, and raises `NoAnswer`. Events of unknown kinds
-        are skipped. If the daemon refused the stream, its error is raised.
+        Raises the daemon's refusal, and `NoAnswer` for empty `data`, the end of the connection.
         """
         if not data:
             raise http.NoAnswer("the stream of events was cut off")
@@ -109,10 +101,9 @@ class Transfers:
 
     @contextmanager
     def export(self, request: Export) -> Iterator[Iterator[bytes]]:
-        """Start an export of memories, and yield an iterator of its lines, to be read in the block.
+        """Start an export, and yield an iterator of its lines, to be read in the block.
 
-        After the block the connection is closed. Raises the daemon's error; the iterator raises
-        `MnemosynedError` at its end if the export is not whole.
+        Raises the daemon's error; the iterator raises `MnemosynedError` if the export is not whole.
         """
         query = urlencode(msgspec.to_builtins(request), doseq=True)
         with closing(self):
@@ -120,11 +111,10 @@ class Transfers:
             yield read_export(parts)
 
     def restore(self, lines: bytes, import_id: str | None = None) -> RestoreReport:
-        """Send lines of an export to the daemon, to be stored, and return the daemon's report.
+        """Send lines of an export to be stored, and return the daemon's report.
 
-        `import_id` is the id of the import that they are a part of, for `undo`.
-        They are sent again while their owner's limits ask for a pause, for up to an hour. Raises the
-        daemon's error.
+        `import_id` is for `undo`. They are sent again while their owner's limits ask for a pause, for up
+        to an hour. Raises the daemon's error.
         """
         ends = time.monotonic() + LONG_TIMEOUT_S
         while True:  # ends with the time limit
@@ -155,10 +145,7 @@ class Transfers:
     def _send_request(
         self, method: str, path: str, body: bytes = b""
     ) -> tuple[http.HttpResponse, Iterator[bytes]]:
-        """Send a request; return the response and an iterator of the parts of its body.
-
-        `path` includes the query. For a status other than 200, the daemon's error is raised.
-        """
+        """Send a request; return the response and the parts of its body. Raises the daemon's error."""
         fields = self._address.headers.decode()
         head = (
             f"{method} {path} HTTP/1.1\r\n{fields}Content-Length: {len(body)}\r\n\r\n"
@@ -187,11 +174,9 @@ class Transfers:
 
 
 def read_export(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines of an export, with their line breaks, from the parts of a response body.
+    """Yield the lines of an export, with line breaks, from the parts of a response body.
 
-    After the last line that came, raises `MnemosynedError` if the export is not whole: the daemon
-    ended it early, the connection broke, a line is too long, or the lines are not as they were
-    sent.
+    After the last line, raises `MnemosynedError` if the export is not whole or was changed.
     """
     pending, searched = bytearray(), 0
     last, digest = b"", hashlib.sha256()

@@ -79,10 +79,9 @@ class TlsSocket(ssl.SSLSocket):
 
 
 def tls_context(ca: str | None) -> ssl.SSLContext:
-    """Return a TLS context for clients, which checks the server's certificate and host name.
+    """Return a context that checks certificate and name by the authority in the PEM file `ca`.
 
-    `ca` is a PEM file of the trusted authority; None trusts the authorities known to this machine.
-    Raises `ValueError` for an unusable file.
+    None trusts the authorities known to this machine. Raises `ValueError` for an unusable file.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.verify_flags |= ssl.VERIFY_X509_TRUSTED_FIRST
@@ -105,10 +104,7 @@ def tls_context(ca: str | None) -> ssl.SSLContext:
 
 
 def _find_hashed_authorities() -> str | None:
-    """Return the directory in which OpenSSL finds this machine's authorities by hash.
-
-    None if there is none, or the environment names a file of authorities.
-    """
+    """Return the directory of this machine's authorities by hash, if OpenSSL uses one."""
     paths = ssl.get_default_verify_paths()
     if not paths.capath or paths.openssl_cafile_env in os.environ:
         return None
@@ -119,10 +115,7 @@ def _find_hashed_authorities() -> str | None:
 def connect(
     remote: RemoteDaemon, context: ssl.SSLContext, timeout_s: float
 ) -> socket.socket:
-    """Return a TLS connection to a remote daemon. Raises `RemoteFault`.
-
-    Connecting and the handshake take at most `timeout_s` seconds each.
-    """
+    """Return a TLS connection, after `timeout_s` for each step at most. Raises `RemoteFault`."""
     try:
         addresses = socket.getaddrinfo(
             remote.host, remote.port, type=socket.SOCK_STREAM
@@ -144,20 +137,16 @@ def connect(
 
 
 def list_targets(addresses: Iterable[Any]) -> list[Target]:
-    """Return the pair (address family, socket address) of each result of `getaddrinfo`.
-
-    At most `ADDRESSES_MAX` are returned, in the given order.
-    """
+    """Return family and socket address of each result of `getaddrinfo`, or the first ones."""
     return [(family, place) for family, *_, place in addresses][:ADDRESSES_MAX]
 
 
 def _connect_to_any(
     tried: Sequence[Target], limit_s: float, remote: RemoteDaemon
 ) -> socket.socket:
-    """Return a TCP connection to the first address that answers. Raises `RemoteFault`.
+    """Return a connection to the first address that answers in its share of `limit_s`.
 
-    `tried` are the addresses of the host, each with an equal share of what is left of `limit_s`
-    seconds. `remote` is named in the error.
+    Raises `RemoteFault`.
     """
     deadline = time.monotonic() + limit_s
     failure: OSError = OSError("the host has no address")

@@ -92,10 +92,7 @@ class WebAccess:
                 self._used_at = self._now()
 
     def redeem_key(self, given: str) -> WebSession:
-        """Return a new session for a key, which is then used up.
-
-        Raises `Unauthorized` for a key that is unknown, used or expired.
-        """
+        """Return a new session for a key, used up then. Raises `Unauthorized` for a wrong one."""
         with self._lock:
             is_right = bool(self._key) and _are_equal(self._key, given)
             if not is_right or self._now() > self._key_until:
@@ -120,11 +117,9 @@ class WebAccess:
         return None
 
     def check_origin(self, request: HttpRequest) -> None:
-        """Raise `ForeignOrigin` for a request that another page caused.
+        """Raise `ForeignOrigin` for a request that another page caused, or a change without proof.
 
-        A browser says so in `Sec-Fetch-Site` or `Origin`. Another port of this machine is another
-        page, although a browser calls it the same site and sends the cookie there. A change needs
-        one of the headers.
+        Another port of this machine is another page, although a browser sends the cookie there.
         """
         site = request.headers.get("sec-fetch-site")
         origin = request.headers.get("origin")
@@ -158,9 +153,8 @@ def refused_tcp_user(connection: socket.socket) -> int | None:
     """Return the user id of a TCP client on this machine if it is refused, or None if allowed.
 
     This user and root are allowed: any other could see the one-time address among the arguments of
-    the browser, and be faster. The kernel's table of connections names the user; a client that is
-    not in it, as it has hung up already, is refused as `UNKNOWN_USER`. If the table cannot be
-    read, all are allowed, and the key and the cookie alone protect the pages.
+    the browser, and be faster. A client that is not in the kernel's table is refused as
+    `UNKNOWN_USER`. If the table cannot be read, all are allowed.
     """
     try:
         client, own = connection.getpeername(), connection.getsockname()

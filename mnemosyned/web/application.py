@@ -77,10 +77,7 @@ class Visit:
         return {name: self.fields[name] for name in names if self.fields.get(name)}
 
     def ask(self, verb: type[Request[R]], names: Iterable[str] = (), **fixed: str) -> R:
-        """Run a verb with the fields `names`, or with those of a mapping, and with others as given.
-
-        Raises the errors of the verb, and of its fields.
-        """
+        """Run a verb with the fields `names`, or those of a mapping, and others. Raises errors."""
         given = names if isinstance(names, Mapping) else self.pick(names)
         return self.caller.call(parse_text(verb, {**given, **fixed}))
 
@@ -108,10 +105,7 @@ def redirect_to(path: str, **fields: object) -> Response:
 def make_change(
     verb: type[Request[Any]], names: Sequence[str], path: str, kept: Sequence[str]
 ) -> PageHandler:
-    """Return the handler of a form that runs a verb with the fields `names` of the form.
-
-    It leads the browser on to the page at `path`, with the fields `kept`.
-    """
+    """Return the handler of a form that runs a verb, and leads to `path` with fields `kept`."""
 
     def change(visit: Visit) -> Response:
         """Run the verb, and return the response that leads on."""
@@ -133,10 +127,9 @@ class WebApplication:
         *,
         listen: Callable[[Callable[[], bool]], Iterator[bytes]] | None = None,
     ) -> None:
-        """Ask `caller` for what the pages show, for browsers that `access` lets in.
+        """Serve pages by method and path, asking `caller`, to browsers that `access` lets in.
 
-        `routes` has the handlers by method and path, such as `GET /search`. `listen` returns a
-        stream of what changes, which ends once the function that it gets returns False.
+        `listen` returns a stream of what changes, which ends once its function returns False.
         """
         self._caller = caller
         self._access = access
@@ -200,7 +193,7 @@ class WebApplication:
     def _let_in(self, request: HttpRequest, session: WebSession | None) -> Response:
         """Return the response that gives a browser with a one-time key a session.
 
-        A browser that has one keeps it. Raises `Unauthorized` for a key that is not valid.
+        Raises `Unauthorized` for a key that is not valid.
         """
         if session:
             return redirect_to("/")
@@ -220,10 +213,7 @@ def _show_error(error: MnemosynedError, session: WebSession | None) -> Response:
 
 
 def _first_values(encoded: str) -> dict[str, str]:
-    """Return the first value of each field in a query or form.
-
-    Raises `MalformedRequest` for too many fields.
-    """
+    """Return the first value of each field in a query or form. Raises `MalformedRequest`."""
     try:
         fields = parse_qs(
             encoded, keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX

@@ -80,8 +80,8 @@ def web(context: click.Context, *, no_browser: bool, port: int, minutes: int) ->
 def _wait(access: WebAccess, client: Connection, minutes: int) -> str:
     """Wait until nobody used the pages for so many minutes; return why they end.
 
-    They also end when the daemon has not answered for a minute. Enter prints a new address. Raises
-    `MnemosynedError` if the server of the pages failed.
+    They also end with the daemon. Enter prints a new address. Raises `MnemosynedError` if the pages'
+    server failed.
     """
     checked_at, silent = time.monotonic(), 0
     while access.unused_s < minutes * 60:

@@ -32,10 +32,7 @@ def learn(visit: Visit) -> Response:
 
 
 def read_learning(visit: Visit) -> dict[str, Any]:
-    """Return the learning of a visit, those that it replaced, and a mark of their words.
-
-    Raises `NotFound`.
-    """
+    """Return a learning, those it replaced, and a mark of their words. Raises `NotFound`."""
     id = visit.field("id")
     page = visit.call(Learnings(id=id))
     for learning in page:

@@ -67,10 +67,7 @@ def is_on_socket(visit: Visit) -> bool:
 
 
 def find_sources(visit: Visit) -> SettingSources | None:
-    """Return where the daemon of the pages has its settings from.
-
-    None if it runs elsewhere, or is another than this user's settings name.
-    """
+    """Return where the pages' daemon has its settings from; None if it is not this user's."""
     from mnemosyned.cli.maintenance import config  # noqa: PLC0415 it takes the engine
 
     sources = config.present_sources() if is_on_socket(visit) else None
@@ -140,8 +137,7 @@ def show_settings(visit: Visit) -> Response:
 def change_setting(visit: Visit) -> Response:
     """Show the form to change a setting, or change it in the file and tell the daemon.
 
-    Raises `ConfigInvalid` for a value that does not fit, and `InvalidRequest` for a setting that is
-    not changed here.
+    Raises `ConfigInvalid` for a bad value, and `InvalidRequest` for one not changed here.
     """
     from mnemosyned.cli.maintenance import config  # noqa: PLC0415 it takes the engine
 
@@ -180,11 +176,7 @@ def change_setting(visit: Visit) -> Response:
 
 
 def _read_export(visit: Visit) -> Generator[bytes]:
-    """Yield the lines of the export that the fields select.
-
-    Raises the daemon's errors, and `MnemosynedError` at the end if the export is not whole: the
-    browser then shows that its download failed.
-    """
+    """Yield the lines of the selected export. Raises errors, at its end if it is not whole."""
     if not isinstance(visit.caller, Connection):
         raise InvalidRequest("there is no daemon to export from; use mnem export")
     request = parse_text(Export, visit.pick(EXPORTED))

@@ -64,10 +64,7 @@ def show_now(visit: Visit) -> Response:
 
 
 def search(visit: Visit) -> Response:
-    """Show the hits of a question with the reasons for each; without one, a list of memories.
-
-    A mistake in a filter is shown in place of the hits, as a person is still typing.
-    """
+    """Show the hits of a question, a list without one, or a mistake in a filter."""
     chosen = visit.pick(("query", *SEARCHING))
     limit = visit.fields.get("limit") or HITS
     values: dict[str, Any] = {"found": None, "page": None, "problem": ""}
@@ -144,8 +141,7 @@ def show_memory(visit: Visit) -> Response:
 def edit(visit: Visit) -> Response:
     """Show the form to edit a memory, then what would change, then change it as the form says.
 
-    Nothing is changed if the memory was changed in the meantime. The form shows secrets as they are, as
-    they would be stored masked otherwise.
+    Nothing is changed if the memory was. The form shows secrets, or they would be stored masked.
     """
     memory = visit.call(Get(visit.field("id"), reveal=True)).memory
     if memory is None:
@@ -187,8 +183,7 @@ def edit(visit: Visit) -> Response:
 def supersede(visit: Visit) -> Response:
     """Show the form to write what is true instead of a memory, then both, then store the new one.
 
-    With a `query`, what was said of it since comes with the form, and can be taken over. The new
-    memory has all that the older one has but its words, time and speaker.
+    With a `query`, what was said of it since can be taken over.
     """
     old = visit.call(Get(visit.field("id"))).memory
     is_sent = visit.request.path == "/supersede" and visit.request.method == "POST"
@@ -268,10 +263,7 @@ def count_days(
     last: date | None = None,
     by: PeriodUnit = "day",
 ) -> list[DayTotals]:
-    """Return the counts of days, hours or months in the zone of this machine, as times are shown.
-
-    A daemon that does not know the zone counts those of its own. Without dates, the last 30 days.
-    """
+    """Return the counts of days, by default the last 30, hours or months in this machine's zone."""
     within = {"since": str(first), "until": str(last)} if first else {}
     try:
         zone = {"zone": name} if (name := zone_name()) else {}
@@ -314,10 +306,7 @@ def show_period(visit: Visit) -> Response:
 
 
 def show_day(visit: Visit) -> Response:
-    """Show a day: its hours as a line, its summary, its episodes, and its memories in order.
-
-    With an hour, only what happened within it.
-    """
+    """Show a day, or one hour: its hours as a line, its summary, its episodes, its memories."""
     day = _read_day(visit)
     before, after = day - timedelta(days=1), day + timedelta(days=1)
     hours = count_days(visit, day, day, "hour")

@@ -79,10 +79,7 @@ def _environment() -> Environment:
 
 
 def _show_invisible(value: object) -> object:
-    """Return a value of a template with the invisible characters of a text as escapes.
-
-    A memory could hide words with them, or reverse the order of the page around it.
-    """
+    """Return a value with the invisible characters of a text, which could hide words, escaped."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return escape_invisible(value)
     return value
@@ -94,10 +91,7 @@ def mark_words(text: str, matching: Sequence[str]) -> Markup:
 
 
 def mark_changes(before: str, after: str) -> tuple[Markup, Markup]:
-    """Return two texts as HTML, with what only the first has as `del`, only the second as `ins`.
-
-    If the changed middle is long, all of it is marked.
-    """
+    """Return two texts as HTML, the first with `del`, the second with `ins`, where they differ."""
     old, new = _WORD.findall(before), _WORD.findall(after)
     first = sum(takewhile(bool, map(eq, old, new)))
     ends = map(eq, reversed(old[first:]), reversed(new[first:]))

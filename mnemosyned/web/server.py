@@ -39,10 +39,7 @@ ROUTES = {
 
 
 class ChangeFeed:
-    """Tells open pages that something changed, by one stream of the daemon's events for all.
-
-    The stream is opened for the first page, and left at the next event after the last was closed.
-    """
+    """Tells open pages that something changed, by one stream of the daemon's events for all."""
 
     def __init__(self, events: Callable[[], Iterator[Event]]) -> None:
         """Read what `events` returns: an iterator of the events from its call on."""
@@ -56,8 +53,7 @@ class ChangeFeed:
     def listen(self, is_allowed: Callable[[], bool]) -> Iterator[bytes]:
         """Return an iterator of server-sent events, each with the kind of the last change alone.
 
-        It ends with the daemon's stream, or once `is_allowed` returns False. Raises the errors of
-        the daemon if it refuses the stream.
+        It ends with the daemon's stream, or once `is_allowed` returns False. Raises its refusal.
         """
         with self._changed:
             if not self._is_reading:
@@ -113,11 +109,9 @@ def serve_pages(
     port: int = 0,
     events: Callable[[], Iterator[Event]] | None = None,
 ) -> Iterator[WebAccess]:
-    """Return a context manager that serves the pages on a loopback port.
+    """Serve the pages on a loopback port, for this user, in a block; yield the access to them.
 
-    It gives the access to them. The pages ask `caller`, from several threads; `events` returns an
-    iterator of the daemon's events, None where there are none. Port 0 is a free one. Only this user
-    can connect. Raises `InvalidRequest` for a port in use.
+    The pages ask `caller` from several threads. Raises `InvalidRequest` for a port in use.
     """
     with bind_tcp(
         LOOPBACK,

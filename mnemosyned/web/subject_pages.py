@@ -38,10 +38,9 @@ _NO_NAMES = frozenset(f"{day}s" for day in WEEKDAYS)
 def count_names(
     texts: Iterable[tuple[datetime, str, str]],
 ) -> list[tuple[str, int, datetime]]:
-    """Return each name in texts with their number and the time of the newest, the most named first.
+    """Return names in texts with their number and newest time, the most named first.
 
-    Each text comes with its time and its speaker, who is named, too. Beyond `FEW_NAMES`,
-    those in one text are left out; `NAMES_MAX` are returned at most.
+    Each text comes with its time and its speaker. Beyond `FEW_NAMES`, those in one text are left out.
     """
     moments: dict[str, list[datetime]] = {}
     for moment, speaker, text in texts:
@@ -63,10 +62,7 @@ def count_names(
 
 
 def count_by_period(days: Iterable[date]) -> tuple[str, list[DayTotals]]:
-    """Return "day", "week" or "month", and how many of the days are in each such period.
-
-    The periods are as short as 60 bars allow, the oldest first, `BARS_MAX` at most.
-    """
+    """Return a unit, as short as 60 bars allow, and how many days are in each such period."""
     ordered = sorted(days)
     span = (ordered[-1] - ordered[0]).days
     unit, length = next(
@@ -107,10 +103,7 @@ def show_subjects(visit: Visit) -> Response:
 
 
 def show_subject(visit: Visit) -> Response:
-    """Show a name, a project or a source: current facts, when it came up, and all memories.
-
-    Further pages have the memories alone.
-    """
+    """Show a name, project or source: facts, when it came up, and memories, page by page."""
     subject = visit.pick(KINDS)
     if len(subject) != 1:
         raise InvalidRequest(

@@ -49,10 +49,7 @@ class Ribbon(NamedTuple):
 
 
 def draw_flow(groups: Sequence[LogEntry | GroupReport]) -> list[Ribbon]:
-    """Return the picture of a cycle: a ribbon for each of the largest groups, one for the others.
-
-    A group that is only planned is drawn as if no word would go.
-    """
+    """Return the picture of a cycle: a ribbon for each of the largest groups, one for others."""
     by_size = sorted(range(len(groups)), key=lambda place: -groups[place].chars_before)
     parts: list[tuple[list[LogEntry | GroupReport], int | None]]
     parts = [([groups[place]], place) for place in sorted(by_size[:DRAWN])]
@@ -90,10 +87,7 @@ def _flow_kind(group: LogEntry | GroupReport) -> str:
 
 
 def show_sleep(visit: Visit) -> Response:
-    """Show the sleep cycles, the newest first, and when the next one is due.
-
-    A cycle that goes on in further rows begins the next page, unless it is the only one.
-    """
+    """Show the sleep cycles, the newest first, the last if it is whole, and the next one."""
     rows = visit.ask(Log, ["after"], limit=str(CYCLE_ROWS)).rows
     cycles = [list(group) for _, group in groupby(rows, key=lambda row: row.cycle)]
     has_more = len(rows) == CYCLE_ROWS
