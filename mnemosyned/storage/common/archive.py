@@ -103,7 +103,7 @@ class RetentionStore(Transactional):
     def prune(self, ids: Sequence[str], *, now: datetime) -> int:
         """Delete the text of the originals with these ids; return how many had a text.
 
-        Exact values and provenance stay.
+        Exact values and provenance stay; vectors and revisions are deleted.
         """
 
 

@@ -42,7 +42,6 @@ class LearningRows(LearningKeeper):
         self._session = session
 
     def read(self, source: str | None, *, limit: int) -> Sequence[Learning]:
-        """Return up to `limit` learnings of a source that are not superseded, the newest first."""
         return LEARNINGS.find(
             self._session,
             "AND source IS NOT DISTINCT FROM %(source)s::text AND superseded_by IS NULL "
@@ -52,7 +51,6 @@ class LearningRows(LearningKeeper):
         )
 
     def insert(self, learning: Learning, *, superseded: Sequence[str]) -> None:
-        """Insert a learning, and mark the learnings with the ids `superseded` as superseded."""
         insert_learning(self._session, learning)
         if superseded:
             self._session.execute(

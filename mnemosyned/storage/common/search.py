@@ -56,11 +56,6 @@ class CommonIndex(SearchIndex):
         return self._first_of_each_source(query, walk, limit=limit)
 
     def first_in_order(self, query: Query) -> set[int]:
-        """Return the row numbers of the newest or oldest memories of each source in the question.
-
-        Up to `ORDERED_MAX` of a source: the oldest if the question asks for the earliest, else the
-        newest up to its time.
-        """
         direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
         order = f"created_at {direction}"
         walk = TimeWalk(BEGINNING, asked_time(query), "<=", direction, direction, order)
@@ -77,10 +72,6 @@ class CommonIndex(SearchIndex):
         """
 
     def summary_of_period(self, level: Level, begins: datetime) -> int | None:
-        """Return the row number of the summary of a day, week or month.
-
-        None if it is missing or stale.
-        """
         seq: int | None = self._session.scalar(
             "SELECT seq FROM episode WHERE owner = %(owner)s AND level = %(level)s "
             "AND period_from = %(begins)s AND NOT stale",
@@ -90,7 +81,6 @@ class CommonIndex(SearchIndex):
         return seq
 
     def rollups_above(self, episodes: Collection[int]) -> dict[int, int]:
-        """Return the parent of each summary, and of each roll-up above it; all are row numbers."""
         return ancestors(self._session, episodes)
 
 

@@ -121,7 +121,6 @@ class PostgresExporting(ExportSnapshot):
     )
 
     def count_expected(self) -> dict[str, int]:
-        """Return the number of exported memories as `memory`, and of all episodes as `episode`."""
         where = export_condition(self._chosen, "m")
         memories = self._session.scalar(
             f"SELECT count(*) FROM memory AS m WHERE m.owner = %(owner)s AND {where}",
@@ -143,7 +142,6 @@ class PostgresExporting(ExportSnapshot):
         return map(_memory_from, rows)
 
     def _episodes(self) -> Iterator[Record]:
-        """Yield the episodes whose originals are all exported, each followed by its originals."""
         whole = "e.level = 0"
         if self._chosen.is_set:
             others = _ORIGINALS_NOT.format(export_condition(self._chosen, "o"))
@@ -160,25 +158,16 @@ class PostgresExporting(ExportSnapshot):
             yield from islice(originals, count)
 
     def _loose_originals(self) -> Iterator[Record]:
-        """Yield exported originals whose episode has other originals that are not exported.
-
-        They come without the episode.
-        """
         others = _ORIGINALS_NOT.format(export_condition(self._chosen, "o"))
         keys = _ARCHIVED.format(episodes=others, order="p.seq")
         where = f"{export_condition(self._chosen, 'm')} AND m.content != ''"
         yield from self._memories(keys, where, order="k.seq")
 
     def _working(self) -> Iterator[Record]:
-        """Yield the exported working memories, in the order they were stored."""
         where = export_condition(self._chosen, "m")
         yield from self._memories(_WORKING, where, order="k.seq")
 
     def _supersessions(self) -> Iterator[Record]:
-        """Yield a link to its successor from each superseded memory that the export filter selects.
-
-        The successor must be stored, but the filter need not select it.
-        """
         where = export_condition(self._chosen, "m")
         for memory, newer in self._stream(_SUPERSESSIONS.format(where)):
             yield ExportedSupersession(memory=memory, superseded_by=newer)
@@ -229,7 +218,6 @@ class PostgresRestoring(RestoreTransaction):
     _session: PostgresSession
 
     def _last_number(self) -> int:
-        """Return the highest row number that was ever given to a memory."""
         last: int = self._session.scalar(
             "SELECT last_memory FROM owner WHERE owner = %(owner)s"
         )
@@ -238,10 +226,6 @@ class PostgresRestoring(RestoreTransaction):
     def _insert_memories(
         self, memories: Sequence[PlacedMemory], *, last_number: int
     ) -> None:
-        """Insert exported memories at their places, with states, exact values and index entries.
-
-        Memories stored later get row numbers above `last_number`.
-        """
         session = self._session
         if memories:
             session.execute(
@@ -262,10 +246,6 @@ class PostgresRestoring(RestoreTransaction):
         session.skip_numbers("memory", last_number)
 
     def _restore_vector(self, vector: KeptVector) -> Outcome:
-        """Store the vector of a memory that has none of the model; return whether it was stored.
-
-        A vector of a missing memory is not stored.
-        """
         session = self._session
         known = session.scalar(
             "SELECT 1 FROM embedding_model WHERE owner = %(owner)s AND digest = %(digest)s",
@@ -342,7 +322,6 @@ class PostgresExchange(PostgresPart, ExchangeStore):
 
     @contextmanager
     def _snapshot(self) -> Iterator[PostgresSession]:
-        """Lend a session that reads one snapshot for as long as the block runs."""
         with self._pool.reading(self._owner, use=Use.STREAM) as session:
             session.execute(
                 f"SET LOCAL idle_in_transaction_session_timeout = '{READER_S}s'"

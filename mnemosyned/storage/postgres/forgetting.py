@@ -136,7 +136,6 @@ class PostgresDeletion(PostgresPart, DeletionStore):
     _selected_memories = staticmethod(selected_memories)
 
     def _find(self, session: PostgresSession, ids: Sequence[str]) -> list[FoundMemory]:
-        """Return the existing memories among the given ids, in the order of row numbers."""
         rows = session.execute(
             "SELECT m.seq, m.id, length(m.content), p.episode_seq, m.session_id, p.details, "
             "p.secrets "
@@ -157,10 +156,6 @@ class PostgresDeletion(PostgresPart, DeletionStore):
         ]
 
     def _delete(self, session: PostgresSession, found: Sequence[FoundMemory]) -> None:
-        """Delete memories with all rows that refer to them.
-
-        Their secrets stay marked as secret in the other originals of their episodes.
-        """
         episodes = {memory.seq: memory.episode for memory in found if memory.episode}
         rows = session.execute(
             "SELECT seq FROM placed WHERE owner = %(owner)s "
@@ -183,15 +178,12 @@ class PostgresDeletion(PostgresPart, DeletionStore):
             session.add_to_totals(tier, count=-len(sizes), characters=-sum(sizes))
 
     def purge_due(self) -> bool:
-        """Return whether deleted words of the owner still wait for a purge."""
         return self._read(lambda session: session.scalar(purge.DUE)) is not None
 
     def purge_deleted(self) -> bool:
-        """Purge deleted words from all tables; return False if another program prevents it."""
         return purge.purge_owner(self._pool, self._owner)
 
     def beyond_purge(self) -> tuple[str, ...]:
-        """Return the places that keep deleted text after a purge, and until when, as sentences."""
         return purge.BEYOND
 
 
@@ -201,10 +193,6 @@ class PostgresGrace(PostgresPart, GraceStore):
     def _insert(
         self, session: PostgresSession, memory: MemoryRecord, seq: int | None
     ) -> int:
-        """Insert a memory into working memory with tags and validity; return the row number.
-
-        `seq` is the row number; None stands for a new one.
-        """
         if seq is None:
             insert_new(session, [memory])
             return newest_number(session)

@@ -200,7 +200,6 @@ class PostgresLists(PostgresPart, ListStore):
     def _prefixes_of_ids(
         self, session: PostgresSession, prefixes: Sequence[str]
     ) -> list[str]:
-        """Return those of the prefixes with which an id of a memory or summary begins."""
         ranges = [id_range(prefix) for prefix in prefixes]
         rows = session.execute(
             _BEGINNING,
@@ -212,20 +211,14 @@ class PostgresLists(PostgresPart, ListStore):
     def _tables_by_number(
         self, tier: Tier | None
     ) -> Iterable[tuple[str, Sequence[Condition]]]:
-        """Return the one table of memories, with the condition on `m` for a tier."""
         return [("memory", tier_condition(tier))]
 
     def _term_conditions(self, terms: Terms, seq: str) -> list[Condition]:
-        """Return the condition for memories with all of the terms, by the full-text indexes."""
         return [all_terms_condition(self._owner, terms, seq)]
 
     def _rows_of_roles(
         self, session: PostgresSession, roles: Sequence[str]
     ) -> list[int] | None:
-        """Return the row numbers of memories with these roles (speakers), by the full-text index.
-
-        None if they are more than `LIST_LIMITS.few`.
-        """
         words = [phrase_hashes(session.owner, role) for role in roles]
         if not all(words):
             return None

@@ -210,10 +210,6 @@ class PostgresIntake(IntakeTransaction):
     _said = SAID_BEFORE
 
     def _insert(self, memories: Sequence[MemoryRecord]) -> None:
-        """Insert new memories into working memory with tags and validity.
-
-        Their row numbers follow the given order.
-        """
         insert_new(self._session, memories)
 
     def _finish(self) -> int:
@@ -366,7 +362,6 @@ class PostgresRecords(PostgresPart, RecordStore):
     def remember(
         self, drafts: Sequence[Draft], *, action: Action | None = None
     ) -> RememberReport:
-        """Store new memories in one transaction; return one answer for each draft, and counts."""
         with self._pool.writing_at_once(self._owner) as session:
             intake = PostgresIntake(session)
             remembered = intake.remember(drafts, action)

@@ -52,11 +52,6 @@ class PostgresRetention(PostgresPart, RetentionStore):
     """A `RetentionStore` of one owner in PostgreSQL."""
 
     def _return_pinned(self, session: PostgresSession, seq: int, episode: int) -> None:
-        """Move the original at row number `seq` from its episode to working memory, and pin it.
-
-        `episode` is the row number of its episode. Other originals of the episode whose text
-        contains a secret of the memory have that value marked as secret.
-        """
         leave_secrets(session, seq, episode)
         return_originals(session, "seq", seq)
         session.execute(
@@ -68,10 +63,6 @@ class PostgresRetention(PostgresPart, RetentionStore):
     def prune(
         self, session: PostgresSession, ids: Sequence[str], *, now: datetime
     ) -> int:
-        """Delete the text of the originals with these ids; return how many had a text.
-
-        Exact values and provenance stay; vectors and revisions are deleted.
-        """
         # What was forgotten or restored meanwhile is not among them.
         rows = session.execute(
             f"SELECT m.seq, length(m.content), {_HASH} FROM placed AS p "
@@ -108,10 +99,6 @@ class PostgresUndo(PostgresPart, UndoStore):
     """An `UndoStore` of one owner in PostgreSQL."""
 
     def _return_originals(self, session: PostgresSession, episode: int) -> list[int]:
-        """Move all originals of the episode at a row number to working memory.
-
-        Return their row numbers.
-        """
         return return_originals(session, "episode_seq", episode)
 
 
@@ -171,12 +158,10 @@ class PostgresEditing(EditTransaction):
     )
 
     def _memory_table(self, target: EditTarget) -> str:
-        """Return `memory`, the table that holds the memories of both tiers."""
         del target  # one table has the memories of both tiers
         return "memory"
 
     def _write_fields(self, target: EditTarget) -> None:
-        """Write the fields of an edited memory, except text and tags."""
         super()._write_fields(target)
         before, after = target.edit.before, target.edit.after
         if before.created_at != after.created_at:
@@ -188,7 +173,6 @@ class PostgresEditing(EditTransaction):
             )
 
     def _write_words(self, target: EditTarget) -> None:
-        """Write the text and the index entries of an edited memory, and delete its vector."""
         session = self._session
         before, after = target.edit.before, target.edit.after
         session.execute(
@@ -210,21 +194,12 @@ class PostgresEditing(EditTransaction):
         session.add_to_totals(tier, characters=len(after.content) - len(before.content))
 
     def _restate_details(self, target: EditTarget, episode: int) -> None:
-        """Extract the exact values of an edited original again.
-
-        Its secrets stay marked as secret in the other originals of the episode at row number
-        `episode`.
-        """
         leave_secrets(self._session, target.seq, episode)
         restated = partial(details_with, target.edit.after)
         replace_details(self._session, target.seq, episode, restated)
         leave_secrets(self._session, target.seq, episode)
 
     def _move_back(self, seq: int, episode: int) -> None:
-        """Move the original at row number `seq` out of `episode` into working memory.
-
-        Its secrets stay marked as secret in the other originals of the episode.
-        """
         leave_secrets(self._session, seq, episode)
         return_originals(self._session, "seq", seq)
 
@@ -264,11 +239,6 @@ class PostgresSleep(PostgresPart, SleepStore):
     )
 
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
-        """Keep other processes from consolidating the owner's memory while the block runs.
-
-        The block gets a function that returns whether the claim is still valid. Raises
-        `SleepInProgress` if another process consolidates, and `StorageFailed` without a connection.
-        """
         return self._pool.claims.sleep_claim(self._owner)
 
     def consolidate(
@@ -328,9 +298,4 @@ class PostgresPromoting(PromotionTransaction):
     def _evict(
         self, ids: Sequence[str], episode: int, details: Sequence[Detail]
     ) -> int:
-        """Move working memories, except pinned ones, to the archive; return how many moved.
-
-        They become originals of the episode at row number `episode`, with the exact values
-        `details`.
-        """
         return evict(self._session, ids, episode, details)

@@ -88,7 +88,6 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
 
     @reads
     def totals(self, session: PostgresSession) -> Mapping[Tier, TierTotals]:
-        """Return the number of entries, characters and earliest time of each tier."""
         return tier_totals(session)
 
     # The server is asked as who connects, who may ask more than the role of requests.
@@ -105,15 +104,10 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
             return health.problems(session)
 
     def warnings(self) -> list[str]:
-        """Return a text for each danger to the stored data, the gravest first."""
         with self._pool.outside_transactions(self._owner) as session:
             return health.warnings(session)
 
     def longest_write_s(self) -> float:
-        """Return the longest time in seconds for which a transaction blocked other writers.
-
-        Other writers are those of the same owner; the time counts from the start of this process.
-        """
         return self._pool.held_max_s
 
     @reads
@@ -128,15 +122,10 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
         return self._pool.connections.figures()
 
     def check_ready(self) -> None:
-        """Verify that the server answers, and takes writes unless it began as a standby.
-
-        Raises `StorageFailed` and `SchemaTooNew`.
-        """
         self._pool.check_ready(takes_writes=not self._read_only)
 
     @writes
     def flush(self, session: PostgresSession) -> None:
-        """Commit a durable write, which takes all earlier writes to disk."""
         # A row without a change: its commit takes all before it to the disk.
         session.execute(
             "UPDATE owner SET last_record = last_record WHERE owner = %(owner)s"

@@ -92,10 +92,6 @@ class PostgresVectorSearch(PostgresPart, StorageSearch):
     def cosines(
         self, session: PostgresSession, question: bytes, positions: Iterable[int]
     ) -> dict[int, float]:
-        """Return the cosine similarity of stored vectors to a question's vector, by row number.
-
-        Row numbers without a vector are left out.
-        """
         rows = self._compare(session, _COSINES, question, positions=list(positions))
         return dict(rows)
 
@@ -103,10 +99,6 @@ class PostgresVectorSearch(PostgresPart, StorageSearch):
     def nearest(
         self, session: PostgresSession, question: bytes, count: int, *, least: float
     ) -> dict[int, float]:
-        """Return up to `count` row numbers with the vectors most similar to a question's vector.
-
-        The values are cosine similarities, at least `least`; the nearest comes first.
-        """
         rows = self._compare(session, _NEAREST, question, count=count)
         return {seq: cosine for seq, cosine in rows if cosine >= least}
 
@@ -198,20 +190,12 @@ class PostgresVectors(PostgresPart, VectorStore):
     def search(
         self, model: int, *, limit_s: float | None = None
     ) -> PostgresVectorSearch | None:
-        """Return an object that compares vectors of a model in the server; None without pgvector.
-
-        `limit_s` is the time limit of each comparison in seconds, None for no limit.
-        """
         if not self._searched:
             return None
         return PostgresVectorSearch(self._pool, self._owner, model, limit_s=limit_s)
 
     @writes
     def use_model(self, session: PostgresSession, name: str, identity: str) -> int:
-        """Return the number of the model with this fingerprint, and add the model if it is new.
-
-        The name is updated.
-        """
         number: int = session.scalar(_USE_MODEL, name=name, digest=identity)
         return number
 
@@ -292,10 +276,6 @@ class PostgresVectors(PostgresPart, VectorStore):
         before: int,
         limit: int,
     ) -> list[EmbeddingInput]:
-        """Return up to `limit` memories that have no vector of a model, the newest first.
-
-        Their row numbers are above `after` and below `before`.
-        """
         rows = session.execute(
             _WITHOUT, model=model, after=after, before=before, limit=limit
         )
@@ -305,10 +285,6 @@ class PostgresVectors(PostgresPart, VectorStore):
     def keep_vectors(
         self, session: PostgresSession, model: int, vectors: Mapping[int, bytes]
     ) -> list[int]:
-        """Store vectors by the row numbers of their memories; return the row numbers stored.
-
-        Memories that were forgotten or pruned in the meantime are left out.
-        """
         kept = self._store_vectors(session, model, vectors, {})
         return [seq for seq in vectors if seq in kept]
 
@@ -320,11 +296,6 @@ class PostgresVectors(PostgresPart, VectorStore):
     def news(
         self, session: PostgresSession, model: int, *, since: int | None, limit: int
     ) -> VectorNews | None:
-        """Return up to `limit` vectors of a model stored after version number `since`.
-
-        With `since` None return no vectors. The result also has the new version number, and a
-        number that changes when vectors are deleted.
-        """
         newest, removals = session.execute(
             "SELECT (SELECT coalesce(max(v.version), 0) FROM embedding AS v "
             "WHERE v.owner = %(owner)s AND v.model = %(model)s), o.rewordings "
@@ -347,7 +318,6 @@ class PostgresVectors(PostgresPart, VectorStore):
     def candidates(
         self, session: PostgresSession, query: Query, positions: Sequence[int]
     ) -> list[Match]:
-        """Return the memories at these row numbers that pass a query's filters, with score 0."""
         return matches_at(session, query, positions)
 
     def _store_vectors(

@@ -73,7 +73,6 @@ class SqliteExporting(ExportSnapshot):
     )
 
     def count_expected(self) -> dict[str, int]:
-        """Return the number of exported memories as `memory`, and of all episodes as `episode`."""
         where = export_condition(self._chosen, "m")
         count = f"SELECT count(*) FROM {{}} AS m WHERE {where}"
         memories = sum(
@@ -99,7 +98,6 @@ class SqliteExporting(ExportSnapshot):
         return replace(memory, revisions=tuple(map(exported_revision_from, rows)))
 
     def _episodes(self) -> Iterator[Record]:
-        """Yield the episodes whose originals are all exported, each followed by its originals."""
         whole = "e.level = 0"
         if self._chosen.is_set:
             whole += (
@@ -120,10 +118,6 @@ class SqliteExporting(ExportSnapshot):
             yield from map(self._memory_with_revisions, originals)
 
     def _loose_originals(self) -> Iterator[Record]:
-        """Yield exported originals whose episode has other originals that are not exported.
-
-        They come without the episode.
-        """
         rows = self._stream(
             f"{_ARCHIVED} JOIN episodic_memory AS e ON e.seq = m.episode_seq "
             f"WHERE {export_condition(self._chosen, 'm')} AND m.content != '' "
@@ -133,7 +127,6 @@ class SqliteExporting(ExportSnapshot):
         return map(self._memory_with_revisions, rows)
 
     def _working(self) -> Iterator[Record]:
-        """Yield the exported working memories, in the order they were stored."""
         where = export_condition(self._chosen, "m")
         return map(
             self._memory_with_revisions,
@@ -141,10 +134,6 @@ class SqliteExporting(ExportSnapshot):
         )
 
     def _supersessions(self) -> Iterator[Record]:
-        """Yield a link to its successor from each superseded memory that the export filter selects.
-
-        The successor must be stored, but the filter need not select it.
-        """
         where = export_condition(self._chosen, "m")
         for table in ("working_memory", "archive"):
             for other in ("working_memory", "archive"):
@@ -198,7 +187,6 @@ class SqliteRestoring(RestoreTransaction):
     _session: SqliteSession
 
     def _last_number(self) -> int:
-        """Return the highest row number that was ever given to a memory."""
         last: int | None = self._session.scalar(
             "SELECT seq FROM sqlite_sequence WHERE name = 'working_memory'"
         )
@@ -211,10 +199,6 @@ class SqliteRestoring(RestoreTransaction):
     def _insert_memories(
         self, memories: Sequence[PlacedMemory], *, last_number: int
     ) -> None:
-        """Insert exported memories at their places, with states, exact values and index entries.
-
-        Memories stored later get row numbers above `last_number`.
-        """
         for memory, seq, home in memories:
             values: Row = (seq, *memory_row(memory))
             if memory.content_hash is not None:  # of words that were pruned
@@ -253,10 +237,6 @@ class SqliteRestoring(RestoreTransaction):
         )
 
     def _restore_vector(self, vector: KeptVector) -> Outcome:
-        """Store the vector of a memory unless it has a vector; return whether it was stored.
-
-        Return None if the memory is missing.
-        """
         session = self._session
         session.execute(
             "INSERT OR IGNORE INTO embedding_model (name, digest) VALUES (?, ?)",
@@ -280,5 +260,4 @@ class SqliteExchange(SqlitePart, ExchangeStore):
     _restoring = SqliteRestoring
 
     def _snapshot(self) -> AbstractContextManager[SqliteSession]:
-        """Lend a session that sees one state of the file while the block runs."""
         return self._readers.snapshot()

@@ -196,7 +196,6 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         self._purge = purge
 
     def _find(self, session: SqliteSession, ids: Sequence[str]) -> list[FoundMemory]:
-        """Return the existing memories among the given ids, in the order of row numbers."""
         size = "length(CAST(content AS BLOB))"
         rows = session.execute(
             f"SELECT seq, id, {size}, NULL, 0, session_id FROM working_memory "
@@ -209,10 +208,6 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         return list(map(FoundMemory._make, rows))
 
     def _delete(self, session: SqliteSession, found: Sequence[FoundMemory]) -> None:
-        """Delete memories with all rows that refer to them.
-
-        Their secrets stay marked as secret in the other originals of their episodes.
-        """
         indexed: list[tuple[int, str, str]] = []
         for memory in found:
             table = "working_memory"
@@ -232,14 +227,9 @@ class SqliteDeletion(SqlitePart, DeletionStore):
             unindex_memory(session, seq, content, role)
 
     def purge_due(self) -> bool:
-        """Return whether deleted words still wait for a purge."""
         return self._purge.due()
 
     def purge_deleted(self) -> bool:
-        """Remove deleted words from indexes, pages and log.
-
-        Return False if another program prevents it; then the purge is still due.
-        """
         return self._purge.run()
 
     def beyond_purge(self) -> tuple[str, ...]:
@@ -262,7 +252,6 @@ class SqliteGrace(SqlitePart, GraceStore):
     def _index(
         self, session: SqliteSession, memories: Mapping[int, MemoryRecord]
     ) -> None:
-        """Write the index entries of memories, given by row number, after all rows are inserted."""
         index_memories(
             session,
             [(seq, memory.content, memory.role) for seq, memory in memories.items()],

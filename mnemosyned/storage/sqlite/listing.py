@@ -170,7 +170,6 @@ class SqliteLists(SqlitePart, ListStore):
     def _prefixes_of_ids(
         self, session: SqliteSession, prefixes: Sequence[str]
     ) -> list[str]:
-        """Return those of the prefixes with which an id of a memory or summary begins."""
         return [
             prefix
             for prefix in prefixes
@@ -180,20 +179,14 @@ class SqliteLists(SqlitePart, ListStore):
     def _tables_by_number(
         self, tier: Tier | None
     ) -> Iterable[tuple[str, Sequence[Condition]]]:
-        """Return each table with memories of a tier, with no conditions; both tables for None."""
         return [(table, ()) for table in tables_of(tier)]
 
     def _term_conditions(self, terms: Terms, seq: str) -> list[Condition]:
-        """Return the conditions for memories with each of the terms, by the full-text indexes."""
         return term_conditions(terms, seq)
 
     def _rows_of_roles(
         self, session: SqliteSession, roles: Sequence[str]
     ) -> list[int] | None:
-        """Return the row numbers of memories with these roles (speakers), by the full-text index.
-
-        None if they are more than `LIST_LIMITS.few`.
-        """
         if not all(any(map(str.isalnum, role)) for role in roles):
             return None
         rows = session.execute(

@@ -150,7 +150,6 @@ class SqliteIntake(IntakeTransaction):
         insert_tags_and_validity(self._session, self._inserted[before:])
 
     def _finish(self) -> int:
-        """Index the inserted memories; return the number of memories in working memory."""
         # Indexed after all rows: an insert with a trigger is a savepoint, at which FTS5 would write
         # out what it has gathered, row by row (twice the time of the batch).
         texts = [(seq, memory.content, memory.role) for seq, memory in self._inserted]
@@ -188,5 +187,4 @@ class SqliteRecords(SqlitePart, RecordStore):
         *,
         action: Action | None = None,
     ) -> RememberReport:
-        """Store new memories in one transaction; return one answer for each draft, and counts."""
         return SqliteIntake(session).remember(drafts, action)

@@ -45,11 +45,6 @@ class SqliteRetention(SqlitePart, RetentionStore):
     """A `RetentionStore` on one SQLite file."""
 
     def _return_pinned(self, session: SqliteSession, seq: int, episode: int) -> None:
-        """Move the original at row number `seq` from its episode to working memory, and pin it.
-
-        `episode` is the row number of its episode. Other originals of the episode whose text
-        contains a secret of the memory have that value marked as secret.
-        """
         return_one(session, seq, episode)
         session.execute("UPDATE working_memory SET pinned = 1 WHERE seq = ?", (seq,))
 
@@ -57,10 +52,6 @@ class SqliteRetention(SqlitePart, RetentionStore):
     def prune(
         self, session: SqliteSession, ids: Sequence[str], *, now: datetime
     ) -> int:
-        """Delete the text of the originals with these ids; return how many had a text.
-
-        Exact values and provenance stay; vectors and revisions are deleted.
-        """
         pruned = 0
         for id in ids:
             row = session.execute(
@@ -86,10 +77,6 @@ class SqliteUndo(SqlitePart, UndoStore):
     """An `UndoStore` on one SQLite file."""
 
     def _return_originals(self, session: SqliteSession, episode: int) -> list[int]:
-        """Move all originals of the episode at a row number to working memory.
-
-        Return their row numbers.
-        """
         seqs = session.execute(
             "SELECT seq FROM archive WHERE episode_seq = ?", (episode,)
         ).fetchall()
@@ -152,11 +139,9 @@ class SqliteEditing(EditTransaction):
     )
 
     def _memory_table(self, target: EditTarget) -> str:
-        """Return the table of the edited memory's tier."""
         return "working_memory" if target.episode is None else "archive"
 
     def _write_words(self, target: EditTarget) -> None:
-        """Write the text and the index entries of an edited memory, and delete its vector."""
         session, seq = self._session, target.seq
         before, after = target.edit.before, target.edit.after
         if before.content != after.content:
@@ -169,11 +154,6 @@ class SqliteEditing(EditTransaction):
         session.execute("DELETE FROM embedding WHERE memory_seq = ?", (seq,))
 
     def _restate_details(self, target: EditTarget, episode: int) -> None:
-        """Extract the exact values of an edited original again.
-
-        Its secrets stay marked as secret in the other originals of the episode at row number
-        `episode`.
-        """
         session, seq = self._session, target.seq
         leave_secrets(session, seq, episode)
         session.execute("DELETE FROM detail WHERE memory_seq = ?", (seq,))
@@ -182,10 +162,6 @@ class SqliteEditing(EditTransaction):
         leave_secrets(session, seq, episode)
 
     def _move_back(self, seq: int, episode: int) -> None:
-        """Move the original at row number `seq` out of `episode` into working memory.
-
-        Its secrets stay marked as secret in the other originals of the episode.
-        """
         return_one(self._session, seq, episode)
 
 
@@ -202,10 +178,6 @@ class SqliteVectors(SqlitePart, VectorStore):
 
     @writes
     def use_model(self, session: SqliteSession, name: str, identity: str) -> int:
-        """Return the number of the model with this fingerprint, and add the model if it is new.
-
-        The name is updated.
-        """
         number: int = session.scalar(
             "INSERT INTO embedding_model (name, digest) VALUES (?, ?) "
             "ON CONFLICT (digest) DO UPDATE SET name = excluded.name RETURNING number",
@@ -217,10 +189,6 @@ class SqliteVectors(SqlitePart, VectorStore):
     def without_vector(
         self, session: SqliteSession, model: int, *, after: int, before: int, limit: int
     ) -> list[EmbeddingInput]:
-        """Return up to `limit` memories that have no vector of a model, the newest first.
-
-        Their row numbers are above `after` and below `before`.
-        """
         rows = [
             EmbeddingInput._make(row)
             for table in ("working_memory", "archive")
@@ -238,10 +206,6 @@ class SqliteVectors(SqlitePart, VectorStore):
     def keep_vectors(
         self, session: SqliteSession, model: int, vectors: Mapping[int, bytes]
     ) -> list[int]:
-        """Store vectors by the row numbers of their memories; return the row numbers stored.
-
-        Memories that were forgotten or pruned in the meantime are left out.
-        """
         return [
             seq
             for seq, vector in vectors.items()
@@ -266,7 +230,6 @@ class SqliteVectors(SqlitePart, VectorStore):
     def candidates(
         self, session: SqliteSession, query: Query, positions: Sequence[int]
     ) -> list[Match]:
-        """Return the memories at these row numbers that pass a query's filters, with score 0."""
         return matches_at(session, query, positions)
 
 
@@ -283,14 +246,9 @@ class SqliteSleep(SqlitePart, SleepStore):
     )
 
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
-        """Return a context manager without effect that yields a function which always returns True.
-
-        No other process can consolidate, as only one process at a time opens the file.
-        """
         return nullcontext(lambda: True)  # the file has one daemon
 
     def _may_have_future(self, session: SqliteSession) -> bool:
-        """Return whether any memory is recorded as dated in the future when it was stored."""
         # To ask first keeps the bound on the index.
         future = session.scalar(
             "SELECT 1 FROM working_state WHERE future_since IS NOT NULL LIMIT 1"
@@ -300,11 +258,6 @@ class SqliteSleep(SqlitePart, SleepStore):
     def consolidate(
         self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
     ) -> list[Exception | None]:
-        """Store the episodes of each group and archive their originals, each group atomically.
-
-        Return None or the error for each group, in order. Without `durable`, the changes reach the
-        disk with the next durable commit.
-        """
         return self._writer.write_each(
             [
                 partial(SqlitePromoting.promote_in, promotions=promotions)
@@ -329,11 +282,6 @@ class SqlitePromoting(PromotionTransaction):
     def _evict(
         self, ids: Sequence[str], episode: int, details: Sequence[Detail]
     ) -> int:
-        """Move working memories, except pinned ones, to the archive; return how many moved.
-
-        They become originals of the episode at row number `episode`, with the exact values
-        `details`.
-        """
         among = f"id IN ({placeholders(ids)})"
         moved = self._session.execute(
             f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) "

@@ -130,14 +130,12 @@ class FtsWords(WordRows):
 
     @cached_property
     def last(self) -> int:
-        """The highest row number in the index of words; 0 if the index is empty."""
         row = self._session.execute(
             "SELECT ifnull(max(rowid), 0) FROM memory_fts_docsize"
         ).fetchone()
         return int(row[0])
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
-        """Return the newest `limit` row numbers that have all of these words, newest first."""
         matches = {"memory_fts": all_of(having)}
         if self._glued:
             matches["memory_gram_fts"] = all_of(
@@ -154,7 +152,6 @@ class FtsWords(WordRows):
         return rows
 
     def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:
-        """Return those of the row numbers that pass the filters of the question."""
         found = self._session.execute(
             "SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(?)) AS f "
             f"{self._narrow.joins} WHERE 1 {self._narrow.where}",
@@ -202,17 +199,12 @@ class SqliteIndex(CommonIndex):
         )
 
     def word_rows(self, query: Query | None = None) -> FtsWords:
-        """Return a look-up of words in all memories, or in those that pass a query's filters."""
         narrow = query_filter(self._session, query) if query else EVERYTHING
         return FtsWords(self._session, narrow, glued=self._glued["memory"])
 
     def best_by_grams(
         self, table: IndexedTable, terms: Iterable[str], query: Query, *, limit: int
     ) -> Sequence[tuple[int, float]]:
-        """Search the newest entries for any of the terms in the index of character pairs.
-
-        Return up to `limit` row numbers of memories or episodes with their BM25, best first.
-        """
         narrow = memory_filter(query) if table == "memory" else episode_filter(query)
         index = f"{table}_gram_fts"
         return self._session.execute(
@@ -226,10 +218,6 @@ class SqliteIndex(CommonIndex):
     def best_episodes(
         self, forms: Forms, query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        """Search summaries for any form of a word; return row numbers with BM25, best first.
-
-        At most `limit` are returned.
-        """
         narrow = episode_filter(query)
         rows = self._session.execute(
             f"SELECT f.rowid, -bm25(episode_fts) AS score FROM episode_fts AS f {narrow.joins} "
@@ -247,11 +235,6 @@ class SqliteIndex(CommonIndex):
     def _first_of_each_source(
         self, query: Query, walk: TimeWalk, *, limit: int
     ) -> list[TimedMemory]:
-        """Return up to `limit` memories of each source in a period, from each tier asked for.
-
-        `walk` has the period and the order in which its memories are read. The query's filters
-        apply.
-        """
         where, values = bind_by_place(
             [
                 *column_conditions(query.columns, "{}"),
@@ -278,11 +261,6 @@ class SqliteIndex(CommonIndex):
         ]
 
     def first_with_words(self, words: Sequence[Forms], query: Query) -> set[int]:
-        """Return the row numbers of memories with all words that pass the filters of a question.
-
-        From each index up to `ORDERED_MAX` are read: the oldest if the question asks for the
-        earliest, else the newest.
-        """
         direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
         glued = [tuple(map(glued_terms, forms)) for forms in words]
         return {
@@ -305,11 +283,6 @@ class SqliteIndex(CommonIndex):
         *,
         limit: int,
     ) -> list[int]:
-        """Return the newest `limit` memories that have all words of any of the alternatives.
-
-        They are row numbers, newest first. If `about` has forms of a word, the memories have one,
-        too.
-        """
         match = " OR ".join(
             f"({all_of([[terms] for terms in parts])})" for parts in alternatives
         )
@@ -337,10 +310,6 @@ class SqliteIndex(CommonIndex):
     def read_beginnings(
         self, positions: Collection[int]
     ) -> Iterator[tuple[int, datetime, str]]:
-        """Yield row number, time and first `MENTION_CHARS_MAX` characters of memories.
-
-        `positions` are their row numbers.
-        """
         asked = (MENTION_CHARS_MAX, json.dumps(sorted(positions)))
         for table in ("working_memory", "archive"):
             for position, created_at, text in self._session.execute(
@@ -352,11 +321,6 @@ class SqliteIndex(CommonIndex):
     def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
     ) -> list[Match]:
-        """Read the memories at the row numbers in `scores`, in its order, with their scores.
-
-        `grams` has scores by row number from the index of character pairs. Missing memories are
-        left out.
-        """
         matches: dict[int, Match] = {}
         positions = json.dumps(list(scores))
         for table, episode in (("working_memory", "NULL"), ("archive", "episode_seq")):
@@ -384,11 +348,6 @@ class SqliteIndex(CommonIndex):
     def positions_around(
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
-        """Return for each match the row numbers near it of memories in its session and source.
-
-        They are sorted, and pass the filters of the question. The archive is read only with
-        `slept`.
-        """
         reaches = [
             (match.position - REACH, match.position + REACH, match.session)
             for match in matches
@@ -444,17 +403,12 @@ class SqliteSearch(SqlitePart, SearchStore):
         self._frequencies = frequencies
 
     def candidates(self, query: Query) -> SearchCandidates:
-        """Return the memories and summaries that match a question, not yet ranked.
-
-        All are read from one snapshot.
-        """
         if not query.terms and not query.only_then:
             return SearchCandidates()
         with self._readers.snapshot() as session:
             return find_candidates(SqliteIndex(session), query, self._frequencies)
 
     def documents(self, results: Sequence[RankedResult]) -> Documents:
-        """Return the memories and episodes of ranked results, as far as they still exist."""
         with self._readers.snapshot() as session:
             return Documents(
                 session.memories_at(

@@ -162,7 +162,6 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         return super().execute(sql, parameters)
 
     def execute_many(self, sql: str, rows: Iterable[Mapping[str, object]], /) -> int:
-        """Run an SQL statement once for each row of values; return the number of changed rows."""
         bound = [
             {name: stored_form(value) for name, value in row.items()} for row in rows
         ]
@@ -171,12 +170,10 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     def scalar(
         self, sql: str, parameters: Sequence[Any] = (), /, **values: object
     ) -> Any:  # noqa: ANN401 any column
-        """Run an SQL statement, and return the first column of its first row, or None."""
         row = self.execute(sql, parameters, **values).fetchone()
         return row[0] if row else None
 
     def stream(self, sql: str, /, **values: object) -> Iterator[Row]:
-        """Run an SQL statement, and return an iterator over its rows, fetched one by one."""
         return self.execute(sql, **values)
 
     def new_number(self, kind: RecordNumbers = "record", /) -> None:
@@ -186,10 +183,6 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         """Do nothing, as the tables of SQLite know the numbers of their rows."""
 
     def position_of(self, id: str) -> Position | None:
-        """Return the row numbers of a memory and of its episode, None for the episode if working.
-
-        Return None for an unknown id.
-        """
         row: Position | None = self.execute(
             "SELECT seq, NULL FROM working_memory WHERE id = ? "
             "UNION ALL SELECT seq, episode_seq FROM archive WHERE id = ?",
@@ -198,15 +191,10 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         return row
 
     def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
-        """Return the row numbers of each existing memory and of its episode, by the memory's id.
-
-        The episode's is None in working memory.
-        """
         positions = ((id, self.position_of(id)) for id in ids)
         return {id: position for id, position in positions if position}
 
     def newest_memory(self) -> int:
-        """Return the highest row number of a memory; 0 if there is none."""
         newest: int = self.scalar(
             "SELECT max((SELECT ifnull(max(seq), 0) FROM working_memory), "
             "(SELECT ifnull(max(seq), 0) FROM archive))"
@@ -214,10 +202,6 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         return newest
 
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
-        """Return text, time and text hash of stored memories and episodes with these ids, by id.
-
-        The text of an episode is None.
-        """
         among = "WHERE id IN (SELECT value FROM json_each(:ids))"
         rows = self.execute(
             f"SELECT id, content, created_at, content_hash FROM working_memory {among} "
@@ -230,15 +214,10 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         }
 
     def memories(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
-        """Return the memories of both tiers with these ids, by id, oldest first in each tier."""
         found = self._memories("id", ids, order=" ORDER BY {0}created_at, {0}seq")
         return {memory.id: memory for memory in found.values()}
 
     def memories_at(self, seqs: Collection[int]) -> dict[int, MemoryRecord]:
-        """Return the memories of both tiers at these row numbers, by row number.
-
-        Row numbers without a memory are left out.
-        """
         return self._memories("seq", seqs)
 
     def _memories(
@@ -287,7 +266,6 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         }
 
     def details_under(self, summary: str, *, secrets: bool = False) -> Iterator[Detail]:
-        """Yield the exact values in the first episodes below a summary, or the secrets of all."""
         rows = self.execute(
             f"{BELOW} SELECT k.name, d.value, d.sensitive, a.id, EXISTS ("
             "SELECT 1 FROM memory_state AS s WHERE s.memory_seq = a.seq "
@@ -302,17 +280,12 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         return map(detail_from, rows)
 
     def totals(self) -> dict[Tier, tuple[int, int]]:
-        """Return the number of entries and of characters in each tier."""
         rows = self.execute("SELECT tier, count, characters FROM tier_totals")
         return {Tier(tier): (count, characters) for tier, count, characters in rows}
 
     def insert_episode(
         self, episode: Episode, index_terms: str, *, seq: int | None = None
     ) -> int:
-        """Insert a summary with its index entries; return the row number.
-
-        `seq` is the row number; None stands for a new one.
-        """
         inserted = self.execute(
             self.statements.insert, **episode_values(episode, index_terms), seq=seq
         )
@@ -323,19 +296,11 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     def write_episode(
         self, statement: str, seq: int, episode: Episode, index_terms: str
     ) -> None:
-        """Update the summary at a row number by `statement`, an SQL text taken from `statements`.
-
-        Its index entries are replaced, too.
-        """
         self._unindex_episode(seq)
         self.execute(statement, **episode_values(episode, index_terms), seq=seq)
         index_episode_grams(self, seq, episode.content, index_terms)
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
-        """Erase the text and index terms of the summary at a row number.
-
-        If `originals` is above 0, save it as the number of its originals.
-        """
         self._unindex_episode(seq)
         self.execute(
             "UPDATE episodic_memory SET content = '', index_terms = '', "
@@ -345,7 +310,6 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         )
 
     def delete_episode(self, seq: int) -> None:
-        """Delete the summary at this row number with its index entries."""
         self._unindex_episode(seq)
         self.execute("DELETE FROM episodic_memory WHERE seq = ?", (seq,))
 

@@ -79,11 +79,9 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
 
     @reads
     def totals(self, session: SqliteSession) -> Mapping[Tier, TierTotals]:
-        """Return the number of entries, characters and earliest time of each tier."""
         return tier_totals(session)
 
     def bytes_on_disk(self) -> int:
-        """Return the size in bytes of the database, its log and the log's index together."""
         total = 0
         for suffix in ("", "-wal", "-shm"):
             path = self._database.with_name(self._database.name + suffix)
@@ -105,10 +103,6 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         return [*([problem] if problem else []), *self._warnings]
 
     def longest_write_s(self) -> float:
-        """Return the longest time in seconds for which a commit has blocked other writers.
-
-        The time counts from the start of this process.
-        """
         return self._writer.held_max_s
 
     def ensure_durable(self) -> None:
@@ -134,7 +128,6 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
 
     @writes
     def flush(self, connection: SqliteSession) -> None:
-        """Commit a durable write, which takes all earlier writes to disk."""
         # A page without a change: its commit takes all before it to the disk.
         connection.execute(
             "UPDATE tier_totals SET count = count WHERE tier = 'episodic'"

@@ -295,16 +295,8 @@ class SqlitePart(Transactional):
         self._readers = readers
 
     def _read(self, work: Callable[[SqliteSession], T]) -> T:
-        """Call `work` with a read-only session that sees one state of the file.
-
-        Return the result of `work`.
-        """
         with self._readers.snapshot() as session:
             return work(session)
 
     def _write(self, work: Callable[[SqliteSession], T], *, durable: bool = True) -> T:
-        """Call `work` in a write transaction and return its result.
-
-        If `durable`, the changes are on disk on return; else a power failure may undo them.
-        """
         return self._writer.write(work, durable=durable)
