@@ -28,33 +28,44 @@ def open_writer(
     `check` is called with it before anything in the file is changed, and may raise an error to
     refuse the file.
     """
-    connection = sqlite3.connect(
+    return _open(
         path,
-        timeout=BUSY_TIMEOUT_S,
-        isolation_level=None,
-        check_same_thread=False,
-        factory=SqliteSession,
-    )
-    try:
-        check(connection)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA cache_size = -16000")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        "rwc",
+        check,
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+        "cache_size = -16000",
+        f"wal_autocheckpoint = {CHECKPOINT_PAGES}",
         # What is deleted is overwritten: an evicted row must not outlive its memory in a free page.
-        connection.execute("PRAGMA secure_delete = ON")
-        connection.execute("PRAGMA temp_store = MEMORY")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+        "secure_delete = ON",
+        "temp_store = MEMORY",
+    )
 
 
-def open_reader(path: Path) -> SqliteSession:
-    """Return a read-only connection; each transaction sees one snapshot."""
+def open_log(
+    path: Path, *pragmas: str, mode: str, check: Callable[[], object]
+) -> SqliteSession:
+    """Return a connection that has the write-ahead log open; `mode` is `ro` or `rw`.
+
+    `check` is called before and after it opens the file and its log, and raises an error if these
+    are others than they should be.
+    """
+
+    def open_both(connection: SqliteSession) -> None:
+        connection.execute("SELECT 1 FROM sqlite_schema").fetchone()  # opens the log
+        check()
+
+    check()
+    return _open(path, mode, open_both, *pragmas)
+
+
+def _open(
+    path: Path, mode: str, check: Callable[[SqliteSession], object], *pragmas: str
+) -> SqliteSession:
+    """Return a connection in a mode of SQLite's URIs, after a check and with these pragmas set."""
     connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=ro",
+        f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
         timeout=BUSY_TIMEOUT_S,
         isolation_level=None,
@@ -62,9 +73,9 @@ def open_reader(path: Path) -> SqliteSession:
         factory=SqliteSession,
     )
     try:
-        connection.execute("PRAGMA query_only = ON")
-        connection.execute("PRAGMA cache_size = -8000")
-        connection.execute("PRAGMA temp_store = MEMORY")
+        check(connection)
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}")
     except BaseException:
         connection.close()
         raise
@@ -204,15 +215,8 @@ class Readers:
 
         `outdated` is None if there is none to replace.
         """
-        self._check()
-        connection = open_reader(self._path)
-        try:
-            # Opens the log.
-            connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
-            self._check()
-        except BaseException:
-            connection.close()
-            raise
+        pragmas = ("query_only = ON", "cache_size = -8000", "temp_store = MEMORY")
+        connection = open_log(self._path, *pragmas, mode="ro", check=self._check)
         self._all.add(connection)
         if outdated:
             self._all.discard(outdated)

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import cast
 
 from mnemosyned.memory.fields import NAMING_FIELDS
 from mnemosyned.memory.forgetting import ForgetFilter, is_named_in, name_matcher
@@ -21,7 +21,8 @@ from mnemosyned.storage.common.forgetting import (
     chosen_conditions,
 )
 from mnemosyned.storage.common.listing import tag_conditions
-from mnemosyned.storage.common.session import BELOW
+from mnemosyned.storage.common.session import BELOW, reads
+from mnemosyned.storage.common.state import insert_tags_and_validity
 from mnemosyned.storage.sqlite.connections import Readers
 from mnemosyned.storage.sqlite.fulltext import (
     DEPTH_MAX,
@@ -33,89 +34,13 @@ from mnemosyned.storage.sqlite.fulltext import (
     unindex_memory,
 )
 from mnemosyned.storage.sqlite.listing import bind_by_place, term_conditions
-from mnemosyned.storage.sqlite.memories import insert_with_number, leave_secrets
-from mnemosyned.storage.sqlite.session import SqliteSession
+from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED, leave_secrets
+from mnemosyned.storage.sqlite.session import SqliteSession, memory_row
 from mnemosyned.storage.sqlite.writer import SqlitePart, Writer
-
-T = TypeVar("T")
 
 CHECKPOINT_TRIES = 40
 CHECKPOINT_PAUSE_S = 0.05
 """Two seconds in all: a recall of ours has ended by then, another program may go on for ever."""
-
-
-class Purge:
-    """Purges one file. Safe from any thread; one runs at a time."""
-
-    def __init__(
-        self, writer: Writer, readers: Readers, *, checkpoint: Callable[[], object]
-    ) -> None:
-        """Purge one file; `checkpoint` copies its log into the file beside readers and writers."""
-        self._writer = writer
-        self._readers = readers
-        self._checkpoint = checkpoint
-        self._running = threading.Lock()
-
-    def due(self) -> bool:
-        """Return whether deleted words still wait for a purge."""
-        with self._readers.snapshot() as session:
-            return session.scalar("SELECT 1 FROM scrub_due LIMIT 1") is not None
-
-    def run(self) -> bool:
-        """Remove deleted words from indexes, pages and log.
-
-        Return False if another program prevents it; then the purge is still due.
-        """
-        with self._running:
-            with self._readers.snapshot() as session:
-                newest = session.scalar("SELECT max(asked) FROM scrub_due")
-            if newest is None:
-                return True
-            for index in INDEXES:
-                self._purge_index(index)
-            clean = self._writer.compact() and self._empty_log()
-            if clean:
-                self._write(
-                    lambda session: session.execute(
-                        "DELETE FROM scrub_due WHERE asked <= ?", (newest,)
-                    )
-                )
-        return clean
-
-    def _write(self, work: Callable[[SqliteSession], T]) -> T:
-        """Run `work` in a transaction, and return its result without waiting for the disk.
-
-        A purge that a power failure undoes is run again.
-        """
-        return self._writer.write(work, durable=False)
-
-    def _purge_index(self, index: str) -> None:
-        """Merge an index step by step until no deleted entry is left in it.
-
-        Each step is a transaction, so that writers wait for one step only. An index with too many
-        levels is rebuilt.
-        """
-        depth = self._write(partial(index_depth, index=index))
-        if depth is None or depth > DEPTH_MAX:
-            self._write(partial(rebuild_index, index=index))
-            return
-        for statement in purge_steps(index):
-            if not self._write(partial(_merge_step, statement=statement)):
-                break
-
-    def _empty_log(self) -> bool:
-        """Copy the write-ahead log into the file, and truncate the log.
-
-        Return False if a reader prevents it. Most of the log is copied while others read; for the
-        rest the readers of this process are paused for moments.
-        """
-        self._checkpoint()
-        for _ in range(CHECKPOINT_TRIES):
-            with self._readers.pause(wait_s=CHECKPOINT_PAUSE_S) as alone:
-                if alone and self._writer.checkpoint(wait_s=0):
-                    return True
-            time.sleep(CHECKPOINT_PAUSE_S)
-        return False
 
 
 def _merge_step(session: SqliteSession, statement: str) -> bool:
@@ -191,9 +116,13 @@ class SqliteDeletion(SqlitePart, DeletionStore):
     )
     _selected_memories = staticmethod(selected_memories)
 
-    def __init__(self, writer: Writer, readers: Readers, purge: Purge) -> None:
+    def __init__(
+        self, writer: Writer, readers: Readers, *, checkpoint: Callable[[], object]
+    ) -> None:
+        """Delete and purge; `checkpoint` copies the log into the file beside readers and writers."""
         super().__init__(writer, readers)
-        self._purge = purge
+        self._checkpoint = checkpoint
+        self._purging = threading.Lock()
 
     def _find(self, session: SqliteSession, ids: Sequence[str]) -> list[FoundMemory]:
         size = "length(CAST(content AS BLOB))"
@@ -226,11 +155,56 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         for seq, content, role in indexed:
             unindex_memory(session, seq, content, role)
 
-    def purge_due(self) -> bool:
-        return self._purge.due()
+    @reads
+    def purge_due(self, session: SqliteSession) -> bool:
+        return session.scalar("SELECT 1 FROM scrub_due LIMIT 1") is not None
 
     def purge_deleted(self) -> bool:
-        return self._purge.run()
+        # No write waits for the disk: a purge that a power failure undoes is run again.
+        with self._purging:
+            newest = self._read(
+                lambda session: session.scalar("SELECT max(asked) FROM scrub_due")
+            )
+            if newest is None:
+                return True
+            for index in INDEXES:
+                self._purge_index(index)
+            clean = self._writer.compact() and self._empty_log()
+            if clean:
+                settle = "DELETE FROM scrub_due WHERE asked <= ?"
+                self._write(
+                    lambda session: session.execute(settle, (newest,)), durable=False
+                )
+        return clean
+
+    def _purge_index(self, index: str) -> None:
+        """Merge an index step by step until no deleted entry is left in it.
+
+        Each step is a transaction, so that writers wait for one step only. An index with too many
+        levels is rebuilt.
+        """
+        depth = self._write(partial(index_depth, index=index), durable=False)
+        if depth is None or depth > DEPTH_MAX:
+            self._write(partial(rebuild_index, index=index), durable=False)
+            return
+        for statement in purge_steps(index):
+            merge = partial(_merge_step, statement=statement)
+            if not self._write(merge, durable=False):
+                break
+
+    def _empty_log(self) -> bool:
+        """Copy the write-ahead log into the file, and truncate the log.
+
+        Return False if a reader prevents it. Most of the log is copied while others read; for the
+        rest the readers of this process are paused for moments.
+        """
+        self._checkpoint()
+        for _ in range(CHECKPOINT_TRIES):
+            with self._readers.pause(wait_s=CHECKPOINT_PAUSE_S) as alone:
+                if alone and self._writer.checkpoint(wait_s=0):
+                    return True
+            time.sleep(CHECKPOINT_PAUSE_S)
+        return False
 
     def beyond_purge(self) -> tuple[str, ...]:
         """Return nothing, as no place outside of the file keeps deleted text."""
@@ -243,11 +217,10 @@ class SqliteGrace(SqlitePart, GraceStore):
     def _insert(
         self, session: SqliteSession, memory: MemoryRecord, seq: int | None
     ) -> int:
-        """Insert a memory into working memory, but not into its index; return the row number.
-
-        `seq` is the row number; None stands for a new one.
-        """
-        return insert_with_number(session, memory, seq)
+        inserted = session.execute(INSERT_NUMBERED, (seq, *memory_row(memory)))
+        number = cast("int", inserted.lastrowid)
+        insert_tags_and_validity(session, [(number, memory)])
+        return number
 
     def _index(
         self, session: SqliteSession, memories: Mapping[int, MemoryRecord]

@@ -157,19 +157,6 @@ class SqliteIntake(IntakeTransaction):
         return self._session.totals()[Tier.WORKING][0]
 
 
-def insert_with_number(
-    session: SqliteSession, memory: MemoryRecord, seq: int | None
-) -> int:
-    """Insert a memory into working memory, but not into its index; return the row number.
-
-    `seq` is the row number; None stands for a new one.
-    """
-    inserted = session.execute(INSERT_NUMBERED, (seq, *memory_row(memory)))
-    number = cast("int", inserted.lastrowid)
-    insert_tags_and_validity(session, [(number, memory)])
-    return number
-
-
 class SqliteRecords(SqlitePart, RecordStore):
     """A `RecordStore` on one SQLite file."""
 

@@ -258,26 +258,17 @@ class SqliteSleep(SqlitePart, SleepStore):
     def consolidate(
         self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
     ) -> list[Exception | None]:
-        return self._writer.write_each(
-            [
-                partial(SqlitePromoting.promote_in, promotions=promotions)
-                for promotions in groups
-            ],
-            durable=durable,
-        )
+        def promote(group: Sequence[Promotion], session: SqliteSession) -> None:
+            SqlitePromoting(session).promote(group)
+
+        works = [partial(promote, group) for group in groups]
+        return self._writer.write_each(works, durable=durable)
 
 
 class SqlitePromoting(PromotionTransaction):
     """Promotions in rows. The index keeps its rows: a memory's `seq` goes with it."""
 
     _session: SqliteSession
-
-    @classmethod
-    def promote_in(
-        cls, session: SqliteSession, promotions: Sequence[Promotion]
-    ) -> None:
-        """Store episodes and archive their originals within the transaction of a session."""
-        cls(session).promote(promotions)
 
     def _evict(
         self, ids: Sequence[str], episode: int, details: Sequence[Detail]

@@ -31,7 +31,7 @@ from mnemosyned.storage.sqlite.connections import (
 from mnemosyned.storage.sqlite.copies import CopyDamaged, back_up
 from mnemosyned.storage.sqlite.exchange import SqliteExchange
 from mnemosyned.storage.sqlite.file import DatabaseFile
-from mnemosyned.storage.sqlite.forgetting import Purge, SqliteDeletion, SqliteGrace
+from mnemosyned.storage.sqlite.forgetting import SqliteDeletion, SqliteGrace
 from mnemosyned.storage.sqlite.fulltext import (
     REINDEXING,
     failing_indexes,
@@ -189,9 +189,6 @@ class SqliteStore(MemoryStore):
         self._readers = Readers(database, size=READERS, check=self._check_readable)
         self._checkpoints = Checkpoints(database, check=self._custody.check)
         self._custody.renewed = self._renew
-        self._purge = Purge(
-            self._writer, self._readers, checkpoint=self._checkpoints.run
-        )
         frequencies = Frequencies()
         part = SqlitePart(self._writer, self._readers)
         shared = (self._writer, self._readers)
@@ -200,7 +197,7 @@ class SqliteStore(MemoryStore):
         self.search = SqliteSearch(*shared, frequencies)
         self.sleep = SqliteSleep(*shared)
         self.rollups = RollupStore(part)
-        self.deletion = SqliteDeletion(*shared, self._purge)
+        self.deletion = SqliteDeletion(*shared, checkpoint=self._checkpoints.run)
         self.changes = SqliteChanges(*shared)
         self.learnings = LearningStore(part)
         self.compactions = SqliteCompactions(*shared)

@@ -22,8 +22,10 @@ from mnemosyned.storage.sqlite.connections import (
     BUSY_TIMEOUT_S,
     CHECKPOINT_PAGES,
     NOT_CLEANED,
+    open_log,
     storage_failed,
 )
+from mnemosyned.storage.sqlite.session import SqliteSession
 
 HEADER = struct.Struct(">8I")
 """Magic, version, page size, number of the checkpoint, two salts, two checksums."""
@@ -139,7 +141,7 @@ class Checkpoints:
         """Raises where the path leads to another file than ours."""
         self._lock = threading.Lock()
         self._checkpointed = (0, 0)
-        self._connection: sqlite3.Connection | None = self._connect()
+        self._connection: SqliteSession | None = self._connect()
 
     def run(self) -> bool:
         """Checkpoint as far as possible while others read and write; return False for a long log.
@@ -215,25 +217,7 @@ class Checkpoints:
                 self._connection.close()
             self._connection = None
 
-    def _connect(self) -> sqlite3.Connection:
-        """Return a new connection that has opened the log.
-
-        It raises an error if the path leads to another file.
-        """
-        self._check()
-        connection = sqlite3.connect(
-            f"{self._database.absolute().as_uri()}?mode=rw",  # never one that makes a new file
-            uri=True,
-            timeout=BUSY_TIMEOUT_S,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        try:
-            connection.execute(
-                "SELECT 1 FROM sqlite_schema"
-            ).fetchone()  # opens the log
-            self._check()
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+    def _connect(self) -> SqliteSession:
+        """Return a new connection; raise an error if the path leads to another file."""
+        # In a mode that never makes a new file.
+        return open_log(self._database, mode="rw", check=self._check)
