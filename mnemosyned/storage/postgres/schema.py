@@ -13,6 +13,7 @@ import re
 import time
 from collections import Counter
 from contextlib import suppress
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import psycopg
@@ -396,17 +397,11 @@ def _distribute(session: PostgresSession, shards: int) -> list[str]:
 
 def _in_foreign_key_order(session: PostgresSession, tables: list[str]) -> list[str]:
     """Return the tables sorted so that each comes after the tables of its foreign keys."""
-    refers = [(of, to) for of, to in session.execute(_REFERS) if of != to]
-    left, ordered = list(tables), list[str]()
-    while left:  # ends, as no two tables refer to each other
-        ready = [
-            table
-            for table in left
-            if not any(of == table and to in left for of, to in refers)
-        ]
-        ordered += ready
-        left = [table for table in left if table not in ready]
-    return ordered
+    sorter = TopologicalSorter({table: () for table in tables})
+    for of, to in session.execute(_REFERS):
+        if of in tables and to in tables and of != to:
+            sorter.add(of, to)
+    return list(sorter.static_order())
 
 
 def _adapt_settings(session: PostgresSession) -> None:
@@ -457,8 +452,6 @@ def _mark_searches_leakproof(session: PostgresSession) -> tuple[str, ...]:
 
 REINDEXED_ROWS = 200
 """Rows that one transaction reads."""
-PROGRESS_S = 10.0
-"""Seconds after which the log says how far that is."""
 _DUE = (
     "SELECT name, place[1], place[2] FROM reindexing ORDER BY name LIMIT 1 FOR UPDATE"
 )
@@ -472,30 +465,23 @@ def index_glued_words(connection: psycopg.Connection[Row]) -> None:
     The user must own the tables. Each transaction takes the next rows: a killed process goes on
     where it stopped, and processes that start together take turns.
     """
-    began = said = time.monotonic()
-    changed: Counter[str] = Counter()
-    while True:
+    changed = 0
+    is_due = True
+    while is_due:
         with connection.transaction():
             due = connection.execute(_DUE).fetchone()
-            if due is None:
-                break
-            table, *place = due
-            changed[table] += _reindex_next_rows(connection, table, place)
-        if time.monotonic() - said >= PROGRESS_S:
-            said = time.monotonic()
-            _log_progress(changed, said - began)
+            is_due = due is not None
+            changed += _reindex_next_rows(connection, *due) if due else 0
     if changed:
-        _log_progress(changed, time.monotonic() - began)
+        log.info("index_entries_rewritten", entries=changed)
 
 
 def _reindex_next_rows(
-    connection: psycopg.Connection[Row], table: str, place: list[int]
+    connection: psycopg.Connection[Row], table: str, *place: int
 ) -> int:
-    """Rewrite the index entries of the next rows of a table, and save how far the table is done.
+    """Rewrite the index entries of a table's rows after an owner and row number; return how many.
 
-    `place` is the owner and row number after which to begin. Only rows with words that touch a
-    script without spaces are rewritten. Return how many were: it may be 0 before the end of the
-    table. At the end the table's row in `reindexing` is deleted.
+    They may be 0 before the end of the table, where its row in `reindexing` is deleted.
     """
     second = _SECOND_TEXT[table]
     rows = connection.execute(
@@ -527,12 +513,3 @@ def _reindex_next_rows(
         "UPDATE reindexing SET place = %s WHERE name = %s", ([*rows[-1][:2]], table)
     )
     return changed.total()
-
-
-def _log_progress(changed: Counter[str], duration_s: float) -> None:
-    """Log how many entries of each table were rewritten in `duration_s` seconds."""
-    log.info(
-        "index_entries_rewritten",
-        duration_s=round(duration_s, 1),
-        entries=dict(changed),
-    )
