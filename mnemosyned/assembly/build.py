@@ -372,30 +372,24 @@ CACHE_BYTES_MAX = 12_000_000
 """A little less than one busy connection would fill. Under load all five filled theirs: 48 MB."""
 
 
+@dataclass(eq=False, kw_only=True)
 class WatcherHost:
     """Owner of the folder watcher, which exists once a folder is followed; safe from any thread."""
 
-    def __init__(
-        self,
-        *,
-        service: MemoryService,
-        store: MemoryStore,
-        capture: Capture,
-        gate: ForegroundGate,
-        settings: SettingsInForce,
-    ) -> None:
-        self._service = service
-        self._store = store
-        self._capture = capture
-        self._gate = gate
-        self._settings = settings
+    service: MemoryService
+    store: MemoryStore
+    capture: Capture
+    gate: ForegroundGate
+    settings: SettingsInForce
+
+    def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._watcher: Watcher | None = None
 
     def __enter__(self) -> Self:
-        self._service.provide(Watch, self.watch)
-        self._service.watched = self.folders
-        if self._settings.config.watch.paths or self._store.watches.folders():
+        self.service.provide(Watch, self.watch)
+        self.service.watched = self.folders
+        if self.settings.config.watch.paths or self.store.watches.folders():
             self._ensure_watcher()
         return self
 
@@ -420,7 +414,7 @@ class WatcherHost:
         """Watch the folders in the setting `watch.paths` as it is now."""
         if self._watcher:
             self._watcher.update_folders()
-        elif self._settings.config.watch.paths:
+        elif self.settings.config.watch.paths:
             self._ensure_watcher()
 
     def _ensure_watcher(self) -> Watcher:
@@ -430,20 +424,20 @@ class WatcherHost:
 
         with self._lock:
             if self._watcher is None:
-                clock = self._service.sleeper.cycle.clock
+                clock = self.service.sleeper.cycle.clock
                 reader = watched_files.FileReader(
-                    service=self._service,
-                    watches=self._store.watches,
-                    agents=self._store.agents,
-                    capture=self._capture,
+                    service=self.service,
+                    watches=self.store.watches,
+                    agents=self.store.agents,
+                    capture=self.capture,
                     clock=clock,
                 )
                 self._watcher = watcher.Watcher(
-                    watches=self._store.watches,
+                    watches=self.store.watches,
                     reader=reader,
                     clock=clock,
-                    gate=self._gate,
-                    settings=self._settings,
+                    gate=self.gate,
+                    settings=self.settings,
                 ).__enter__()
             return self._watcher
 

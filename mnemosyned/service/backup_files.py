@@ -207,22 +207,16 @@ class ForgottenSince:
         return [id for id in ids if _hash_id(self.key, id) in self.hashes]
 
 
+@dataclass(eq=False)
 class ForgottenList:
     """Writes the list of a backup folder. Safe from any thread and process.
 
     A list that cannot be written is logged, and delays neither a forget nor a backup.
     """
 
-    def __init__(
-        self, folder: Callable[[], Path | None], *, now: Callable[[], datetime]
-    ) -> None:
-        """Write the list in the folder that `folder` returns.
-
-        `folder` returns None for a memory on a server, whose backups are made elsewhere: then there
-        is no list.
-        """
-        self._folder = folder
-        self._now = now
+    folder: Callable[[], Path | None]
+    """Returns the folder; None for a memory on a server, whose backups are made elsewhere, without a list."""
+    now: Callable[[], datetime]
 
     def note(self, ids: Sequence[str]) -> None:
         """Record memories as about to be forgotten; do nothing if no backup was made so far."""
@@ -253,7 +247,7 @@ class ForgottenList:
 
     def drop_before(self, oldest: datetime) -> None:
         """Delete the events before the time `oldest` of the oldest backup that is left."""
-        folder = self._folder()
+        folder = self.folder()
         try:
             if folder is None or not (folder / NAME).exists():
                 return
@@ -271,7 +265,7 @@ class ForgottenList:
 
     def _new_event(self, **event: str) -> _ListEvent:
         """Return an event of the present time with these fields."""
-        return _ListEvent(at=in_zone(self._now(), UTC), **event)
+        return _ListEvent(at=in_zone(self.now(), UTC), **event)
 
     def _append_lines(
         self, lines: Callable[[bytes], list[_ListEvent]], *, create: bool = False
@@ -280,7 +274,7 @@ class ForgottenList:
 
         If there is no list yet, do nothing, or with `create` begin one with a new key.
         """
-        folder = self._folder()
+        folder = self.folder()
         try:
             if folder is None or not (create or (folder / NAME).exists()):
                 return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.briefing import (
@@ -51,22 +51,15 @@ DECIDED_MAX = 40
 """More lines than fit."""
 
 
+@dataclass(eq=False, kw_only=True)
 class BriefingService:
     """Composes briefings, and keeps a person's edits of their lines."""
 
-    def __init__(
-        self,
-        *,
-        store: MemoryStore,
-        clock: Clock,
-        settings: SettingsInForce,
-        compare: Callable[[Sequence[str]], CosinesTo],
-    ) -> None:
-        """Read and write `store`; `compare` compares its memories in meaning."""
-        self._store = store
-        self._clock = clock
-        self._settings = settings
-        self._compare = compare
+    store: MemoryStore
+    clock: Clock
+    settings: SettingsInForce
+    compare: Callable[[Sequence[str]], CosinesTo]
+    """Compares memories in meaning."""
 
     def briefing(self, request: Briefing) -> Briefed:
         """Return the briefing of an agent at a start in a project, line by line."""
@@ -75,18 +68,18 @@ class BriefingService:
             lines=list(injected.lines),
             text=injected.text,
             tokens=TokenEstimator().count(injected.text) if injected.text else 0,
-            edits=list(self._store.injections.edits().by_id.values()),
+            edits=list(self.store.injections.edits().by_id.values()),
         )
 
     def edit(self, request: EditBriefing) -> BriefingEdit:
         """Pin, drop or reword a line of briefings, or take that back."""
-        before = self._store.injections.edits([request.id]).by_id.get(request.id)
+        before = self.store.injections.edits([request.id]).by_id.get(request.id)
         if before is None:
             self._require_source(request.id)
         text = before.text if before else ""
         if request.text is not None:
             text = request.text and clean_learning_text(
-                request.text, self._settings.config.secrets, field="text"
+                request.text, self.settings.config.secrets, field="text"
             )
         pinned, dropped = request.pin, request.drop
         edit = BriefingEdit(
@@ -94,24 +87,24 @@ class BriefingService:
             pinned=bool(before and before.pinned) if pinned is None else pinned,
             dropped=bool(before and before.dropped) if dropped is None else dropped,
             text=text,
-            changed_at=self._clock.now(),
+            changed_at=self.clock.now(),
         )
         if edit.pinned and edit.dropped:
             raise InvalidRequest(
                 "a line is either pinned or dropped; take the other back first",
                 field="drop",
             )
-        self._store.injections.save_edit(edit)
+        self.store.injections.save_edit(edit)
         # Who may only write reads nothing of what was kept before.
         return edit if request.text is not None else replace(edit, text="")
 
     def _require_source(self, id: str) -> None:
         """Raise `NotFound` unless a memory or a learning has this id."""
         try:
-            self._store.memories.get(id)
+            self.store.memories.get(id)
         except NotFound:
             chosen = LearningFilter(ids=[id])
-            if not self._store.learnings.read_page(chosen, limit=1)[0]:
+            if not self.store.learnings.read_page(chosen, limit=1)[0]:
                 raise
 
     def compose(self, project: str, *, session: str = "") -> InjectedText:
@@ -120,8 +113,8 @@ class BriefingService:
         Pinned lines come first, then learnings, what is grave or open, and what was decided or
         stated; each source has one line. Nothing of `session` itself is included.
         """
-        agents = self._store.agents
-        edits = self._store.injections.edits()
+        agents = self.store.agents
+        edits = self.store.injections.edits()
         names = agents.sessions_of(project, SESSIONS_READ_MAX)
         others = [name for name in names if name != session]
         memories = agents.latest(others, MEMORIES_READ_MAX) if others else []
@@ -142,8 +135,8 @@ class BriefingService:
         finder = SuccessorFinder(
             stated,
             edits=edits,
-            endings_of=self._store.endings.of,
-            compare=self._compare,
+            endings_of=self.store.endings.of,
+            compare=self.compare,
         )
         in_learnings = {learning.memory for learning in learnings}
         stated = [each for each in stated if each.memory.id not in in_learnings]
@@ -194,7 +187,7 @@ class BriefingService:
         """Yield the pinned memories of the project and of no project, as quotes."""
         ids = [id for id in edits.by_id if edits.is_pinned(id)]
         found = [record for id in ids if (record := self._find_memory(id))]
-        projects = self._store.agents.projects_of([each.session for each in found])
+        projects = self.store.agents.projects_of([each.session for each in found])
         for memory in found:
             if projects.get(memory.session, "") in ("", project):
                 yield InjectedQuote(
@@ -209,7 +202,7 @@ class BriefingService:
     def _find_memory(self, id: str) -> MemoryRecord | None:
         """Return the memory with this id; None for an id of a learning or a summary."""
         try:
-            record = self._store.memories.get(id)
+            record = self.store.memories.get(id)
         except NotFound:
             return None
         return record if isinstance(record, MemoryRecord) else None
@@ -221,8 +214,8 @@ class BriefingService:
         projects that apply everywhere; in each group the newest come first. Those that a person
         dropped are left out.
         """
-        in_force = self._store.learnings.find(limit=LEARNINGS_READ_MAX)
-        projects = self._store.agents.projects_of(
+        in_force = self.store.learnings.find(limit=LEARNINGS_READ_MAX)
+        projects = self.store.agents.projects_of(
             list({learning.session for learning in in_force})
         )
 

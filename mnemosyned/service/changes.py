@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
@@ -36,7 +36,6 @@ from mnemosyned.service.intake import (
     split_into_chunks,
 )
 from mnemosyned.service.purging import Purger
-from mnemosyned.service.selection import Selector
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.conversation import (
@@ -76,43 +75,30 @@ _FOR_MANY = f"{', '.join(_MANY[:-1])} and {_MANY[-1]}"
 _PLACEHOLDER = re.compile(r"\[secret:\w+\]")
 
 
+@dataclass(eq=False, kw_only=True)
 class ChangeService:
     """The verbs that change memories, in short steps that can be repeated."""
 
-    def __init__(
-        self,
-        *,
-        store: MemoryStore,
-        sleeper: Sleeper,
-        drafts: DraftMaker,
-        retention: RetentionService,
-        endings: EndingFinder,
-        vectors: MemoryVectors | None,
-    ) -> None:
-        """Change memories of `store`; `vectors` is None without an embedding model.
-
-        `endings` reads new texts again.
-        """
-        self._endings = endings
-        self._store = store
-        self._sleeper = sleeper
-        self._clock = sleeper.cycle.clock
-        self._drafts = drafts
-        self._retention = retention
-        self._vectors = vectors
-        self._selector = Selector(store)
+    store: MemoryStore
+    sleeper: Sleeper
+    drafts: DraftMaker
+    retention: RetentionService
+    endings: EndingFinder
+    """Reads new texts again."""
+    vectors: MemoryVectors | None
+    """None without an embedding model."""
 
     # ------------------------------------------------------------- tags and pins
 
     def change_tags(self, request: Tag | Untag) -> Tagged:
         """Add tags to the selected memories, or remove them; with `dry_run`, only preview that."""
         tags = tag_names(request.tags)
-        selected = self._selector.select(request)
+        selected = self.retention.selector.select(request)
         if request.dry_run:
-            preview = self._selector.preview(selected, after=request.after)
+            preview = self.retention.selector.preview(selected, after=request.after)
             return Tagged(**preview, tags=list(tags))
         adds = isinstance(request, Tag)
-        change = self._store.changes.tag if adds else self._store.changes.untag
+        change = self.store.changes.tag if adds else self.store.changes.untag
         action = self._new_action(ActionKind.TAG if adds else ActionKind.UNTAG)
         changed = run_in_chunks(
             selected.ids,
@@ -128,11 +114,11 @@ class ChangeService:
         ids = names(request.id)
         for id in ids:
             self._check_pinnable(id)
-        selected = self._selector.select(request)
+        selected = self.retention.selector.select(request)
         if request.dry_run:
-            preview = self._selector.preview(selected, after=request.after)
+            preview = self.retention.selector.preview(selected, after=request.after)
             working = sum(
-                len(self._store.memories.working(chunk))
+                len(self.store.memories.working(chunk))
                 for chunk in split_into_chunks(selected.ids, CHUNK)
             )
             archived = len(selected.ids) - working
@@ -142,7 +128,7 @@ class ChangeService:
             run_in_chunks(
                 selected.ids,
                 CHUNK,
-                lambda chunk: self._store.changes.pin(
+                lambda chunk: self.store.changes.pin(
                     chunk, pinned=pinned, action=action
                 ),
                 report=f"memories are {'pinned' if pinned else 'unpinned'}",
@@ -157,7 +143,7 @@ class ChangeService:
 
     def _new_action(self, kind: ActionKind) -> Action:
         """Return an action of a kind that begins now, with a new id."""
-        now = self._clock.now()
+        now = self.sleeper.cycle.clock.now()
         return Action(new_id(now), kind, now)
 
     def _check_pinnable(self, id: str) -> None:
@@ -165,7 +151,7 @@ class ChangeService:
 
         Raises `NotFound`, and `InvalidRequest` for an episode or an archived memory.
         """
-        memory = self._store.memories.get(id)
+        memory = self.store.memories.get(id)
         if isinstance(memory, Episode):
             raise InvalidRequest(
                 f"only working memories can be pinned; {id} is an episode", field="id"
@@ -198,9 +184,11 @@ class ChangeService:
                     f"{_FOR_MANY}",
                     field=name,
                 )
-        selected = self._selector.select(request, prefix="of_")
+        selected = self.retention.selector.select(request, prefix="of_")
         if request.dry_run:
-            return Edited(**self._selector.preview(selected, after=request.after))
+            return Edited(
+                **self.retention.selector.preview(selected, after=request.after)
+            )
         return self._edit_many(request, selected.ids, changes)
 
     def _edit_one(
@@ -252,7 +240,7 @@ class ChangeService:
 
         def edit_group(group: Sequence[str]) -> EditOutcome:
             """Edit the memories of one group that still exist, and return the outcome."""
-            existing = self._store.memories.existing(group)
+            existing = self.store.memories.existing(group)
             edits = [self._make_edit(before, changes)[0] for before in existing]
             drop = request.drop_history
             changing = [edit for edit in edits if _has_effect(edit, drop_history=drop)]
@@ -274,8 +262,8 @@ class ChangeService:
         def make_edits(group: Sequence[str]) -> list[MemoryEdit]:
             """Return the edits that take back the edit of the memories in a group."""
             edits = []
-            for before in self._store.memories.existing(group):
-                revisions = self._store.changes.revisions(before.id)
+            for before in self.store.memories.existing(group):
+                revisions = self.store.changes.revisions(before.id)
                 values = values_before(before, revisions, moment)
                 if values is None and before.id not in left[CHANGED_SINCE]:
                     left[CHANGED_SINCE].append(before.id)
@@ -283,7 +271,7 @@ class ChangeService:
                     edits.append(self._make_edit(before, values)[0])
             return edits
 
-        ids = [step.memory for step in self._store.actions.steps(action)]
+        ids = [step.memory for step in self.store.actions.steps(action)]
         if dry_run:
             return len(make_edits(ids)), left, ""
         edition = self._edit_in_groups(
@@ -303,7 +291,7 @@ class ChangeService:
 
         A group is edited again if somebody changed one of its memories meanwhile.
         """
-        groups = self._store.changes.groups(ids, size=CHUNK)
+        groups = self.store.changes.groups(ids, size=CHUNK)
         editions = run_in_chunks(
             groups,
             1,
@@ -325,7 +313,7 @@ class ChangeService:
         Raises `NotFound`, `InvalidRequest` for a summary or the text of an archived message, and
         `BatchChanged` if its text is not the request's `if_text`.
         """
-        before = self._store.memories.get(id)
+        before = self.store.memories.get(id)
         if isinstance(before, Episode):
             raise InvalidRequest(
                 f"{id} is a summary, which follows from its memories; edit those: `expand` shows "
@@ -362,12 +350,12 @@ class ChangeService:
         `changes` are the new values by field. The treatment is "kept", "masked", or empty without
         secrets.
         """
-        now = self._clock.now()
+        now = self.sleeper.cycle.clock.now()
         after = replace(before, **changes)
         if "created_at" in changes:
             moment = check_created_at(changes["created_at"], now, field="created_at")
             after = replace(after, created_at=moment)
-        return self._drafts.make_edit(before, after, now=now)
+        return self.drafts.make_edit(before, after, now=now)
 
     def _write_edits(
         self, edits: Sequence[MemoryEdit], action: Action | None, *, drop_history: bool
@@ -377,9 +365,9 @@ class ChangeService:
         They are recorded as those of the action; an undo is none. With `drop_history`, the earlier
         texts of the memories are deleted.
         """
-        edition = self._store.changes.edit(
+        edition = self.store.changes.edit(
             edits,
-            now=action.at if action else self._clock.now(),
+            now=action.at if action else self.sleeper.cycle.clock.now(),
             drop_history=drop_history,
             action=action,
         )
@@ -389,9 +377,9 @@ class ChangeService:
                 for edit in edits
                 if edit.before.role == edit.after.role
             }
-            self._endings.find_again(edition.positions, former=former)
-        if edition.positions and self._vectors:
-            self._vectors.note_edits(edition.positions)
+            self.endings.find_again(edition.positions, former=former)
+        if edition.positions and self.vectors:
+            self.vectors.note_edits(edition.positions)
         return edition
 
     def _finish_edit(
@@ -409,11 +397,11 @@ class ChangeService:
         files. `memories` is the number of memories selected, `id` that of a single one, `secrets`
         how its secrets are treated.
         """
-        notes = [self._retention.rewrite_stale_or_log()]
+        notes = [self.retention.rewrite_stale_or_log()]
         if purge:
-            notes.append(self._retention.purger.attempt()[1])
+            notes.append(self.retention.purger.attempt()[1])
         if edition.restored:
-            self._sleeper.enforce_cap(edition.working)
+            self.sleeper.enforce_cap(edition.working)
         return Edited(
             id=id,
             memories=memories,
@@ -466,32 +454,25 @@ def _read_changes(request: EditMemory) -> dict[str, Any]:
     return changes
 
 
+@dataclass(eq=False, kw_only=True)
 class LearningService:
     """The verbs of learnings over one store."""
 
-    def __init__(
-        self,
-        *,
-        store: MemoryStore,
-        clock: Clock,
-        settings: SettingsInForce,
-        purger: Purger,
-    ) -> None:
-        """Keep learnings in `store`; `purger` purges the text of deleted ones."""
-        self._store = store
-        self._clock = clock
-        self._settings = settings
-        self._purger = purger
+    store: MemoryStore
+    clock: Clock
+    settings: SettingsInForce
+    purger: Purger
+    """Purges the text of deleted learnings."""
 
     def learn(self, request: Learn) -> Learned:
         """Store a new learning; return the learning and the ids of learnings it supersedes."""
-        now = self._clock.now()
-        learning, superseded = self._store.learnings.add(
+        now = self.clock.now()
+        learning, superseded = self.store.learnings.add(
             Learning(
                 id=new_id(now),
                 kind=request.kind,
                 text=clean_learning_text(
-                    request.content, self._settings.config.secrets, field="content"
+                    request.content, self.settings.config.secrets, field="content"
                 ),
                 created_at=now,
                 session=request.session,
@@ -510,9 +491,9 @@ class LearningService:
             superseded=request.superseded,
             after=parse_cursor(request.after) if request.after else None,
         )
-        found, place = self._store.learnings.read_page(chosen, limit=request.limit)
-        project_of = self._store.agents.projects_of([each.session for each in found])
-        edits = self._store.injections.edits([each.id for each in found])
+        found, place = self.store.learnings.read_page(chosen, limit=request.limit)
+        project_of = self.store.agents.projects_of([each.session for each in found])
+        edits = self.store.injections.edits([each.id for each in found])
         return LearningList(
             found,
             scopes={each.id: find_scope(each) for each in found},
@@ -528,14 +509,14 @@ class LearningService:
     def edit(self, request: EditLearning) -> EditedLearning:
         """Replace the text of a learning, and purge the old text."""
         text = clean_learning_text(
-            request.text, self._settings.config.secrets, field="text"
+            request.text, self.settings.config.secrets, field="text"
         )
-        self._store.learnings.edit(request.id, text)
-        _, note = self._purger.attempt()
+        self.store.learnings.edit(request.id, text)
+        _, note = self.purger.attempt()
         return EditedLearning(request.id, text, note)
 
     def remove(self, request: RemoveLearning) -> RemovedLearning:
         """Delete a learning, and purge its text."""
-        self._store.learnings.remove(request.id)
-        _, note = self._purger.attempt()
+        self.store.learnings.remove(request.id)
+        _, note = self.purger.attempt()
         return RemovedLearning(request.id, note)

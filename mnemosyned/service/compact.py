@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -141,35 +142,28 @@ class IdentifiedConversation:
         }
 
 
+@dataclass(eq=False, kw_only=True)
 class CompactService:
     """The verb `compact`, and `expand` for what it removed."""
 
-    def __init__(
-        self,
-        *,
-        store: MemoryStore,
-        lease: SummarizerLease,
-        clock: Clock,
-        drafts: DraftMaker,
-        settings: SettingsInForce,
-    ) -> None:
-        """Compact with the model of `lease`, and keep removed messages in `store` as drafts."""
-        self._store = store
-        self._settings = settings
-        self._lease = lease
-        self._clock = clock
-        self._drafts = drafts
+    store: MemoryStore
+    lease: SummarizerLease
+    """Lends the model that summarizes."""
+    clock: Clock
+    drafts: DraftMaker
+    """Makes drafts of the messages that are removed."""
+    settings: SettingsInForce
 
     def compact(self, request: Compact) -> Shortened:
         """Shorten a conversation near its token limit, and store the removed messages.
 
         A conversation that is not near the limit is returned unchanged, unless `force` is given.
         """
-        counter = self._settings.counter
+        counter = self.settings.counter
         tokens = counter.total(request.messages)
         limit = request.max_tokens
         if limit is None:
-            limit = self._settings.config.context.total
+            limit = self.settings.config.context.total
         if request.reported_tokens and tokens:
             # The API counted otherwise: scale its limit to our tokens.
             limit = limit * tokens // request.reported_tokens
@@ -190,7 +184,7 @@ class CompactService:
             request.messages,
             session=request.session,
             source=request.source,
-            stored=dict if self._settings.config.secrets == "keep" else mask_metadata,
+            stored=dict if self.settings.config.secrets == "keep" else mask_metadata,
         )
         done = policy.compact(conversation.messages, keep_recent=request.keep_recent)
         archived = self._archive_removed(done, conversation) if done.changed else []
@@ -223,16 +217,16 @@ class CompactService:
 
     def _make_policy(self, request: Compact, limit: int) -> CompactionPolicy:
         """Return the compaction policy that a request names, for a window of `limit` tokens."""
-        counter = self._settings.counter
+        counter = self.settings.counter
         threshold = THRESHOLD if request.threshold is None else request.threshold
         if request.policy == "facts":
             return MemoryConsolidator(threshold, limit, counter=counter)
         summarize = None
-        if self._lease.has_model:
+        if self.lease.has_model:
             summarize = _TimeLimitedModel(
-                self._lease,
-                self._clock,
-                limit_s=self._settings.config.context.model_limit_s,
+                self.lease,
+                self.clock,
+                limit_s=self.settings.config.context.model_limit_s,
             )
         if request.policy == "rounds":
             return RoundsPolicy(
@@ -249,7 +243,7 @@ class CompactService:
         self, done: Compaction, conversation: IdentifiedConversation
     ) -> list[str]:
         """Store the messages that a compaction removed; return the ids to `expand` them by."""
-        now = self._clock.now()
+        now = self.clock.now()
         ids = (message["id"] for message in conversation.messages)
         times = find_message_times(conversation.own, now=now)
         time_by_id = dict(zip(ids, times, strict=True))
@@ -296,7 +290,7 @@ class CompactService:
         stubs = [
             make_compaction(id, "", [parts[id]]) for id in conversation.new_stubs(done)
         ]
-        return self._store.compactions.add([*summaries, *stubs])
+        return self.store.compactions.add([*summaries, *stubs])
 
     def expand(self, request: Expand) -> Expanded | None:
         """Return the messages of a compaction by its id; None if the id is no compaction's.
@@ -304,7 +298,7 @@ class CompactService:
         Forgotten messages are left out. An extractive summarizer writes the summary from the
         others. Raises `NotFound` if all were forgotten.
         """
-        compaction = self._store.compactions.get(request.id)
+        compaction = self.store.compactions.get(request.id)
         if compaction is None:
             return None
         compacted, originals = compaction
@@ -341,7 +335,7 @@ class CompactService:
         """
         own = conversation.original(id)
         archived_as = find_stub_pointer(own)
-        compaction = self._store.compactions.get(archived_as) if archived_as else None
+        compaction = self.store.compactions.get(archived_as) if archived_as else None
         if archived_as and compaction:
             _, originals = compaction
             if any(is_stub_of(own, as_message(memory)) for memory in originals):
@@ -354,7 +348,7 @@ class CompactService:
             source=conversation.source,
         )
         return ArchivedMessage(
-            self._drafts.draft_compacted(memory, now=self._clock.now()),
+            self.drafts.draft_compacted(memory, now=self.clock.now()),
             may_reuse=is_plain(own) and memory.content != WORDLESS,
             has_timestamp=read_message_time(own) is not None,
         )
@@ -377,7 +371,7 @@ class CompactService:
                 *(id for id in content.summary_of if id.startswith("c-")),
             ]
             if not content.summary_of:
-                known = self._store.compactions.find_by_summary(
+                known = self.store.compactions.find_by_summary(
                     mask_secrets(message_text(message)),
                     session=conversation.session,
                     source=conversation.source,
@@ -387,29 +381,28 @@ class CompactService:
         return merged
 
 
+@dataclass(eq=False)
 class _TimeLimitedModel:
     """A model that summarizes messages until the time for one compaction is used up."""
 
-    def __init__(self, lease: SummarizerLease, clock: Clock, *, limit_s: float) -> None:
-        """Use the model of `lease` for `limit_s` seconds from the first call on."""
-        self._lease = lease
-        self._clock = clock
-        self._limit_s = limit_s
-        self._ends: float | None = None
-        """Set at the first call, by the monotonic clock."""
+    lease: SummarizerLease
+    clock: Clock
+    limit_s: float
+    ends: float | None = None
+    """When the time is used up by the monotonic clock; set at the first call."""
 
     def __call__(self, messages: Sequence[Message]) -> str:
         """Return the model's summary of the messages.
 
         Raises `SummarizerFailed` if the model fails, or the time is used up.
         """
-        self._ends = self._ends or time.monotonic() + self._limit_s
-        left_s = self._ends - time.monotonic()
+        self.ends = self.ends or time.monotonic() + self.limit_s
+        left_s = self.ends - time.monotonic()
         if left_s <= 0:
             raise SummarizerFailed(
-                f"its {self._limit_s:g} s for one compaction are used up"
+                f"its {self.limit_s:g} s for one compaction are used up"
             )
-        now = self._clock.now()
+        now = self.clock.now()
         memories = [
             MemoryRecord(
                 id=str(position),
@@ -419,7 +412,7 @@ class _TimeLimitedModel:
             )
             for position, message in enumerate(messages)
         ]
-        summary = self._lease.summarize(memories, time_limit_s=left_s)
+        summary = self.lease.summarize(memories, time_limit_s=left_s)
         if summary.fallback_reason:
             raise SummarizerFailed(summary.fallback_reason)
         return summary.text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -98,27 +98,16 @@ def make_counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounte
         ) from error
 
 
+@dataclass(eq=False, kw_only=True)
 class ContextService:
     """The verb `context` over one store."""
 
-    def __init__(
-        self,
-        *,
-        store: MemoryStore,
-        clock: Clock,
-        recall: Callable[[Recall, Groups], Recalled],
-        settings: SettingsInForce,
-        rate: RateTexts | None = None,
-    ) -> None:
-        """Assemble contexts from the learnings of `store` and the hits of `recall`.
-
-        `rate` rates learnings by their meaning.
-        """
-        self._rate = rate
-        self._store = store
-        self._clock = clock
-        self._recall = recall
-        self._settings = settings
+    store: MemoryStore
+    clock: Clock
+    recall: Callable[[Recall, Groups], Recalled]
+    settings: SettingsInForce
+    rate: RateTexts | None = None
+    """Rates learnings by their meaning."""
 
     def context(
         self, request: Context, groups: Groups = MappingProxyType({})
@@ -128,7 +117,7 @@ class ContextService:
         Memories of `groups` are recalled, too; the ledger counts their words and keeps none.
         Raises `InvalidRequest` if the parts that must be in it exceed the total budget.
         """
-        budget, counter = self._token_budget(request), self._settings.counter
+        budget, counter = self._token_budget(request), self.settings.counter
         new = as_user_message(request.message)
         question = " ".join(message_text(new).replace("\0", " ").split())[
             :QUERY_CHARS_MAX
@@ -136,12 +125,12 @@ class ContextService:
         # Learnings of its sources and of none; without a source, of all.
         sources = (*names(request.source), None) if request.source else ()
         learnings = select_relevant(
-            self._store.learnings.find(sources=sources, limit=LEARNINGS_MAX),
+            self.store.learnings.find(sources=sources, limit=LEARNINGS_MAX),
             question=_make_subject_text(request, question),
-            now=self._clock.now(),
+            now=self.clock.now(),
             budget_tokens=budget.learnings,
             count=counter.text,
-            rate=self._rate,
+            rate=self.rate,
         )
         fitter = WindowFitter(
             request.system,
@@ -185,14 +174,14 @@ class ContextService:
                 for each in rules
             ),
         ]
-        if (quoted or rules) and not self._store.read_only:
+        if (quoted or rules) and not self.store.read_only:
             words = [
                 *(words for _, _, words, _ in quoted),
                 *(each.text for each in rules),
             ]
-            self._store.injections.add(
+            self.store.injections.add(
                 make_injection(
-                    self._clock.now(),
+                    self.clock.now(),
                     InjectionKind.CONTEXT,
                     client=next(iter(names(request.source)), ""),
                     session=next(iter(names(request.session)), ""),
@@ -224,7 +213,7 @@ class ContextService:
             "fresh_tail_count": request.fresh_tail,
         }
         return replace(
-            token_budget(self._settings.config.context),
+            token_budget(self.settings.config.context),
             **{name: value for name, value in given.items() if value is not None},
         )
 
@@ -246,7 +235,7 @@ class ContextService:
         in_window = (request.messages[position] for position in chosen.kept)
         # Quoted, superseded learnings would contradict the new ones.
         sources = (*names(request.source), None) if request.source else ()
-        every = self._store.learnings.find(
+        every = self.store.learnings.find(
             sources=sources, superseded=True, limit=LEARNINGS_MAX
         )
         seen = {
@@ -264,11 +253,11 @@ class ContextService:
 
         `question` is the text to search for.
         """
-        times = parse_times(question, in_zone(self._clock.now(), local_zone()))
+        times = parse_times(question, in_zone(self.clock.now(), local_zone()))
         relevance = Relevance(question, times)
         if not relevance.has_content:
             return []
-        recalled = self._recall(
+        recalled = self.recall(
             Recall(
                 question,
                 limit=RECALLED_MAX,

@@ -539,12 +539,12 @@ def mask_ended(ended: EndedStatement) -> EndedStatement:
     )
 
 
+@dataclass(eq=False, kw_only=True)
 class EndingService:
     """The verbs of endings over one store."""
 
-    def __init__(self, *, store: EndingStore, finder: EndingFinder) -> None:
-        self._store = store
-        self._finder = finder
+    store: EndingStore
+    finder: EndingFinder
 
     def endings(self, request: Endings) -> EndingList:
         """Return ended statements, the last found first.
@@ -554,17 +554,17 @@ class EndingService:
         """
         after = parse_cursor(request.after) if request.after else None
         if request.at_once:
-            self._finder.find_soon()
+            self.finder.find_soon()
         else:
-            self._finder.find(seconds=LIST_S)
-        records = self._store.find(
+            self.finder.find(seconds=LIST_S)
+        records = self.store.find(
             limit=request.limit + 1,
             id=request.id,
             undone=request.undone,
             after=after,
         )
         page = records[: request.limit]
-        quoted = self._store.quote(page)
+        quoted = self.store.quote(page)
         if not request.reveal:
             quoted = {record: mask_ended(each) for record, each in quoted.items()}
         lines = [
@@ -591,12 +591,12 @@ class EndingService:
 
     def undo(self, request: UndoEnding) -> UndoneEnding:
         """Mark the endings of a memory as undone, or as in force again. Raises `NotFound`."""
-        changed = self._store.undo(request.id, undone=not request.redo)
+        changed = self.store.undo(request.id, undone=not request.redo)
         if not changed:
             what = "undone" if request.redo else "ended"
             raise NotFound(
                 f"no statement of {request.id!r} is {what}; `endings` shows them",
                 field="id",
             )
-        self._finder.on_found()
+        self.finder.on_found()
         return UndoneEnding(request.id, changed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial, reduce
 from operator import or_
@@ -72,37 +72,27 @@ def retention_of(config: Config) -> Retention:
     )
 
 
+@dataclass(eq=False, kw_only=True)
 class GraceKeeper:
     """Begins and ends grace periods."""
 
-    def __init__(
-        self,
-        *,
-        store: GraceStore,
-        settings: SettingsInForce,
-        clock: Clock,
-        forgotten: ForgottenList | AuditedForgets,
-    ) -> None:
-        """Keep grace periods in `store`: for a while, what is forgotten can be restored.
-
-        `clock` must not jump ahead, as forgetting becomes final by its time. `forgotten` is the
-        list for old backups.
-        """
-        self.on_put_back: Callable[[Sequence[int]], None] = lambda _: None
-        self._store = store
-        self._settings = settings
-        self._clock = clock
-        self._forgotten = forgotten
+    store: GraceStore
+    settings: SettingsInForce
+    clock: Clock
+    """Must not jump ahead, as forgetting becomes final by its time."""
+    forgotten: ForgottenList | AuditedForgets
+    """The list for old backups."""
+    on_put_back: Callable[[Sequence[int]], None] = lambda _: None
 
     def begin(self) -> Grace | None:
         """Return a grace period that begins now, with an id for one forget call.
 
         None if the settings give none.
         """
-        hours = self._settings.config.forget.grace_hours
+        hours = self.settings.config.forget.grace_hours
         if not hours:
             return None
-        now = self._clock.now()
+        now = self.clock.now()
         return Grace(new_id(now), shift(now, timedelta(hours=hours)))
 
     def put_back(self, id: str) -> int:
@@ -111,12 +101,12 @@ class GraceKeeper:
         Return how many. They are restored chunk by chunk. Raises `PartlyDone` if a later chunk
         fails.
         """
-        keys = self._store.recoverable_keys([id])
+        keys = self.store.recoverable_keys([id])
 
         def put_back_chunk(chunk: Sequence[str]) -> int:
             """Restore the memories with these keys; return how many."""
-            self._forgotten.withdraw(chunk)
-            returned = self._store.put_back(chunk)
+            self.forgotten.withdraw(chunk)
+            returned = self.store.put_back(chunk)
             if returned:
                 self.on_put_back([position for _, position in returned])
             return len(returned)
@@ -128,7 +118,7 @@ class GraceKeeper:
 
     def recoverable_keys(self, ids: Sequence[str]) -> list[str]:
         """Return the store's keys of recoverable memories, by ids of memories or forget calls."""
-        return self._store.recoverable_keys(ids) if ids else []
+        return self.store.recoverable_keys(ids) if ids else []
 
     def finish(self, keys: Sequence[str]) -> int:
         """Delete recoverable memories for good by their keys; return how many.
@@ -136,11 +126,11 @@ class GraceKeeper:
         They are deleted chunk by chunk. Raises `PartlyDone` if a later chunk fails.
         """
         report = "are forgotten for good"
-        return sum(run_in_chunks(keys, CHUNK, self._store.finish, report=report))
+        return sum(run_in_chunks(keys, CHUNK, self.store.finish, report=report))
 
     def finish_due(self) -> int:
         """Delete for good all memories whose grace period is over; return how many."""
-        due = self._store.recoverable_keys(before=self._clock.now())
+        due = self.store.recoverable_keys(before=self.clock.now())
         if not due:
             return 0
         count = self.finish(due)
@@ -153,7 +143,7 @@ class GraceKeeper:
         The error tells the end of its grace period.
         """
         for id in ids:
-            final_at = self._store.recoverable_until(id)
+            final_at = self.store.recoverable_until(id)
             if final_at:
                 raise NotFound(
                     f"{id} is forgotten already; until {final_at:%Y-%m-%d %H:%M} UTC `restore` puts "
@@ -166,27 +156,17 @@ PRUNED_MAX = 200_000
 """Originals that one call takes; the others wait for the next."""
 
 
+@dataclass(eq=False, kw_only=True)
 class Pruner:
     """Prunes by the settings after each cycle, or as one request says."""
 
-    def __init__(
-        self,
-        *,
-        store: RetentionStore,
-        settings: SettingsInForce,
-        clock: Clock,
-        guard: ClockGuard | None,
-        on_removal: Callable[[], None],
-    ) -> None:
-        """Prune by the ages that `guard` trusts, or without one by the `clock`.
-
-        `on_removal` is called after text was deleted.
-        """
-        self._store = store
-        self._settings = settings
-        self._clock = clock
-        self._guard = guard
-        self._on_removal = on_removal
+    store: RetentionStore
+    settings: SettingsInForce
+    clock: Clock
+    guard: ClockGuard | None
+    """Says which ages are trusted; without one, all of `clock` are."""
+    on_removal: Callable[[], None]
+    """Called after text was deleted."""
 
     def prune(self, request: Prune) -> Pruned:
         """Delete the text of old originals as a request says; with `dry_run`, only preview that.
@@ -194,17 +174,17 @@ class Pruner:
         Without limits in the request, those of the settings count. Raises `ClockJumped` if it goes
         by age and the clock is not trusted.
         """
-        retention = retention_of(self._settings.config)
+        retention = retention_of(self.settings.config)
         days, characters_max = request.keep_days, request.characters_max
         if days is not None or characters_max is not None:
             keep = None if days is None else timedelta(days=days)
             retention = Retention(keep=keep, characters_max=characters_max)
-        if request.believe_clock and self._guard and not request.dry_run:
-            self._guard.confirm()
+        if request.believe_clock and self.guard and not request.dry_run:
+            self.guard.confirm()
         doubt = self.doubt(retention)
-        now = self._clock.now()
+        now = self.clock.now()
         if request.dry_run:
-            prunable = self._store.prunable(retention, now=now, limit=PRUNED_MAX)
+            prunable = self.store.prunable(retention, now=now, limit=PRUNED_MAX)
             return _make_prune_receipt(prunable, dry_run=True, doubt=doubt)
         if doubt:
             raise ClockJumped(
@@ -215,10 +195,10 @@ class Pruner:
 
     def prune_by_settings(self) -> None:
         """Delete the text of originals beyond the settings' limits; by default there are none."""
-        retention = retention_of(self._settings.config)
+        retention = retention_of(self.settings.config)
         if retention == Retention():
             return
-        clock = self._guard or self._clock
+        clock = self.guard or self.clock
         pruned = self._prune_archive(retention, now=clock.now())
         if pruned.memories:
             log.info(
@@ -232,22 +212,22 @@ class Pruner:
 
         Empty also for a `retention` without a limit of age.
         """
-        keep = (retention or retention_of(self._settings.config)).keep
-        if self._guard is None or keep is None:
+        keep = (retention or retention_of(self.settings.config)).keep
+        if self.guard is None or keep is None:
             return ""
-        return self._guard.doubt()
+        return self.guard.doubt()
 
     def _prune_archive(self, retention: Retention, *, now: datetime) -> Pruned:
         """Delete the text of the originals beyond a retention, chunk by chunk; return the counts.
 
         Raises `PartlyDone` if a later chunk fails.
         """
-        prunable = self._store.prunable(retention, now=now, limit=PRUNED_MAX)
+        prunable = self.store.prunable(retention, now=now, limit=PRUNED_MAX)
 
         def prune_chunk(chunk: Sequence[str]) -> int:
             """Delete the text of these originals; return how many."""
-            count = self._store.prune(chunk, now=now)
-            self._on_removal()
+            count = self.store.prune(chunk, now=now)
+            self.on_removal()
             return count
 
         run_in_chunks(prunable.ids, CHUNK, prune_chunk, report="originals were pruned")
@@ -336,7 +316,7 @@ class RetentionService:
             clock=guard or cycle.clock,
             forgotten=self._forgotten,
         )
-        self._selector = Selector(store)
+        self.selector = Selector(store)
         self._rewriting = threading.RLock()
         self._actions_expired_at: datetime | None = None
 
@@ -504,7 +484,7 @@ class RetentionService:
             if not ids:
                 return SelectedMemories(ids=())
             request = msgspec.structs.replace(request, id=ids)
-        return self._selector.select(request)
+        return self.selector.select(request)
 
     def _is_stored(self, id: str) -> bool:
         """Return whether a memory or episode with this id is stored."""
@@ -523,7 +503,7 @@ class RetentionService:
         """
         removal = self._store.deletion.preview(selected.ids, learned=selected.learned)
         removal |= Removal(working=len(kept))
-        lines, further = self._selector.preview_lines(selected.ids, after=request.after)
+        lines, further = self.selector.preview_lines(selected.ids, after=request.after)
         grace = None if request.now else self.grace.begin()
         return msgspec.structs.replace(
             self._make_forget_receipt(removal, dry_run=True, grace=grace),

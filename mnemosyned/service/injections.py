@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -72,11 +72,11 @@ def _mask_beginning(text: str, chars_max: int) -> str:
     return neutralize_line(mask_secrets(text))[:chars_max]
 
 
+@dataclass(eq=False, kw_only=True)
 class LedgerService:
     """The verbs of the ledger over one store."""
 
-    def __init__(self, *, store: InjectionStore) -> None:
-        self._store = store
+    store: InjectionStore
 
     def injections(self, request: Injections) -> InjectionList:
         """Return the injections that a request's filters select, the newest first.
@@ -97,11 +97,11 @@ class LedgerService:
             outcome=request.outcome,
             after=after,
         )
-        found = self._store.find(chosen, limit=request.limit)
-        return InjectionList(found, self._store.totals())
+        found = self.store.find(chosen, limit=request.limit)
+        return InjectionList(found, self.store.totals())
 
     def rate(self, request: RateInjection) -> RatedInjection:
         """Save what an injection was good for."""
         outcome = InjectionOutcome(request.outcome)
-        self._store.rate(request.id, outcome)
-        return RatedInjection(request.id, outcome, self._store.totals())
+        self.store.rate(request.id, outcome)
+        return RatedInjection(request.id, outcome, self.store.totals())

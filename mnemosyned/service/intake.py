@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import isnan
 from typing import Any, TypeVar, overload
@@ -42,12 +42,11 @@ CLOCK_TOLERANCE = timedelta(minutes=1)
 """Difference by which another clock may be ahead before its time counts as the future."""
 
 
+@dataclass(eq=False)
 class DraftMaker:
     """Maker of drafts and edits of memories, by the settings in force."""
 
-    def __init__(self, settings: SettingsInForce) -> None:
-        """Make drafts by the rules of `settings` for secrets and learnings."""
-        self._settings = settings
+    settings: SettingsInForce
 
     def draft(self, request: Remember, *, now: datetime, place: str = "") -> Draft:
         """Return the draft of a new memory that a request describes, to be stored at `now`.
@@ -72,7 +71,7 @@ class DraftMaker:
             else None,
             tags=tag_names(request.tags, field=place + "tags") if request.tags else (),
         )
-        rule = self._settings.config.secrets
+        rule = self.settings.config.secrets
         memory, done = apply_secret_rule(memory, rule, place=place)
         return Draft(
             memory,
@@ -88,7 +87,7 @@ class DraftMaker:
 
         Its secrets are masked where new ones would be refused.
         """
-        keeps = self._settings.config.secrets == "keep"
+        keeps = self.settings.config.secrets == "keep"
         memory, done = apply_secret_rule(memory, "keep" if keeps else "mask")
         learnings = self._recognize_learnings(memory, now, secrets=done)
         return Draft(memory, secrets=done, learnings=learnings)
@@ -105,7 +104,7 @@ class DraftMaker:
         _check_importance(after.importance, field="importance")
         if after.content != before.content:
             self._check_content(after.content, field="text")
-            after, secrets = apply_secret_rule(after, self._settings.config.secrets)
+            after, secrets = apply_secret_rule(after, self.settings.config.secrets)
         edit = MemoryEdit(before=before, after=after)
         if not edit.is_reworded:
             return edit, secrets
@@ -134,7 +133,7 @@ class DraftMaker:
                 "there is nothing to remember: content is empty", field=field
             )
         size = len(content) if content.isascii() else len(content.encode())
-        bytes_max = self._settings.config.limits.content_bytes_max
+        bytes_max = self.settings.config.limits.content_bytes_max
         if size > bytes_max:
             raise ContentTooLarge(
                 f"content has {size:,} bytes, the limit is {bytes_max:,}; "
@@ -149,7 +148,7 @@ class DraftMaker:
 
         `secrets` says how secrets in its text were treated, and is empty if it had none.
         """
-        if not self._settings.config.learnings.recognize:
+        if not self.settings.config.learnings.recognize:
             return ()
         return extract_learnings(memory, now=now, may_have_secrets=secrets != "")
 

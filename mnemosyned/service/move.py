@@ -73,14 +73,13 @@ def count_stored(store: ExchangeStore) -> int | None:
         return None if next(records, None) is None else sum(expected.values())
 
 
+@dataclass(eq=False)
 class Moving:
     """The move of one store's records into another."""
 
-    def __init__(self, source: ExchangeStore, target: ExchangeStore) -> None:
-        """Move all records of `source` into `target`."""
-        self._source = source
-        self._target = target
-        self.delivered = Delivered()
+    source: ExchangeStore
+    target: ExchangeStore
+    delivered: Delivered = field(default_factory=Delivered, init=False)
 
     def deliver(self, advance: Advance) -> None:
         """Store all records of the source in the target, which may contain the first of them.
@@ -89,10 +88,10 @@ class Moving:
         target contains anything else.
         """
         progress = _MoveProgress(advance)
-        with self._source.everything() as (_, records):
+        with self.source.everything() as (_, records):
             self._skip_present(records, progress)
             for batch in _record_batches(records):
-                restored = self._target.restore(batch)
+                restored = self.target.restore(batch)
                 _check_stored(batch, restored)
                 self.delivered.stored.update(restored.stored)
                 progress.note(batch, moved=True)
@@ -105,7 +104,7 @@ class Moving:
 
         Raises `InvalidRequest` if a record of the target is not the source's at the same place.
         """
-        with self._target.everything() as (_, present):
+        with self.target.everything() as (_, present):
             for there in present:
                 here = next(records, None)
                 if here is None or (
@@ -130,8 +129,8 @@ class Moving:
         progress = _MoveProgress(advance)
         seen = _RecordTally()
         with (
-            self._source.everything() as (_, records),
-            self._target.everything() as (_, present),
+            self.source.everything() as (_, records),
+            self.target.everything() as (_, present),
         ):
             for here in records:
                 there = next(present, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from mnemosyned.errors import (
     DatabaseUnreachable,
@@ -45,25 +46,20 @@ ANOTHER_READS = "another program reads the database: let it end, then try again"
 log = logger()
 
 
+@dataclass(eq=False, kw_only=True)
 class Purger:
     """Runs purges. Safe from any thread."""
 
-    def __init__(
-        self,
-        *,
-        due: Callable[[], bool],
-        work: Callable[[], bool],
-        busy: Callable[[], bool],
-        background: bool = False,
-    ) -> None:
-        """Delete forgotten text from the files by calling `work` whenever `due` returns True.
+    due: Callable[[], bool]
+    """Returns whether deleted text waits for a purge."""
+    work: Callable[[], bool]
+    """Deletes forgotten text from the files; returns True if all of it was purged."""
+    busy: Callable[[], bool]
+    """Returns whether requests are being served."""
+    background: bool = False
+    """Whether a purge may wait for these, in a thread, until the close."""
 
-        `work` returns True if all deleted text was purged. With `background`, a purge may wait
-        while `busy` returns True: requests are being served.
-        """
-        self._due = due
-        self._purge = work
-        self._busy = busy
+    def __post_init__(self) -> None:
         self._turn = threading.Lock()
         self._wake = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -71,12 +67,11 @@ class Purger:
         self._rested = 0.0
         self._took_s = 0.0
         self._refused = 0
-        self._plans = background
 
     def start(self) -> None:
         """Plan the purge that an earlier process left undone."""
         try:
-            is_due = self._due()
+            is_due = self.due()
         except StorageFailed as error:
             log.warning("purge_put_off", reason=error.reason)
             is_due = True
@@ -90,10 +85,10 @@ class Purger:
         program reads the file; `wait_s` then tells when it will be tried. Raises `StorageFailed`.
         """
         with self._turn:
-            if not self._due():
+            if not self.due():
                 return True
             rest_s = self._rested - time.monotonic()
-            if rest_s > 0 and self._plans and self._busy():
+            if rest_s > 0 and self.background and self.busy():
                 if rest_s > WAIT_MAX_S:
                     self._plan_purge(rest_s)
                     return False
@@ -141,7 +136,7 @@ class Purger:
         The text left is purged after the next start.
         """
         with self._wake:
-            self._plans = False
+            self.background = False
             self._wake.notify()
         if self._thread:
             self._thread.join()
@@ -159,7 +154,7 @@ class Purger:
         began = time.monotonic()
         clean = False
         try:
-            clean = self._purge()
+            clean = self.work()
         finally:
             now = time.monotonic()
             self._took_s = now - began
@@ -181,7 +176,7 @@ class Purger:
     def _plan_purge(self, wait_s: float) -> None:
         """Plan a purge in `wait_s` seconds at the latest, and start the thread that runs it."""
         with self._wake:
-            if not self._plans:
+            if not self.background:
                 return
             due = time.monotonic() + wait_s
             self._planned = due if self._planned is None else min(self._planned, due)
@@ -196,15 +191,15 @@ class Purger:
         """Run each planned purge when it is due, until the purger is closed; runs in the thread."""
         while True:
             with self._wake:
-                while self._plans:
+                while self.background:
                     # At its time, or once nobody would notice it.
                     if self._planned is not None and (
                         time.monotonic() >= self._planned
-                        or not (self._refused or self._busy())
+                        or not (self._refused or self.busy())
                     ):
                         break
                     self._wake.wait(None if self._planned is None else LOOK_S)
-                if not self._plans:
+                if not self.background:
                     return
                 self._planned = None
             with self._turn:
@@ -217,7 +212,7 @@ class Purger:
         """
         complete = False
         try:
-            if not self._due():
+            if not self.due():
                 return True
             complete = self._run_purge()
         except (StorageFailed, MemoryBusy) as error:
@@ -231,23 +226,13 @@ class Purger:
         return complete
 
 
+@dataclass(eq=False, kw_only=True)
 class HostedPurger(Purger):
     """Leaves purges to a host: many memories have the same tables, which are purged in turn."""
 
-    def __init__(
-        self,
-        *,
-        due: Callable[[], bool],
-        work: Callable[[], bool],
-        soon: Callable[[], None],
-    ) -> None:
-        """Leave purges to a host, which is asked by `soon` to call `run_due`.
-
-        `due` returns whether a purge is due, `work` does it. The host calls within `HOST_S` seconds
-        if other memories leave it time.
-        """
-        super().__init__(due=due, work=work, busy=lambda: False)
-        self._soon = soon
+    busy: Callable[[], bool] = lambda: False
+    soon: Callable[[], None]
+    """Asks the host to call `run_due`: within `HOST_S` seconds if other memories leave it time."""
 
     def start(self) -> None:
         """Ask the host to run the purge that an earlier process left undone."""
@@ -255,9 +240,9 @@ class HostedPurger(Purger):
 
     def purge(self) -> bool:
         """Ask the host for a purge if one is due; return True if none is."""
-        if not self._due():
+        if not self.due():
             return True
-        self._soon()
+        self.soon()
         return False
 
     def wait_s(self) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -144,17 +144,16 @@ def missing_time_note(query: Query, *, has_hits: bool) -> str:
     return f"{note}; what follows is from other times" if has_hits else note
 
 
+@dataclass(eq=False, kw_only=True)
 class ListService:
     """The verbs that list what is kept."""
 
-    def __init__(self, *, store: ListStore, clock: Clock) -> None:
-        """List memories, sessions and sources of `store`; `clock` dates the present."""
-        self._store = store
-        self._clock = clock
+    store: ListStore
+    clock: Clock
 
     def list_memories(self, request: ListMemories) -> Listed:
         """Return one page of memories or summaries, with secrets masked unless revealed."""
-        page = self._store.page(self._list_filter(request))
+        page = self.store.page(self._list_filter(request))
         memories, summaries = page.memories, page.summaries
         if not request.reveal:
             memories = [mask_memory(memory) for memory in memories]
@@ -169,9 +168,7 @@ class ListService:
         """Return sessions whose names begin with a prefix, up to a limit, and the total number."""
         prefix = request.prefix or ""
         totals = [
-            total
-            for total in self._store.sessions()
-            if total.session.startswith(prefix)
+            total for total in self.store.sessions() if total.session.startswith(prefix)
         ]
         return SessionList(totals[: request.limit], len(totals))
 
@@ -180,7 +177,7 @@ class ListService:
         prefix = request.prefix or ""
         totals = [
             total
-            for total in self._store.sources()
+            for total in self.store.sources()
             if (total.source or "").startswith(prefix)
         ]
         return SourceList(totals[: request.limit], len(totals))
@@ -188,9 +185,9 @@ class ListService:
     def count_today(self) -> int:
         """Count the memories of today in this machine's time zone."""
         zone = get_localzone()
-        midnight = datetime.combine(in_zone(self._clock.now(), zone), time(), zone)
+        midnight = datetime.combine(in_zone(self.clock.now(), zone), time(), zone)
         bounds = [midnight, shift(midnight, timedelta(days=1))]
-        return self._store.count_periods(bounds)[0][0]
+        return self.store.count_periods(bounds)[0][0]
 
     def days(self, request: Days) -> DayList:
         """Return the counts of each day, hour or month of a time, the oldest first.
@@ -206,7 +203,7 @@ class ListService:
                 field="zone",
             ) from error
         until = to_utc(request.until, field="until")
-        end = shift(until, -_INSTANT) if until else self._clock.now()
+        end = shift(until, -_INSTANT) if until else self.clock.now()
         first = last = in_zone(end, zone)
         if since := to_utc(request.since, field="since"):
             first = in_zone(since, zone)
@@ -236,7 +233,7 @@ class ListService:
             else shift(start, timedelta(**{f"{request.by}s": number}))
             for number in range(count + 1)
         ]
-        counts = zip(bounds, self._store.count_periods(bounds), strict=False)
+        counts = zip(bounds, self.store.count_periods(bounds), strict=False)
         hours = request.by == "hour"
         return DayList(
             [
@@ -266,6 +263,6 @@ class ListService:
             level=LEVELS.index(request.level) if request.level else None,
             pinned=request.pinned,
             id_prefix=request.id_prefix or "",
-            valid_at=None if request.history else self._clock.now(),
+            valid_at=None if request.history else self.clock.now(),
             **read_filters(request),
         )

@@ -45,12 +45,11 @@ class PreviewFields(TypedDict):
     mark: str
 
 
+@dataclass(eq=False)
 class Selector:
     """Reads selections from one store."""
 
-    def __init__(self, store: MemoryStore) -> None:
-        """Select memories of `store`."""
-        self._store = store
+    store: MemoryStore
 
     def select(self, request: Filtered[Any], *, prefix: str = "") -> SelectedMemories:
         """Return the memories that a request selects, by ids or by filters.
@@ -77,8 +76,8 @@ class Selector:
                 )
             ids: dict[str, None] = {}
             for id in names(request.id):
-                is_summary = isinstance(self._store.memories.get(id), Episode)
-                originals = self._store.deletion.ids_under(id) if is_summary else [id]
+                is_summary = isinstance(self.store.memories.get(id), Episode)
+                originals = self.store.deletion.ids_under(id) if is_summary else [id]
                 ids.update(dict.fromkeys(originals))
             selected = SelectedMemories(ids=list(ids), mark=_digest_ids(ids))
         elif is_filtered:
@@ -105,7 +104,7 @@ class Selector:
         `prefix` begins the names of filters in the request. With the `mark` of a preview, newer
         memories are left out. Raises `InvalidRequest` and `InvalidTime`.
         """
-        deletion, mark = self._store.deletion, request.mark
+        deletion, mark = self.store.deletion, request.mark
         newest = deletion.newest()
         if mark:
             memory, _, rest = mark.partition(".")
@@ -165,7 +164,7 @@ class Selector:
             remaining = ids[ids.index(after) + 1 :]
         lines: list[PreviewLine] = []
         for chunk in split_into_chunks(remaining[:LISTED_MAX], CHUNK):
-            found = {each.id: each for each in self._store.memories.existing(chunk)}
+            found = {each.id: each for each in self.store.memories.existing(chunk)}
             # Some may have been forgotten by somebody else meanwhile.
             for memory in (found[id] for id in chunk if id in found):
                 text = " ".join(mask_memory(memory).content.split())

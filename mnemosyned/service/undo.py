@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
@@ -35,7 +35,6 @@ from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.service.changes import CHANGED_SINCE, ChangeService
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import CHUNK, run_in_chunks
-from mnemosyned.service.selection import Selector
 from mnemosyned.sleep.context import CANDIDATES_MAX
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.verbs.upkeep import LAST_ACTION, Undo, Undone
@@ -71,28 +70,14 @@ def import_action(import_id: str | None, now: datetime) -> Action | None:
     return Action(import_id, ActionKind.IMPORT, now) if import_id else None
 
 
+@dataclass(eq=False, kw_only=True)
 class UndoService:
     """Undoes recorded actions and sleep cycles, in short steps that can be repeated."""
 
-    def __init__(
-        self,
-        *,
-        store: MemoryStore,
-        sleeper: Sleeper,
-        retention: RetentionService,
-        changes: ChangeService,
-    ) -> None:
-        """Undo actions in `store` and cycles of `sleeper`.
-
-        `retention` forgets, puts back and rewrites summaries; `changes` edits.
-        """
-        self._store = store
-        self._sleeper = sleeper
-        self._cycle = sleeper.cycle
-        self._clock = sleeper.cycle.clock
-        self._retention = retention
-        self._changes = changes
-        self._selector = Selector(store)
+    store: MemoryStore
+    sleeper: Sleeper
+    retention: RetentionService
+    changes: ChangeService
 
     def undo(self, request: Undo) -> Undone:
         """Undo an action, or list what can be undone; with `dry_run`, only preview the undo.
@@ -127,7 +112,7 @@ class UndoService:
             if memories or left or request.action != LAST_ACTION:
                 break
             # An undo that was interrupted has undone it: the action before it is the last one.
-            self._store.actions.delete(recorded.id)
+            self.store.actions.delete(recorded.id)
         if not memories:
             reasons = ", ".join(left) or "nothing of it is left"
             raise CannotUndo(
@@ -136,7 +121,7 @@ class UndoService:
                 field="action",
             )
         if not request.dry_run:
-            self._store.actions.delete(recorded.id)
+            self.store.actions.delete(recorded.id)
             log.info("action_undone", kind=recorded.kind.value, count=memories)
             described = replace(described, sample="")  # a token may lack the scope read
         return Undone(
@@ -154,12 +139,12 @@ class UndoService:
 
         None for an id that no recorded action has. Raises `CannotUndo` if there is nothing to undo.
         """
-        since = shift(self._clock.now(), -KEPT)
+        since = shift(self.sleeper.cycle.clock.now(), -KEPT)
         if id != LAST_ACTION:
-            return next(iter(self._store.actions.actions(since=since, id=id)), None)
+            return next(iter(self.store.actions.actions(since=since, id=id)), None)
         newest = [
-            *self._store.actions.actions(since=since),
-            *self._store.undo.cycles(),
+            *self.store.actions.actions(since=since),
+            *self.store.undo.cycles(),
         ]
         if not newest:
             raise CannotUndo(
@@ -171,17 +156,15 @@ class UndoService:
 
     def _list_actions(self) -> list[UndoableAction]:
         """Return the actions and sleep cycles that can be undone, the newest first."""
-        now = self._clock.now()
-        recorded = self._store.actions.actions(
-            since=shift(now, -KEPT), limit=LISTED_MAX
-        )
+        now = self.sleeper.cycle.clock.now()
+        recorded = self.store.actions.actions(since=shift(now, -KEPT), limit=LISTED_MAX)
         actions = [self._describe(action) for action in recorded]
         actions = [
             action
             for action in actions
             if action.memories and action.until and action.until > now
         ]
-        actions += self._store.undo.cycles(limit=LISTED_MAX)
+        actions += self.store.undo.cycles(limit=LISTED_MAX)
         return sorted(actions, key=attrgetter("at"), reverse=True)[:LISTED_MAX]
 
     def _describe(self, action: UndoableAction) -> UndoableAction:
@@ -190,22 +173,22 @@ class UndoService:
         A forget has the number of memories that can be put back, and no sample.
         """
         if action.kind is ActionKind.FORGET:
-            keys = self._retention.grace.recoverable_keys([action.id])
-            until = self._store.grace.recoverable_until(action.id)
+            keys = self.retention.grace.recoverable_keys([action.id])
+            until = self.store.grace.recoverable_until(action.id)
             return replace(action, memories=len(keys), until=until)
-        steps = self._store.actions.steps(action.id, limit=1)
+        steps = self.store.actions.steps(action.id, limit=1)
         ids = [step.memory for step in steps]
-        lines, _ = self._selector.preview_lines(ids, after=None)
+        lines, _ = self.retention.selector.preview_lines(ids, after=None)
         sample = lines[0].snippet if lines else ""
         return replace(action, until=shift(action.at, KEPT), sample=sample)
 
     def _undo_edit(self, action: UndoableAction, request: Undo) -> Outcome:
         """Set the values again that an edit replaced."""
-        return self._changes.undo_edit(action.id, action.at, dry_run=request.dry_run)
+        return self.changes.undo_edit(action.id, action.at, dry_run=request.dry_run)
 
     def _undo_tags(self, action: UndoableAction, request: Undo) -> Outcome:
         """Remove the tags that an action added, or add those that it removed."""
-        steps = self._store.actions.steps(action.id)
+        steps = self.store.actions.steps(action.id)
         removes = action.kind is ActionKind.TAG
         memories = self._read_memories(steps)
         by_tag: dict[str, list[str]] = {}
@@ -213,14 +196,14 @@ class UndoService:
             if id in memories and (tag in memories[id].tags) is removes:
                 by_tag.setdefault(tag, []).append(id)
         changed = set(chain.from_iterable(by_tag.values()))
-        changes = self._store.changes
+        changes = self.store.changes
         for tag, ids in by_tag.items() if not request.dry_run else ():
             _run(ids, partial(changes.untag if removes else changes.tag, tags=[tag]))
         return len(changed), {}, ""
 
     def _undo_pins(self, action: UndoableAction, request: Undo) -> Outcome:
         """Unpin the working memories that an action pinned, or pin those that it unpinned."""
-        steps = self._store.actions.steps(action.id)
+        steps = self.store.actions.steps(action.id)
         was_pinned = action.kind is ActionKind.UNPIN
         memories = self._read_memories(steps)
         archived = [id for id, memory in memories.items() if memory.episode]
@@ -230,12 +213,12 @@ class UndoService:
             if not memory.episode and memory.pinned is not was_pinned
         ]
         if not request.dry_run:
-            _run(ids, lambda chunk: self._store.changes.pin(chunk, pinned=was_pinned))
+            _run(ids, lambda chunk: self.store.changes.pin(chunk, pinned=was_pinned))
         return len(ids), {ARCHIVED_SINCE: archived}, ""
 
     def _undo_forget(self, action: UndoableAction, request: Undo) -> Outcome:
         """Put back what was forgotten, in its grace period. Raises `CannotUndo` after it."""
-        keys = self._retention.grace.recoverable_keys([action.id])
+        keys = self.retention.grace.recoverable_keys([action.id])
         if not keys:
             raise CannotUndo(
                 f"the forget of {action.at:%Y-%m-%d %H:%M} UTC was final, or its grace period is "
@@ -245,21 +228,21 @@ class UndoService:
             )
         if request.dry_run:
             return len(keys), {}, ""
-        self._retention.grace.put_back(action.id)
-        note = self._retention.rewrite_stale_or_log()
-        left = self._retention.grace.recoverable_keys([action.id])
+        self.retention.grace.put_back(action.id)
+        note = self.retention.rewrite_stale_or_log()
+        left = self.retention.grace.recoverable_keys([action.id])
         return len(keys) - len(left), {STORED_SINCE: left}, note
 
     def _undo_import(self, action: UndoableAction, request: Undo) -> Outcome:
         """Forget the memories that an import brought and that were not changed since."""
-        steps = self._store.actions.steps(action.id)
-        later = self._store.actions.changed_after(action.id)
+        steps = self.store.actions.steps(action.id)
+        later = self.store.actions.changed_after(action.id)
         ids = [step.memory for step in steps if step.seq not in later]
         left = {CHANGED_SINCE: [step.memory for step in steps if step.seq in later]}
         if request.dry_run or not ids:
             return len(ids), left, ""
-        receipt = self._retention.forget_import(ids, action.id)
-        steps = self._store.actions.steps(action.id)
+        receipt = self.retention.forget_import(ids, action.id)
+        steps = self.store.actions.steps(action.id)
         note = receipt.reason
         if receipt.final_at:
             note = f"restore {receipt.call} puts them back until {receipt.final_at:%Y-%m-%d %H:%M} UTC"
@@ -268,7 +251,7 @@ class UndoService:
     def _read_memories(self, steps: Iterable[ActionStep]) -> dict[str, MemoryRecord]:
         """Return the memories of an action by id."""
         ids = list(dict.fromkeys(step.memory for step in steps))
-        found = _run(ids, self._store.memories.existing)
+        found = _run(ids, self.store.memories.existing)
         return {memory.id: memory for chunk in found for memory in chunk}
 
     # --------------------------------------------------------------- cycles
@@ -280,11 +263,11 @@ class UndoService:
         next scheduled one, or for as long as requested. Raises `NotFound` and `CannotUndo`.
         """
         started = time.monotonic()
-        with self._cycle.lease.exclusive(purpose="an undo"):
+        with self.sleeper.cycle.lease.exclusive(purpose="an undo"):
             entries = self._find_undoable_entries(cycle)
-            now = self._cycle.now()
+            now = self.sleeper.cycle.now()
             if request.keep_hours is None:
-                held_until = max(shift(now, HELD_MIN), self._sleeper.next_cycle or now)
+                held_until = max(shift(now, HELD_MIN), self.sleeper.next_cycle or now)
             else:
                 held_until = shift(now, timedelta(hours=request.keep_hours))
             returned = self._put_back(
@@ -326,21 +309,21 @@ class UndoService:
         """
         ids = [entry.episode for entry in entries if entry.episode]
         if dry_run:
-            preview = self._store.undo.preview(ids)
+            preview = self.store.undo.preview(ids)
             return {returned.episode: returned for returned in preview}
-        now = self._clock.now()
+        now = self.sleeper.cycle.clock.now()
         try:
             undone = run_in_chunks(
                 ids,
                 UNDO_CHUNK,
-                lambda chunk: self._store.undo.apply(
+                lambda chunk: self.store.undo.apply(
                     chunk, now=now, held_until=held_until
                 ),
                 report="episodes were undone",
                 count=len,
             )
         finally:
-            self._retention.rewrite_stale_or_log()
+            self.retention.rewrite_stale_or_log()
         return {returned.episode: returned for step in undone for returned in step}
 
     def _find_undoable_entries(self, cycle: str) -> list[LogEntry]:
@@ -348,7 +331,7 @@ class UndoService:
 
         Raises `NotFound` for an unknown cycle, and `CannotUndo` if there are none.
         """
-        entries = self._store.sleep.log(limit=CANDIDATES_MAX, cycle=cycle)
+        entries = self.store.sleep.log(limit=CANDIDATES_MAX, cycle=cycle)
         if not entries:
             raise NotFound(
                 f"there is no action and no sleep cycle {cycle!r} to undo; `undo` with `list` "

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Protocol, Self
 
@@ -120,36 +120,27 @@ ROWS_MAX = 50_000
 log = logger()
 
 
+@dataclass(eq=False, kw_only=True)
 class BackgroundCycles:
     """Runs the cycles that the schedule or a trigger starts, if a model may write now."""
 
-    def __init__(
-        self,
-        *,
-        store: MemoryStore,
-        cycle: SleepCycle,
-        zone: tzinfo,
-        machine: Callable[[], MachineState] = read_machine_state,
-    ) -> None:
-        """Run `cycle` in the background, if the machine and the quiet hours allow a model to write.
-
-        `zone` is the time zone of quiet hours, `machine` returns load and power supply.
-        """
-        self.waits_for = ""
-        """Why the last cycle was put off; empty if it was not."""
-        self._store = store
-        self._cycle = cycle
-        self._zone = zone
-        self._machine = machine
+    store: MemoryStore
+    cycle: SleepCycle
+    zone: tzinfo
+    """The time zone of quiet hours."""
+    machine: Callable[[], MachineState] = read_machine_state
+    """Returns load and power supply."""
+    waits_for: str = ""
+    """Why the last cycle was put off; empty if it was not."""
 
     def activity(self) -> WorkingActivity:
         """Return counts, ages and sizes of working memories, from which triggers decide."""
-        now = self._cycle.now()
+        now = self.cycle.now()
         fresh = shift(
-            now, -timedelta(minutes=self._cycle.settings.config.sleep.min_age_minutes)
+            now, -timedelta(minutes=self.cycle.settings.config.sleep.min_age_minutes)
         )
-        activity = self._store.sleep.activity(fresh=fresh, now=now, limit=ROWS_MAX)
-        return replace(activity, quiet=timedelta(seconds=self._cycle.gate.quiet_s))
+        activity = self.store.sleep.activity(fresh=fresh, now=now, limit=ROWS_MAX)
+        return replace(activity, quiet=timedelta(seconds=self.cycle.gate.quiet_s))
 
     def sleep(
         self,
@@ -164,8 +155,8 @@ class BackgroundCycles:
         paused or the model may not write. In the latter case, memories past their time to live are
         consolidated all the same, by the extractive summarizer.
         """
-        if until := self._cycle.stopper.held_until():
-            clock = f"{in_zone(until, self._zone):%H:%M}"
+        if until := self.cycle.stopper.held_until():
+            clock = f"{in_zone(until, self.zone):%H:%M}"
             self._note_refusal(
                 f"it was stopped or paused, and waits until {clock}", trigger
             )
@@ -174,13 +165,13 @@ class BackgroundCycles:
         reason = self.refusal(activity)
         self._note_refusal(reason, trigger)
         if reason:
-            limit = self._cycle.now() - timedelta(
-                hours=self._cycle.settings.config.sleep.ttl_hours
+            limit = self.cycle.now() - timedelta(
+                hours=self.cycle.settings.config.sleep.ttl_hours
             )
             if activity.oldest is None or activity.oldest >= limit:
                 return None
             selection = Selection(before=limit)
-        return self._cycle.run(
+        return self.cycle.run(
             CycleRequest(
                 trigger=trigger,
                 selection=selection,
@@ -194,12 +185,12 @@ class BackgroundCycles:
 
         The text is empty if it may, or if no model is configured.
         """
-        if not self._cycle.lease.has_model:
+        if not self.cycle.lease.has_model:
             return ""
-        local = in_zone(datetime.now(UTC), self._zone)
+        local = in_zone(datetime.now(UTC), self.zone)
         return model_refusal(
-            self._cycle.settings.config.sleep,
-            self._machine(),
+            self.cycle.settings.config.sleep,
+            self.machine(),
             activity or self.activity(),
             local.time(),
         )

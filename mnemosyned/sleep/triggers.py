@@ -224,28 +224,20 @@ class _Rest:
     length: float = 0.0
 
 
+@dataclass(eq=False, kw_only=True)
 class TriggerWatch:
     """Checker of the triggers in force; each check starts at most one cycle."""
 
-    def __init__(
-        self,
-        *,
-        triggers: Callable[[], Mapping[Trigger, SleepTrigger]],
-        activity: Callable[[], WorkingActivity],
-        now: Callable[[], datetime],
-        sleep: Callable[[Trigger, Selection], CycleReport | None],
-        monotonic: Callable[[], float] = since_boot,
-    ) -> None:
-        """Check the rules that `triggers` returns against `activity` at the time `now`.
+    triggers: Callable[[], Mapping[Trigger, SleepTrigger]]
+    """Returns the rules in force."""
+    activity: Callable[[], WorkingActivity]
+    now: Callable[[], datetime]
+    sleep: Callable[[Trigger, Selection], CycleReport | None]
+    """Runs a cycle on a selection; returns None if it was put off."""
+    monotonic: Callable[[], float] = since_boot
+    """Returns seconds."""
 
-        `sleep` runs a cycle on a selection, and returns None if it was put off. `monotonic` returns
-        seconds.
-        """
-        self._triggers = triggers
-        self._activity = activity
-        self._now = now
-        self._sleep = sleep
-        self._monotonic = monotonic
+    def __post_init__(self) -> None:
         self._rests: dict[Trigger, _Rest] = {}
         self._quiet_until = 0.0
         self._seen: WorkingActivity | None = None
@@ -261,13 +253,13 @@ class TriggerWatch:
         at `changed_at` by the monotonic clock, or older than `SEEN_S`, as other processes change
         memories, too. `quiet` is the time since the last request.
         """
-        began, triggers = self._monotonic(), self._triggers()
+        began, triggers = self.monotonic(), self.triggers()
         if not triggers or began < self._quiet_until:
             return False
         is_old = began - self._seen_at > SEEN_S
         if self._seen is None or is_old or changed_at + settle_s >= self._seen_at:
             return True
-        activity, now = replace(self._seen, quiet=quiet), self._now()
+        activity, now = replace(self._seen, quiet=quiet), self.now()
         return any(
             began >= self._rests.setdefault(name, _Rest()).until
             and trigger(activity, now)
@@ -279,20 +271,20 @@ class TriggerWatch:
 
         Return None also while another cycle runs, or shortly after one.
         """
-        began, triggers = self._monotonic(), self._triggers()
+        began, triggers = self.monotonic(), self.triggers()
         if not triggers or began < self._quiet_until:
             return None
-        activity, now = self._activity(), self._now()
+        activity, now = self.activity(), self.now()
         self._seen, self._seen_at = activity, began
         for name, trigger in triggers.items():
             rest = self._rests.setdefault(name, _Rest())
             if began < rest.until or not (selection := trigger(activity, now)):
                 continue
             try:
-                report = self._sleep(name, selection)
+                report = self.sleep(name, selection)
             except SleepInProgress:
                 return None
-            ended = self._monotonic()
+            ended = self.monotonic()
             self._quiet_until = ended + REST_S
             self._suspend_if_useless(name, rest, report, ended)
             return name

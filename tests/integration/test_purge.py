@@ -210,7 +210,7 @@ def test_what_is_deleted_while_a_purge_runs_stays_due(
         ):  # the last: the words of the second are in no merge
             file_store.deletion.forget(["2"])
 
-    monkeypatch.setattr(file_store._purge, "_purge_index", forgetting_meanwhile)  # noqa: SLF001
+    monkeypatch.setattr(file_store.deletion, "_purge_index", forgetting_meanwhile)
     file_store.deletion.purge_deleted()
 
     assert file_store.deletion.purge_due()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from mnemosyned.memory.capture import AgentSession, WatchedFile
@@ -24,15 +25,15 @@ T = TypeVar("T")
 UNLESS_KNOWN = "ON CONFLICT DO NOTHING"
 
 
+@dataclass(frozen=True, eq=False)
 class RecordTable(Generic[T]):
     """A table with the records of one type."""
 
-    def __init__(self, name: str, kind: type[T], columns: str, *, order: str) -> None:
-        """Store records of the type `kind` in these columns; `order` sorts an export of all."""
-        self.name = name
-        self.kind = kind
-        self.columns = columns
-        self._order = order
+    name: str
+    kind: type[T]
+    columns: str
+    order: str
+    """Sorts an export of all."""
 
     def read(self, row: Row, **others: object) -> T:
         """Return the record in a row of the columns, with the values of `others` fields."""
@@ -52,7 +53,7 @@ class RecordTable(Generic[T]):
     def stream(self, session: CommonSession) -> Iterator[T]:
         """Yield all records in the order of an export, fetched in portions."""
         rows = session.stream(
-            f"SELECT {self.columns} FROM {self.name} WHERE owner = %(owner)s ORDER BY {self._order}"
+            f"SELECT {self.columns} FROM {self.name} WHERE owner = %(owner)s ORDER BY {self.order}"
         )
         return map(self.read, rows)
 

@@ -397,7 +397,7 @@ def _distribute(session: PostgresSession, shards: int) -> list[str]:
 
 def _in_foreign_key_order(session: PostgresSession, tables: list[str]) -> list[str]:
     """Return the tables sorted so that each comes after the tables of its foreign keys."""
-    sorter = TopologicalSorter({table: () for table in tables})
+    sorter = TopologicalSorter(dict.fromkeys(tables, ()))
     for of, to in session.execute(_REFERS):
         if of in tables and to in tables and of != to:
             sorter.add(of, to)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -435,15 +436,15 @@ _VERSION = "SELECT coalesce(max(version), 0) FROM schema_migration"
 _HAS_OWNERS = f"SELECT EXISTS (SELECT 1 FROM owner WHERE owner <> {LOCAL_OWNER})"
 
 
+@dataclass(frozen=True)
 class PostgresServer:
     """A database as a whole: each method connects, and brings the schema up to date first.
 
     Every method may be repeated, and raises `StorageFailed` if the database fails.
     """
 
-    def __init__(self, dsn: str, *, migrations: Path) -> None:
-        self._dsn = dsn
-        self._migrations = migrations
+    dsn: str
+    migrations: Path
 
     def migrate(self, *, serving: str | None = None) -> Migration:
         """Upgrade the schema, and the rights of the login that serves requests.
@@ -486,7 +487,7 @@ class PostgresServer:
     def _upgrade(self) -> Iterator[psycopg.Connection[Row]]:
         """Upgrade the schema and old index entries, then lend a connection to the block."""
         with explaining_failures("nothing was done"):
-            upgrade(self._dsn, self._migrations)
+            upgrade(self.dsn, self.migrations)
         with self._connect() as connection:
             index_glued_words(connection)
             yield connection
@@ -496,6 +497,6 @@ class PostgresServer:
         """Lend a connection to the block, and turn the server's errors into `StorageFailed`."""
         with (
             explaining_failures("it was not finished"),
-            closing(connected_apart(self._dsn)) as connection,
+            closing(connected_apart(self.dsn)) as connection,
         ):
             yield connection

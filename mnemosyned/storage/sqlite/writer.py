@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from mnemosyned.errors import DatabaseReplaced, StorageFailed
@@ -33,17 +34,15 @@ COMMIT_SHARE_MAX = 256
 log = logger()
 
 
+@dataclass(eq=False, slots=True)
 class _CommitTicket(Generic[T]):
     """One write that waits for a commit."""
 
-    __slots__ = ("done", "durable", "error", "result", "work")
-
-    def __init__(self, work: Callable[[SqliteSession], T], *, durable: bool) -> None:
-        self.work = work
-        self.durable = durable
-        self.done = False
-        self.error: Exception | None = None
-        self.result: T | None = None
+    work: Callable[[SqliteSession], T]
+    durable: bool
+    done: bool = False
+    error: Exception | None = None
+    result: T | None = None
 
     def outcome(self) -> T:
         """Return the result of the function that was run, or raise its error."""
@@ -110,7 +109,7 @@ class Writer:
         also commits the writes that other threads queued.
         """
         began = time.monotonic()
-        tickets = [_CommitTicket(work, durable=durable) for work in works]
+        tickets = [_CommitTicket(work, durable) for work in works]
         self._waiting.extend(tickets)  # type: ignore[arg-type]  # the queue forgets the type
         for ticket in tickets:
             while not ticket.done:
