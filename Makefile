@@ -36,9 +36,10 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mnemosyned
 STATE := $(or $(XDG_STATE_HOME),$(HOME)/.local/state)/mnemosyned
 UNIT := $(CONFIG_HOME)/systemd/user/mnemosyned.service
 MNEM := $(PREFIX)/bin/mnem
-# A first line remembered and found again shows that everything works; it stays, once.
+# A first line that is remembered, found again and forgotten shows that everything works.
 FIRST_LINE = $(MNEM) remember "mnemosyned was installed here" --id mnemosyned-installed \
-	--source mnemosyned >/dev/null && $(MNEM) recall "mnemosyned installed" --limit 1
+	--source mnemosyned >/dev/null && $(MNEM) recall "mnemosyned installed" --limit 1 \
+	&& $(MNEM) forget mnemosyned-installed --now --yes >/dev/null
 # Whether a systemd of this user answers, and whether it has the unit.
 MANAGED := systemctl --user show --property=Version >/dev/null 2>&1
 UNIT_LOADED := [ "$$(systemctl --user show --property=LoadState mnemosyned 2>/dev/null)" = LoadState=loaded ]

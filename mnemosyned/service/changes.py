@@ -94,10 +94,10 @@ class ChangeService:
         """Add tags to the selected memories, or remove them; with `dry_run`, only preview that."""
         tags = tag_names(request.tags)
         selected = self.retention.selector.select(request)
+        adds = isinstance(request, Tag)
         if request.dry_run:
             preview = self.retention.selector.preview(selected, after=request.after)
-            return Tagged(**preview, tags=list(tags))
-        adds = isinstance(request, Tag)
+            return Tagged(**preview, tags=list(tags), tagged=adds)
         change = self.store.changes.tag if adds else self.store.changes.untag
         action = self._new_action(ActionKind.TAG if adds else ActionKind.UNTAG)
         changed = run_in_chunks(
@@ -106,7 +106,12 @@ class ChangeService:
             lambda chunk: change(chunk, tags, action=action),
             report=f"memories are {'tagged' if adds else 'untagged'}",
         )
-        return Tagged(memories=len(selected.ids), tags=list(tags), changed=sum(changed))
+        return Tagged(
+            memories=len(selected.ids),
+            tags=list(tags),
+            tagged=adds,
+            changed=sum(changed),
+        )
 
     def change_pins(self, request: Pin | Unpin) -> Pinned:
         """Pin or unpin the selected working memories; with `dry_run`, preview the selection."""

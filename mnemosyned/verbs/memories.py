@@ -174,6 +174,8 @@ class Tagged(SelectionPreview, frozen=True, kw_only=True):
 
     tags: list[str]
     """The tags as they are kept: in lower case, with single spaces."""
+    tagged: bool = True
+    """Whether the memories have these tags now, or have them no longer."""
     changed: int = 0
     """Number of memories that were not so before."""
 

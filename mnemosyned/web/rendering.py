@@ -30,7 +30,7 @@ NAVIGATION = (
     ("Timeline", "/timeline", "t"),
     ("Subjects", "/subjects", "p"),
     ("Sleep", "/sleep", "l"),
-    ("Told", "/told", "i"),
+    ("Injections", "/injections", "i"),
     ("Learnings", "/learnings", "e"),
     ("Ended", "/ended", "f"),
     ("Health", "/state", "h"),

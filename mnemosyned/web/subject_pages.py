@@ -134,11 +134,13 @@ def show_subject(visit: Visit) -> Response:
             values["episodes"] = listed.episodes
         asked = within if kind == "project" else {}
         is_named = name_matcher(name)
-        values["told"] = [
-            told
-            for told in visit.ask(Injections, asked, limit=LEDGER_ROWS).injections
+        values["injections"] = [
+            injection
+            for injection in visit.ask(Injections, asked, limit=LEDGER_ROWS).injections
             if asked
-            or is_named(" ".join([told.client, *(one.text for one in told.lines)]))
+            or is_named(
+                " ".join([injection.client, *(one.text for one in injection.lines)])
+            )
         ]
     return visit.show("subject.html", **values)
 

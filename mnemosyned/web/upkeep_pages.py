@@ -28,10 +28,10 @@ GROUPS = 6
 DRAWN = 24
 """Groups drawn each by itself in the picture of a cycle: the largest."""
 FLOW_HEIGHT, FLOW_GAP, RIBBON_MIN = 220.0, 2.0, 1.5
-TOLD_ROWS = 20
+INJECTION_ROWS = 20
 PROJECTS_OF = 100
 """Injections whose projects are suggested."""
-TOLD_FIELDS = ("session", "project", "since", "until", "rated", "after")
+INJECTION_FIELDS = ("session", "project", "since", "until", "rated", "after")
 
 
 class Ribbon(NamedTuple):
@@ -150,27 +150,27 @@ def undo(visit: Visit) -> Response:
     return visit.show("receipt.html", title="Undone", done=done, kind="undo", id="")
 
 
-def show_told(visit: Visit) -> Response:
+def show_injections(visit: Visit) -> Response:
     """Show what agents were given, newest first, with the reason for each line."""
-    chosen = visit.pick(TOLD_FIELDS)
+    chosen = visit.pick(INJECTION_FIELDS)
     rated = {"outcome": chosen["rated"]} if "rated" in chosen else {}
     names = [name for name in chosen if name != "rated"]
-    page = visit.ask(Injections, names, limit=str(TOLD_ROWS + 1), **rated)
-    told = page.injections[:TOLD_ROWS]
+    page = visit.ask(Injections, names, limit=str(INJECTION_ROWS + 1), **rated)
+    injections = page.injections[:INJECTION_ROWS]
     return visit.show(
-        "told.html",
+        "injections.html",
         kept=chosen,
         chosen={name: chosen[name] for name in chosen if name != "after"},
-        rows=told,
+        rows=injections,
         totals=page.totals,
-        after=told[-1].id if len(page) > TOLD_ROWS else None,
+        after=injections[-1].id if len(page) > INJECTION_ROWS else None,
         outcomes=list(InjectionOutcome),
     )
 
 
 def show_briefing(visit: Visit) -> Response:
     """Show what an agent would be given at the start of its next session."""
-    told = visit.call(Injections(limit=PROJECTS_OF)).injections
+    injections = visit.call(Injections(limit=PROJECTS_OF)).injections
     briefed = visit.ask(Briefing, ["project"])
     # A line is cut to fit: rewording starts from all words, or from none.
     ids = [line.id for line in briefed.lines]
@@ -181,7 +181,7 @@ def show_briefing(visit: Visit) -> Response:
         "briefing.html",
         briefed=briefed,
         project=visit.fields.get("project", ""),
-        projects=sorted({each.project for each in told} - {""}),
+        projects=sorted({each.project for each in injections} - {""}),
         words=words,
     )
 
@@ -192,8 +192,10 @@ UPKEEP_ROUTES = {
     "GET /plan": show_plan,
     "GET /undo": show_undo,
     "POST /undo": undo,
-    "GET /told": show_told,
-    "POST /rate": make_change(RateInjection, ["id", "outcome"], "/told", TOLD_FIELDS),
+    "GET /injections": show_injections,
+    "POST /rate": make_change(
+        RateInjection, ["id", "outcome"], "/injections", INJECTION_FIELDS
+    ),
     "GET /briefing": show_briefing,
     "POST /briefing": make_change(
         EditBriefing, ["id", "pin", "drop", "text"], "/briefing", ["project"]

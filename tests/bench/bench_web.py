@@ -102,7 +102,7 @@ def addresses(daemon: Daemon) -> dict[str, str]:
         "subject": "/subject?name=" + quote(max(memory.content.split(), key=len)),
         "sleep": "/sleep",
         "cycle": f"/cycle?cycle={cycle}",
-        "told": "/told",
+        "injections": "/injections",
         "briefing": "/briefing",
         "learnings": "/learnings",
         "ended": "/ended",

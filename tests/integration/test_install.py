@@ -115,6 +115,9 @@ def test_an_installation_runs_and_leaves_only_memory_when_undone(home: Path) -> 
     )
     assert printed.stdout == example.output
 
+    remembered = run("mnem remember We deploy on Tuesdays --id tuesdays", home)
+    assert remembered.returncode == 0, remembered.stderr
+
     subprocess.run(
         [commands / "mnem", "setup", "cursor", "opencode", "--yes"],
         env={"HOME": str(home), "PATH": f"{commands}:/usr/bin:/bin"},
@@ -133,7 +136,7 @@ def test_an_installation_runs_and_leaves_only_memory_when_undone(home: Path) -> 
     left = {path for path in home.rglob("*") if path.is_file()}
     ours = {path for path in left if "mnem" in str(path.relative_to(home))}
     assert ours == {memory, memory.with_name("memory.db.lock")}
-    assert kept(memory) == ["mnemosyned-installed"]
+    assert kept(memory) == ["tuesdays"]
     assert not (home / ".cursor").exists()
     assert not (home / ".config" / "opencode").exists()
     make("uninstall", home)

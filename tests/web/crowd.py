@@ -141,7 +141,7 @@ def fill(memory: Memory) -> dict[str, str]:
         "search": "/search?query=when+do+we+deploy",
         "list": "/search",
         "nothing": "/search?session=nobody",
-        "told": "/told",
+        "injections": "/injections",
         "briefing": "/briefing",
         "timeline": "/timeline",
         "month": f"/month?day={month.covers_from:%Y-%m-%d}",

@@ -80,7 +80,7 @@ def take_pictures(page: Page, client: Client) -> None:
         "now": "/",
         "summary": f"/summary?id={episode.id}",
         "sleep": f"/cycle?cycle={cycle}",
-        "told": "/told",
+        "injections": "/injections",
         "search": "/search?query=when+is+the+dentist",
         "subjects": "/subject?name=Mila",
     }

@@ -8,7 +8,7 @@ import pytest
 from web.crowd import add_endings, add_learnings
 from web.hostile import HOSTILE
 from web.test_web_hostility import check
-from web.test_web_pages import told
+from web.test_web_pages import inject
 from web.visitor import Page, PageReader, Visitor
 
 from mnemosyned import Memory
@@ -153,7 +153,7 @@ def test_removing_shows_what_goes_and_removes_just_that(
     say(memory, "I prefer tabs over spaces.", "I prefer spaces over tabs.")
     memory.learn("Always taste the soup first.")
     (wrong,) = memory.learnings(query="spaces over")
-    told(memory, wrong.id, prompt="tabs?")
+    inject(memory, wrong.id, prompt="tabs?")
     memory.edit_briefing(wrong.id, pin=True)
 
     page = visitor.get("/unlearn", id=wrong.id)

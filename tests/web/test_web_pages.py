@@ -51,7 +51,7 @@ def slept(memory: Memory, *, session: str = "work") -> tuple[str, str]:
     return report.groups[0].episodes[0], report.cycle
 
 
-def told(
+def inject(
     memory: Memory, line: str, prompt: str = "when do we deploy?", **fields: str
 ) -> str:
     """Put an injection into the ledger; return its id."""
@@ -131,7 +131,7 @@ def test_no_other_page_makes_a_change(path: str) -> None:
     visitor.enter()
     body = urlencode({"token": visitor.token(), "id": "stays", "mark": "x"}).encode()
 
-    for told in (
+    for headers_given in (
         {},
         {"origin": "null"},
         {"origin": "https://evil.example"},
@@ -139,7 +139,7 @@ def test_no_other_page_makes_a_change(path: str) -> None:
         {"origin": visitor.access.address, "sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "none"},
     ):
-        headers = {**visitor.headers, "content-type": FORM, **told}
+        headers = {**visitor.headers, "content-type": FORM, **headers_given}
         page = visitor.send(HttpRequest("POST", path, "", body, headers, local=False))
         assert (page.status, "another page" in page.text) == (403, True)
 
@@ -183,7 +183,7 @@ def test_a_change_is_a_form(
         ("GET", "/day?day=0001-01-01", 400),
         ("GET", "/month?day=9999-12-31", 400),
         ("GET", "/search?after=nonsense", 200),
-        ("GET", "/told?rated=nonsense", 400),
+        ("GET", "/injections?rated=nonsense", 400),
         ("GET", "/sleep?after=-1", 400),
         ("GET", "/cycle?cycle=last&from=many", 404),
         ("GET", "/edit?id=unknown&mark=x&text=y", 404),
@@ -591,7 +591,7 @@ def test_lists_show_the_beginning_of_long_texts(
     sizes = {path: len(visitor.follow(path).source) for path in lists}
     memory.sleep(force=True)
     cycle = memory.log(limit=1).rows[0].cycle
-    for path in (*lists, f"/cycle?cycle={cycle}", "/timeline", "/told"):
+    for path in (*lists, f"/cycle?cycle={cycle}", "/timeline", "/injections"):
         sizes[f"{path}, asleep"] = len(visitor.follow(path).source)
 
     assert max(sizes.values()) < 150_000, sizes
@@ -926,16 +926,16 @@ def test_a_sleep_is_taken_back_after_its_preview(
     assert visitor.get("/undo", cycle=cycle).status == 409
 
 
-# --------------------------------------------------------------------- told
+# --------------------------------------------------------------- injections
 
 
 def test_what_was_told_is_rated_where_it_is_listed(
     visitor: Visitor, memory: Memory
 ) -> None:
     memory.remember("We deploy on Tuesdays.", id="tue", session="work")
-    injection = told(memory, "tue", project="shop")
+    injection = inject(memory, "tue", project="shop")
 
-    page = visitor.get("/told", project="shop")
+    page = visitor.get("/injections", project="shop")
     assert "when do we deploy?" in page.text
     assert "words: deploy" in page.text
     assert "/memory?id=tue" in page.links
@@ -943,20 +943,23 @@ def test_what_was_told_is_rated_where_it_is_listed(
         "/rate", id=injection, outcome="useful", project="shop", rated="unknown"
     )
 
-    assert done.headers["Location"] == "/told?project=shop&rated=unknown"
+    assert done.headers["Location"] == "/injections?project=shop&rated=unknown"
     assert memory.injections().totals.useful == 1
-    assert "No agent was told" in visitor.follow(done.headers["Location"]).text
-    page = visitor.get("/told", rated="useful")
+    assert "No agent was given" in visitor.follow(done.headers["Location"]).text
+    page = visitor.get("/injections", rated="useful")
     assert page.field("rated") == "useful"
     assert "when do we deploy?" in page.text
-    assert visitor.get("/told", project="other").text.count("No agent was told") == 1
+    assert (
+        visitor.get("/injections", project="other").text.count("No agent was given")
+        == 1
+    )
 
 
 def test_the_ledger_is_paged(visitor: Visitor, memory: Memory) -> None:
     memory.remember("We deploy on Tuesdays.", id="tue")
     for number in range(40):
-        told(memory, "tue", prompt=f"question {number}?")
-    pages, page = 0, visitor.get("/told")
+        inject(memory, "tue", prompt=f"question {number}?")
+    pages, page = 0, visitor.get("/injections")
     found: list[str] = []
     while True:
         found += re.findall(r"question (\d+)\?", page.source)
@@ -986,7 +989,7 @@ def test_a_line_of_the_briefing_is_pinned_reworded_and_dropped(
     assert "Unpin" in page.text
 
     visitor.post("/briefing", id=learning, drop="true", pin="false")
-    assert "Nothing would be told" in visitor.get("/briefing").text
+    assert "The session would get nothing" in visitor.get("/briefing").text
     visitor.post("/briefing", id=learning, pin="false", drop="false", text="")
     assert "Always answer" in visitor.get("/briefing").text
 

@@ -127,10 +127,10 @@ def test_lists_of_a_subject_say_what_they_leave_out(
         assert "and 3 more, among all learnings" in page.text
         assert f"/learnings?{link}" in page.links
     for page, address in (
-        (name, "/told"),
-        (project, "/told?project=git%3Aexample.org%2Fshop"),
+        (name, "/injections"),
+        (project, "/injections?project=git%3Aexample.org%2Fshop"),
     ):
-        assert "and 3 more, among all that was told" in page.text
+        assert "and 3 more, among all injections" in page.text
         assert address in page.links
 
 

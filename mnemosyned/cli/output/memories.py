@@ -346,11 +346,13 @@ def _tag_text(result: Tagged) -> str:
     memories = count_of(result.memories, "memory")
     if not result.memories:
         return "no memory matches"
+    verb = "tag" if result.tagged else "untag"
     if result.dry_run:
-        return "\n".join([f"would change {memories}: {tags}", *preview_lines(result)])
+        return "\n".join([f"would {verb} {memories}: {tags}", *preview_lines(result)])
     as_before = result.memories - result.changed
-    note = f"; {as_before:,} as before" if as_before else ""
-    return f"changed {count_of(result.changed, 'memory')}: {tags}{note}"
+    state = "had them already" if result.tagged else "had none of them"
+    note = f"; {as_before:,} {state}" if as_before else ""
+    return f"{verb}ged {count_of(result.changed, 'memory')}: {tags}{note}"
 
 
 def _pin_text(result: Pinned) -> str:

@@ -33,7 +33,7 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "j") move(1);
   else if (event.key === "k") move(-1);
   else if (event.key === "u" || event.key === "x") {
-    const row = document.activeElement.closest(".told > li");
+    const row = document.activeElement.closest(".injections > li");
     const buttons = row ? row.querySelectorAll("button[aria-pressed]") : [];
     if (buttons.length) buttons[event.key === "u" ? 0 : 1].click();
   }

@@ -122,7 +122,7 @@ def test_the_keyboard_leads_to_every_page_and_row(visitor: Watched) -> None:
         "t": "Timeline",
         "p": "Subjects",
         "l": "Sleep",
-        "i": "Told to agents",
+        "i": "What agents were given",
         "h": "Health",
         "n": "Now",
     }.items():
@@ -326,7 +326,7 @@ def test_an_export_is_downloaded_by_clicks(visitor: Watched, memory: Memory) -> 
 def test_what_was_told_is_rated_by_a_click(
     visitor: Watched, memory: Memory, pages: dict[str, str]
 ) -> None:
-    visitor.open(pages["told"])
+    visitor.open(pages["injections"])
     before = memory.injections().totals.useful
 
     visitor.page.get_by_role("button", name="Useful", exact=True).first.click()

@@ -119,10 +119,10 @@ def test_what_did_it_tell_my_agent_at_14_02_and_why(
         line = {"id": "port", "text": "The API listens on port 8080.", "reason": "x"}
         tell(memory, moment, f"question {number}", **line)
 
-    stranger.click("Told")
+    stranger.click("Injections")
     stranger.type(Since="yesterday 14:02", Until="yesterday 14:03")
 
-    expect(stranger.main.locator(".told > li")).to_have_count(1)
+    expect(stranger.main.locator(".injections > li")).to_have_count(1)
     stranger.sees("may I ship?", ship["text"], "words: ship, checkout")
 
 
@@ -219,7 +219,7 @@ def test_what_will_my_next_session_be_told_without_this_line(
     memory.learn("Always answer in British English.")
     wrong = memory.learn("Prefer tabs over spaces.").learning.id
 
-    stranger.click("Told")
+    stranger.click("Injections")
     stranger.click(re.compile("next session"))
     stranger.sees("Always answer in British English.", "Prefer tabs over spaces.")
     line = stranger.main.locator("ol.rows > li").filter(has_text="tabs")
