@@ -70,10 +70,7 @@ class OwnerAdministration(Caller):
         return cast("R", self._functions[type(request)](request))
 
     def _lifetime_days(self, days: float | None) -> float:
-        """Return the lifetime of a new token: as asked for, or by the settings.
-
-        Raises `InvalidRequest` if it is longer than they allow.
-        """
+        """Return the days of a new token, by default the settings'. Raises `InvalidRequest` for too many."""
         most = self._config.token_days_max or verbs.DAYS_MAX
         if days is not None and days > most:
             raise InvalidRequest(

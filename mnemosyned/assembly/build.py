@@ -573,10 +573,7 @@ def open_memory(
 def _make_shared_parts(
     config: Config, clock: Clock | None
 ) -> tuple[SharedParts, SummarizerLease]:
-    """Build the parts that all memories of a process share, and the local owner's summarizer.
-
-    `clock` replaces the system's clock, if not None.
-    """
+    """Build the parts that all memories of a process share, and the local owner's summarizer."""
     wall, gate = clock or SystemClock(), ForegroundGate()
     turns = make_model_turns(config)
     lease = SummarizerLease(
@@ -602,10 +599,7 @@ def _make_shared_parts(
 def _start_hooks_and_watcher(
     stack: ExitStack, memory: OpenMemory, store: MemoryStore, gate: ForegroundGate
 ) -> None:
-    """Start a memory's service for agents' hooks and its folder watcher; `stack` stops them.
-
-    On a read-only store there is no watcher.
-    """
+    """Start a memory's hooks, and unless it is read-only its folder watcher; `stack` stops them."""
     # Loaded here: an embedded memory has no hooks.
     from mnemosyned.agents.hooks.service import HookService  # noqa: PLC0415
 
@@ -630,10 +624,7 @@ def _start_hooks_and_watcher(
 
 
 def _make_checked_counter(config: Config, summarizer: Summarizer) -> MessageCounter:
-    """Return the token counter that the setting `context.tokenizer` names.
-
-    Checks the settings for cron, token budgets and backups as well. Raises `ConfigInvalid`.
-    """
+    """Return the token counter of the settings, after a check of others. Raises `ConfigInvalid`."""
     if config.sleep.cron:
         cron_trigger(config.sleep.cron)
     token_budget(config.context)

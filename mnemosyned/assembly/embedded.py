@@ -103,10 +103,7 @@ class Memory(Verbs):
     def _open_database(
         self, database: str, settings: dict[str, object], clock: Clock | None
     ) -> None:
-        """Open the database, or connect to the daemon that has it open.
-
-        `settings` are values by dotted key; `clock` replaces the system's clock.
-        """
+        """Open the database, or connect to the daemon that has it open."""
         if database == IN_MEMORY:
             directory = self._stack.enter_context(private_directory())
             database = str(directory / "memory.db")

@@ -411,10 +411,7 @@ class OwnerMemories:
         return memory
 
     def _drop_unused(self) -> list[OwnerMemory]:
-        """Drop the least recently used memories beyond `owners.open_max`, and return them.
-
-        A memory whose events a client is reading is kept.
-        """
+        """Drop the least used memories beyond `owners.open_max` that no client watches; return them."""
         excess = len(self._open) - self._shared.settings.config.owners.open_max
         unused = [
             each for each in self._open.values() if not each.service.events.listening

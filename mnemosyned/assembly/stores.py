@@ -48,10 +48,7 @@ log = logger()
 
 @contextmanager
 def _require_driver() -> Iterator[None]:
-    """Return a context manager that raises `ConfigInvalid` if the PostgreSQL driver is missing.
-
-    Other errors of the block pass. Also used as a decorator.
-    """
+    """Return a context manager, or decorator, that raises `ConfigInvalid` without the driver."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -191,10 +191,7 @@ def _read_database_file(config: Config, origins: dict[str, str]) -> Config:
 
 
 def _check_listen(config: Config, origins: Mapping[str, str]) -> None:
-    """Raise `ConfigInvalid` if `listen` is no address that the TLS settings allow.
-
-    `origins` says by dotted key where settings were set.
-    """
+    """Raise `ConfigInvalid` if `listen` is no address that the TLS settings allow."""
     try:
         _ = config.listen_address
     except ConfigInvalid as error:
@@ -203,12 +200,7 @@ def _check_listen(config: Config, origins: Mapping[str, str]) -> None:
 
 
 def _check_owners(config: Config, origins: Mapping[str, str]) -> None:
-    """Raise `ConfigInvalid` if `owners.serve` is set without other settings that are needed for it.
-
-    They are a database server and an address, an audience for an identity provider, and a private
-    listener or a secret for a proxy. The same for `owners.processes` without `owners.serve`. `origins`
-    says by dotted key where settings were set.
-    """
+    """Raise `ConfigInvalid` if owners or a provider are set without settings that they need."""
     owners, oidc = config.owners, config.oidc
     if not owners.serve:
         if owners.processes > 1:
@@ -284,11 +276,7 @@ def _parse_yaml(path: Path) -> Node | None:
 
 
 def _setting_nodes(path: Path, node: Node, prefix: str) -> Iterator[tuple[str, Node]]:
-    """Yield dotted key and YAML node of each setting below a node of the configuration file.
-
-    `prefix` is the dotted key of the node with a final dot, or empty. Raises `ConfigInvalid` for an
-    unknown key.
-    """
+    """Yield dotted key and node of each setting below a node. Raises `ConfigInvalid` for unknown keys."""
     if node.tag == "tag:yaml.org,2002:null":  # every key in it is commented out
         return
     if node.tag != "tag:yaml.org,2002:map":

@@ -135,11 +135,7 @@ def _database_files(database: Path) -> set[Path]:
 
 
 def _may_be_copy(file: Path, database: Path) -> bool:
-    """Return whether a file may be a copy of the database.
-
-    One sign is enough: its name begins with the database's name, a write-ahead log lies beside the
-    file, or the file begins as an SQLite database does.
-    """
+    """Return whether a file may be a copy, by its name, a log beside it, or its first bytes."""
     try:
         # Another name of the database itself is no copy.
         is_database = database.exists() and file.samefile(database)
@@ -365,10 +361,7 @@ def _read_events(path: Path) -> Iterator[_ListEvent]:
 
 
 def _read_list(path: Path) -> tuple[_ListEvent | None, list[_ListEvent]]:
-    """Return the first event of a list, which holds the key, and all later events.
-
-    Without a list, the key's event is None and the others are empty.
-    """
+    """Return a list's first event, which has the key, None without a list, and all later events."""
     lines = _read_events(path)
     first = next((line for line in lines if line.key), None)
     return first, list(lines)

@@ -241,11 +241,7 @@ class BackupKeeper:
         )
 
     def _make_dated_target(self, *, scheduled: bool) -> Path:
-        """Return a new backup's path with the date in its name, in the backup folder.
-
-        The folder is created if needed; with `scheduled` the name says that the schedule made the
-        backup. Raises `InvalidRequest` if the folder cannot be used.
-        """
+        """Return the path of a new dated backup, and make its folder. Raises `InvalidRequest`."""
         folder = self.folder
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

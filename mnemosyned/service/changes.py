@@ -152,10 +152,7 @@ class ChangeService:
         return Action(new_id(now), kind, now)
 
     def _check_pinnable(self, id: str) -> None:
-        """Check that an id is that of a working memory.
-
-        Raises `NotFound`, and `InvalidRequest` for an episode or an archived memory.
-        """
+        """Raise `NotFound`, or `InvalidRequest` unless an id is that of a working memory."""
         memory = self.store.memories.get(id)
         if isinstance(memory, Episode):
             raise InvalidRequest(
@@ -199,12 +196,7 @@ class ChangeService:
     def _edit_one(
         self, request: EditMemory, id: str, changes: dict[str, Any]
     ) -> Edited:
-        """Edit one memory by its id, and try again if somebody changed the memory meanwhile.
-
-        `changes` are the new values by field. Raises `WordsPruned` if the summary could not be
-        rewritten, and `NotFound`, `InvalidRequest` or `BatchChanged` if the memory may not be
-        edited.
-        """
+        """Edit one memory, again if somebody changed it meanwhile. Raises the errors of `EditMemory`."""
         action = self._new_action(ActionKind.EDIT)
 
         def edit_once() -> tuple[EditOutcome | None, str]:
@@ -237,10 +229,7 @@ class ChangeService:
     def _edit_many(
         self, request: EditMemory, ids: Sequence[str], changes: dict[str, Any]
     ) -> Edited:
-        """Edit the memories with these ids, an episode's together; return the sum of the results.
-
-        `changes` are the new values by field.
-        """
+        """Edit the memories with these ids, an episode's together; return the sum of the results."""
         action = self._new_action(ActionKind.EDIT)
 
         def edit_group(group: Sequence[str]) -> EditOutcome:
@@ -292,10 +281,7 @@ class ChangeService:
     def _edit_in_groups(
         self, ids: Sequence[str], edit_group: Callable[[Sequence[str]], EditOutcome]
     ) -> EditOutcome:
-        """Call `edit_group` for groups of memories, an episode's together; return the sum.
-
-        A group is edited again if somebody changed one of its memories meanwhile.
-        """
+        """Edit groups of memories, an episode's together, and again if one was changed; return the sum."""
         groups = self.store.changes.groups(ids, size=CHUNK)
         editions = run_in_chunks(
             groups,
@@ -350,11 +336,7 @@ class ChangeService:
     def _make_edit(
         self, before: MemoryRecord, changes: dict[str, Any]
     ) -> tuple[MemoryEdit, str]:
-        """Return the edit that sets new values in a memory, and how its secrets are treated.
-
-        `changes` are the new values by field. The treatment is "kept", "masked", or empty without
-        secrets.
-        """
+        """Return the edit that sets new values, and how its secrets are treated: kept, masked or empty."""
         now = self.sleeper.cycle.clock.now()
         after = replace(before, **changes)
         if "created_at" in changes:
@@ -365,11 +347,7 @@ class ChangeService:
     def _write_edits(
         self, edits: Sequence[MemoryEdit], action: Action | None, *, drop_history: bool
     ) -> EditOutcome:
-        """Store edits; memories with a new text get new endings and vectors; return the outcome.
-
-        They are recorded as those of the action; an undo is none. With `drop_history`, the earlier
-        texts of the memories are deleted.
-        """
+        """Store the edits of an action, or of an undo for None; new texts get new endings and vectors."""
         edition = self.store.changes.edit(
             edits,
             now=action.at if action else self.sleeper.cycle.clock.now(),
@@ -396,12 +374,7 @@ class ChangeService:
         secrets: str = "",
         purge: bool,
     ) -> Edited:
-        """Rewrite the stale summaries after an edit, and return the result of the verb.
-
-        `edition` is the outcome of the edit. With `purge`, earlier text is also purged from the
-        files. `memories` is the number of memories selected, `id` that of a single one, `secrets`
-        how its secrets are treated.
-        """
+        """Rewrite stale summaries, purge earlier text if asked to, and return the result of the verb."""
         notes = [self.retention.rewrite_stale_or_log()]
         if purge:
             notes.append(self.retention.purger.attempt()[1])
@@ -425,10 +398,7 @@ def _has_effect(edit: MemoryEdit, *, drop_history: bool) -> bool:
 
 
 def _retry_edit(edit: Callable[[], T]) -> T:
-    """Call `edit`, and again while it raises `BatchChanged`, up to `TRIES_MAX` times in all.
-
-    Return its result, or raise the last `BatchChanged`.
-    """
+    """Return the result of `edit`, called again after `BatchChanged`, `TRIES_MAX` times in all."""
     for _ in range(TRIES_MAX - 1):
         with suppress(BatchChanged):
             return edit()
@@ -436,10 +406,7 @@ def _retry_edit(edit: Callable[[], T]) -> T:
 
 
 def _read_changes(request: EditMemory) -> dict[str, Any]:
-    """Return the {field: new value} of a memory that a request names.
-
-    Raises `InvalidRequest` if it changes nothing.
-    """
+    """Return the {field: new value} that a request names. Raises `InvalidRequest` for none."""
     given: dict[str, Any] = {
         "content": request.text,
         **{name: getattr(request, name) for name in EDITABLE},

@@ -89,10 +89,7 @@ class ClockGuard:
         )
 
     def _judge_clock(self) -> Judgment:
-        """Compare the clock with its last trusted reading, and keep the new one in memory.
-
-        Return the judgment: the time to go by, and how far the clock is ahead of it.
-        """
+        """Judge the clock by its last trusted reading, and keep the new one in memory."""
         now, up = self._clock.now(), self._uptime()
         judgment = judge_clock(self._seen, now=now, boot=self._boot(), uptime_s=up)
         self._seen = judgment.sighting
@@ -114,10 +111,7 @@ class ClockGuard:
         self._doubted = doubted
 
     def _store_sighting(self, sighting: Sighting, *, every_s: float) -> None:
-        """Store a reading of the clock, unless one was stored less than `every_s` seconds before.
-
-        A storage failure is logged, not raised.
-        """
+        """Store a reading of the clock if the stored one is `every_s` seconds old; log a failure."""
         kept = self._kept
         if kept and sighting.uptime_s - kept.uptime_s < every_s:
             return
@@ -129,9 +123,6 @@ class ClockGuard:
 
 
 def _days_ahead(judgment: Judgment) -> str:
-    """Return how far the clock is ahead of the time expected: "3 days", or "30 hours".
-
-    Below two days it is in hours.
-    """
+    """Return how far the clock is ahead of the time expected: "3 days", or "30 hours"."""
     days = judgment.ahead.total_seconds() / 86_400
     return f"{days:,.0f} days" if days >= 2 else f"{days * 24:.0f} hours"

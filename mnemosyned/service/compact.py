@@ -356,10 +356,7 @@ class CompactService:
     def _find_merged_summaries(
         self, done: Compaction, conversation: IdentifiedConversation
     ) -> list[tuple[SummaryContent, list[str]]]:
-        """Return the earlier summaries merged into a new one, each with ids of its compactions.
-
-        A summary that lost its metadata is found by its text; the ids are empty if that is unknown.
-        """
+        """Return earlier summaries that a new one includes, each with the ids of its compactions, if known."""
         left = {id(message) for message in done.messages}
         merged: list[tuple[SummaryContent, list[str]]] = []
         for message in conversation.messages:
@@ -392,10 +389,7 @@ class _TimeLimitedModel:
     """When the time is used up by the monotonic clock; set at the first call."""
 
     def __call__(self, messages: Sequence[Message]) -> str:
-        """Return the model's summary of the messages.
-
-        Raises `SummarizerFailed` if the model fails, or the time is used up.
-        """
+        """Return the model's summary. Raises `SummarizerFailed`, also if the time is used up."""
         self.ends = self.ends or time.monotonic() + self.limit_s
         left_s = self.ends - time.monotonic()
         if left_s <= 0:

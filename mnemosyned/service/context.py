@@ -249,10 +249,7 @@ class ContextService:
     def _find_relevant_hits(
         self, request: Context, question: str, groups: Groups
     ) -> list[Hit]:
-        """Return the hits relevant enough to be shown; none for a message without content words.
-
-        `question` is the text to search for.
-        """
+        """Return the hits relevant enough to be shown; none for a message without content words."""
         times = parse_times(question, in_zone(self.clock.now(), local_zone()))
         relevance = Relevance(question, times)
         if not relevance.has_content:
@@ -271,10 +268,7 @@ class ContextService:
 
 
 def _make_subject_text(request: Context, question: str) -> str:
-    """Return the text that names the subject of the conversation: the question.
-
-    If the question has no content words, as "go on", append the last user message.
-    """
+    """Return the question, with the last user message if it has no content words, as "go on"."""
     if Relevance(question, QuestionTimes()).has_content:
         return question
     before = (

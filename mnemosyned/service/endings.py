@@ -435,10 +435,7 @@ class EndingFinder:
         *,
         is_yielding: bool,
     ) -> Iterator[tuple[Match, Ending]]:
-        """Yield the older memories that a memory's statements end, each with its ending.
-
-        If `is_yielding`, wait for requests before the memory and before each statement.
-        """
+        """Yield the older memories that a memory ends, each with its ending; wait for requests if asked."""
         if is_yielding:
             self._gate.yield_to_requests()
         statements = find_ending_statements(memory.content, meanings)

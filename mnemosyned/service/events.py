@@ -306,11 +306,7 @@ def _describe_event(
 def _describe_new_memories(
     requests: Sequence[Remember], answers: Sequence[Acknowledged], limits: EventLimits
 ) -> Fields:
-    """Return an event's fields: the number of new memories, and the first of them in short.
-
-    `limits` bounds their number and texts; secrets are masked. Memories that were stored before are
-    left out.
-    """
+    """Return an event's fields: the number of new memories, and the first of them in short."""
     stored = [
         (request, answer)
         for request, answer in zip(requests, answers, strict=True)

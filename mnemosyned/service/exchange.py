@@ -106,10 +106,7 @@ def accept_record(record: Record, rule: SecretRule) -> Record:
 
 
 def _check_fields(record: object, names: Iterable[str]) -> None:
-    """Check the fields of a record with these names for Unicode, length, range and time zone.
-
-    Raises `InvalidRequest` and `InvalidText`.
-    """
+    """Check these fields of a record. Raises `InvalidRequest` and `InvalidText`."""
     for name in names:
         value = getattr(record, name)
         kind = type(value)
@@ -133,10 +130,7 @@ def _check_fields(record: object, names: Iterable[str]) -> None:
 
 
 def _check_memory(memory: ExportedMemory) -> None:
-    """Check an imported memory: content, importance, exact values, metadata and revisions.
-
-    Raises `InvalidRequest`, `InvalidText` and `ContentTooLarge`, which name the field.
-    """
+    """Check an imported memory. Raises `InvalidRequest`, `InvalidText` and `ContentTooLarge`."""
     if not memory.content and not memory.pruned_at:
         _refuse_field("content", "is empty, and the memory was not pruned")
     if not 0 <= memory.importance <= 1:
@@ -358,11 +352,7 @@ class ExchangeService:
 
 
 def _parse_records(lines: list[bytes], rule: SecretRule, *, start: int) -> list[Record]:
-    """Return the records in the lines from index `start` on, checked and without secrets.
-
-    `rule` says whether secrets are kept after all. Raises the error of the first invalid record,
-    which names its line.
-    """
+    """Return the checked records in the lines from `start` on; the first error names its line."""
     records: list[Record] = []
     for number, line in enumerate(lines[start:], start):
         pause_for_other_owners()

@@ -218,10 +218,7 @@ class Pruner:
         return self.guard.doubt()
 
     def _prune_archive(self, retention: Retention, *, now: datetime) -> Pruned:
-        """Delete the text of the originals beyond a retention, chunk by chunk; return the counts.
-
-        Raises `PartlyDone` if a later chunk fails.
-        """
+        """Prune originals beyond a retention, chunk by chunk; return the counts. Raises `PartlyDone`."""
         prunable = self.store.prunable(retention, now=now, limit=PRUNED_MAX)
 
         def prune_chunk(chunk: Sequence[str]) -> int:
@@ -237,10 +234,7 @@ class Pruner:
 def _make_prune_receipt(
     prunable: Prunable, *, dry_run: bool = False, doubt: str = ""
 ) -> Pruned:
-    """Return the result of pruning the originals `prunable`, or of its preview with `dry_run`.
-
-    `doubt` says why the clock is not trusted.
-    """
+    """Return the result of pruning the originals `prunable`, or of its preview with `dry_run`."""
     return Pruned(
         dry_run=dry_run,
         memories=len(prunable.ids),
@@ -446,10 +440,7 @@ class RetentionService:
         *,
         import_id: str | None = None,
     ) -> Forgotten:
-        """Delete the selected memories, and the recoverable ones with the keys `kept` for good.
-
-        Of memories of the import `import_id`, those that were changed since stay.
-        """
+        """Delete the selected memories, of an import those unchanged since, and recoverable ones for good."""
         began = time.monotonic()
         removal = Removal(working=self.grace.finish(kept))
         removal |= self._forget_in_chunks(selected, grace, import_id=import_id)
@@ -497,10 +488,7 @@ class RetentionService:
     def _preview_forget(
         self, request: Forget, selected: SelectedMemories, kept: Sequence[str]
     ) -> Forgotten:
-        """Return the result that forgetting the selected memories would have, with a line for each.
-
-        `kept` are the keys of recoverable memories that would be deleted for good.
-        """
+        """Return the result that forgetting the selected memories would have, with a line for each."""
         removal = self._store.deletion.preview(selected.ids, learned=selected.learned)
         removal |= Removal(working=len(kept))
         lines, further = self.selector.preview_lines(selected.ids, after=request.after)
@@ -514,10 +502,7 @@ class RetentionService:
         )
 
     def _purge_and_report(self, removal: Removal, problem: str) -> Forgotten:
-        """Purge the deleted text, and return the result of a forget call that deleted `removal`.
-
-        `problem` says why summaries are not rewritten yet; empty if they are.
-        """
+        """Purge the deleted text, and return the result of a forget call that deleted `removal`."""
         purged, unpurged = self.purger.attempt()
         if purged:  # also what a purge for others did not see
             problem = self.rewrite_stale_or_log()
@@ -529,10 +514,7 @@ class RetentionService:
         return self._make_forget_receipt(removal, complete=complete, reason=reason)
 
     def _purge_words(self) -> bool:
-        """Delete forgotten text from log, database files, stale summaries and caches.
-
-        Return whether no forgotten text is left in the files.
-        """
+        """Delete forgotten text from log, files, summaries and caches; return whether the files are clean."""
         self.rewrite_stale()
         sessions, sources = self._store.deletion.orphaned_log_names()
         if sessions or sources:
@@ -547,11 +529,7 @@ class RetentionService:
     def _forget_in_chunks(
         self, selected: SelectedMemories, grace: Grace | None, *, import_id: str | None
     ) -> Removal:
-        """Forget the selected memories chunk by chunk, then the learnings; return the counts.
-
-        With `grace`, all of them can be restored until its end. Raises `PartlyDone` if a later
-        chunk fails.
-        """
+        """Forget memories chunk by chunk, then learnings; return the counts. Raises `PartlyDone`."""
         ids, learned = selected.ids, selected.learned
 
         def forget_chunk(chunk: Sequence[str]) -> Removal:
@@ -596,11 +574,7 @@ class RetentionService:
         reason: str = "",
         grace: Grace | None = None,
     ) -> Forgotten:
-        """Return the result of a forget call, or of its preview with `dry_run`.
-
-        `removal` has the counts, `grace` the time in which all can be restored. `complete` is False
-        if text remains in the files, for a `reason` or until a planned purge.
-        """
+        """Return the result of a forget or its preview, not `complete` while text remains in the files."""
         memories = removal.working + removal.archived
         recoverable = memories - removal.pruned if grace else 0
         if not (recoverable or removal.learnings):

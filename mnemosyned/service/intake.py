@@ -124,10 +124,7 @@ class DraftMaker:
         ), secrets
 
     def _check_content(self, content: str, *, field: str) -> None:
-        """Check that a text is not empty or too long.
-
-        Raises `EmptyContent` and `ContentTooLarge`, which name `field`.
-        """
+        """Check a text's length. Raises `EmptyContent` and `ContentTooLarge`, which name `field`."""
         if not content.strip():
             raise EmptyContent(
                 "there is nothing to remember: content is empty", field=field
@@ -144,10 +141,7 @@ class DraftMaker:
     def _recognize_learnings(
         self, memory: MemoryRecord, now: datetime, *, secrets: str
     ) -> tuple[Learning, ...]:
-        """Return the learnings stated in a memory; none if the settings switch this off.
-
-        `secrets` says how secrets in its text were treated, and is empty if it had none.
-        """
+        """Return the learnings stated in a memory; none if the settings switch this off."""
         if not self.settings.config.learnings.recognize:
             return ()
         return extract_learnings(memory, now=now, may_have_secrets=secrets != "")

@@ -100,10 +100,7 @@ class Moving:
     def _skip_present(
         self, records: Iterator[AnyRecord], progress: _MoveProgress
     ) -> None:
-        """Read past those `records` of the source that the target holds already.
-
-        Raises `InvalidRequest` if a record of the target is not the source's at the same place.
-        """
+        """Read past the records that the target has. Raises `InvalidRequest` if it has any other."""
         with self.target.everything() as (_, present):
             for there in present:
                 here = next(records, None)
@@ -204,10 +201,7 @@ class _RecordTally:
 
 
 def _record_batches(records: Iterator[AnyRecord]) -> Iterator[list[AnyRecord]]:
-    """Yield lists of records to be stored together, limited in records and characters.
-
-    An episode and its originals are in one list.
-    """
+    """Yield records to be stored together, within limits, an episode with its originals."""
     batch: list[AnyRecord] = []
     size = 0
     for record in records:

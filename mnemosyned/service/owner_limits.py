@@ -181,10 +181,7 @@ class OwnerLimiter:
         return limit
 
     def _look_up(self, owner: int, age_max_s: float = KNOWN_S) -> _KnownOwner:
-        """Return an owner's name and count of memories, read from the database if they are older.
-
-        Raises `NotFound` and `StorageFailed`.
-        """
+        """Return an owner's name and count of memories, `age_max_s` old at most. Raises `NotFound`."""
         known = self._known.get(owner)
         now = self._now()
         if known is None or now - known.read_at >= age_max_s:

@@ -206,10 +206,7 @@ class Purger:
                 self._run_due_or_log()
 
     def _run_due_or_log(self) -> bool:
-        """Run a purge if one is due; return whether no text is left.
-
-        A failure is logged, and a purge that the database missed is planned again.
-        """
+        """Run a purge if one is due, and log a failure; return whether no text is left."""
         complete = False
         try:
             if not self.due():

@@ -443,10 +443,7 @@ class MemoryService:
     def _store_drafts(
         self, drafts: Sequence[Draft], action: Action | None = None
     ) -> RememberedMany:
-        """Store drafts of an import, if it is one, all or none; return an answer for each, in order.
-
-        New memories are queued for vectors, and a cycle starts if working memory is too full.
-        """
+        """Store drafts, all or none, have vectors made and the capacity kept; return an answer for each."""
         kept = self._store.memories.remember(drafts, action=action)
         self._endings.note_new_memories()
         if self._vectors:

@@ -135,10 +135,7 @@ class UndoService:
     # ------------------------------------------------------------- actions
 
     def _find_action(self, id: str) -> UndoableAction | None:
-        """Return a recorded action by its id, or the last of all actions and sleep cycles.
-
-        None for an id that no recorded action has. Raises `CannotUndo` if there is nothing to undo.
-        """
+        """Return an action by its id, None without one, or the last. Raises `CannotUndo` without any."""
         since = shift(self.sleeper.cycle.clock.now(), -KEPT)
         if id != LAST_ACTION:
             return next(iter(self.store.actions.actions(since=since, id=id)), None)
@@ -168,10 +165,7 @@ class UndoService:
         return sorted(actions, key=attrgetter("at"), reverse=True)[:LISTED_MAX]
 
     def _describe(self, action: UndoableAction) -> UndoableAction:
-        """Return an action with the end of its time and with a sample of its memories.
-
-        A forget has the number of memories that can be put back, and no sample.
-        """
+        """Return an action with its end, and a sample of its memories, or of a forget their number."""
         if action.kind is ActionKind.FORGET:
             keys = self.retention.grace.recoverable_keys([action.id])
             until = self.store.grace.recoverable_until(action.id)
@@ -302,11 +296,7 @@ class UndoService:
     def _put_back(
         self, entries: Sequence[LogEntry], *, dry_run: bool, held_until: datetime
     ) -> dict[str, UndoneEpisode]:
-        """Move the originals of log entries back to working memory; return {episode id: outcome}.
-
-        With `dry_run`, only preview that. Cycles leave the originals alone until `held_until`.
-        Raises `PartlyDone`.
-        """
+        """Move originals back, held until a time, or preview it; return outcomes by episode."""
         ids = [entry.episode for entry in entries if entry.episode]
         if dry_run:
             preview = self.store.undo.preview(ids)
@@ -327,10 +317,7 @@ class UndoService:
         return {returned.episode: returned for step in undone for returned in step}
 
     def _find_undoable_entries(self, cycle: str) -> list[LogEntry]:
-        """Return the log entries of a cycle's episodes that were not undone before.
-
-        Raises `NotFound` for an unknown cycle, and `CannotUndo` if there are none.
-        """
+        """Return a cycle's log entries that were not undone. Raises `NotFound` and `CannotUndo`."""
         entries = self.store.sleep.log(limit=CANDIDATES_MAX, cycle=cycle)
         if not entries:
             raise NotFound(
@@ -353,10 +340,7 @@ def _make_cycle_report(
     dry_run: bool,
     held_until: datetime,
 ) -> CycleReport:
-    """Return the report on an undo of a cycle, or on its preview with `dry_run`.
-
-    `entries` are the log entries of the cycle, `returned` has the outcome of each episode by its id.
-    """
+    """Return the report on an undo of a cycle, or on its preview with `dry_run`."""
     groups = tuple(
         undone_group(entry, returned[entry.episode], dry_run=dry_run)
         for entry in entries

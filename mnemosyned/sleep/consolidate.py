@@ -181,10 +181,7 @@ class ConsolidationRun:
             log.warning("flush_failed", cycle=self._context.id, reason=error.reason)
 
     def _read_batches(self, batches: Sequence[Batch]) -> Iterator[BatchWork]:
-        """Yield each batch with its memories read, while the cycle may continue.
-
-        A batch too small to summarize is not yielded, but stored word for word.
-        """
+        """Yield each batch with its memories while the cycle may go on; store small ones word for word."""
         for batch in batches:
             if not self._context.may_continue():
                 self.ended = True
@@ -216,10 +213,7 @@ class ConsolidationRun:
     def _finish_batch(
         self, work: BatchWork, digests: Iterable[tuple[Sequence[MemoryRecord], Digest]]
     ) -> None:
-        """Make the episodes of a batch from its digests (summaries), and commit if a commit is due.
-
-        `digests` has the memories of each episode with their digest.
-        """
+        """Make the episodes of a batch from its digests (summaries), and commit if a commit is due."""
         promotions = [
             self._make_promotion(work, originals, digest)
             for originals, digest in digests
@@ -291,10 +285,7 @@ class ConsolidationRun:
     def _make_promotion(
         self, work: BatchWork, originals: Sequence[MemoryRecord], digest: Digest
     ) -> Promotion:
-        """Return the episode of some memories of a batch, with its log entry, ready to be stored.
-
-        `digest` is the summary of the memories `originals`.
-        """
+        """Return the episode of some memories of a batch, with its log entry, ready to be stored."""
         now = self._context.clock.now()
         summary = digest.summary
         content, summarizer = summary.text, summary.summarizer
@@ -333,11 +324,7 @@ class ConsolidationRun:
     def _record_failed_batch(
         self, batch: Batch, started: float, error: Exception
     ) -> None:
-        """Log and report a batch that failed; its memories stay in working memory.
-
-        The next cycle tries them again. `started` is the time by `time.monotonic` at which it was
-        begun.
-        """
+        """Log and report a batch that failed; its memories stay for the next cycle."""
         report = unfinished_report(batch, GroupStatus.FAILED)
         self.reports.append(
             record_failure(self._context, report, error, started=started)

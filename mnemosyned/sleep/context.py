@@ -115,10 +115,7 @@ class CycleStopper:
 def _make_empty_report(
     status: CycleStatus, *, problem: str = "", held_until: datetime | None = None
 ) -> CycleReport:
-    """Return the report of a cycle that did not run, with a status and a problem.
-
-    `held_until` is when background cycles may start again.
-    """
+    """Return the report of a cycle that did not run, with a status and a problem."""
     return CycleReport(
         cycle="",
         status=status,

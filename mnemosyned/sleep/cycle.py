@@ -155,10 +155,7 @@ def _estimate_episode(members: Sequence[Pending], chars: int) -> Child:
 def _plan_rollups(
     batches: Sequence[Batch], context: CycleContext, *, cutoff: datetime
 ) -> Iterator[GroupReport]:
-    """Yield a report of each day, week and month that would be rolled up after these batches.
-
-    Periods that ended after `cutoff` wait for a later cycle.
-    """
+    """Yield a report of each period up to `cutoff` that would be rolled up after these batches."""
     excluded = context.store.sleep.ids_excluded_from_summaries()
     limits, minimum = context.limits, context.sleep.rollup_min_items
     coming: list[Child] = []
@@ -188,10 +185,7 @@ def _plan_rollups(
 
 
 def _estimate_period_summary(period: Period, minimum: int) -> Child:
-    """Return the summary that a period will have, with an estimated length, for the level above.
-
-    `minimum` is the number of episodes below which a day keeps their whole text.
-    """
+    """Return the summary that a period will have, with an estimated length, for the level above."""
     few = len(period.members) < minimum and period.level is Level.DAY
     is_whole = few and period.chars <= SMALL_CHARS
     return Child(
@@ -343,10 +337,7 @@ class SleepCycle:
         now: datetime,
         stop: CycleStop,
     ) -> CycleContext:
-        """Return the context of a cycle: store, summarizer, settings and limits at its start.
-
-        `now` is the time from which ages count; `stop` can end the cycle early.
-        """
+        """Return the context of a cycle: store, summarizer, settings and limits at its start."""
         sleep = self.settings.config.sleep
         has_model = summarizer.status().state is not SummarizerState.RULES
         return CycleContext(
@@ -436,10 +427,7 @@ def _consolidate_all(run: ConsolidationRun, context: CycleContext) -> None:
 
 
 def _find_rollup_limit(context: CycleContext, cutoff: datetime) -> datetime:
-    """Return the time by which a period must have ended to be rolled up in this cycle.
-
-    It is `cutoff`, or earlier if an older memory still waits for consolidation.
-    """
+    """Return `cutoff`, or the time of an older memory that waits for consolidation."""
     waiting = context.pending(limit=1, selection=Selection(before=cutoff))
     return min(waiting[0].created_at, cutoff) if waiting else cutoff
 

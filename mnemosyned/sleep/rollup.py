@@ -89,11 +89,7 @@ class RollupRun:
     def _due_periods(
         self, level: Level, before: datetime
     ) -> tuple[list[Period], PendingRollups]:
-        """Return the periods of a level to roll up, and what was read of them.
-
-        They ended by the time `before`. A period that contains a failed period waits for the next
-        cycle.
-        """
+        """Return a level's periods to roll up, without those that contain a failed one, and what was read."""
         limit = closed_before(level, before)
         found = self._store.rollups.pending(
             to_level=level, before=limit, limit=ROLLUP_MAX
@@ -107,10 +103,7 @@ class RollupRun:
         return due, found
 
     def _roll_up(self, due: Sequence[Period], existing: Mapping[datetime, str]) -> None:
-        """Write the summaries of the periods `due` with the extractive summarizer; record failures.
-
-        `existing` maps a period's start to the id of its old summary, which is replaced.
-        """
+        """Write the summaries of the periods `due`, in place of the `existing` ones; record failures."""
         for period in due:
             if not self._context.may_continue():
                 return
@@ -132,10 +125,7 @@ class RollupRun:
                 self.reports.append(report)
 
     def _write_period(self, work: PeriodWork) -> None:
-        """Store the summary of a period with its log entry, and add the period's report.
-
-        Raises `SummarizerFailed` if the summaries in the period have no text.
-        """
+        """Store a period's summary with its log entry, and report it. Raises `SummarizerFailed`."""
         minimum = self._context.sleep.rollup_min_items
         rolled_up = compose_period(
             self._store, work.members, work.period.level, minimum=minimum
@@ -173,10 +163,7 @@ class RollupRun:
         )
 
     def _make_period_episode(self, work: PeriodWork, rolled_up: RollupText) -> Episode:
-        """Return the summary of a period as an episode, with the time span of its summaries.
-
-        `rolled_up` is its text.
-        """
+        """Return the summary of a period as an episode, with the time span of its summaries."""
         now = self._context.clock.now()
         members, period = work.members, work.period
         return Episode(
@@ -310,10 +297,7 @@ def rewrite_stale(
 def _rewrite_rollup(
     stale: StaleSummary, minimum: int, store: MemoryStore
 ) -> tuple[Episode, str]:
-    """Return a stale day, week or month composed again from its summaries, and its index terms.
-
-    A day of fewer episodes than `minimum` keeps their whole text.
-    """
+    """Return a stale day, week or month composed again from its summaries, and its index terms."""
     children = stale.children
     rolled_up = compose_period(
         store, children, Level(stale.episode.level), minimum=minimum
@@ -348,10 +332,7 @@ def _rewrite_episode(
     summarizer: Summarizer,
     ended: Mapping[str, Sequence[EndedStatement]],
 ) -> tuple[Episode, str]:
-    """Return a stale episode summarized again from its remaining originals, and its index terms.
-
-    `ended` are the statements that no longer apply, by memory id; they are left out.
-    """
+    """Return a stale episode summarized again without `ended` statements, and its index terms."""
     originals = stale.originals
     # A summary may cover lasting memories that have any text left.
     details = stale.episode.details
@@ -377,10 +358,7 @@ def _rewrite_episode(
 def _summarize_extractively(
     memories: Sequence[MemoryRecord], stale: StaleSummary, summarizer: Summarizer
 ) -> Summary:
-    """Return an extractive summary of memories, or after a failure their text word for word.
-
-    Forgetting must not fail because of a summary.
-    """
+    """Return an extractive summary, or the text itself, as forgetting must not fail because of it."""
     if not memories:
         pruned = any(original.pruned_at for original in stale.originals)
         return Summary(text=WORDLESS if pruned else UNSPOKEN, summarizer=VERBATIM)
@@ -397,11 +375,7 @@ def _summarize_extractively(
 def _restore_exact_values(
     memory: MemoryRecord, details: Sequence[Detail]
 ) -> MemoryRecord:
-    """Return a memory without text, as it was pruned, with its exact values as the text.
-
-    `details` are the exact values of its episode; sensitive values are left out. A memory that has
-    a text is returned unchanged.
-    """
+    """Return a pruned memory with its exact values, but no secrets, as its text; others unchanged."""
     if memory.content:
         return memory
     values = (

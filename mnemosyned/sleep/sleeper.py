@@ -76,10 +76,7 @@ def final_consolidation(
 
 
 def _can_afford_model(cycle: SleepCycle, model_s: float) -> bool:
-    """Tell whether a model can write all summaries due in `model_s` seconds, with a margin.
-
-    `cycle` is asked for its preview. False also if its summarizer is lent.
-    """
+    """Tell whether a model can write all summaries due in `model_s` seconds, with a margin."""
     if model_s <= 0 or cycle.lease.is_lent:
         return False
     cycle.lease.current.resume()
@@ -196,10 +193,7 @@ class BackgroundCycles:
         )
 
     def _note_refusal(self, reason: str, trigger: Trigger) -> None:
-        """Remember why a cycle was put off, for `status`, and log a new reason.
-
-        An empty reason means that the cycle was not put off.
-        """
+        """Save why a cycle was put off, empty if it was not, for `status`; log a new reason."""
         if reason and reason != self.waits_for:
             log.info("cycle_put_off", trigger=trigger.value, reason=reason)
         self.waits_for = reason

@@ -304,10 +304,7 @@ def encode(request: Request[Any]) -> bytes:
 
 
 def _requests_within(request: Request[Any]) -> list[tuple[str, Request[Any]]]:
-    """Return (prefix of fields in errors, request) for a request and those in its lists.
-
-    The prefix is empty for the request itself, and such as `memories[3].` in a list.
-    """
+    """Return a request and those in its lists, each with the prefix of its fields in errors."""
     found = [("", request)]
     for name in request.nested:
         members = getattr(request, name)
@@ -390,10 +387,7 @@ def _is_deep(value: dict[str, Any] | list[Any]) -> bool:
 def _field_error(
     error: msgspec.ValidationError, verb: type[Request[Any]]
 ) -> MnemosynedError:
-    """Return the error for a validation error of msgspec, in plain words with the field's name.
-
-    `verb` is the type of the request.
-    """
+    """Return the error for a validation error of msgspec, in plain words with the field's name."""
     # Loaded here: only a mistake needs it.
     from mnemosyned.verbs.validation import rephrase  # noqa: PLC0415
 

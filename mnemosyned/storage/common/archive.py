@@ -110,10 +110,7 @@ class RetentionStore(Transactional):
 def _read_unpruned(
     session: CommonSession,
 ) -> Iterator[tuple[datetime, datetime, list[tuple[str, datetime, int]]]]:
-    """Yield the two ends of each episode with unpruned originals, and these, oldest episode first.
-
-    Of each original there are the id, the time and the number of characters.
-    """
+    """Yield each episode's ends, and id, time and length of its unpruned originals, oldest first."""
     begins, seq = datetime.min.replace(tzinfo=UTC), 0
     while True:  # ends, as each step is past the last
         episodes = session.execute(
@@ -202,11 +199,7 @@ class UndoStore(Transactional):
     def _undo_episode(
         self, session: CommonSession, id: str, now: datetime, held_until: datetime
     ) -> UndoneEpisode:
-        """Move the originals of an episode to working memory, and delete the episode.
-
-        Its log entries are marked as undone. An episode with pruned originals stays as it is.
-        Return the result.
-        """
+        """Move an episode's originals, unless one was pruned, to working memory, and delete the episode."""
         seq, parent, result = _read_undoable(session, id)
         if result.pruned:
             return result
@@ -235,19 +228,13 @@ class UndoStore(Transactional):
 
     @abstractmethod
     def _return_originals(self, session: EngineSession, episode: int) -> list[int]:
-        """Move all originals of the episode at a row number to working memory.
-
-        Return their row numbers.
-        """
+        """Move all originals of the episode at a row number to working memory; return their row numbers."""
 
 
 def _read_undoable(
     session: CommonSession, id: str
 ) -> tuple[int, str | None, UndoneEpisode]:
-    """Return row number, parent, and the result of undoing an episode, with its originals' times.
-
-    No original is restored if any was pruned. Of an unknown id there are no originals.
-    """
+    """Return row number, parent, and the result of undoing an episode, with its originals' times."""
     row = session.execute(
         "SELECT e.seq, e.parent_id, e.covers_from, e.covers_until, count(m.seq), "
         "count(m.seq) FILTER (WHERE m.content = '') FROM episode AS e "

@@ -94,10 +94,7 @@ class CompactionStore(Transactional):
     def _known_memory(
         self, session: CommonSession, taken: ArchivedMessage
     ) -> str | None:
-        """Return the id of the memory that already holds a message; None if there is none.
-
-        It has the message's id, or, if the message may reuse it, the same text in the same session.
-        """
+        """Return the id of a memory that already holds a message, by its id or, if it may, its text."""
         memory = taken.draft.memory
         if session.position_of(memory.id):
             return memory.id

@@ -105,10 +105,7 @@ class EditTransaction(ABC):
         )
 
     def _find_target(self, edit: MemoryEdit) -> EditTarget | None:
-        """Find the stored memory of an edit; return None if it was forgotten.
-
-        Raises `BatchChanged` if its values are no longer those that were read before the edit.
-        """
+        """Find the memory of an edit; None if it was forgotten. Raises `BatchChanged` if it changed since."""
         row = self._session.execute(self._edited, id=edit.before.id).fetchone()
         if row is None:
             return None
@@ -119,10 +116,7 @@ class EditTransaction(ABC):
         return EditTarget(edit, seq, episode)
 
     def _edit_originals(self, episode: int, targets: Sequence[EditTarget]) -> None:
-        """Edit originals of the episode at a row number.
-
-        Give the episode their new session and source if all of its originals move there together.
-        """
+        """Edit originals of an episode, which gets their new names if all of its originals get them."""
         edits = [target.edit for target in targets]
         renamed = _are_renamed_alike(edits) and len(edits) == self._session.scalar(
             "SELECT count(*) FROM placed "
@@ -172,17 +166,10 @@ class EditTransaction(ABC):
 
     @abstractmethod
     def _move_back(self, seq: int, episode: int) -> None:
-        """Move the original at row number `seq` out of `episode` into working memory.
-
-        Its secrets stay marked as secret in the other originals of the episode. The next sleep
-        cycle puts it into another episode.
-        """
+        """Move an original out of its episode into working memory; its secrets stay marked in the others."""
 
     def _write_edit(self, target: EditTarget) -> None:
-        """Save the state before the edit as a revision, then write the edited memory.
-
-        Its index entries, tags, exact values and learnings are written, too.
-        """
+        """Save the state before the edit as a revision, then write the memory and what is made of it."""
         session, edit, seq = self._session, target.edit, target.seq
         self._changed.append(seq)
         if edit.is_reworded:
@@ -235,17 +222,10 @@ class EditTransaction(ABC):
 
     @abstractmethod
     def _restate_details(self, target: EditTarget, episode: int) -> None:
-        """Extract the exact values of an edited original again.
-
-        Its secrets stay marked as secret in the other originals of the episode at row number
-        `episode`.
-        """
+        """Extract an edited original's exact values again; its secrets stay marked in the others."""
 
     def _rename_episode(self, episode: int, edit: MemoryEdit) -> None:
-        """Give an episode and its log entries the session and source after `edit`.
-
-        The roll-ups above it are named after their children again.
-        """
+        """Give an episode and its log entries the names after `edit`; name the roll-ups above again."""
         session = self._session
         names = {"session": edit.after.session, "source": edit.after.source}
         row = session.execute(
@@ -397,10 +377,7 @@ def _change_tags(
     *,
     adds: bool,
 ) -> int:
-    """Add tags to memories, or remove them; return how many memories changed.
-
-    The action is recorded with each pair of a memory and a tag that was new, or removed.
-    """
+    """Add tags to memories, or remove them; return how many memories changed."""
     seqs = {seq for seq, _ in session.positions_of(ids).values()}
     rows = session.execute(
         "SELECT memory_seq, name FROM tag WHERE owner = %(owner)s "

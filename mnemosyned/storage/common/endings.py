@@ -65,10 +65,7 @@ def read_ended(
 def _quote_endings(
     session: CommonSession, endings: Sequence[EndingRecord]
 ) -> dict[EndingRecord, EndedStatement]:
-    """Return the statement of each ending in words, empty where they were pruned.
-
-    Endings of memories that are not stored are left out.
-    """
+    """Return the statement of each ending whose memories are stored, in words, empty if pruned."""
     involved = {id for each in endings for id in (each.older, each.newer)}
     memories = session.memories(list(involved)) if involved else {}
     return {

@@ -126,10 +126,7 @@ class ExportSnapshot(ABC):
 
     @abstractmethod
     def _loose_originals(self) -> Iterator[Record]:
-        """Yield exported originals whose episode has other originals that are not exported.
-
-        They come without the episode.
-        """
+        """Yield exported originals, without their episode, of episodes that are not exported whole."""
 
     @abstractmethod
     def _working(self) -> Iterator[Record]:
@@ -137,10 +134,7 @@ class ExportSnapshot(ABC):
 
     @abstractmethod
     def _supersessions(self) -> Iterator[Record]:
-        """Yield a link to its successor from each superseded memory that the export filter selects.
-
-        The successor must be stored, but the filter need not select it.
-        """
+        """Yield a link from each exported superseded memory to its successor, exported or not."""
 
     def _rollups(self) -> Iterator[Record]:
         """Yield the exported summaries of days, weeks and months, each after its members."""

@@ -246,10 +246,7 @@ class GraceStore(Transactional):
     def _insert(
         self, session: EngineSession, memory: MemoryRecord, seq: int | None
     ) -> int:
-        """Insert a memory into working memory with tags and validity; return the row number.
-
-        `seq` is the row number; None stands for a new one.
-        """
+        """Insert a memory with tags and validity, at row number `seq` or a new one; return the number."""
 
     def _index(
         self, session: EngineSession, memories: Mapping[int, MemoryRecord]
@@ -374,10 +371,7 @@ class GraceStore(Transactional):
 def _insert_history(
     session: CommonSession, seq: int, memory: MemoryRecord, copy: ForgottenCopy
 ) -> None:
-    """Insert the revisions and supersession links of a memory put back at row number `seq`.
-
-    Also delete the keys by which its source would be skipped if read again.
-    """
+    """Insert the revisions and links of a memory put back, and let its source be read again."""
     for revision in copy.revisions:
         insert_revision(
             session,
@@ -466,10 +460,7 @@ class DeletionStore(Transactional):
 
     @abstractmethod
     def _delete(self, session: EngineSession, found: Sequence[FoundMemory]) -> None:
-        """Delete memories with all rows that refer to them.
-
-        Their secrets stay marked as secret in the other originals of their episodes.
-        """
+        """Delete memories with all that refers to them; their secrets stay marked in other originals."""
 
     @reads
     def select(self, session: CommonSession, choice: ForgetFilter) -> list[str]:
@@ -611,10 +602,7 @@ class DeletionStore(Transactional):
     def _save_source_keys(
         self, session: CommonSession, found: Sequence[FoundMemory]
     ) -> None:
-        """Save the keys by which forgotten memories are recognized if their source is read again.
-
-        Only memories that were captured or imported from a source have such keys.
-        """
+        """Save the keys, if any, by which forgotten memories are known when their source is read again."""
         seqs = [memory.seq for memory in found if is_made_of_source(memory.id)]
         if not seqs:
             return
@@ -670,10 +658,7 @@ class DeletionStore(Transactional):
         )
 
     def _orphaned_names(self, session: CommonSession, column: str) -> list[str]:
-        """Return the values of a column, sorted, that logs or compactions have but no memory has.
-
-        `column` is `session_id` or `source`.
-        """
+        """Return the sessions or sources, sorted, that logs or compactions have but no memory has."""
         named = " UNION ".join(
             f"SELECT {column} AS name FROM {table} "
             f"WHERE owner = %(owner)s AND {column} != ''"
@@ -725,11 +710,7 @@ class DeletionStore(Transactional):
 
 
 def _relink_supersessions(session: CommonSession, seqs: Sequence[int]) -> None:
-    """Link memories that deleted ones superseded to the successors of the deleted memories.
-
-    `seqs` are the row numbers of the memories to be deleted. Without a successor of the deleted
-    memory, the memory that it superseded applies again.
-    """
+    """Link what memories to be deleted superseded to their successors, or let it apply again."""
     rows = session.execute(
         "SELECT DISTINCT superseded_by FROM memory_state "
         "WHERE owner = %(owner)s AND superseded_by = ANY(%(seqs)s::bigint[])",
@@ -750,10 +731,7 @@ def _relink_supersessions(session: CommonSession, seqs: Sequence[int]) -> None:
 def _find_in_force_again(
     session: CommonSession, found: Sequence[FoundMemory]
 ) -> tuple[frozenset[str], set[int]]:
-    """Return the superseded memories that apply again once the memories `found` are deleted.
-
-    They are given by id, and their episodes to be rewritten by row number.
-    """
+    """Return what applies again without the memories: ids, and row numbers of their episodes."""
     gone = {memory.seq for memory in found}
     links = session.execute(
         "SELECT memory_seq, superseded_by FROM memory_state WHERE owner = %(owner)s "

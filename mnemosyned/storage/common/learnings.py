@@ -96,10 +96,7 @@ def remove_learnings_of(session: CommonSession, memories: Iterable[str]) -> int:
 
 
 def _remove_where(session: CommonSession, condition: str, given: list[str]) -> int:
-    """Delete the learnings that meet an SQL condition on `given`; return the number deleted.
-
-    Older learnings that a deleted one superseded apply again.
-    """
+    """Delete learnings by an SQL condition; what they superseded applies again. Return how many."""
     removed = session.execute(
         f"DELETE FROM learning WHERE owner = %(owner)s AND {condition} RETURNING id",
         given=given,

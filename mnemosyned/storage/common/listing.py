@@ -240,10 +240,7 @@ def _number_condition(column: str, name: str, numbers: Sequence[int]) -> Conditi
 def _cursor_conditions(
     wanted: ListFilter, kind: RecordKind, moment: str, seq: str
 ) -> list[Condition]:
-    """Return the condition for records of a kind that come after the previous page.
-
-    `moment` and `seq` are the columns for time and row number. On the first page there is none.
-    """
+    """Return the condition for records of a kind after the previous page; none on the first page."""
     place = wanted.after
     if place is None:
         return []
@@ -257,10 +254,7 @@ def _cursor_conditions(
 def _numbers_if_few(
     session: CommonSession, statement: str, condition: Condition
 ) -> list[int] | None:
-    """Return the row numbers that a statement selects under a condition.
-
-    None if they are more than `LIST_LIMITS.few`. The statement ends with `WHERE … AND`.
-    """
+    """Return the row numbers that a statement up to `WHERE … AND` selects; None if they are not few."""
     rows = session.execute(
         f"{statement}{condition.text} LIMIT %(few)s",
         **condition.values,
@@ -308,17 +302,11 @@ class ListStore(Transactional):
     def _rows_of_roles(
         self, session: EngineSession, roles: Sequence[str]
     ) -> list[int] | None:
-        """Return the row numbers of memories with these roles (speakers), by the full-text index.
-
-        None if they are more than `LIST_LIMITS.few`.
-        """
+        """Return the row numbers of memories with these roles, by the full-text index; None if not few."""
 
     @abstractmethod
     def _term_conditions(self, terms: Terms, seq: str) -> list[Condition]:
-        """Return the conditions for memories with each of the terms, by the full-text indexes.
-
-        `seq` is the column with the row number of a memory.
-        """
+        """Return the conditions for memories with each of the terms, by the full-text indexes."""
 
     @reads
     def page(self, session: CommonSession, wanted: ListFilter) -> ListPage:
@@ -482,10 +470,7 @@ class ListStore(Transactional):
     def _memory_keys(
         self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
     ) -> list[ListKey]:
-        """Return the sort keys of one page of matching memories, and of some beyond the page.
-
-        `prefixes` are the spellings of the filter's id prefix.
-        """
+        """Return the sort keys of one page of matching memories, and of some beyond the page."""
         conditions = self._memory_conditions(wanted, prefixes)
         rows = self._rows_if_few(session, wanted, prefixes)
         keys: list[ListKey] = []
@@ -505,11 +490,7 @@ class ListStore(Transactional):
     def _memory_conditions(
         self, wanted: ListFilter, prefixes: Sequence[str], table: str = "m"
     ) -> list[Condition]:
-        """Return the conditions that a filter sets for single memories `m`.
-
-        `table` is the table whose times sort the rows; `prefixes` are the spellings of the id
-        prefix.
-        """
+        """Return the conditions that a filter sets for memories `m`, whose times are those of `table`."""
         searched, moment = self._searched, f"{table}.created_at"
         conditions = [
             *column_conditions(wanted.columns, searched.format("m.{}")),
@@ -531,10 +512,7 @@ class ListStore(Transactional):
     def _rows_if_few(
         self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
     ) -> list[int] | None:
-        """Return the row numbers that pass the most selective indexed part of a filter.
-
-        None if the filter has no such part, or more than `LIST_LIMITS.few` rows pass it.
-        """
+        """Return the row numbers that pass the most selective indexed part of a filter; None if not few."""
         if prefixes:
             return self._few_where(
                 session, wanted.tier, _prefix_condition(prefixes, "m.id")
@@ -565,10 +543,7 @@ class ListStore(Transactional):
     def _few_where(
         self, session: CommonSession, tier: Tier | None, condition: Condition
     ) -> list[int] | None:
-        """Return the row numbers of the memories `m` of a tier that meet a condition.
-
-        None if they are more than `LIST_LIMITS.few`.
-        """
+        """Return the row numbers of a tier's memories `m` that meet a condition; None if not few."""
         numbers: list[int] = []
         for table, _ in self._tables_by_number(tier):
             statement = f"SELECT m.seq FROM {table} AS m WHERE m.owner = %(owner)s AND "
@@ -584,10 +559,7 @@ class ListStore(Transactional):
         conditions: Sequence[Condition],
         wanted: ListFilter,
     ) -> list[ListKey]:
-        """Return the sort keys of one page of originals, and of one original more.
-
-        Episodes are read in order until no further episode can hold an original of the page.
-        """
+        """Return the sort keys of one page of originals and one more, read from episodes in order."""
         newest = wanted.order is ListOrder.NEWEST
         keys: list[ListKey] = []
         for episodes, bound in self._episodes_in_order(session, wanted):
@@ -647,10 +619,7 @@ class ListStore(Transactional):
     def _summary_keys(
         self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
     ) -> list[ListKey]:
-        """Return the sort keys of one page of matching summaries, and of one beyond the page.
-
-        `prefixes` are the spellings of the filter's id prefix.
-        """
+        """Return the sort keys of one page of matching summaries, and of one beyond the page."""
         direction, _ = ORDERS[wanted.order]
         searched = self._searched
         moment = "e.period_from" if wanted.level else "e.covers_from"
@@ -688,10 +657,7 @@ def _keys_where(
     conditions: Iterable[Condition],
     wanted: ListFilter,
 ) -> list[ListKey]:
-    """Return the sort keys of memories that meet conditions, one more than a page holds.
-
-    `home` has the tables of their tier.
-    """
+    """Return the sort keys of memories that meet conditions, one more than a page holds."""
     tables, table = home
     narrow = join_conditions(conditions)
     direction, _ = ORDERS[wanted.order]

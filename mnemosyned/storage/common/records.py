@@ -132,11 +132,7 @@ class IntakeTransaction(ABC):
     def _answer_known(
         self, draft: Draft, known: Known | None, place: tuple[int, int]
     ) -> Acknowledged | None:
-        """Return the answer to a draft whose id or text is stored already; None for a new draft.
-
-        `known` is the stored record with its id, `place` the draft's index and the number of
-        drafts. Raises `IdTaken` if the id belongs to another text.
-        """
+        """Return the answer to a draft that is stored already, None for a new one. Raises `IdTaken`."""
         memory = draft.memory
         if known is None:
             said = self._said_before(memory)
@@ -168,10 +164,7 @@ class IntakeTransaction(ABC):
         return {key for (key,) in rows}
 
     def _said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
-        """Return the id and time of the first memory with the same text, session and source.
-
-        None if there is none.
-        """
+        """Return id and time of the first memory with the same text, session and source; None without."""
         self._session.lock()
         row = self._session.execute(
             self._said,

@@ -69,10 +69,7 @@ class StoredEpisode:
 
 
 def _restore_learning(session: CommonSession, learning: Learning) -> Outcome:
-    """Insert a learning unless its id is stored; return whether it was inserted.
-
-    Return `OTHER_WORDS`, the reason of a conflict, if another text has the id.
-    """
+    """Insert a learning unless its id is stored; return the outcome."""
     text = session.scalar(
         "SELECT text FROM learning WHERE owner = %(owner)s AND id = %(id)s",
         id=learning.id,
@@ -84,10 +81,7 @@ def _restore_learning(session: CommonSession, learning: Learning) -> Outcome:
 
 
 def _restore_log_entry(session: CommonSession, entry: LogEntry) -> Outcome:
-    """Insert a log entry unless the same entry is stored; return whether it was inserted.
-
-    It keeps its old number, or gets a new one if that is taken.
-    """
+    """Insert a log entry unless it is stored, under its old number if that is free; return whether."""
     known = session.scalar(
         "SELECT 1 FROM consolidation_log WHERE owner = %(owner)s "
         "AND episode_id IS NOT DISTINCT FROM %(episode)s::text AND cycle_id = %(cycle)s "
@@ -233,11 +227,7 @@ class RestoreTransaction(ABC):
         originals: Mapping[str | None, set[str]],
         known: Mapping[str, str | None],
     ) -> None:
-        """Store the episodes that are new and whose originals are all new, and count the outcomes.
-
-        `originals` has the ids of an episode's originals by its id, `known` the text of each stored
-        record by id.
-        """
+        """Store the episodes that are new and whose originals are all new, and count the outcomes."""
 
         def store(episode: ExportedEpisode) -> Outcome:
             """Store an episode if all of its originals are new; return the outcome."""
@@ -258,11 +248,7 @@ class RestoreTransaction(ABC):
         homes: Mapping[str, StoredEpisode],
         known: dict[str, str | None],
     ) -> None:
-        """Store the memories that are not in `known`, and count the outcomes.
-
-        A memory goes to the archive if its episode in `homes` lacks originals, else to working
-        memory. `known` has the text of each stored record by id.
-        """
+        """Store the memories that are not in `known`, in the archive if their episode lacks originals."""
         placed: list[PlacedMemory] = []
 
         def store(memory: ExportedMemory) -> Outcome:
@@ -293,10 +279,7 @@ class RestoreTransaction(ABC):
         return seq
 
     def _restore_rollup(self, rollup: ExportedEpisode) -> Outcome:
-        """Store a roll-up if all of its members are stored and have no parent; return the outcome.
-
-        Else count it as left out, as the next sleep cycle writes it.
-        """
+        """Store a roll-up if its members are stored without a parent; else the next cycle writes it."""
         known = self._session.known_records([rollup.id])
         if rollup.id in known:
             return _known_summary(known[rollup.id][0])
@@ -320,23 +303,14 @@ class RestoreTransaction(ABC):
     def _insert_memories(
         self, memories: Sequence[PlacedMemory], *, last_number: int
     ) -> None:
-        """Insert memories at their places, with states, exact values and index entries.
-
-        Memories stored later get row numbers above `last_number`.
-        """
+        """Insert memories with all that belongs to them; later ones get numbers above `last_number`."""
 
     @abstractmethod
     def _restore_vector(self, vector: KeptVector) -> Outcome:
-        """Store the vector of a memory that has none of the model; return whether it was stored.
-
-        Return None if the memory is missing.
-        """
+        """Store the vector of a memory that has none; return whether, or None without the memory."""
 
     def _homes(self, episodes: Sequence[str]) -> dict[str, StoredEpisode]:
-        """Return the stored episodes with these ids, by id.
-
-        Each has its row number and the number of its missing originals.
-        """
+        """Return row number and count of missing originals of the stored episodes with these ids."""
         rows = self._session.execute(
             "SELECT id, seq, item_count - (SELECT count(*) FROM placed AS p "
             "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq) "
@@ -349,10 +323,7 @@ class RestoreTransaction(ABC):
         }
 
     def _insert_episode(self, episode: ExportedEpisode) -> None:
-        """Insert a summary under its old row number, or under a new number if that is taken.
-
-        Mark it as stale, or as emptied, if it was so when exported.
-        """
+        """Insert a summary as it was exported, under its old row number or, if that is taken, a new one."""
         taken = self._session.scalar(
             "SELECT 1 FROM episode WHERE owner = %(owner)s AND seq = %(seq)s",
             seq=episode.seq,
@@ -385,10 +356,7 @@ class RestoreTransaction(ABC):
             mark_emptied(self._session, number)
 
     def _can_adopt(self, rollup: ExportedEpisode) -> bool:
-        """Return whether a roll-up's members are stored without a parent, and its period is free.
-
-        The period is free if no other roll-up of the level is stored for it.
-        """
+        """Return whether a roll-up's members are stored without a parent, and no other has its period."""
         free = self._session.scalar(
             "SELECT count(*) FROM episode WHERE owner = %(owner)s AND parent_id IS NULL "
             "AND level < %(level)s AND id = ANY(%(below)s::text[])",
@@ -404,10 +372,7 @@ class RestoreTransaction(ABC):
         return not taken and free == len(rollup.summary_of)
 
     def _link(self, supersession: ExportedSupersession) -> Outcome:
-        """Mark a memory as superseded by its successor, and return whether the mark is new.
-
-        Return None if one of the two memories is not stored.
-        """
+        """Mark a memory as superseded; return whether that is new, or None without one of the memories."""
         older = self._session.position_of(supersession.memory)
         newer = self._session.position_of(supersession.superseded_by)
         if older is None or newer is None:
@@ -438,11 +403,7 @@ def _take_episode_place(
 
 
 def _known_summary(content: str | None) -> Outcome:
-    """Return False if a summary is stored already, or the reason of a conflict.
-
-    `content` is the text stored under its id: None for a summary, whose text may have been
-    rewritten since; the text of a memory is a conflict.
-    """
+    """Return False if a summary has the id of another, or the reason of a conflict if a memory has it."""
     return False if content is None else OTHER_WORDS
 
 

@@ -66,10 +66,7 @@ class CommonIndex(SearchIndex):
     def _first_of_each_source(
         self, query: Query, walk: TimeWalk, *, limit: int
     ) -> Sequence[TimedMemory]:
-        """Return up to `limit` memories of each source in a period that pass the filters.
-
-        `walk` has the period and the order in which its memories are read.
-        """
+        """Return up to `limit` memories of each source in a period that pass the filters."""
 
     def summary_of_period(self, level: Level, begins: datetime) -> int | None:
         seq: int | None = self._session.scalar(
@@ -147,10 +144,7 @@ class VectorStore(Transactional):
             self._requeue(session, positions)
 
     def _requeue(self, session: EngineSession, positions: Sequence[int]) -> None:
-        """Let the memories at these row numbers be embedded again.
-
-        An engine overrides it if it saves up to which row number all memories were embedded.
-        """
+        """Let memories be embedded again, where an engine saves up to which row number all were."""
 
     @reads
     def newest_position(self, session: CommonSession) -> int:

@@ -286,10 +286,7 @@ class PromotionTransaction(ABC):
     def _find_any(
         self, ids: Collection[str], table: str, condition: str, **values: object
     ) -> Result:
-        """Select a row of `table` of a working memory with one of the ids, if there is one.
-
-        `condition` is an SQL condition for its rows `s`, with `values` bound in it.
-        """
+        """Select a row of `table` of a working memory with one of the ids, if there is one."""
         result: Result = self._session.execute(
             "SELECT 1 FROM fresh AS f "
             "JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
@@ -312,10 +309,7 @@ class PromotionTransaction(ABC):
 
 
 def _changed_group_error(how: str) -> BatchChanged:
-    """Return the error for a group of which a memory was changed; the next cycle retries the group.
-
-    `how` completes "a memory of this group was …", for example with "edited since".
-    """
+    """Return the error that a memory of a group was changed; `how` is such as "edited since"."""
     return BatchChanged(f"a memory of this group was {how}; the next cycle retries it")
 
 
@@ -526,10 +520,7 @@ def _read_children(
 
 
 def _check_unchanged(session: CommonSession, rollup: Rollup) -> None:
-    """Raise `BatchChanged` if the text of a roll-up's member has changed since it was read.
-
-    So no forgotten text comes back with the roll-up.
-    """
+    """Raise `BatchChanged` if a roll-up's member has another text now, so that none forgotten returns."""
     rows = session.execute(
         "SELECT id, content FROM episode "
         "WHERE owner = %(owner)s AND id = ANY(%(members)s::text[])",

@@ -486,10 +486,7 @@ class AdministeredOwners:
         return row[0], row[1]
 
     def _number_besides_local(self, name: str, advice: str) -> int:
-        """Return the number of the owner with this name.
-
-        Raises `NotFound`, and `InvalidRequest` with advice for the database's own memory.
-        """
+        """Return an owner's number. Raises `NotFound`, and `InvalidRequest` for the local memory."""
         number = self.number(name)
         if number == LOCAL_OWNER:
             raise InvalidRequest(

@@ -132,10 +132,7 @@ class AuditTable:
         return int(count)
 
     def _ask(self, sql: str, **values: object) -> list[Row]:
-        """Run a statement in a transaction of its own, and return its rows.
-
-        It is sent again on a new connection if the server has ended the old one.
-        """
+        """Run a statement in a transaction, again if the server ended the connection; return its rows."""
         with self._asking, explaining_failures("the audit log was not written"):
             while True:  # ends, as a new connection is not replaced
                 is_new = self._connection is None or self._connection.closed

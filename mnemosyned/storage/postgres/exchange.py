@@ -134,10 +134,7 @@ class PostgresExporting(ExportSnapshot):
     def _memories(
         self, keys: str, where: str = "true", *, order: str
     ) -> Iterator[ExportedMemory]:
-        """Yield exported memories at the row numbers that a query selects, in an SQL order.
-
-        `keys` is the query, `where` an SQL condition that the memories must meet.
-        """
+        """Yield exported memories at the row numbers that a query selects, under a condition, in an order."""
         rows = self._stream(_AT_KEYS.format(keys=keys, where=where, order=order))
         return map(_memory_from, rows)
 
@@ -269,10 +266,7 @@ def _insert_into_tiers(
     working: Sequence[PlacedMemory],
     archived: Sequence[PlacedMemory],
 ) -> None:
-    """Insert restored memories into working memory or under their episodes.
-
-    The totals of both tiers are updated.
-    """
+    """Insert restored memories into working memory or under their episodes."""
     session.execute(
         INSERT_FRESH,
         seq=[each.seq for each in working],
@@ -297,10 +291,7 @@ def _insert_into_tiers(
 
 
 def _memory_row_values(owner: int, placed: PlacedMemory) -> dict[str, object]:
-    """Return the values of a restored memory's row by column.
-
-    A pruned memory, which has no text, gets no index terms.
-    """
+    """Return a restored memory's row by column; a pruned memory has no index terms."""
     memory = placed.memory
     values = memory_values(memory, owner)
     if not memory.content:

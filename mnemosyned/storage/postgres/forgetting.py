@@ -84,10 +84,7 @@ def selected_memories(session: PostgresSession, choice: ForgetFilter) -> list[st
 
 
 def _text_checks(choice: ForgetFilter) -> list[Callable[[Row], bool]]:
-    """Return functions that each tell whether a row found by the indexes meets a text condition.
-
-    The conditions are the terms and the person in the filter; without them there is no function.
-    """
+    """Return the conditions of a filter on texts, its terms and its person, as functions of a row."""
     checks: list[Callable[[Row], bool]] = []
     if choice.terms:
         holds = term_matcher(choice.terms)
@@ -99,10 +96,7 @@ def _text_checks(choice: ForgetFilter) -> list[Callable[[Row], bool]]:
 
 
 def _all_texts(row: Row) -> list[str]:
-    """Return the texts of a memory and of its earlier revisions, in which a person may be named.
-
-    They are content, speaker, session, source and metadata; for pruned content, the exact values.
-    """
+    """Return the texts of a memory and its earlier revisions in which a person may be named."""
     content, role, *naming, details, earlier = row
     values = " ".join(value for _, value in values_of(*details or (None, None)))
     texts = [content or values, role, *(text or "" for text in naming)]

@@ -61,10 +61,7 @@ def gram_term_hashes(owner: int, parts: str) -> list[int]:
 def _cached_hashes(
     owner: int, words: Iterable[str], hashes: WordCache[int]
 ) -> list[int]:
-    """Return the hash of each word, salted with the owner's number, from the cache `hashes`.
-
-    The cache computes hashes that it lacks.
-    """
+    """Return the hash of each word, salted with the owner's number, from the cache `hashes`."""
     salt = f"{owner}:"
     return [hashes[salt + word] for word in words]
 

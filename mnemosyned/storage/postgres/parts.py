@@ -268,11 +268,7 @@ class PostgresSleep(PostgresPart, SleepStore):
     def _promote_batch(
         self, promotions: Sequence[Promotion], *, durable: bool
     ) -> Exception | None:
-        """Store a group's episodes and archive their originals in one transaction.
-
-        Return the error, or None on success. If the owner's lock stays busy, try up to
-        `PROMOTION_TRIES` times.
-        """
+        """Promote a group in one transaction, after `PROMOTION_TRIES` waits at most; return the error."""
         for tries_left in reversed(range(PROMOTION_TRIES)):
             try:
                 with (

@@ -211,10 +211,7 @@ def purge_server(connection: psycopg.Connection[tuple[object, ...]]) -> ServerPu
 
 
 def _write_over_log(session: PostgresSession) -> tuple[int, list[str]]:
-    """Overwrite the files of the write-ahead log up to now, by recycling them.
-
-    Return the number of overwritten files, and advice for each step that the server refused.
-    """
+    """Recycle the files of the write-ahead log; return their number, and advice for refused steps."""
     user = session.scalar("SELECT quote_ident(current_user)")
     last = session.scalar(f"SELECT {_CURRENT}")
     refused: list[str] = []
@@ -240,10 +237,7 @@ def _write_over_log(session: PostgresSession) -> tuple[int, list[str]]:
 
 
 def _pass_log_files(session: PostgresSession, target: str) -> int:
-    """Switch to new log files until the file named `target` is full; return the number of switches.
-
-    At most `LOG_FILES_MAX` switches are made.
-    """
+    """Switch log files, `LOG_FILES_MAX` at most, until `target` is full; return the number."""
     files = 0
     while files < LOG_FILES_MAX and session.scalar(f"SELECT {_CURRENT}") <= target:
         _switch_log_file(session)

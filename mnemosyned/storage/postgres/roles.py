@@ -201,11 +201,7 @@ def _membership_statements(
 
 
 def _missing_grants(session: PostgresSession, role: str) -> list[str]:
-    """Return the GRANT statements that a role lacks, and REVOKE statements for others.
-
-    The others are roles of other databases that have rights here, and PUBLIC if it may call our
-    functions.
-    """
+    """Return the GRANTs that a role lacks, and the REVOKEs for other databases' roles and PUBLIC."""
     lacking = session.execute(_LACKING, role=role, tables=owned_tables(session))
     statements = [f'{statement} TO "{role}"' for (statement,) in lacking]
     return statements + [text for (text,) in session.execute(_FOREIGN, role=role)]

@@ -151,11 +151,7 @@ def check_schema(connection: psycopg.Connection[Row], known: int) -> int:
 def _apply_migrations(
     connection: psycopg.Connection[Row], files: list[Path], known: int
 ) -> None:
-    """Apply each missing migration in `files` in a transaction of its own.
-
-    `known` is the schema version of this program. Raises `LockNotAvailable` after a short wait if
-    another daemon migrates or a transaction keeps a table locked.
-    """
+    """Apply missing migrations, each in a transaction. Raises `LockNotAvailable` after a short wait."""
     try:
         connection.execute(_TABLE)
     except psycopg.errors.UniqueViolation:
@@ -173,10 +169,7 @@ def _apply_migrations(
 
 
 def _apply_file(connection: psycopg.Connection[Row], file: Path) -> int:
-    """Run a migration file and record it; return the oldest schema version that stays usable.
-
-    That is the version from which on programs can use the migrated database.
-    """
+    """Run a migration and record it; return the oldest schema version that can use the database then."""
     text = file.read_bytes()
     line = _COMPATIBLE.match(text)
     oldest = int(line[1]) if line else _migration_number(file)
@@ -376,10 +369,7 @@ def _count_nodes(session: PostgresSession) -> int:
 
 
 def _distribute(session: PostgresSession, shards: int) -> list[str]:
-    """Distribute the tables that are not distributed yet, referenced tables first.
-
-    Return the names of the tables that were distributed.
-    """
+    """Distribute the tables that are not yet, referenced ones first; return their names."""
     there = {name for (name,) in session.execute(_DISTRIBUTED)}
     tables = _in_foreign_key_order(session, [*OWNER_TABLES, *owned_tables(session)])
     new = [table for table in tables if table not in there]
@@ -417,10 +407,7 @@ def _adapt_settings(session: PostgresSession) -> None:
 
 
 def _disable_text_statistics(session: PostgresSession) -> None:
-    """Turn off statistics on text columns, which would keep samples of texts, on all nodes.
-
-    Raises `StorageFailed` if a node refuses.
-    """
+    """Keep no samples of texts in statistics on any node. Raises `StorageFailed` if one refuses."""
     for table, columns in session.execute(_SAMPLED).fetchall():
         changes = ", ".join(f'ALTER "{column}" SET STATISTICS 0' for column in columns)
         command = f"ALTER TABLE %s {changes}"
@@ -437,10 +424,7 @@ def _disable_text_statistics(session: PostgresSession) -> None:
 
 
 def _mark_searches_leakproof(session: PostgresSession) -> tuple[str, ...]:
-    """Mark the index operators as leakproof on all nodes, as far as the user is a superuser.
-
-    Return the statements that an administrator must still run; none if all are marked.
-    """
+    """Mark index operators as leakproof on all nodes; return the statements left to a superuser."""
     commands = [_LEAKPROOF.format(name) for name in _SEARCHES]
     if session.scalar("SELECT current_setting('is_superuser') = 'on'"):
         for command in commands:

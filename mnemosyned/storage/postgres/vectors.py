@@ -118,10 +118,7 @@ class PostgresVectorSearch(PostgresPart, StorageSearch):
     def _compare(
         self, session: PostgresSession, sql: str, question: bytes, **values: object
     ) -> list[Row]:
-        """Run SQL that compares stored vectors with a question's vector, and return its rows.
-
-        Raises `ComparisonTooSlow` after the time limit of the search.
-        """
+        """Compare stored vectors with a question's; return the rows. Raises `ComparisonTooSlow`."""
         if self._limit_ms:
             session.execute(f"SET LOCAL statement_timeout = {self._limit_ms}")
         try:
@@ -327,10 +324,7 @@ class PostgresVectors(PostgresPart, VectorStore):
         vectors: Mapping[int, bytes],
         texts: Mapping[int, str],
     ) -> set[int]:
-        """Store vectors by row number where the memory exists; return the row numbers stored.
-
-        Memories whose present text differs from the one in `texts`, if given, are left out.
-        """
+        """Store vectors of memories that exist and still have the text in `texts`; return which."""
         rows = session.execute(
             _KEEP_FOR_SERVER if self._searched else _KEEP_FOR_DAEMON,
             model=model,

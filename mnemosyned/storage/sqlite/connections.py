@@ -211,10 +211,7 @@ class Readers:
             note_database_time(began)
 
     def _renew_connection(self, outdated: SqliteSession | None) -> SqliteSession:
-        """Open and return a connection to the file at the path; close the outdated connection.
-
-        `outdated` is None if there is none to replace.
-        """
+        """Return a new connection to the file at the path, in place of an outdated one if there is one."""
         pragmas = ("query_only = ON", "cache_size = -8000", "temp_store = MEMORY")
         connection = open_log(self._path, *pragmas, mode="ro", check=self._check)
         self._all.add(connection)

@@ -83,10 +83,7 @@ class SqliteExporting(ExportSnapshot):
         return {"memory": memories, "episode": episodes}
 
     def _memory_with_revisions(self, row: Sequence[Any]) -> ExportedMemory:
-        """Return an exported memory with its earlier revisions.
-
-        `row` is a row of `_WORKING` or `_ARCHIVED`.
-        """
+        """Return the memory in a row of `_WORKING` or `_ARCHIVED`, with its earlier revisions."""
         memory = _memory_from(row)
         if not row[4]:
             return memory

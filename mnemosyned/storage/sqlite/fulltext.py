@@ -213,10 +213,7 @@ def rebuild_indexes(database: Path) -> list[str]:
 
 
 def _rebuild_from_nothing(database: Path, indexes: list[str]) -> None:
-    """Empty and rebuild these indexes, each in one transaction.
-
-    The connection is a new one, which has no index open.
-    """
+    """Rebuild these indexes, each in one transaction, by a connection that has none of them open."""
     if not indexes:
         return
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:

@@ -153,10 +153,7 @@ class DatabaseFileGuard:
         log.warning("database_put_back", database=str(path), bytes=path.stat().st_size)
 
     def _reconnect_to_path(self, connection: SqliteSession) -> SqliteSession:
-        """Return a new connection to the file at the path, and close the given one.
-
-        Raises `DatabaseReplaced` if the path leads to another file.
-        """
+        """Return a new connection to the path in place of the given one. Raises `DatabaseReplaced`."""
         fresh = self._connect(self._file.path)
         self._file.know_companions()
         if self._file.presence() is not Presence.HERE:
@@ -168,10 +165,7 @@ class DatabaseFileGuard:
         return fresh
 
     def _save_copy_aside(self, connection: SqliteSession) -> str:
-        """Save the memories that the connection sees to a file beside a replaced database.
-
-        Return a report for the user. The old log is deleted, as it would damage the new file.
-        """
+        """Save the memories to a file beside a replaced database; return a report for the user."""
         path = self._file.path
         aside = path.with_name(
             f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"

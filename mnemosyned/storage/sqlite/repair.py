@@ -81,10 +81,7 @@ def _open_database(database: Path) -> SqliteSession:
 def _recreate_missing(
     connection: sqlite3.Connection, migrations: Path
 ) -> Iterator[str]:
-    """Create the missing parts of the schema; yield a line of text for each part.
-
-    A table gets the rows that it has in a new database.
-    """
+    """Create missing parts of the schema, tables with their first rows; yield a line for each."""
     with closing(blank_database(migrations)) as blank:
         connection.execute("BEGIN IMMEDIATE")
         missing = missing_parts(connection, blank)
@@ -123,10 +120,7 @@ def lacking_values(connection: sqlite3.Connection, *, limit: int) -> int:
 def _stored_values(
     connection: sqlite3.Connection, seq: int
 ) -> dict[tuple[str, str], bool]:
-    """Return the stored exact values of the original at row number `seq`, by kind and value.
-
-    Each is True if it is a secret.
-    """
+    """Return an original's exact values by kind and value; each is True if it is a secret."""
     rows = connection.execute(
         "SELECT k.name, d.value, d.sensitive FROM detail AS d "
         "JOIN detail_kind AS k ON k.number = d.kind WHERE d.memory_seq = ?",
@@ -167,10 +161,7 @@ def extract_again(database: Path) -> Iterator[str]:
 
 
 def _extract_episode_again(connection: SqliteSession, episode: int) -> tuple[int, bool]:
-    """Extract the exact values of the originals of the episode at a row number again.
-
-    Return how many originals changed, and whether a value is newly known as a secret.
-    """
+    """Extract an episode's exact values again; return how many originals changed, and of a new secret."""
     originals = connection.execute(
         "SELECT seq, id, content FROM archive WHERE episode_seq = ? AND content != ''",
         (episode,),
@@ -231,10 +222,7 @@ def _return_orphans(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _recount_totals(connection: sqlite3.Connection) -> Iterator[str]:
-    """Correct counts of originals in summaries, and counts and characters of tiers.
-
-    Yields a line of text for each correction.
-    """
+    """Correct counts of summaries' originals and of tiers; yield a line of text for each."""
     miscounted = sum(
         connection.execute(
             f"UPDATE episodic_memory AS e SET item_count = {ORIGINALS} "

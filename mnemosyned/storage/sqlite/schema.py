@@ -157,10 +157,7 @@ def _apply_migrations(connection: sqlite3.Connection, files: list[Path]) -> None
 
 
 def _split_statements(script: str) -> Iterator[str]:
-    """Yield the SQL statements of a script one by one.
-
-    `executescript` is not used, as it would commit in between.
-    """
+    """Yield a script's statements one by one, as `executescript` would commit in between."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

@@ -295,10 +295,7 @@ class SqliteIndex(CommonIndex):
     def _matching_rows(
         self, table: str, match: str, query: Query, *, direction: str, limit: int
     ) -> list[int]:
-        """Return up to `limit` row numbers in `table` that match an FTS5 expression, in order.
-
-        `direction` is ASC or DESC. The rows pass the filters of the question.
-        """
+        """Return up to `limit` row numbers that match an expression and the filters of a question."""
         narrow = memory_filter(query)
         rows = self._session.execute(
             f"SELECT f.rowid FROM {table} AS f {narrow.joins} "

@@ -223,10 +223,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     def _memories(
         self, column: str, values: Collection[object], order: str = ""
     ) -> dict[int, MemoryRecord]:
-        """Return the memories of both tiers that have one of `values` in a column, by row number.
-
-        `order` is an ORDER BY clause that sorts them within each tier.
-        """
+        """Return the memories of both tiers that have one of `values` in a column, by row number."""
         # One text for any number of rows: SQLite prepares a statement once.
         among = f"{column} IN (SELECT value FROM json_each(?)){order}"
         listed = (json.dumps(list(values)),)
@@ -314,10 +311,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         self.execute("DELETE FROM episodic_memory WHERE seq = ?", (seq,))
 
     def _unindex_episode(self, seq: int) -> None:
-        """Delete the entry of the summary at a row number in the second index.
-
-        No trigger deletes it.
-        """
+        """Delete the entry of a summary in the second index, which no trigger deletes."""
         content, index_terms = self.execute(
             "SELECT content, index_terms FROM episodic_memory WHERE seq = ?", (seq,)
         ).fetchone()

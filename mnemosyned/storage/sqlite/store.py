@@ -236,10 +236,7 @@ class SqliteStore(MemoryStore):
         self._checkpoints.renew()
 
     def _check_readable(self) -> None:
-        """Put a deleted database file back at its path.
-
-        Raises `DatabaseReplaced` if the path leads to another file.
-        """
+        """Put a deleted database file back; raise `DatabaseReplaced` if another has its path."""
         self._writer.secure()
         self._custody.check()
 
@@ -269,10 +266,7 @@ def open_store(
 
 
 def _prepare_store(file: DatabaseFile, migrations: Path) -> SqliteStore:
-    """Open the database, repair its indexes, upgrade its schema, and return the store.
-
-    Warnings about a damaged log, rebuilt indexes and permissions are logged and kept.
-    """
+    """Open the database, repair its indexes, upgrade its schema, and return the store."""
     left = frames_left(file.path)
     connection = open_writer(file.path, check=partial(refuse_foreign, path=file.path))
     try:

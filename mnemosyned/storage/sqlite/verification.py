@@ -249,10 +249,7 @@ def structure_faults(connection: sqlite3.Connection) -> list[StorageFault]:
 def _total_faults(
     connection: sqlite3.Connection, present: set[str]
 ) -> list[StorageFault]:
-    """Return a fault for each wrong count of a tier or of summaries' originals.
-
-    Also return a fault for memories in two tiers. `present` has the names of existing tables.
-    """
+    """Return a fault for each wrong count of a tier or summaries, and for memories in two tiers."""
     if "tier_totals" not in present:
         return [
             StorageFault(FaultKind.INTEGRITY, "tier_totals", "its tables are missing")
@@ -280,10 +277,7 @@ def _total_faults(
 def _index_faults(
     connection: sqlite3.Connection, present: set[str]
 ) -> list[StorageFault]:
-    """Return a fault for each full-text index that is missing or has other rows than the texts.
-
-    `present` has the names of existing tables.
-    """
+    """Return a fault for each full-text index that is missing or has other rows than the texts."""
     problems = []
     for index, texts in INDEXED_ROWS.items():
         if index not in present:

@@ -179,10 +179,7 @@ class Checkpoints:
             self._truncate()
 
     def _truncate(self) -> None:
-        """Truncate the log, unless another thread or program reads or writes right now.
-
-        Raises `StorageFailed`.
-        """
+        """Truncate the log unless another thread or program uses it. Raises `StorageFailed`."""
         with self._lock:
             if self._connection is None:
                 return

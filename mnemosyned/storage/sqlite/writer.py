@@ -188,10 +188,7 @@ class Writer:
                 self._lock.release()
 
     def _run_in_savepoint(self, ticket: _CommitTicket[object]) -> None:
-        """Run the function of a ticket in a savepoint, and save its result in the ticket.
-
-        If the function raises, undo its changes and save the error instead.
-        """
+        """Run a ticket's function in a savepoint; save its result, or undo its changes and save its error."""
         self._connection.execute("SAVEPOINT share")
         try:
             ticket.result = ticket.work(self._connection)
@@ -232,10 +229,7 @@ class Writer:
             return self._checkpoint(wait_s)
 
     def _checkpoint(self, wait_s: float) -> bool:
-        """Checkpoint the write-ahead log and truncate it; return False if a reader prevents it.
-
-        Readers are waited for up to `wait_s` seconds.
-        """
+        """Checkpoint the write-ahead log and truncate it; return False if a reader prevents it."""
         self._connection.execute(f"PRAGMA busy_timeout = {int(wait_s * 1000)}")
         try:
             busy = self._connection.execute(
