@@ -24,6 +24,7 @@ from mnemosyned.memory.actions import Action
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry
 from mnemosyned.memory.exchange import (
+    KIND_NAMES,
     ExportedEpisode,
     ExportedMemory,
     ExportedRevision,
@@ -41,7 +42,6 @@ from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
 from mnemosyned.verbs.exchange import (
     FOOTER,
     HEADER,
-    KIND_OF,
     KINDS,
     CutOff,
     Export,
@@ -304,7 +304,7 @@ class ExchangeService:
         log_bytes_max = self._wal_bytes() + self._limits.log_bytes
         for record in records:
             pause_for_other_owners()
-            written.add(KIND_OF[type(record)], encode_record(record))
+            written.add(KIND_NAMES[type(record)], encode_record(record))
             if written.waiting_bytes < CHUNK_BYTES:
                 continue
             if time.monotonic() > ends:

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from mnemosyned.errors import InvalidRequest, MalformedJson
-from mnemosyned.memory.capture import AgentSession
-from mnemosyned.memory.consolidation import LogEntry
-from mnemosyned.memory.endings import EndingRecord
-from mnemosyned.memory.exchange import (
-    ExportedCompaction,
-    ExportedEpisode,
-    ExportedMemory,
-    ExportedSupersession,
-    ForgottenCapture,
-    Record,
-    RestoreReport,
-)
-from mnemosyned.memory.injections import BriefingEdit
-from mnemosyned.memory.values import Learning
+from mnemosyned.memory.exchange import KIND_NAMES, Record, RestoreReport
 from mnemosyned.verbs.request import (
     ImportId,
     OnlySession,
@@ -41,20 +28,8 @@ HEADER = "header"
 FOOTER = "footer"
 CUT_OFF = "cut_off"
 
-KINDS: dict[str, type[Any]] = {
-    "episode": ExportedEpisode,
-    "memory": ExportedMemory,
-    "supersession": ExportedSupersession,
-    "learning": Learning,
-    "log": LogEntry,
-    "compaction": ExportedCompaction,
-    "agent_session": AgentSession,
-    "forgotten": ForgottenCapture,
-    "briefing_line": BriefingEdit,
-    "ending": EndingRecord,
-}
+KINDS: dict[str, type[Any]] = {KIND_NAMES[kind]: kind for kind in get_args(Record)}
 """What each kind of line is; in this order they are exported."""
-KIND_OF = {record: kind for kind, record in KINDS.items()}
 
 _encode = msgspec.json.Encoder().encode
 
@@ -141,7 +116,7 @@ def parse_line_kind(line: bytes) -> LineKind:
 
 def encode_record(record: Record) -> bytes:
     """Return the JSON line of a record, without the line break."""
-    kind = KIND_OF[type(record)].encode()
+    kind = KIND_NAMES[type(record)].encode()
     return b'{"record":"' + kind + b'",' + _encode(record)[1:]
 
 
