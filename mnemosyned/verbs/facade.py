@@ -143,18 +143,10 @@ class AsyncVerbs(VerbTable):
 
 
 def _blocking_method(name: str, request: Callable[..., Request[R]]) -> Callable[..., R]:
-    """Return the verb's method `name`: it makes a request from its arguments and runs the verb.
-
-    `request` is the class of the request; the method has its signature, and returns the result.
-    """
+    """Return the verb's method `name`: it makes a request from its arguments and runs the verb."""
 
     def method(self: Caller, /, *args: object, **kwargs: object) -> R:
-        """Make the request from the arguments, run the verb, and return the result."""
-        try:
-            made = request(*args, **kwargs)
-        except TypeError as error:
-            raise _make_argument_error(name, error) from error
-        return self.call(made)
+        return self.call(_make_request(name, request, args, kwargs))
 
     return method
 
@@ -162,31 +154,28 @@ def _blocking_method(name: str, request: Callable[..., Request[R]]) -> Callable[
 def _coroutine_method(
     name: str, request: Callable[..., Request[R]]
 ) -> Callable[..., Coroutine[Any, Any, R]]:
-    """Return the verb's coroutine `name`: it makes a request from its arguments and runs the verb.
-
-    `request` is the class of the request; the method has its signature, and returns the result.
-    """
+    """Return the verb's coroutine `name`: it makes a request from its arguments and runs the verb."""
 
     async def method(self: AsyncCaller, /, *args: object, **kwargs: object) -> R:
-        """Make the request from the arguments, run the verb, and return the result."""
-        try:
-            made = request(*args, **kwargs)
-        except TypeError as error:
-            raise _make_argument_error(name, error) from error
-        return await self.call(made)
+        return await self.call(_make_request(name, request, args, kwargs))
 
     return method
 
 
-def _make_argument_error(verb: str, error: TypeError) -> TypeError:
-    """Return the error for wrong arguments of a verb's method, with the method's name in it.
-
-    `error` is that of the request's class, which names the class instead.
-    """
-    problem = str(error)
-    if "positional" in problem:
-        problem = "only the first field may be given by position; name the others"
-    return TypeError(f"{verb}(): {problem}")
+def _make_request(
+    verb: str,
+    request: Callable[..., Request[R]],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> Request[R]:
+    """Return a verb's request from the arguments of its method, which a `TypeError` names."""
+    try:
+        return request(*args, **kwargs)
+    except TypeError as error:
+        problem = str(error)
+        if "positional" in problem:
+            problem = "only the first field may be given by position; name the others"
+        raise TypeError(f"{verb}(): {problem}") from error
 
 
 class _Signature:
