@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from threading import Event
-from typing import Protocol
 
 from mnemosyned.config import SleepConfig
 from mnemosyned.errors import SleepInProgress
@@ -63,11 +62,6 @@ class CycleStopper:
         """Return a new stop request for a cycle that begins; `stop` then acts on that cycle."""
         self._current = CycleStop()
         return self._current
-
-    @property
-    def is_requested(self) -> bool:
-        """Whether the running or last cycle was asked to end."""
-        return self._current.asked.is_set()
 
     def stop(self, timeout_s: float) -> CycleReport:
         """Stop the running cycle after the present groups, wait for the end, return the report.
@@ -136,22 +130,6 @@ def _make_empty_report(
 
 CANDIDATES_MAX = 200_000
 """Memories that one cycle looks at; the rest waits for the next."""
-
-
-class CycleObserver(Protocol):
-    """Observer of the beginning and end of each cycle."""
-
-    def cycle_begun(self, cycle: str, trigger: Trigger) -> None:
-        """Take note that the cycle with this id began."""
-        ...
-
-    def cycle_ended(self, report: CycleReport) -> None:
-        """Take note of the report of a cycle that ended."""
-        ...
-
-    def cycle_failed(self, cycle: str, trigger: Trigger) -> None:
-        """Take note that the cycle with this id ended with an error."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence, Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import StorageFailed
@@ -41,7 +42,6 @@ from mnemosyned.sleep.consolidate import (
 from mnemosyned.sleep.context import (
     CommitPacing,
     CycleContext,
-    CycleObserver,
     CycleRequest,
     CycleStop,
     CycleStopper,
@@ -57,6 +57,9 @@ from mnemosyned.sleep.rollup import (
     rollup_periods,
 )
 from mnemosyned.summary.rollup import ROLLUP_SHARES, SMALL_CHARS
+
+if TYPE_CHECKING:
+    from mnemosyned.service.events import EventBus
 
 MODEL_CHARS_PER_S = 40.0
 """Reading speed assumed of a model until the log has its own: TinyLlama on one core, 1,000
@@ -249,7 +252,7 @@ class SleepCycle:
         self.plan_size = PLAN_SIZE
         self._age_clock = age_clock or clock
         self._run: tuple[ConsolidationRun, int] | None = None
-        self.observer: CycleObserver | None = None
+        self.observer: EventBus | None = None
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """Cycles since the start, by trigger and outcome."""
 

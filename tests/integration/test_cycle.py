@@ -509,7 +509,7 @@ WAIT_S = 10.0
 
 def wait_until_asked(stop: CycleStopper) -> None:
     deadline = time.monotonic() + WAIT_S
-    while not stop.is_requested and time.monotonic() < deadline:
+    while not stop._current.asked.is_set() and time.monotonic() < deadline:  # noqa: SLF001
         time.sleep(0.001)
 
 
