@@ -154,7 +154,7 @@ class MaintenanceStore(Protocol):
 
     def pool_figures(self) -> PoolFigures | None:
         """Return the use of the connections to the server; None for a file."""
-        ...
+        return None
 
     def check_ready(self) -> None:
         """Verify that the store can be read, and written to unless it was opened on a standby.
@@ -171,13 +171,14 @@ class MaintenanceStore(Protocol):
     def run_upkeep(self) -> bool:
         """Do deferred work now that would otherwise delay a later write.
 
-        Return False if it could not be finished, and is to be tried again after the next write.
+        Return False if it could not be finished, and is to be tried again after the next write. A
+        server maintains its files by itself.
         """
-        ...
+        return True
 
     def run_idle_upkeep(self) -> None:
-        """Do deferred work that is only worth it while nothing is being written."""
-        ...
+        """Do deferred work that is only worth it while nothing is being written, if there is any."""
+        return
 
     def release_memory(self, *, words: bool = False) -> None:
         """Free caches, which later calls fill again; word caches only with `words`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 
 from mnemosyned.errors import BatchChanged, InvalidRequest
 from mnemosyned.memory.fields import FILTER_FIELDS
@@ -33,16 +33,6 @@ class SelectedMemories:
     """Learnings that match the filters themselves."""
     mark: str = ""
     """Fingerprint of the selection."""
-
-
-class PreviewFields(TypedDict):
-    """Fields of every verb's preview: see `SelectionPreview`."""
-
-    dry_run: bool
-    memories: int
-    lines: list[PreviewLine]
-    further: int
-    mark: str
 
 
 @dataclass(eq=False)
@@ -131,19 +121,19 @@ class Selector:
 
     def preview(
         self, selected: SelectedMemories, *, after: str | None
-    ) -> PreviewFields:
-        """Return the preview of a selection: its count, and one page of lines.
+    ) -> dict[str, Any]:
+        """Return the fields of a `SelectionPreview`: the count, and one page of lines.
 
         The page begins after the id `after`, or at the beginning for None.
         """
         lines, further = self.preview_lines(selected.ids, after=after)
-        return PreviewFields(
-            dry_run=True,
-            memories=len(selected.ids),
-            lines=lines,
-            further=further,
-            mark=selected.mark,
-        )
+        return {
+            "dry_run": True,
+            "memories": len(selected.ids),
+            "lines": lines,
+            "further": further,
+            "mark": selected.mark,
+        }
 
     def preview_lines(
         self, ids: Sequence[str], *, after: str | None

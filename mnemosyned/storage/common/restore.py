@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -58,6 +58,11 @@ class PlacedMemory(NamedTuple):
     memory: ExportedMemory
     seq: int
     home: int | None
+
+
+_EPISODE_FIELDS = {each.name for each in fields(Episode)}.intersection(
+    each.name for each in fields(ExportedEpisode)
+)
 
 
 @dataclass(slots=True)
@@ -330,19 +335,7 @@ class RestoreTransaction(ABC):
         )
         if not taken:
             self._session.skip_numbers("record", episode.seq)
-        record = Episode(
-            id=episode.id,
-            session=episode.session,
-            source=episode.source,
-            level=episode.level,
-            content=episode.content,
-            item_count=episode.item_count,
-            covers_from=episode.covers_from,
-            covers_until=episode.covers_until,
-            summarizer=episode.summarizer,
-            created_at=episode.created_at,
-            period_from=episode.period_from,
-        )
+        record = Episode(**{name: getattr(episode, name) for name in _EPISODE_FIELDS})
         number = self._session.insert_episode(
             record, episode.index_terms, seq=None if taken else episode.seq
         )

@@ -132,13 +132,6 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
             "UPDATE owner SET last_record = last_record WHERE owner = %(owner)s"
         )
 
-    def run_upkeep(self) -> bool:
-        """Do nothing and return True: the server maintains its files by itself."""
-        return True
-
-    def run_idle_upkeep(self) -> None:
-        """Do nothing: the server maintains its files by itself."""
-
     def release_memory(self, *, words: bool = False) -> None:
         """Free the cached word frequencies if `words` is true; no other caches are kept here."""
         if words:

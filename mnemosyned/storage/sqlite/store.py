@@ -113,9 +113,6 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         """
         self._writer.secure()
 
-    def pool_figures(self) -> None:
-        """Return None: no request waits for a connection to a server."""
-
     def check_ready(self) -> None:
         """Verify that the database file is there, and can be written to.
 
