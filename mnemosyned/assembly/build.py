@@ -47,7 +47,7 @@ from mnemosyned.service.endings import EndingFinder
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.figures import DailyFigures
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.service import MemoryService, ServiceParts, SystemClock
+from mnemosyned.service.service import MemoryService, SystemClock
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import ForegroundGate, SummarizerLease
 from mnemosyned.sleep.scheduler import cron_trigger
@@ -231,11 +231,15 @@ def assemble_service(
         in_background=in_background and host is None,
         host=host,
     )
-    parts = ServiceParts(
+    # Cycles and verbs publish their events on the same bus.
+    relay = shared.relay
+    cycle.observer = relay.bus(owner) if relay else EventBus(clock=shared.clock)
+    service = MemoryService(
         store=store,
         sleeper=sleeper,
         retention=retention,
         settings=settings,
+        events=cycle.observer,
         database=database,
         schema_version=schema_version,
         keeper=keeper,
@@ -244,11 +248,7 @@ def assemble_service(
         vectors=vectors,
         rater=shared.rater,
     )
-    # Cycles and verbs publish their events on the same bus.
-    relay = shared.relay
-    events = relay.bus(owner) if relay else EventBus(clock=shared.clock)
-    cycle.observer = events
-    return MemoryService(parts, events=events), retention
+    return service, retention
 
 
 def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | None:

@@ -69,6 +69,7 @@ class FinishedRound:
     ended_at: datetime
 
 
+@dataclass(eq=False, kw_only=True)
 class OwnerRounds:
     """Sleep cycles of all owners: by schedule, on triggers, and when an owner requests upkeep.
 
@@ -76,32 +77,27 @@ class OwnerRounds:
     and owners without work.
     """
 
-    def __init__(
-        self,
-        *,
-        open_memory: Callable[[int], OwnerMemory],
-        list_open: Callable[[], Sequence[OwnerMemory]],
-        owners: PostgresOwners,
-        shared: SharedParts,
-    ) -> None:
-        """Take functions that open an owner's memory by number, and that list the open memories."""
-        self._open_memory = open_memory
-        self._list_open = list_open
-        self._owners = owners
-        self._shared = shared
+    open_memory: Callable[[int], OwnerMemory]
+    """Opens an owner's memory by number."""
+    list_open: Callable[[], Sequence[OwnerMemory]]
+    """Lists the open memories."""
+    owners: PostgresOwners
+    shared: SharedParts
+
+    def __post_init__(self) -> None:
         self._requested: set[int] = set()
         self._purge_not_before = 0.0
         self._is_started = False
         self.last_round: FinishedRound | None = None
         """The last round that ended since the start."""
         self._stopped = threading.Event()
-        workers = len(shared.turns.models) if shared.turns else 1
+        workers = len(self.shared.turns.models) if self.shared.turns else 1
         self._workers = ThreadPoolExecutor(workers, "owners")
         self._scheduler = SleepScheduler(
             sleep=self.run,
             enforce_cap=self._serve_requested,
             check_triggers=self.check_triggers,
-            tick_s=shared.settings.config.sleep.tick_s,
+            tick_s=self.shared.settings.config.sleep.tick_s,
         )
 
     @property
@@ -125,7 +121,7 @@ class OwnerRounds:
 
     def reschedule(self) -> None:
         """Schedule the sleep cycles by the present settings. Raises `ConfigInvalid`."""
-        self._scheduler.set_schedule(self._shared.settings.config)
+        self._scheduler.set_schedule(self.shared.settings.config)
 
     def wake(self) -> None:
         """Compute the next round again after the wall clock has jumped, such as after suspend."""
@@ -138,7 +134,7 @@ class OwnerRounds:
         if self._is_started:
             self._scheduler.stop()
         self._workers.shutdown()
-        self._owners.save_uses(now=True)
+        self.owners.save_uses(now=True)
 
     def request_upkeep(self, owner: int) -> None:
         """Have an owner's memory purged and kept to its maximum size soon, in the background."""
@@ -175,8 +171,8 @@ class OwnerRounds:
 
         The uses of tokens are saved on the way, once a minute.
         """
-        self._owners.save_uses()
-        for memory in self._list_open():
+        self.owners.save_uses()
+        for memory in self.list_open():
             if self._stopped.is_set():
                 return
             self._run_for_owner(
@@ -190,7 +186,7 @@ class OwnerRounds:
         `trigger` is the reason noted in the cycles' reports. Only the first process of a daemon
         makes rounds.
         """
-        if not self._shared.makes_rounds:
+        if not self.shared.makes_rounds:
             return
 
         def sleep(owner: int) -> bool:
@@ -203,7 +199,7 @@ class OwnerRounds:
 
         owners: set[int] = set()
         began = time.monotonic()
-        with self._owners.keep_claims_open():
+        with self.owners.keep_claims_open():
             for _ in range(PASSES_MAX):
                 is_left = False
                 for page in self._owners_with_work():
@@ -212,16 +208,16 @@ class OwnerRounds:
                 if not is_left:
                     break
         done, duration_s = len(owners), time.monotonic() - began
-        self.last_round = FinishedRound(done, duration_s, self._shared.clock.now())
+        self.last_round = FinishedRound(done, duration_s, self.shared.clock.now())
         if done:
             log.info("round_finished", owners=done, duration_s=round(duration_s, 1))
 
     def _owners_with_work(self) -> Iterator[Sequence[int]]:
         """Yield pages of the numbers of owners who need a sleep cycle, without the local owner."""
-        config, now = self._shared.settings.config, self._shared.age_clock.now()
+        config, now = self.shared.settings.config, self.shared.age_clock.now()
         over = config.sleep.rollup_cutoff(now)
         list_owners = partial(
-            self._owners.with_work,
+            self.owners.with_work,
             before=config.sleep.cutoff(now),
             archived=retention_of(config).prunes,
             closed={level: closed_before(level, over) for level in Level if level},
@@ -241,7 +237,7 @@ class OwnerRounds:
         if self._stopped.is_set():
             return None
         try:
-            return work(self._open_memory(owner))
+            return work(self.open_memory(owner))
         except (SleepInProgress, MemoryBusy):
             log.debug("owner_passed_by", owner=owner)
         except NotFound:

@@ -91,41 +91,32 @@ def interval_of(rules: BackupRules, now: datetime) -> timedelta:
     return rules.interval or timedelta()
 
 
+@dataclass(eq=False, kw_only=True)
 class BackupKeeper:
     """Makes backups and knows the dated ones in the backup folder."""
 
-    def __init__(
-        self,
-        *,
-        store: MaintenanceStore,
-        settings: SettingsInForce,
-        file: Path | None,
-        clock: Clock,
-        lease: SummarizerLease,
-    ) -> None:
-        """Back up the database `file`, by the rules in `settings`, at times of `clock`.
+    store: MaintenanceStore
+    settings: SettingsInForce
+    file: Path | None
+    """None for a memory on a server, whose backups are made elsewhere."""
+    clock: Clock
+    lease: SummarizerLease
+    """Borrowed by a scheduled backup, so that no sleep cycle runs meanwhile."""
 
-        `file` is None for a memory on a server, whose backups are made elsewhere. A scheduled
-        backup borrows `lease`, so that no sleep cycle runs meanwhile.
-        """
-        self._store = store
-        self._settings = settings
-        self.file = file
-        self._clock = clock
-        self._lease = lease
+    def __post_init__(self) -> None:
         self._retry_at = 0.0
         self._problem = ""
-        self._forgotten = ForgottenList(lambda: self.folder, now=clock.now)
+        self._forgotten = ForgottenList(lambda: self.folder, now=self.clock.now)
 
     @property
     def _rules(self) -> BackupRules:
         """The backup rules of the present settings."""
-        return backup_rules(self._settings.config)
+        return backup_rules(self.settings.config)
 
     @property
     def folder(self) -> Path:
         """The folder of dated backups, which may not exist yet."""
-        return backup_folder(self._database_file, self._settings.config.backup_folder)
+        return backup_folder(self._database_file, self.settings.config.backup_folder)
 
     @property
     def _database_file(self) -> Path:
@@ -139,7 +130,7 @@ class BackupKeeper:
         if request.file is not None:
             given = named_target(request.file)
             if given.is_dir():
-                given /= backup_name(self._clock.now(), scheduled=False)
+                given /= backup_name(self.clock.now(), scheduled=False)
             target = backup_target(str(given), self._database_file)
         else:
             target = self._make_dated_target(scheduled=False)
@@ -150,10 +141,10 @@ class BackupKeeper:
         if not self._rules.has_schedule or time.monotonic() < self._retry_at:
             return
         due = self.next_backup()
-        if due is None or self._clock.now() < due:
+        if due is None or self.clock.now() < due:
             return
         try:
-            with self._lease.exclusive(purpose="a scheduled backup"):
+            with self.lease.exclusive(purpose="a scheduled backup"):
                 self._back_up_by_schedule()
         except SleepInProgress:
             return  # the next check of the triggers comes soon
@@ -169,7 +160,7 @@ class BackupKeeper:
             return None
         last = self._last_backup_at()
         if last is None:
-            return self._clock.now()
+            return self.clock.now()
         if rules.cron:
             return cron_times(rules.cron, after=last)[0]
         return shift(last, rules.interval or timedelta())
@@ -200,7 +191,7 @@ class BackupKeeper:
         warnings = []
         if self._problem:
             warnings.append(f"the last scheduled backup failed: {self._problem}")
-        last, now = self._last_backup_at(), self._clock.now()
+        last, now = self._last_backup_at(), self.clock.now()
         interval = interval_of(self._rules, now)
         if last and is_backup_overdue(last, interval=interval, now=now):
             moment = in_zone(last, None).isoformat(" ")[:16]
@@ -230,7 +221,7 @@ class BackupKeeper:
     def _back_up_to(self, target: Path) -> BackedUp:
         """Write a copy of the database to `target`, and return its size and counts."""
         mark = self._forgotten.begin_backup()
-        copy = self._store.back_up(target)
+        copy = self.store.back_up(target)
         self._forgotten.end_backup(mark, target)
         return BackedUp(
             file=str(target),
@@ -251,12 +242,12 @@ class BackupKeeper:
                 "to another one",
                 field="file",
             ) from error
-        name = backup_name(self._clock.now(), scheduled=scheduled)
+        name = backup_name(self.clock.now(), scheduled=scheduled)
         return backup_target(str(folder / name), self._database_file)
 
     def _last_backup_at(self) -> datetime | None:
         """Return the time of the newest dated backup, None without one; ignore dates in the future."""
-        latest = shift(self._clock.now(), AHEAD)
+        latest = shift(self.clock.now(), AHEAD)
         dates = [
             each.made_at
             for each in dated_backups(self.folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
@@ -24,25 +25,22 @@ REMEDY = "if the date is right: mnem archive prune --believe-clock"
 log = logger()
 
 
+@dataclass(eq=False, kw_only=True)
 class ClockGuard:
     """Judge of the clock by its last sighting in the store; safe from any thread."""
 
-    def __init__(
-        self,
-        *,
-        store: ClockStore,
-        clock: Clock,
-        uptime: Callable[[], float] = machine_uptime_s,
-        boot: Callable[[], str] = read_boot_id,
-    ) -> None:
-        """Begin with the last trusted reading in `store`; `uptime` is in seconds since `boot`."""
-        self._store = store
-        self._clock = clock
-        self._uptime = uptime
-        self._boot = boot
+    store: ClockStore
+    clock: Clock
+    uptime: Callable[[], float] = machine_uptime_s
+    """Returns the seconds since `boot`."""
+    boot: Callable[[], str] = read_boot_id
+
+    def __post_init__(self) -> None:
         self._looking = threading.Lock()
-        self._seen = store.last_sighting()
-        self._kept = self._seen if self._seen and self._seen.boot == boot() else None
+        self._seen = self.store.last_sighting()
+        self._kept = (
+            self._seen if self._seen and self._seen.boot == self.boot() else None
+        )
         self._doubted = False
 
     def __enter__(self) -> Self:
@@ -90,8 +88,8 @@ class ClockGuard:
 
     def _judge_clock(self) -> Judgment:
         """Judge the clock by its last trusted reading, and keep the new one in memory."""
-        now, up = self._clock.now(), self._uptime()
-        judgment = judge_clock(self._seen, now=now, boot=self._boot(), uptime_s=up)
+        now, up = self.clock.now(), self.uptime()
+        judgment = judge_clock(self._seen, now=now, boot=self.boot(), uptime_s=up)
         self._seen = judgment.sighting
         return judgment
 
@@ -117,7 +115,7 @@ class ClockGuard:
             return
         self._kept = sighting
         try:
-            self._store.keep_sighting(sighting)
+            self.store.keep_sighting(sighting)
         except StorageFailed as error:  # what was kept before is older, and doubts more
             log.warning("clock_not_kept", reason=error.message)
 

@@ -89,37 +89,25 @@ class JudgedEndings:
     """How many memories were read."""
 
 
+@dataclass(eq=False, kw_only=True)
 class EndingFinder:
     """Reads new memories in the order of arrival, and stores which older statements they end."""
 
-    def __init__(
-        self,
-        *,
-        store: MemoryStore,
-        clock: Clock,
-        gate: ForegroundGate,
-        in_background: bool,
-        learn: Callable[[MemoryRecord], Sequence[LateLearning] | None] = lambda _: (),
-        meanings: SentenceMeanings | None = None,
-        encoder_state: Callable[[], EmbedderState] = lambda: EmbedderState.OFF,
-    ) -> None:
-        """Read and write `store`; background calls yield to the requests that `gate` counts.
+    store: MemoryStore
+    clock: Clock
+    gate: ForegroundGate
+    """Counts the requests to which calls in the background yield."""
+    in_background: bool
+    """Whether there are such calls."""
+    learn: Callable[[MemoryRecord], Sequence[LateLearning] | None] = lambda _: ()
+    """Returns what a memory states as a rule by its vectors; None while the encoder is loading."""
+    meanings: SentenceMeanings | None = None
+    """Those of an encoder with the state `encoder_state`."""
+    encoder_state: Callable[[], EmbedderState] = lambda: EmbedderState.OFF
 
-        `in_background` says whether there are such calls. `learn` returns what a memory states as a
-        rule by its vectors, to be stored as well, or None while the encoder is loading: then
-        memories are learned from later. `meanings` are those of an encoder with the state
-        `encoder_state`.
-        """
-        self._store = store
-        self._clock = clock
-        self._gate = gate
-        self._in_background = in_background
-        self._learn = learn
-        self._meanings = meanings
-        self._encoder_state = encoder_state
-        self._has_news = self._has_news_ahead = (
-            self._has_unlearned
-        ) = not store.read_only
+    def __post_init__(self) -> None:
+        has_news = not self.store.read_only
+        self._has_news = self._has_news_ahead = self._has_unlearned = has_news
         self._read_to = 0
         """Row number up to which memories were read ahead of the background."""
         self._is_behind = False
@@ -152,7 +140,7 @@ class EndingFinder:
         These are up to `SLEEP_MAX` where the background reads the others, else what `SLEEP_S`
         seconds allow.
         """
-        self.find(limit=SLEEP_MAX if self._in_background else None, seconds=SLEEP_S)
+        self.find(limit=SLEEP_MAX if self.in_background else None, seconds=SLEEP_S)
 
     def find_in_background(self) -> None:
         """Read further memories for `CHORE_S` seconds, learn from them as long, and yield to requests."""
@@ -179,7 +167,7 @@ class EndingFinder:
             has_news = self._has_news or self._has_news_ahead or self._has_unlearned
             is_awaited = has_news and self._is_encoder_awaited()
             is_hurried = limit is not None and (
-                self._in_background or self._find_meanings() is not None
+                self.in_background or self._find_meanings() is not None
             )
             if not has_news or (is_awaited and is_yielding):
                 found = 0
@@ -204,7 +192,7 @@ class EndingFinder:
         if not self._has_news_ahead:
             return 0
         self._has_news_ahead = False
-        memories = self._store.endings.unread(limit=limit, after=self._read_to)
+        memories = self.store.endings.unread(limit=limit, after=self._read_to)
         judgment = self._judge(list(memories.values()), None)
         self._read_to = max(memories, default=self._read_to)
         if len(memories) == limit:
@@ -221,8 +209,8 @@ class EndingFinder:
         while is_due:
             self._has_news = False
             portion = READ_AT_ONCE if limit is None else min(READ_AT_ONCE, limit - read)
-            read_at = self._clock.now()
-            memories = self._store.endings.unread(limit=portion) if portion else {}
+            read_at = self.clock.now()
+            memories = self.store.endings.unread(limit=portion) if portion else {}
             judgment = self._judge(
                 list(memories.values()),
                 self._find_meanings(),
@@ -250,10 +238,10 @@ class EndingFinder:
             portion = limit or READ_AT_ONCE
             late: list[LateLearning] = []
             last = None
-            memories = self._store.learnings.unlearned(limit=portion)
+            memories = self.store.learnings.unlearned(limit=portion)
             for position, memory in memories.items():
                 if is_yielding:
-                    self._gate.yield_to_requests()
+                    self.gate.yield_to_requests()
                 if (learned := self._learn_of(memory)) is None:
                     is_due = False
                     break
@@ -278,7 +266,7 @@ class EndingFinder:
         before, by id: rules that only the new words state are learned. Restored memories have their
         learnings.
         """
-        memories = list(self._store.endings.memories_at(positions).values())
+        memories = list(self.store.endings.memories_at(positions).values())
         if former is not None:
             late = [
                 each
@@ -313,7 +301,7 @@ class EndingFinder:
             ]
             found |= dict.fromkeys(newer[:CANDIDATES_MAX])
         known = {memory.id for memory in memories}
-        read = self._store.endings.memories_at(list(found)).values()
+        read = self.store.endings.memories_at(list(found)).values()
         return [memory for memory in read if memory.id not in known]
 
     def _add(
@@ -326,7 +314,7 @@ class EndingFinder:
         """Store what was judged; return how many endings changed."""
         if not judgment.endings and read_up_to is None:
             return 0
-        return self._store.endings.add(
+        return self.store.endings.add(
             judgment.endings,
             texts=judgment.texts,
             judged=judgment.judged,
@@ -336,13 +324,13 @@ class EndingFinder:
 
     def _learn_of(self, memory: MemoryRecord) -> Sequence[LateLearning] | None:
         """Return what a memory in force states as a rule; None while the encoder is loading."""
-        return () if memory.superseded_at else self._learn(memory)
+        return () if memory.superseded_at else self.learn(memory)
 
     def _add_late(
         self, late: Sequence[LateLearning], *, learned_up_to: int | None = None
     ) -> None:
         """Store late learnings, and mark memories as learned from; log how many are new."""
-        new = self._store.learnings.add_late(late, learned_up_to=learned_up_to)
+        new = self.store.learnings.add_late(late, learned_up_to=learned_up_to)
         if new:
             log.info("learned_by_vectors", learnings=new)
 
@@ -351,15 +339,15 @@ class EndingFinder:
 
         The restored ones have their learnings, and those of others may have been removed.
         """
-        self._store.endings.read_again()
+        self.store.endings.read_again()
         self._read_to = 0
         self._has_news = self._has_news_ahead = True
 
     def _is_encoder_awaited(self) -> bool:
         """Tell whether the background waits for the encoder: it loads, or failed up to `AWAIT_S` ago."""
-        if not self._in_background:
+        if not self.in_background:
             return False
-        state = self._encoder_state()
+        state = self.encoder_state()
         if state is not EmbedderState.UNAVAILABLE:
             self._unavailable_since = None
             return state is EmbedderState.LOADING
@@ -370,8 +358,8 @@ class EndingFinder:
 
     def _find_meanings(self) -> SentenceMeanings | None:
         """Return the meanings of sentences, or None if the encoder is not ready."""
-        is_ready = self._encoder_state() is EmbedderState.READY
-        return self._meanings if is_ready else None
+        is_ready = self.encoder_state() is EmbedderState.READY
+        return self.meanings if is_ready else None
 
     def _judge(
         self,
@@ -412,7 +400,7 @@ class EndingFinder:
     ) -> None:
         """Add the endings that a memory makes to a judgment, with the texts that were read."""
         positions = [match.position for match, _ in compared]
-        older = self._store.endings.memories_at(positions) if positions else {}
+        older = self.store.endings.memories_at(positions) if positions else {}
         for match, ending in compared:
             if match.position in older:
                 id = older[match.position].id
@@ -424,7 +412,7 @@ class EndingFinder:
                         reason=ending.reason,
                         older_place=ending.places[0],
                         newer_place=ending.places[1],
-                        found_at=self._clock.now(),
+                        found_at=self.clock.now(),
                     )
                 )
 
@@ -437,15 +425,15 @@ class EndingFinder:
     ) -> Iterator[tuple[Match, Ending]]:
         """Yield the older memories that a memory ends, each with its ending; wait for requests if asked."""
         if is_yielding:
-            self._gate.yield_to_requests()
+            self.gate.yield_to_requests()
         statements = find_ending_statements(memory.content, meanings)
         for statement in statements[:STATEMENTS_MAX]:
             if is_yielding:
-                self._gate.yield_to_requests()
+                self.gate.yield_to_requests()
             matches = self._find_matches(tuple(word.key for word in statement.words))
             older = [each for each in matches if each.created_at < memory.created_at]
             del older[CANDIDATES_MAX:]
-            projects = self._store.agents.projects_of(
+            projects = self.store.agents.projects_of(
                 list({memory.session, *(match.session for match in older)})
             )
             rated = [
@@ -463,7 +451,7 @@ class EndingFinder:
     def _find_matches(self, words: tuple[str, ...]) -> list[Match]:
         """Return up to `MATCHES_MAX` memories with these words, the most like first."""
         query = Query(terms=Terms(words, ()), limit=MATCHES_MAX, only_words=True)
-        matches = self._store.search.candidates(query).memories
+        matches = self.store.search.candidates(query).memories
         return sorted(matches, key=lambda match: -match.score)
 
 

@@ -92,25 +92,17 @@ class EventRelay(Protocol):
         ...
 
 
+@dataclass(eq=False, kw_only=True)
 class EventBus:
     """Hands events to readers; costs nothing while there are none. Safe from any thread."""
 
-    def __init__(
-        self,
-        *,
-        clock: Clock,
-        limits: EventLimits | None = None,
-        relay: EventRelay | None = None,
-        owner: int = LOCAL_OWNER,
-    ) -> None:
-        """Begin without readers; `clock` dates the events.
+    clock: Clock
+    limits: EventLimits = EventLimits()
+    relay: EventRelay | None = None
+    """Has readers of `owner` in other processes get the events, too."""
+    owner: int = LOCAL_OWNER
 
-        With `relay`, readers of `owner` in other processes get them, too.
-        """
-        self.limits = limits or EventLimits()
-        self._clock = clock
-        self._relay = relay
-        self._owner = owner
+    def __post_init__(self) -> None:
         self._lock = threading.RLock()
         self._subscriptions: list[Subscription] = []
         self._kept: deque[Event] | None = None  # most buses never have a reader
@@ -122,8 +114,8 @@ class EventBus:
         """Whether a client reads events, or read them a moment ago and may come back."""
         if self._subscriptions:
             return True
-        if self._relay:
-            return self._relay.has_readers(self._owner)
+        if self.relay:
+            return self.relay.has_readers(self.owner)
         return self._kept_until > 0 and time.monotonic() < self._kept_until
 
     def publish(self, kind: EventKind, **fields: Any) -> None:  # noqa: ANN401
@@ -133,8 +125,8 @@ class EventBus:
         """
         if not self.listening:
             return
-        if self._relay:
-            self._relay.send(self._owner, self.event(kind, **fields))
+        if self.relay:
+            self.relay.send(self.owner, self.event(kind, **fields))
             return
         with self._lock:
             self._last_id += 1
@@ -166,23 +158,23 @@ class EventBus:
 
         `id` is 0 for an event that only one reader gets.
         """
-        return Event(id=id, kind=kind, at=self._clock.now(), **fields)
+        return Event(id=id, kind=kind, at=self.clock.now(), **fields)
 
     def subscribe(self, after: int | None = None) -> Subscription:
         """Return a new subscription; with `after`, it begins with the kept events of higher id.
 
         Raises `DaemonBusy` if there are too many readers.
         """
-        if self._relay and not self.listening:
+        if self.relay and not self.listening:
             with self._lock:
                 self._kept = None
-        if self._relay:  # before it is promised that nothing is missed from here on
-            self._relay.count_readers(self._owner, 1, kept_s=self.limits.kept_s)
+        if self.relay:  # before it is promised that nothing is missed from here on
+            self.relay.count_readers(self.owner, 1, kept_s=self.limits.kept_s)
         try:
             return self._subscribe(after)
         except DaemonBusy:
-            if self._relay:
-                self._relay.count_readers(self._owner, -1, kept_s=self.limits.kept_s)
+            if self.relay:
+                self.relay.count_readers(self.owner, -1, kept_s=self.limits.kept_s)
             raise
 
     def _subscribe(self, after: int | None) -> Subscription:
@@ -209,8 +201,8 @@ class EventBus:
         if subscription.is_over:
             return
         subscription.is_over = True
-        if self._relay:
-            self._relay.count_readers(self._owner, -1, kept_s=self.limits.kept_s)
+        if self.relay:
+            self.relay.count_readers(self.owner, -1, kept_s=self.limits.kept_s)
         with self._lock:
             if subscription in self._subscriptions:
                 self._subscriptions.remove(subscription)

@@ -214,38 +214,26 @@ class _ExportLines:
         return msgspec.json.encode(footer) + b"\n"
 
 
+@dataclass(eq=False, kw_only=True)
 class ExchangeService:
     """Export, one at a time, and exact import."""
 
-    def __init__(
-        self,
-        *,
-        store: ExchangeStore,
-        clock: Clock,
-        database: str,
-        file: Path | None,
-        schema_version: int,
-        postpone_cycles: Callable[[float], object],
-        on_restored: Callable[[], object],
-        secrets: Callable[[], SecretRule] = lambda: "keep",
-        limits: ExportLimits | None = None,
-    ) -> None:
-        """Restore by `secrets`, the rule for secrets in stored texts.
+    store: ExchangeStore
+    clock: Clock
+    database: str
+    """Names the memory in the header."""
+    file: Path | None
+    """None if the memory is on a server."""
+    schema_version: int
+    postpone_cycles: Callable[[float], object]
+    """Puts cycles off for seconds: one amid an import would summarize what later lines summarize."""
+    on_restored: Callable[[], object]
+    """Called after each part."""
+    secrets: Callable[[], SecretRule] = lambda: "keep"
+    """The rule for secrets in restored texts."""
+    limits: ExportLimits = ExportLimits()
 
-        `postpone_cycles` puts off sleep cycles for seconds: a cycle amid an import would summarize
-        the originals of summaries in later lines. `on_restored` is called after each part.
-
-        `database` names the memory in the header; `file` is None if it is on a server.
-        """
-        self._store = store
-        self._clock = clock
-        self._database = database
-        self._file = file
-        self._schema_version = schema_version
-        self._postpone_cycles = postpone_cycles
-        self._on_restored = on_restored
-        self._secrets = secrets
-        self._limits = limits or ExportLimits()
+    def __post_init__(self) -> None:
         self._exporting = threading.Lock()
 
     def export(self, request: Export) -> Iterator[bytes]:
@@ -270,13 +258,13 @@ class ExchangeService:
         """
         written = _ExportLines()
         try:
-            with self._store.export(chosen) as (expected, records):
+            with self.store.export(chosen) as (expected, records):
                 yield b""
                 header = Header(
                     program=__version__,
-                    schema=self._schema_version,
-                    created_at=self._clock.now(),
-                    database=self._database,
+                    schema=self.schema_version,
+                    created_at=self.clock.now(),
+                    database=self.database,
                     whole=not chosen.is_set,
                     expected=expected,
                 )
@@ -300,15 +288,15 @@ class ExchangeService:
         The yielded text says why the export has to end early, as it takes too long or the
         write-ahead log grew; it is empty while the export may go on.
         """
-        ends = time.monotonic() + self._limits.duration_s
-        log_bytes_max = self._wal_bytes() + self._limits.log_bytes
+        ends = time.monotonic() + self.limits.duration_s
+        log_bytes_max = self._wal_bytes() + self.limits.log_bytes
         for record in records:
             pause_for_other_owners()
             written.add(KIND_NAMES[type(record)], encode_record(record))
             if written.waiting_bytes < CHUNK_BYTES:
                 continue
             if time.monotonic() > ends:
-                yield f"it took longer than {self._limits.duration_s:g} s"
+                yield f"it took longer than {self.limits.duration_s:g} s"
             elif self._wal_bytes() > log_bytes_max:
                 yield "the write-ahead log grew too long meanwhile"
             else:
@@ -316,10 +304,10 @@ class ExchangeService:
 
     def _wal_bytes(self) -> int:
         """Return the size of the write-ahead log in bytes; 0 if there is none."""
-        if self._file is None:
+        if self.file is None:
             return 0
         try:
-            return self._file.with_name(self._file.name + "-wal").stat().st_size
+            return self.file.with_name(self.file.name + "-wal").stat().st_size
         except FileNotFoundError:
             return 0
 
@@ -341,13 +329,13 @@ class ExchangeService:
         is_first = bool(lines) and parse_line_kind(lines[0]).record == HEADER
         is_last = bool(lines) and parse_line_kind(lines[-1]).record == FOOTER
         records = _parse_records(
-            lines[: len(lines) - is_last], self._secrets(), start=is_first
+            lines[: len(lines) - is_last], self.secrets(), start=is_first
         )
-        self._postpone_cycles(0.0 if is_last else POSTPONED_S)
+        self.postpone_cycles(0.0 if is_last else POSTPONED_S)
         restored = RestoreReport()
         if records:
-            restored = self._store.restore(records, action=action)
-        self._on_restored()
+            restored = self.store.restore(records, action=action)
+        self.on_restored()
         return restored
 
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date
 from itertools import accumulate
 from math import log2
@@ -33,20 +34,19 @@ GROWTH_BYTES = 1 << 20
 log = logger()
 
 
+@dataclass(eq=False, kw_only=True)
 class DailyFigures:
     """Counts recalls by the time they took; safe from any thread.
 
     A recall never waits for the store: counts are kept in memory until they are saved.
     """
 
-    def __init__(
-        self, *, store: ListStore, clock: Clock, bytes_on_disk: Callable[[], int]
-    ) -> None:
-        """Save figures in `store`, for the day that `clock` shows."""
-        self._store = store
-        self._clock = clock
-        self.bytes_on_disk = bytes_on_disk
-        """Returns the size of the database; 0 if it is unknown."""
+    store: ListStore
+    clock: Clock
+    bytes_on_disk: Callable[[], int]
+    """Returns the size of the database; 0 if it is unknown."""
+
+    def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._unsaved = Counter[int]()
         self._saved_bytes: int | None = None
@@ -76,7 +76,7 @@ class DailyFigures:
             if self._saved_bytes is None:
                 self._saved_bytes = size
             if unsaved or abs(size - self._saved_bytes) >= GROWTH_BYTES:
-                self._store.add_figures(self._today().isoformat(), unsaved, size)
+                self.store.add_figures(self._today().isoformat(), unsaved, size)
                 self._saved_bytes = size
         except MnemosynedError as error:
             with self._lock:
@@ -90,7 +90,7 @@ class DailyFigures:
         """
         if totals.by != "day":
             return totals
-        saved, today = self._store.figures(), self._today()
+        saved, today = self.store.figures(), self._today()
         first = totals.days[0].day.isoformat()
         size = ([0] + [size for day, (_, size) in saved.items() if day < first])[-1]
         days = []
@@ -113,7 +113,7 @@ class DailyFigures:
 
     def _today(self) -> date:
         """Return the present day in this machine's time zone."""
-        return in_zone(self._clock.now(), get_localzone()).date()
+        return in_zone(self.clock.now(), get_localzone()).date()
 
 
 def _percentile_ms(times: Counter[int], share: float) -> float | None:

@@ -252,65 +252,59 @@ IN_FORCE_MAX = 1_000
 """Ids in a receipt of memories that hold again."""
 
 
+@dataclass(eq=False, kw_only=True)
 class RetentionService:
     """Deletes memories and brings them back, in short steps that can be repeated."""
 
-    def __init__(
-        self,
-        *,
-        store: MemoryStore,
-        cycle: SleepCycle,
-        settings: SettingsInForce,
-        file: Path | None,
-        in_background: bool = False,
-        guard: ClockGuard | None = None,
-        purge_soon: Callable[[], None] | None = None,
-        forgotten: AuditedForgets | None = None,
-    ) -> None:
-        """Delete and restore memories of `store`; rewrite summaries by the summarizer of `cycle`.
+    store: MemoryStore
+    cycle: SleepCycle
+    """Its summarizer rewrites summaries."""
+    settings: SettingsInForce
+    file: Path | None
+    in_background: bool = False
+    guard: ClockGuard | None = None
+    """Trusts the clock; without one it is always trusted, as in tests."""
+    purge_soon: Callable[[], None] | None = None
+    """Asks the host of many owners to run `purger.run_due`."""
+    forgotten: AuditedForgets | None = None
+    """Notes what is forgotten; None for a list beside the backups."""
 
-        Trust the clock as far as `guard` does; without a guard always, as in tests. `purge_soon`
-        asks the host of many owners to run `purger.run_due`. `forgotten` notes what is forgotten; if
-        it is None, a list beside the backups does.
-        """
-        self._file = file
-        self._in_background = in_background
-        self._settings = settings
-        self._store = store
-        self._cycle = cycle
+    def __post_init__(self) -> None:
         self.on_removal: Callable[[], None] = lambda: None
         """Called after text was deleted, for caches that hold copies of it."""
-        due = store.deletion.purge_due
+        due = self.store.deletion.purge_due
         self.purger = (
-            HostedPurger(due=due, work=self._purge_words, soon=purge_soon)
-            if purge_soon
+            HostedPurger(due=due, work=self._purge_words, soon=self.purge_soon)
+            if self.purge_soon
             else Purger(
                 due=due,
                 work=self._purge_words,
-                busy=lambda: cycle.gate.busy,
-                background=in_background,
+                busy=lambda: self.cycle.gate.busy,
+                background=self.in_background,
             )
         )
-        self._forgotten = forgotten or ForgottenList(
+        self._forgotten = self.forgotten or ForgottenList(
             lambda: (
-                backup_folder(file, settings.config.backup_folder) if file else None
+                backup_folder(self.file, self.settings.config.backup_folder)
+                if self.file
+                else None
             ),
-            now=cycle.clock.now,
+            now=self.cycle.clock.now,
         )
         self.pruner = Pruner(
-            store=store.retention,
-            settings=settings,
-            clock=cycle.clock,
-            guard=guard,
+            store=self.store.retention,
+            settings=self.settings,
+            clock=self.cycle.clock,
+            guard=self.guard,
             on_removal=lambda: self.on_removal(),  # noqa: PLW0108 it is set later
         )
         self.grace = GraceKeeper(
-            store=store.grace,
-            settings=settings,
-            clock=guard or cycle.clock,
+            store=self.store.grace,
+            settings=self.settings,
+            clock=self.guard or self.cycle.clock,
             forgotten=self._forgotten,
         )
-        self.selector = Selector(store)
+        self.selector = Selector(self.store)
         self._rewriting = threading.RLock()
         self._actions_expired_at: datetime | None = None
 
@@ -348,9 +342,9 @@ class RetentionService:
         A summary is stale after a memory below it was forgotten or changed.
         """
         return rewrite_stale(
-            self._store,
-            self._cycle.lease,
-            minimum=self._cycle.settings.config.sleep.rollup_min_items,
+            self.store,
+            self.cycle.lease,
+            minimum=self.cycle.settings.config.sleep.rollup_min_items,
             exclusive=self._rewriting,
             highest=highest,
         )
@@ -383,15 +377,15 @@ class RetentionService:
 
     def _expire_actions(self) -> None:
         """Delete the records of actions that can no longer be undone, an hour after the last time."""
-        now = self._cycle.clock.now()
+        now = self.cycle.clock.now()
         if self._actions_expired_at and now < shift(
             self._actions_expired_at, EXPIRY_EVERY
         ):
             return
         self._actions_expired_at = now
         before = shift(now, -KEPT)
-        if self._store.actions.are_expired(before):
-            self._store.actions.expire(before)
+        if self.store.actions.are_expired(before):
+            self.store.actions.expire(before)
 
     # --------------------------------------------------------------- forget
 
@@ -414,9 +408,9 @@ class RetentionService:
             return self._preview_forget(request, selected, kept)
         grace = None if request.now else self.grace.begin()
         if selected.ids or selected.learned:
-            now = self._cycle.clock.now()
+            now = self.cycle.clock.now()
             call = grace.call if grace else new_id(now)
-            self._store.actions.record(Action(call, ActionKind.FORGET, now))
+            self.store.actions.record(Action(call, ActionKind.FORGET, now))
         return self._forget_selected(selected, kept, grace)
 
     def forget_import(self, ids: Sequence[str], import_id: str) -> Forgotten:
@@ -428,7 +422,7 @@ class RetentionService:
         selected = SelectedMemories(ids=ids)
         forgotten = self._forget_selected(selected, (), grace, import_id=import_id)
         for chunk in split_into_chunks(ids, CHUNK):
-            if left := self._store.memories.existing(chunk):
+            if left := self.store.memories.existing(chunk):
                 self._forgotten.withdraw([memory.id for memory in left])
         return forgotten
 
@@ -445,7 +439,7 @@ class RetentionService:
         removal = Removal(working=self.grace.finish(kept))
         removal |= self._forget_in_chunks(selected, grace, import_id=import_id)
         problem = self.rewrite_stale_or_log(highest=Level.EPISODE)
-        self._cycle.gate.rest_after(time.monotonic() - began)
+        self.cycle.gate.rest_after(time.monotonic() - began)
         removal = replace(removal, in_force=removal.in_force - set(selected.ids))
         recoverable = removal.working + removal.archived - removal.pruned
         if grace and (recoverable or removal.learnings):
@@ -480,7 +474,7 @@ class RetentionService:
     def _is_stored(self, id: str) -> bool:
         """Return whether a memory or episode with this id is stored."""
         try:
-            self._store.memories.get(id)
+            self.store.memories.get(id)
         except NotFound:
             return False
         return True
@@ -489,7 +483,7 @@ class RetentionService:
         self, request: Forget, selected: SelectedMemories, kept: Sequence[str]
     ) -> Forgotten:
         """Return the result that forgetting the selected memories would have, with a line for each."""
-        removal = self._store.deletion.preview(selected.ids, learned=selected.learned)
+        removal = self.store.deletion.preview(selected.ids, learned=selected.learned)
         removal |= Removal(working=len(kept))
         lines, further = self.selector.preview_lines(selected.ids, after=request.after)
         grace = None if request.now else self.grace.begin()
@@ -516,13 +510,13 @@ class RetentionService:
     def _purge_words(self) -> bool:
         """Delete forgotten text from log, files, summaries and caches; return whether the files are clean."""
         self.rewrite_stale()
-        sessions, sources = self._store.deletion.orphaned_log_names()
+        sessions, sources = self.store.deletion.orphaned_log_names()
         if sessions or sources:
-            self._store.deletion.forget_names(sessions=sessions, sources=sources)
-        complete = self._store.deletion.purge_deleted()
+            self.store.deletion.forget_names(sessions=sessions, sources=sources)
+        complete = self.store.deletion.purge_deleted()
         clear_word_caches()
-        self._store.maintenance.release_memory(words=True)
-        if self._in_background:  # an embedding program collects its own garbage
+        self.store.maintenance.release_memory(words=True)
+        if self.in_background:  # an embedding program collects its own garbage
             process_memory.trim_heap(collect=True)
         return complete
 
@@ -536,7 +530,7 @@ class RetentionService:
             """Delete these memories, recorded as forgotten for old backups; return the counts."""
             self._forgotten.note(chunk)
             try:
-                removal = self._store.deletion.forget(
+                removal = self.store.deletion.forget(
                     chunk, grace=grace, import_id=import_id
                 )
             except BaseException:
@@ -548,7 +542,7 @@ class RetentionService:
         def forget_learnings() -> Removal:
             """Delete the learnings, recorded as the memories are; return the counts."""
             self._forgotten.note(learned)
-            return self._store.deletion.forget_learnings(learned, grace=grace)
+            return self.store.deletion.forget_learnings(learned, grace=grace)
 
         # The learnings beside them go last, as one more chunk.
         works: list[Callable[[], Removal]] = [
@@ -579,9 +573,9 @@ class RetentionService:
         recoverable = memories - removal.pruned if grace else 0
         if not (recoverable or removal.learnings):
             grace = None
-        file, folder = self._file, self._settings.config.backup_folder
+        file, folder = self.file, self.settings.config.backup_folder
         backups = [
-            *self._store.deletion.beyond_purge(),
+            *self.store.deletion.beyond_purge(),
             *(known_backups(file, folder) if file else ()),
         ]
         return Forgotten(
@@ -614,7 +608,7 @@ class RetentionService:
         `WordsPruned`.
         """
         try:
-            memory = self._store.memories.get(request.id)
+            memory = self.store.memories.get(request.id)
         except NotFound:
             count = self.grace.put_back(request.id)
             if not count:
@@ -636,7 +630,7 @@ class RetentionService:
                 f"episode {memory.episode} summarizes them",
                 field="id",
             )
-        removal = self._store.retention.restore(memory.id)
+        removal = self.store.retention.restore(memory.id)
         self.rewrite_stale_or_log()
         return Restored(
             id=memory.id, episode=memory.episode, episode_removed=bool(removal.removed)

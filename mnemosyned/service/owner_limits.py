@@ -51,30 +51,22 @@ class _KnownOwner(NamedTuple):
     read_at: float
 
 
+@dataclass(eq=False)
 class OwnerLimiter:
     """The limits of owners, by number; safe from any thread."""
 
-    def __init__(
-        self,
-        settings: Callable[[], OwnersConfig],
-        describe_owner: Callable[[int], tuple[str, int]],
-        *,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Take functions that return the settings in force, and an owner's name and memories.
+    settings: Callable[[], OwnersConfig]
+    describe_owner: Callable[[int], tuple[str, int]]
+    """Returns an owner's name and count of memories, asked at most once a minute, or once a second if full."""
+    now: Callable[[], float] = time.monotonic
 
-        The database is asked about an owner at most once a minute, and once a second while its memory
-        is full; only if the settings name owners, or limit the memories that are kept.
-        """
-        self._settings = settings
-        self._describe_owner = describe_owner
-        self._now = now
+    def __post_init__(self) -> None:
         self._changing = threading.Lock()
         self._known: OrderedDict[int, _KnownOwner] = OrderedDict()
         self._streams: Counter[int] = Counter()
         self._allowances = {
             name: OwnerAllowance(
-                partial(self._limit_of, name), period_s=period_s, now=now
+                partial(self._limit_of, name), period_s=period_s, now=self.now
             )
             for name, period_s in PERIODS_S.items()
         }
@@ -172,7 +164,7 @@ class OwnerLimiter:
 
     def _limit_of(self, name: str, owner: int) -> int | None:
         """Return an owner's limit with this name; None for no limit. Raises `StorageFailed`."""
-        config = self._settings()
+        config = self.settings()
         if config.limits_by_owner:
             own = config.limits_by_owner.get(self._look_up(owner).name, {})
             if name in own:
@@ -183,9 +175,9 @@ class OwnerLimiter:
     def _look_up(self, owner: int, age_max_s: float = KNOWN_S) -> _KnownOwner:
         """Return an owner's name and count of memories, `age_max_s` old at most. Raises `NotFound`."""
         known = self._known.get(owner)
-        now = self._now()
+        now = self.now()
         if known is None or now - known.read_at >= age_max_s:
-            name, memories = self._describe_owner(owner)
+            name, memories = self.describe_owner(owner)
             known = _KnownOwner(name, memories, now)
             with self._changing:
                 self._known[owner] = known

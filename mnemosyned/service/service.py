@@ -153,25 +153,6 @@ def stop_or_pause_sleep(request: Sleep, stopper: CycleStopper) -> CycleReport:
     return stopper.pause(timedelta(minutes=minutes))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceParts:
-    """The parts of an open memory that do its verbs, and facts for `status`."""
-
-    store: MemoryStore
-    sleeper: Sleeper
-    retention: RetentionService
-    settings: SettingsInForce
-    keeper: BackupKeeper
-    endings: EndingFinder
-    figures: DailyFigures
-    database: str
-    """Where the memory is, as it may be shown."""
-    schema_version: int
-    vectors: MemoryVectors | None = None
-    rater: BearingRater | None = None
-    """Rates learnings and prompts by their meaning; None without a built-in encoder."""
-
-
 R = TypeVar("R")
 Groups = Mapping[str, Callable[[], "MemoryService"]]
 """Functions that open the memories of groups, by name."""
@@ -192,46 +173,52 @@ class SystemClock:
         return datetime.now(UTC)
 
 
+@dataclass(eq=False, kw_only=True)
 class MemoryService:
     """The verbs over one store, safe to call from any thread."""
 
+    store: MemoryStore
+    sleeper: Sleeper
+    retention: RetentionService
+    settings: SettingsInForce
+    keeper: BackupKeeper
+    endings: EndingFinder
+    figures: DailyFigures
+    events: EventBus
+    database: str
+    """Where the memory is, as it may be shown."""
+    schema_version: int
+    vectors: MemoryVectors | None = None
+    rater: BearingRater | None = None
+    """Rates learnings and prompts by their meaning; None without a built-in encoder."""
     limits: LimitsOfOwner | None = None
     """The limits of the owner, in a daemon that serves many."""
+    watched: Callable[[], list[WatchedFolder]] = list
+    """Describes the folders that are followed."""
 
-    def __init__(self, parts: ServiceParts, *, events: EventBus | None = None) -> None:
-        """Run the verbs by `parts`; events go to `events`, or to a new bus for None."""
-        self._parts = parts
-        self._store = parts.store
-        self._keeper = parts.keeper
-        self.sleeper = parts.sleeper
-        self._retention = parts.retention
-        self._settings = parts.settings
-        self._drafts = DraftMaker(parts.settings)
-        self._vectors = parts.vectors
+    def __post_init__(self) -> None:
+        self._drafts = DraftMaker(self.settings)
         self.rate_texts: RateTexts | None = None
         """Rates learnings by their meaning; None without a built-in encoder."""
         self.rate_prompt: RatePrompt | None = None
-        if parts.rater:
-            self.rate_texts = parts.rater.rate
-            self.rate_prompt = parts.rater.rate_prompt
-        self._endings = parts.endings
-        self._clock = parts.sleeper.cycle.clock
-        self.events = events or EventBus(clock=self._clock)
+        if self.rater:
+            self.rate_texts = self.rater.rate
+            self.rate_prompt = self.rater.rate_prompt
+        self._clock = self.sleeper.cycle.clock
         self._stopping = False
         self._started = time.monotonic()
-        self.figures = parts.figures
-        self._lists = ListService(store=self._store.lists, clock=self._clock)
+        self._lists = ListService(store=self.store.lists, clock=self._clock)
         self._compact = CompactService(
-            store=self._store,
+            store=self.store,
             lease=self.sleeper.cycle.lease,
             clock=self._clock,
             drafts=self._drafts,
-            settings=self._settings,
+            settings=self.settings,
         )
         self.briefings = BriefingService(
-            store=self._store,
+            store=self.store,
             clock=self._clock,
-            settings=self._settings,
+            settings=self.settings,
             compare=self.compare,
         )
         self._verbs: dict[type[Request[Any]], Callable[..., Any]] = {
@@ -241,17 +228,15 @@ class MemoryService:
             Status: self.status,
         }
         self._exchange = ExchangeService(
-            store=self._store.exchange,
+            store=self.store.exchange,
             clock=self._clock,
-            database=parts.database,
-            file=parts.keeper.file,
-            schema_version=parts.schema_version,
+            database=self.database,
+            file=self.keeper.file,
+            schema_version=self.schema_version,
             postpone_cycles=self.sleeper.postpone,
             on_restored=self._after_restore,
-            secrets=lambda: self._settings.config.secrets,
+            secrets=lambda: self.settings.config.secrets,
         )
-        self.watched: Callable[[], list[WatchedFolder]] = list
-        """Describes the folders that are followed."""
 
     @cached_property
     def _all_verbs(self) -> dict[type[Request[Any]], Callable[..., Any]]:
@@ -260,44 +245,44 @@ class MemoryService:
         Made for the first rare request: most of some hundred open memories get none.
         """
         context = ContextService(
-            store=self._store,
+            store=self.store,
             clock=self._clock,
             recall=self.recall,
-            settings=self._settings,
+            settings=self.settings,
             rate=self.rate_texts,
         )
         learnings = LearningService(
-            store=self._store,
+            store=self.store,
             clock=self._clock,
-            settings=self._settings,
-            purger=self._retention.purger,
+            settings=self.settings,
+            purger=self.retention.purger,
         )
         changes = ChangeService(
-            store=self._store,
+            store=self.store,
             sleeper=self.sleeper,
             drafts=self._drafts,
-            retention=self._retention,
-            endings=self._endings,
-            vectors=self._vectors,
+            retention=self.retention,
+            endings=self.endings,
+            vectors=self.vectors,
         )
         undo = UndoService(
-            store=self._store,
+            store=self.store,
             sleeper=self.sleeper,
-            retention=self._retention,
+            retention=self.retention,
             changes=changes,
         )
-        ledger = LedgerService(store=self._store.injections)
-        endings = EndingService(store=self._store.endings, finder=self._endings)
+        ledger = LedgerService(store=self.store.injections)
+        endings = EndingService(store=self.store.endings, finder=self.endings)
         functions: dict[str, Callable[..., Any]] = {
             "undo": undo.undo,
-            "forget": self._retention.forget,
+            "forget": self.retention.forget,
             "edit": changes.edit,
             "tag": changes.change_tags,
             "untag": changes.change_tags,
             "pin": changes.change_pins,
             "unpin": changes.change_pins,
-            "restore": self._retention.restore,
-            "prune": self._retention.pruner.prune,
+            "restore": self.retention.restore,
+            "prune": self.retention.pruner.prune,
             "learn": learnings.learn,
             "learnings": learnings.learnings,
             "edit_learning": learnings.edit,
@@ -311,11 +296,11 @@ class MemoryService:
             "sessions": self._lists.sessions,
             "sources": self._lists.sources,
             "projects": lambda request: ProjectList(
-                self._store.lists.projects(request.limit)
+                self.store.lists.projects(request.limit)
             ),
             "days": lambda request: self.figures.complete(self._lists.days(request)),
             "sleep": self.sleep,
-            "backup": self._keeper.back_up,
+            "backup": self.keeper.back_up,
             "status": self.status,
             "log": self.log,
             "context": context.context,
@@ -401,16 +386,16 @@ class MemoryService:
     def _after_restore(self) -> None:
         """Queue restored memories for endings and vectors; start a cycle if they are too many."""
         self.sleeper.note_change()
-        self._endings.read_again()
-        if self._vectors:
-            self._vectors.note_new_memories()
+        self.endings.read_again()
+        if self.vectors:
+            self.vectors.note_new_memories()
         self.sleeper.enforce_cap()
 
     # ----------------------------------------------------------------- ends
 
     def release(self) -> None:
         """Empty the caches to free memory; later requests fill them again."""
-        self._store.maintenance.release_memory()
+        self.store.maintenance.release_memory()
 
     def stop_writes(self) -> None:
         """Refuse all later requests that change the store."""
@@ -444,12 +429,12 @@ class MemoryService:
         self, drafts: Sequence[Draft], action: Action | None = None
     ) -> RememberedMany:
         """Store drafts, all or none, have vectors made and the capacity kept; return an answer for each."""
-        kept = self._store.memories.remember(drafts, action=action)
-        self._endings.note_new_memories()
-        if self._vectors:
-            self._vectors.note_new_memories()
+        kept = self.store.memories.remember(drafts, action=action)
+        self.endings.note_new_memories()
+        if self.vectors:
+            self.vectors.note_new_memories()
         if any(draft.supersedes for draft in drafts):
-            self._retention.rewrite_stale_or_log()
+            self.retention.rewrite_stale_or_log()
         self.sleeper.enforce_cap(kept.working)
         memories = [
             replace(answer, secrets=draft.secrets) if draft.secrets else answer
@@ -466,9 +451,9 @@ class MemoryService:
         groups are left out, with a note, if they fail or after `GROUPS_S` seconds.
         """
         begin = time.perf_counter()
-        self._endings.find_soon()
+        self.endings.find_soon()
         # A thread that waits for a connection for a group holds none for its own memory.
-        with nullcontext() if groups else self._store.search.one_snapshot():
+        with nullcontext() if groups else self.store.search.one_snapshot():
             recalled = self._recall(request, groups)
         self.figures.count_recall(time.perf_counter() - begin)
         return recalled
@@ -478,7 +463,7 @@ class MemoryService:
         begin = time.perf_counter()
         query = make_query(request, now=self._clock.now())
         asked = query.topic or request.query
-        question = self._vectors.ask(asked) if self._vectors else None
+        question = self.vectors.ask(asked) if self.vectors else None
         found, note = self.search(query, question)
         searched: dict[str | None, MemoryService] = {None: self}
         candidates, notes = [found], [note]
@@ -487,7 +472,7 @@ class MemoryService:
             if time.perf_counter() - begin < GROUPS_S:
                 try:
                     memory = open_memory()
-                    memory._endings.find_soon()  # noqa: SLF001 of this class
+                    memory.endings.find_soon()
                     found, note = memory.search(query, question)
                 except MnemosynedError as error:
                     note = f"the memory of {name} was left out: {error.message}"
@@ -499,7 +484,7 @@ class MemoryService:
         places = rank(query, merged)
         if query.topic is not None:
             places = spread_results(places, merged.memories, limit=request.limit)
-        readers = [each._store.search.documents for each in searched.values()]  # noqa: SLF001 it is this class
+        readers = [each.store.search.documents for each in searched.values()]
         places, shown = read_documents(places, readers)
         if not request.reveal:
             masked = {
@@ -535,17 +520,17 @@ class MemoryService:
 
         `question` is the question on its way to the embedding model; None without one.
         """
-        with self._store.search.one_snapshot():
-            candidates = self._store.search.candidates(query)
-            if self._vectors is None:
+        with self.store.search.one_snapshot():
+            candidates = self.store.search.candidates(query)
+            if self.vectors is None:
                 return candidates, ""
-            return self._vectors.near(question, query, candidates)
+            return self.vectors.near(question, query, candidates)
 
     def complete(self, hits: Sequence[Hit], request: Recall) -> list[Hit]:
         """Return hits of this memory with ended statements and, if requested, each hit's history."""
-        answer = add_endings(self._store.endings, hits, reveal=request.reveal)
+        answer = add_endings(self.store.endings, hits, reveal=request.reveal)
         if request.history:
-            answer = add_history(self._store.memories, answer, reveal=request.reveal)
+            answer = add_history(self.store.memories, answer, reveal=request.reveal)
         return answer
 
     def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
@@ -553,23 +538,23 @@ class MemoryService:
 
         Memories without a vector are left out; without an embedding model, all are.
         """
-        return self._vectors.similarities(text, ids) if self._vectors else {}
+        return self.vectors.similarities(text, ids) if self.vectors else {}
 
     def compare(self, ids: Sequence[str]) -> CosinesTo:
         """Return a function from a given memory's id to its cosines with all given memories, by id.
 
         It gives none without an embedding model.
         """
-        return self._vectors.compare(ids) if self._vectors else lambda _: {}
+        return self.vectors.compare(ids) if self.vectors else lambda _: {}
 
     def get(self, request: Get) -> Got:
         """Return one memory or episode in full, with secrets masked unless revealed."""
-        record = self._store.memories.get(request.id)
+        record = self.store.memories.get(request.id)
         if isinstance(record, MemoryRecord):
             revisions: list[Revision] = []
             if request.history:
-                revisions = self._store.changes.revisions(record.id)
-            ended = list(self._store.endings.of([record.id]).get(record.id, ()))
+                revisions = self.store.changes.revisions(record.id)
+            ended = list(self.store.endings.of([record.id]).get(record.id, ()))
             if request.reveal:
                 return Got(memory=record, revisions=revisions, ended=ended)
             masked = [mask_revision(revision) for revision in revisions]
@@ -585,7 +570,7 @@ class MemoryService:
         """
         if compacted := self._compact.expand(request):
             return compacted
-        episode = self._store.memories.get(request.id)
+        episode = self.store.memories.get(request.id)
         if isinstance(episode, MemoryRecord):
             hint = (
                 f"; it went into episode {episode.episode}" if episode.episode else ""
@@ -595,15 +580,15 @@ class MemoryService:
                 field="id",
             )
         below = episode.level > 0 and request.depth == 1
-        originals = [] if below else self._store.memories.originals(episode.id)
+        originals = [] if below else self.store.memories.originals(episode.id)
         if not request.reveal:
             # The details of a roll-up are those of its first episodes alone.
             known = KnownSecrets(
-                self._store.memories.secrets(episode.id) if originals else ()
+                self.store.memories.secrets(episode.id) if originals else ()
             )
             originals = [mask_memory(memory, known) for memory in originals]
             episode = mask_episode(episode)
-        summaries = self._store.memories.summaries(episode.summary_of) if below else []
+        summaries = self.store.memories.summaries(episode.summary_of) if below else []
         return Expanded(without_superseded(episode), originals, summaries)
 
     def compact(self, request: Compact) -> Shortened:
@@ -623,38 +608,37 @@ class MemoryService:
         )
         if request.dry_run:
             return self.sleeper.cycle.preview(asked)
-        self._endings.find_before_sleep()
+        self.endings.find_before_sleep()
         return self.sleeper.sleep(asked)
 
     def status(self, _: Status) -> Stats:
         """Return the state of the store and the daemon: counts, sizes, cycles and problems."""
-        parts = self._parts
-        maintenance = parts.store.maintenance
+        maintenance = self.store.maintenance
         return Stats(
             version=__version__,
-            schema_version=parts.schema_version,
-            database=parts.database,
+            schema_version=self.schema_version,
+            database=self.database,
             bytes_on_disk=self.figures.bytes_on_disk(),
             tiers=dict(maintenance.totals()),
             today=self._lists.count_today(),
-            wm_max=parts.settings.config.wm_max,
-            sleep=parts.sleeper.status(),
-            summarizer=parts.sleeper.cycle.lease.status(),
-            counter=parts.settings.counter.name,
-            embedder=parts.vectors.status() if parts.vectors else EmbedderStatus(),
+            wm_max=self.settings.config.wm_max,
+            sleep=self.sleeper.status(),
+            summarizer=self.sleeper.cycle.lease.status(),
+            counter=self.settings.counter.name,
+            embedder=self.vectors.status() if self.vectors else EmbedderStatus(),
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
-            clock=parts.retention.pruner.doubt(),
+            clock=self.retention.pruner.doubt(),
             longest_write_ms=round(maintenance.longest_write_s() * 1_000, 3),
-            purge_due=parts.store.deletion.purge_due(),
-            recoverable=parts.store.grace.recoverable(),
-            agents=parts.store.agents.activity(),
-            injections=parts.store.injections.totals(),
+            purge_due=self.store.deletion.purge_due(),
+            recoverable=self.store.grace.recoverable(),
+            agents=self.store.agents.activity(),
+            injections=self.store.injections.totals(),
             watched=self.watched(),
-            backup=parts.keeper.status(),
-            restart_needed=list(parts.settings.restart_needed),
+            backup=self.keeper.status(),
+            restart_needed=list(self.settings.restart_needed),
             problems=maintenance.problems(),
-            warnings=[*maintenance.warnings(), *parts.keeper.warnings()],
+            warnings=[*maintenance.warnings(), *self.keeper.warnings()],
             limits=[*self.limits.list_uses()] if self.limits else [],
         )
 
@@ -674,7 +658,7 @@ class MemoryService:
     def log(self, request: Log) -> Logged:
         """Return rows of the consolidation log, newest first."""
         return Logged(
-            self._store.sleep.log(
+            self.store.sleep.log(
                 limit=request.limit,
                 session=request.session,
                 cycle=request.cycle,
@@ -688,6 +672,6 @@ class MemoryService:
         To be called every few seconds. Raises `StorageFailed`, and `DatabaseReplaced` if nothing
         more can be stored in the file.
         """
-        self._store.maintenance.ensure_durable()
-        self._store.maintenance.run_idle_upkeep()
-        self._retention.finish_forgotten()
+        self.store.maintenance.ensure_durable()
+        self.store.maintenance.run_idle_upkeep()
+        self.retention.finish_forgotten()

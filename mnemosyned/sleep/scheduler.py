@@ -6,6 +6,7 @@ import concurrent.futures
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
@@ -34,6 +35,7 @@ JOB = "sleep"
 log = logger()
 
 
+@dataclass(eq=False, kw_only=True)
 class SleepScheduler:
     """Background scheduler of cycles (in UTC), trigger checks and the capacity of working memory.
 
@@ -44,23 +46,14 @@ class SleepScheduler:
     turn_s: float | None = None
     """No other memory waits for a cycle."""
 
-    def __init__(
-        self,
-        *,
-        sleep: Callable[[Trigger], CycleReport | None],
-        enforce_cap: Callable[[], object],
-        check_triggers: Callable[[], object] | None = None,
-        tick_s: float = 30.0,
-    ) -> None:
-        """Call `sleep` by schedule, and `check_triggers` every `tick_s` seconds.
+    sleep: Callable[[Trigger], CycleReport | None]
+    """Runs a cycle for a trigger."""
+    enforce_cap: Callable[[], object]
+    """Consolidates what exceeds working memory's capacity; called in a thread."""
+    check_triggers: Callable[[], object] | None = None
+    tick_s: float = 30.0
 
-        `sleep` runs a cycle for a trigger; `enforce_cap` consolidates what exceeds working memory's
-        capacity, and is called in a thread when asked for.
-        """
-        self._sleep = sleep
-        self._enforce_cap = enforce_cap
-        self._check_triggers = check_triggers
-        self._tick_s = tick_s
+    def __post_init__(self) -> None:
         self._stopped = threading.Event()
         # By its own wait, which no step of the wall clock shortens or draws out.
         self._ticker = threading.Thread(target=self._check_repeatedly, name="triggers")
@@ -89,14 +82,14 @@ class SleepScheduler:
     def start(self) -> None:
         """Start the schedule of cycles, and the checks of the triggers."""
         self._scheduler.start()
-        if self._check_triggers:
+        if self.check_triggers:
             self._ticker.start()
 
     def stop(self) -> None:
         """Stop the schedule, the checks and the capacity's thread; wait for running work."""
         self._stopped.set()
         self._scheduler.shutdown(wait=True)
-        if self._check_triggers:
+        if self.check_triggers:
             self._ticker.join()
         self._cap_executor.shutdown(wait=True)
 
@@ -132,7 +125,7 @@ class SleepScheduler:
         def enforce_once() -> None:  # once more if asked meanwhile: that run sees more
             """Enforce the capacity; another request from now on queues another run."""
             self._cap_asked.clear()
-            self._enforce_cap()
+            self.enforce_cap()
 
         if not self._cap_asked.is_set():
             self._cap_asked.set()
@@ -170,16 +163,16 @@ class SleepScheduler:
 
     def _check_repeatedly(self) -> None:
         """Check the triggers every `tick_s` until the scheduler stops."""
-        if self._check_triggers is None:
+        if self.check_triggers is None:
             return
-        check = self._guard_job(self._check_triggers)
-        while not self._stopped.wait(self._tick_s):
+        check = self._guard_job(self.check_triggers)
+        while not self._stopped.wait(self.tick_s):
             check()
 
     def _sleep_by_schedule(self) -> None:
         """Run a scheduled cycle; retry soon if it had a problem or the database was unreachable."""
         try:
-            report = self._sleep(Trigger.SCHEDULE)
+            report = self.sleep(Trigger.SCHEDULE)
         except (DatabaseUnreachable, MemoryBusy):
             self._retry_soon()
             raise

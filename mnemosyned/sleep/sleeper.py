@@ -228,38 +228,34 @@ class SleepHost(Protocol):
         ...
 
 
+@dataclass(eq=False, kw_only=True)
 class Sleeper:
     """Runs cycles on request, by schedule, by trigger and at the capacity of working memory.
 
     Safe from any thread.
     """
 
-    def __init__(
-        self,
-        *,
-        store: MemoryStore,
-        cycle: SleepCycle,
-        zone: tzinfo,
-        after_cycle: Callable[[], object],
-        chores: Sequence[Callable[[], object]] = (),
-        in_background: bool = False,
-        host: SleepHost | None = None,
-    ) -> None:
-        """Run cycles by a schedule and triggers of its own (`in_background`), or those of a `host`.
+    store: MemoryStore
+    cycle: SleepCycle
+    zone: tzinfo
+    """The time zone of quiet hours."""
+    after_cycle: Callable[[], object]
+    """Called when a cycle is over, in the thread that ran it."""
+    chores: Sequence[Callable[[], object]] = ()
+    """Called with each check of the triggers."""
+    in_background: bool = False
+    """Whether cycles run by a schedule and triggers here."""
+    host: SleepHost | None = None
+    """Runs them instead; with neither, a caller who exceeds the capacity waits."""
 
-        With neither, a caller who exceeds the capacity waits until it is enforced. `zone` is the
-        time zone of quiet hours. `after_cycle` is called when a cycle is over, in the thread that
-        ran it; `chores` are called with each check of the triggers.
-        """
-        self.cycle = cycle
-        self._store = store
-        self._after_cycle = after_cycle
-        self._chores = chores
-        self._background = BackgroundCycles(store=store, cycle=cycle, zone=zone)
+    def __post_init__(self) -> None:
+        self._background = BackgroundCycles(
+            store=self.store, cycle=self.cycle, zone=self.zone
+        )
         self._watch = TriggerWatch(
-            triggers=lambda: make_triggers(cycle.settings.config),
+            triggers=lambda: make_triggers(self.cycle.settings.config),
             activity=self._background.activity,
-            now=cycle.now,
+            now=self.cycle.now,
             sleep=self.sleep_in_background,
         )
         self._enforcing = threading.Lock()
@@ -272,12 +268,12 @@ class Sleeper:
                 sleep=self.sleep_in_background,
                 enforce_cap=self.enforce_cap_in_background,
                 check_triggers=self.check_triggers,
-                tick_s=cycle.settings.config.sleep.tick_s,
+                tick_s=self.cycle.settings.config.sleep.tick_s,
             )
-            if in_background
+            if self.in_background
             else None
         )
-        self._host: SleepHost | None = self._scheduler or host
+        self._host: SleepHost | None = self._scheduler or self.host
 
     def __enter__(self) -> Self:
         self.start()
@@ -314,7 +310,7 @@ class Sleeper:
     def sleep(self, request: CycleRequest) -> CycleReport:
         """Run a cycle for a caller who waits, and return its report. Raises `SleepInProgress`."""
         report = self.cycle.run(request)
-        self._after_cycle()
+        self.after_cycle()
         return report
 
     def exceeds_capacity(self, working: int | None = None) -> bool:
@@ -324,7 +320,7 @@ class Sleeper:
         memories, if known.
         """
         if working is None:
-            working = self._store.memories.working_count()
+            working = self.store.memories.working_count()
         capacity = self.cycle.settings.config.wm_max
         if self._raised and self._raised[0] == capacity:
             return working > self._raised[1]
@@ -358,7 +354,7 @@ class Sleeper:
         self.consolidate_excess(
             rules_only=bool(self._background.refusal()), wait_s=WAIT_S
         )
-        self._after_cycle()
+        self.after_cycle()
 
     def consolidate_excess(self, *, rules_only: bool, wait_s: float = 0.0) -> None:
         """Consolidate the oldest memories until the others fit the capacity.
@@ -373,7 +369,7 @@ class Sleeper:
                 self.cycle.lease.wait_idle(wait_s)
             capacity, self._raised = self.cycle.settings.config.wm_max, None
             for _ in range(ROUNDS_MAX):  # more may come in meanwhile
-                count = self._store.memories.working_count()
+                count = self.store.memories.working_count()
                 if count <= capacity:
                     return
                 excess = count - int(capacity * (1 - HEADROOM))
@@ -406,7 +402,7 @@ class Sleeper:
         They could not be consolidated. Until the setting changes, the next try comes once more than
         a tenth of `capacity` (`HEADROOM`) has come in on top of them.
         """
-        left = self._store.memories.working_count()
+        left = self.store.memories.working_count()
         if left > capacity:
             self._raised = (capacity, left + max(1, int(capacity * HEADROOM)))
 
@@ -422,7 +418,7 @@ class Sleeper:
     def status(self) -> SleepStatus:
         """Return the state of sleep: schedule, last and next cycle, due memories and progress."""
         cycle = self.cycle
-        newest = self._store.sleep.log(limit=1)
+        newest = self.store.sleep.log(limit=1)
         now = cycle.clock.now()
         due = Selection(before=cycle.settings.config.sleep.cutoff(now), now=now)
         return SleepStatus(
@@ -432,7 +428,7 @@ class Sleeper:
             or (newest[0].created_at if newest else None),
             next_cycle=self.next_cycle,
             running=cycle.lease.is_in_cycle,
-            due=self._store.sleep.count_due(due, limit=DUE_COUNTED_MAX),
+            due=self.store.sleep.count_due(due, limit=DUE_COUNTED_MAX),
             progress=cycle.progress,
             waits_for=self._background.waits_for,
             paused_until=cycle.stopper.held_until(),
@@ -455,7 +451,7 @@ class Sleeper:
             quiet=timedelta(seconds=self.cycle.gate.quiet_s),
         ):
             self._watch.check()
-        for chore in self._chores:
+        for chore in self.chores:
             chore()
 
     def sleep_in_background(
@@ -469,7 +465,7 @@ class Sleeper:
         if self._is_postponed:
             return None
         report = self._background.sleep(trigger, selection, deadline_s=self._turn_s)
-        self._after_cycle()
+        self.after_cycle()
         return report
 
     @property

@@ -181,7 +181,7 @@ def test_figures_are_saved_at_the_end_if_there_are_any(tmp_path: Path) -> None:
     with Memory(tmp_path / "m.db") as memory:
         memory.remember("We deploy on Tuesdays.")
     with Memory(tmp_path / "m.db") as memory:
-        assert memory._caller._store.lists.figures() == {}  # type: ignore[attr-defined]  # noqa: SLF001
+        assert memory._caller.store.lists.figures() == {}  # type: ignore[attr-defined]  # noqa: SLF001
         memory.recall("when do we deploy?")
     with Memory(tmp_path / "m.db") as memory:
         assert memory.days().days[-1].recalls == 1

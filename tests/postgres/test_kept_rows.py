@@ -65,7 +65,7 @@ def daemon(dsn: str) -> Iterator[MemoryService]:
 
 
 def store_of(service: MemoryService) -> PostgresStore:
-    return cast("PostgresStore", service._store)  # noqa: SLF001
+    return cast("PostgresStore", service.store)
 
 
 def answers(service: MemoryService) -> list[list[Shown]]:

@@ -34,13 +34,13 @@ class Rounds:
         self.clock = shared.clock
         self.settings = shared.settings
         self.visited: list[int] = []
-        visit = memories.rounds._open_memory  # noqa: SLF001 to see whom it visits
+        visit = memories.rounds.open_memory
 
         def noting(owner: int) -> object:
             self.visited.append(owner)
             return visit(owner)
 
-        memories.rounds._open_memory = noting  # type: ignore[assignment]  # noqa: SLF001
+        memories.rounds.open_memory = noting  # type: ignore[assignment]
 
     def add(self, name: str) -> int:
         return self.memories.owners.add(name).number

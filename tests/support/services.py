@@ -8,9 +8,10 @@ from mnemosyned.memory.consolidation import CycleReport
 from mnemosyned.search.vectors.indexer import VectorIndexer
 from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.endings import EndingFinder
+from mnemosyned.service.events import EventBus
 from mnemosyned.service.figures import DailyFigures
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.service import MemoryService, ServiceParts
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.storage.sqlite.store import SqliteStore
@@ -50,7 +51,7 @@ def make_service(
         after_cycle=retention.after_cycle,
         in_background=in_background,
     )
-    parts = ServiceParts(
+    return MemoryService(
         store=store,
         sleeper=sleeper,
         retention=retention,
@@ -66,9 +67,9 @@ def make_service(
             clock=cycle.clock,
             bytes_on_disk=store.maintenance.bytes_on_disk,
         ),
+        events=EventBus(clock=cycle.clock),
         vectors=vectors,
     )
-    return MemoryService(parts)
 
 
 def undo_cycle(

@@ -51,7 +51,7 @@ def add_learnings(memory: Memory) -> None:
 
 def add_endings(memory: Memory, *ids: str) -> None:
     """Have the first sentence of each memory end that of the one before."""
-    store = memory._caller._store  # type: ignore[attr-defined]  # noqa: SLF001 as the background does
+    store = memory._caller.store  # type: ignore[attr-defined]  # noqa: SLF001 as the background does
     store.endings.add(
         [
             EndingRecord(
@@ -92,7 +92,7 @@ def fill(memory: Memory) -> dict[str, str]:
                     }
                 )
     memory.remember_many(batch)  # type: ignore[arg-type]
-    agents = memory._caller._store.agents  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
+    agents = memory._caller.store.agents  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
     for day in range(20):
         agents.keep_session(
             AgentSession(
@@ -124,7 +124,7 @@ def fill(memory: Memory) -> dict[str, str]:
     memory.undo_ending("endless")
     for question in ("When do we deploy?", "Which port has the API?"):
         memory.context(question, session="team", source="chat")
-    figures = memory._caller._store.lists  # type: ignore[attr-defined]  # noqa: SLF001 a daemon's of earlier days
+    figures = memory._caller.store.lists  # type: ignore[attr-defined]  # noqa: SLF001 a daemon's of earlier days
     for day in range(24, 0, -1):
         recalls = chance.randint(8, 60)
         times = Counter({chance.randint(8, 12): recalls, chance.randint(13, 22): 4})

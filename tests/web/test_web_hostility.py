@@ -59,7 +59,7 @@ def fill(memory: Memory) -> list[str]:
     memory.remember_many(batch[::2])  # type: ignore[arg-type]
     memory.sleep(force=True)
     memory.remember_many(batch[1::2])  # type: ignore[arg-type]
-    ledger = memory._caller._store.injections  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
+    ledger = memory._caller.store.injections  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
     for id, text in zip(ids, texts, strict=True):
         line = InjectedLine(id=id, text=text, reason=text)
         injection = make_injection(

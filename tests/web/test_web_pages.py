@@ -68,7 +68,7 @@ def inject(
             InjectedLine(id=line, text="We deploy on Tuesdays.", reason="words: deploy")
         ],
     )
-    memory._caller._store.injections.add(injection)  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
+    memory._caller.store.injections.add(injection)  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
     return injection.id
 
 
@@ -297,7 +297,7 @@ def test_the_first_page_says_how_it_is(visitor: Visitor, memory: Memory) -> None
 def test_the_first_page_draws_recalls_their_time_and_the_size(
     visitor: Visitor, memory: Memory
 ) -> None:
-    add = memory._caller._store.lists.add_figures  # type: ignore[attr-defined]  # noqa: SLF001 a daemon does so
+    add = memory._caller.store.lists.add_figures  # type: ignore[attr-defined]  # noqa: SLF001 a daemon does so
     yesterday = memory.days().days[-2].day
     add(f"{yesterday}", Counter({4: 9, 16: 3}), 3_000_000_000)
 

@@ -33,12 +33,12 @@ def tell(memory: Memory, *, line: str, text: str) -> None:
         text=text,
         lines=[InjectedLine(id=line, text=text, reason="words")],
     )
-    memory._caller._store.injections.add(injection)  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
+    memory._caller.store.injections.add(injection)  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
 
 
 def keep_session(memory: Memory) -> None:
     """Let the session `shop` be one of the project."""
-    memory._caller._store.agents.keep_session(  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
+    memory._caller.store.agents.keep_session(  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
         AgentSession(
             session="shop",
             client="codex",

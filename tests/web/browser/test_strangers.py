@@ -105,7 +105,7 @@ def tell(memory: Memory, moment: datetime, prompt: str, **line: str) -> None:
         text=line["text"],
         lines=[InjectedLine(**line)],
     )
-    memory._caller._store.injections.add(injection)  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
+    memory._caller.store.injections.add(injection)  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
 
 
 def test_what_did_it_tell_my_agent_at_14_02_and_why(
