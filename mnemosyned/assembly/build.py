@@ -329,10 +329,7 @@ def make_shared_vectors(
     from mnemosyned.search.vectors.owners import SharedVectors  # noqa: PLC0415
 
     def lacking(identity: str, after: int, limit: int) -> Sequence[int]:
-        """Return the next `limit` owner numbers after `after` whose memories lack vectors.
-
-        `identity` tells the embedding model from others. The local owner is left out.
-        """
+        """Return the next owners after one, without the local owner, whose memories lack vectors."""
         first = max(after, LOCAL_OWNER)  # which has an index of its own
         return stores.owners.lacking_vectors(identity, after=first, limit=limit)
 
@@ -350,10 +347,7 @@ def make_owner_vectors(
     shared: SharedVectors | None,
     embedding: EmbeddingConfig,
 ) -> OwnerVectors | None:
-    """Build the semantic search of one owner's memory; None without an embedding model.
-
-    `shared` embeds texts for all owners.
-    """
+    """Build the semantic search of one owner's memory; None without an embedding model."""
     if shared is None:
         return None
     # Loaded here, as above.
@@ -472,10 +466,7 @@ class OpenMemory:
         return self.settings.config
 
     def reconfigure(self, config: Config) -> None:
-        """Apply new settings to the open memory; those that need a restart are only noted.
-
-        Raises `ConfigInvalid`.
-        """
+        """Apply new settings; those that need a restart are only noted. Raises `ConfigInvalid`."""
         cycle = self.sleeper.cycle
         summarizer, turns = None, self.shared.turns
         former, ratio = self.config, config.sleep.summary_ratio

@@ -111,10 +111,7 @@ class OwnerRounds:
         return self._scheduler.next_cycle
 
     def start(self) -> None:
-        """Start the thread that runs sleep cycles by schedule and on triggers.
-
-        Raises `ConfigInvalid`.
-        """
+        """Start the thread of sleep cycles by schedule and trigger. Raises `ConfigInvalid`."""
         self.reschedule()
         self._scheduler.start()
         self._is_started = True
@@ -330,10 +327,7 @@ class OwnerMemories:
         return self._stores.owners
 
     def figures(self) -> OwnerFigures:
-        """Return totals of all owners of the database, at most `FIGURES_S` seconds old.
-
-        Raises `StorageFailed`.
-        """
+        """Return totals of all owners, `FIGURES_S` seconds old at most. Raises `StorageFailed`."""
         now, shared = time.monotonic(), self._shared
         if self._figures is None or now - self._figures[0] > FIGURES_S:
             before = shared.settings.config.sleep.cutoff(shared.age_clock.now())

@@ -136,10 +136,7 @@ def open_owned_stores(
 
 @_require_driver()
 def open_audit_table(location: DatabaseLocation) -> AuditTable:
-    """Return a context manager: the table of the audit log in a database on a server.
-
-    Raises `ConfigInvalid` for a file, or without the driver.
-    """
+    """Return a context manager: the audit log's table. Raises `ConfigInvalid` for a file."""
     if location.file is not None:
         raise ConfigInvalid(
             "the audit log is kept in a database on a server; a memory in a file has one owner",
@@ -213,10 +210,7 @@ def open_server(location: DatabaseLocation) -> PostgresServer:
 
 @_require_driver()
 def find_server_exposures(location: DatabaseLocation) -> list[str]:
-    """Return a sentence for each way in which others could reach the database or read along.
-
-    Raises `ConfigInvalid` without the driver, and `StorageFailed`.
-    """
+    """Return how others could reach the database. Raises `ConfigInvalid` and `StorageFailed`."""
     from mnemosyned.storage.postgres import store as postgres  # noqa: PLC0415 an extra
 
     return postgres.exposures(location.url)

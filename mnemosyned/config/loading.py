@@ -79,10 +79,7 @@ def with_default_model(config: Config) -> Config:
 
 
 def config_file() -> Path | None:
-    """Return the path of the configuration file, from `MNEMOSYNE_CONFIG` or the usual one.
-
-    None if neither is there.
-    """
+    """Return the path of the configuration file, by `MNEMOSYNE_CONFIG` or the usual one, or None."""
     if named := os.environ.get(CONFIG_VARIABLE):
         return Path(named)
     usual = default_config_file()
@@ -105,10 +102,7 @@ def make_paths_absolute(key: str, value: str, folder: Path) -> str:
 
 
 def settings_variables(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return the variables of an environment that are for the daemon, by name.
-
-    Relative paths in them are made absolute below `folder`.
-    """
+    """Return the daemon's variables of an environment, with paths absolute below `folder`."""
     by_variable = {variable(key): key for key in (*KEYS, "config")}
     return {
         name: make_paths_absolute(by_variable.get(name, ""), value, folder)

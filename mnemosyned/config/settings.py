@@ -396,10 +396,7 @@ class Config(_Section, frozen=True):
 
     @property
     def database_path(self) -> Path:
-        """Absolute path of the SQLite database file. Raises `ConfigInvalid` for a server.
-
-        Raises it also for a path that cannot be used.
-        """
+        """Absolute path of the SQLite file. Raises `ConfigInvalid` for a server or an unusable path."""
         if is_server(self.database):
             raise ConfigInvalid(
                 "the memory is on a PostgreSQL server, and this is for one in a file",
@@ -431,20 +428,14 @@ class Config(_Section, frozen=True):
 
     @property
     def backup_folder(self) -> Path | None:
-        """Absolute path of the folder for backups; None means the database's folder.
-
-        Raises `ConfigInvalid` for a path that cannot be used.
-        """
+        """Path of the folder for backups; None for the database's. Raises `ConfigInvalid`."""
         if not self.backup.dir:
             return None
         return _resolve_path(self.backup.dir, key="backup.dir")
 
     @property
     def audit_file(self) -> Path | None:
-        """Absolute path that the files of the audit log are named after; None for no file.
-
-        Raises `ConfigInvalid` for a path that cannot be used.
-        """
+        """Path that the audit log's files are named after; None for none. Raises `ConfigInvalid`."""
         suffix = "-2026-11"
         if self.audit.file is None:
             return None
@@ -452,10 +443,7 @@ class Config(_Section, frozen=True):
 
     @property
     def tls_files(self) -> tuple[Path, Path] | None:
-        """Paths of the TLS certificate and its key; None if TLS is not set up.
-
-        Raises `ConfigInvalid` if only one is set, or a path cannot be used.
-        """
+        """Paths of the TLS certificate and key; None without TLS. Raises `ConfigInvalid` for one alone."""
         certificate, key = self.tls.certificate, self.tls.key
         if not (certificate or key):
             return None
@@ -473,10 +461,7 @@ class Config(_Section, frozen=True):
 
     @property
     def listen_address(self) -> tuple[str, int] | None:
-        """Host and port to listen on for TCP; None if the setting `listen` is empty.
-
-        Raises `ConfigInvalid` for an address that other machines can reach without TLS.
-        """
+        """Host and port to listen on; None for none. Raises `ConfigInvalid` if it needs TLS."""
         if not self.listen:
             return None
         try:
@@ -524,10 +509,7 @@ def _expand_path(
 def keys(
     section: type[_Section] = Config, prefix: str = ""
 ) -> Iterator[tuple[str, Any]]:
-    """Yield dotted key and type of each setting in a section, by default of all settings.
-
-    `prefix` is put before each key.
-    """
+    """Yield dotted key and type of each setting in a section, by default of all settings."""
     for field in msgspec.structs.fields(section):
         if isinstance(field.type, type) and issubclass(field.type, _Section):
             yield from keys(field.type, f"{prefix}{field.name}.")

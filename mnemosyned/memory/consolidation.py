@@ -175,10 +175,7 @@ class GroupLimits:
     """Characters from which a smaller group is summarized too."""
 
     def are_summarized(self, count: int, chars: int) -> bool:
-        """Return whether a group of this size is summarized, not promoted word for word.
-
-        `count` is the number of memories, `chars` the number of characters in their texts.
-        """
+        """Return whether so many memories and characters are summarized, not kept word for word."""
         return count >= self.summarize_min or chars > self.verbatim_chars_max
 
 

@@ -74,10 +74,7 @@ class TextModel(Protocol):
         return 0
 
     def count_tokens(self, text: str) -> int:
-        """Return the number of tokens in a text by the model's tokenizer, or an upper bound of it.
-
-        Raises `SummarizerFailed`.
-        """
+        """Return a text's tokens by the model, or an upper bound. Raises `SummarizerFailed`."""
         ...
 
     def complete(
@@ -111,10 +108,7 @@ class Summarizer(Protocol):
 
     @abstractmethod
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the summary of memories, given oldest first.
-
-        Raises `SummarizerFailed` if no usable summary was made.
-        """
+        """Return the summary of memories, oldest first. Raises `SummarizerFailed` without a usable one."""
 
     def summarize_each(
         self,
@@ -156,10 +150,7 @@ class Summarizer(Protocol):
                 yield key, Digest(summary=outcome, details=details)
 
     def digest(self, originals: Sequence[MemoryRecord]) -> Digest:
-        """Summarize one group of originals without secrets; also return their exact values.
-
-        Raises `SummarizerFailed`.
-        """
+        """Summarize originals without secrets; also return exact values. Raises `SummarizerFailed`."""
         lasting, details = select_mentionable(originals)
         return Digest(summary=self.summarize(lasting), details=details)
 
@@ -191,17 +182,11 @@ class Summarizer(Protocol):
         return
 
     def resume(self) -> None:
-        """Allow the use of the model again after `interrupt`.
-
-        By default it does nothing.
-        """
+        """Allow the use of the model again after `interrupt`; by default there is none."""
         return
 
     def release_workers(self) -> None:
-        """Stop the helper processes that a sleep cycle used.
-
-        By default it does nothing.
-        """
+        """Stop the helper processes that a sleep cycle used; by default there are none."""
         return
 
     def close(self) -> None:
@@ -246,10 +231,7 @@ class Embedder(Protocol):
         ...
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """Return one vector for each text, as bytes, in order.
-
-        Raises `EmbedderFailed` and `ModelUnavailable`.
-        """
+        """Return one vector for each text, in order. Raises `EmbedderFailed`, `ModelUnavailable`."""
         ...
 
     def embed_question(self, text: str) -> bytes:
@@ -307,10 +289,7 @@ class VectorSearch(Protocol):
     """Compares the vector of a question with those of one model. Safe from any thread."""
 
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
-        """Return the cosine similarity of stored vectors to the vector `question`, by position.
-
-        Positions without a vector are left out.
-        """
+        """Return the cosines of the stored vectors at these positions, if any, to a question's vector."""
         ...
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
@@ -335,10 +314,7 @@ class StorageSearch(VectorSearch, Protocol):
     """
 
     def prepare(self, *, limit: int) -> int:
-        """Index up to `limit` stored vectors that are not indexed yet; return how many.
-
-        The result 0 means that all are indexed.
-        """
+        """Index up to `limit` vectors that are not indexed yet; return how many, 0 when all are."""
         ...
 
 
@@ -371,17 +347,11 @@ class MemoryVectors(Protocol):
         ...
 
     def note_edits(self, positions: Sequence[int]) -> None:
-        """Tell the embedding thread that the texts at these row numbers changed; return at once.
-
-        Their vectors are made again soon.
-        """
+        """Tell the embedding thread to embed the changed texts at these row numbers; return at once."""
         ...
 
     def ask(self, text: str) -> PendingVector | None:
-        """Begin to embed a question, and return a handle on its vector.
-
-        None if the model is not available now.
-        """
+        """Begin to embed a question; return a handle on its vector, None if no model is available."""
         ...
 
     def near(
@@ -553,10 +523,7 @@ class TokenHolder:
     """The owner of the token, where the memory is that of a group."""
 
     def in_memory_of(self, name: str) -> TokenHolder | None:
-        """Return the holder for one named memory: the owner's alone, or a group's.
-
-        None if there is no such group, or the owner is no member.
-        """
+        """Return the holder for the owner's memory alone, or a group's, by name; None if no member."""
         if name == self.owner_name:
             return replace(self, groups=())
         for group in self.groups:
@@ -642,10 +609,7 @@ def format_code(owner: int, characters: str) -> str:
 
 
 def read_code(text: str) -> tuple[int, str] | None:
-    """Return the owner's number and the random characters of a code as people type it.
-
-    None if it is not a code.
-    """
+    """Return the owner's number and the random characters of a typed code; None for another text."""
     number, _, typed = text.strip().upper().partition("-")
     characters = re.sub(r"[\s-]", "", typed).translate(_MISREAD)
     if not re.fullmatch(r"[1-9][0-9]{0,18}", number, re.ASCII):

@@ -204,10 +204,7 @@ class MemoryGroup(NamedTuple):
 def session_totals(
     groups: Iterable[MemoryGroup], projects: Mapping[str, str]
 ) -> list[SessionTotals]:
-    """Return count, times, sources and project of each session in these groups.
-
-    The session with the newest memory comes first. `projects` has the project by session id.
-    """
+    """Return the totals of each session in these groups, that of the newest memory first."""
     members: dict[str, list[MemoryGroup]] = {}
     for group in groups:
         members.setdefault(group.session, []).append(group)
@@ -226,10 +223,7 @@ def session_totals(
 
 
 def source_totals(groups: Iterable[MemoryGroup]) -> list[SourceTotals]:
-    """Return count, times and number of sessions of each source in these groups.
-
-    The source with the newest memory comes first.
-    """
+    """Return the totals of each source in these groups, that of the newest memory first."""
     members: dict[str | None, list[MemoryGroup]] = {}
     for group in groups:
         members.setdefault(group.source, []).append(group)

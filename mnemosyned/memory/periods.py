@@ -107,10 +107,7 @@ def group_into_periods(
 
 
 def distinct_details(details: Iterable[Detail]) -> tuple[Detail, ...]:
-    """Return the exact values without repetitions of the same kind and value.
-
-    The first of each kind and value stays, in the given order.
-    """
+    """Return the first exact value of each kind and value, in the given order."""
     first: dict[tuple[str, str], Detail] = {}
     for detail in details:
         first.setdefault((detail.kind, detail.value), detail)

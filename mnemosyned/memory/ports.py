@@ -139,10 +139,7 @@ class MaintenanceStore(Protocol):
         ...
 
     def longest_write_s(self) -> float:
-        """Return the longest time in seconds for which a commit has blocked other writers.
-
-        The time counts from the start of this process.
-        """
+        """Return the longest time in s that a commit of this process has blocked other writers."""
         ...
 
     def ensure_durable(self) -> None:
@@ -185,10 +182,7 @@ class MaintenanceStore(Protocol):
         ...
 
     def back_up(self, target: Path) -> CopyReport:
-        """Write a consistent copy of the store to a new file, and verify it by reading all of it.
-
-        Return what the copy contains.
-        """
+        """Write a copy of the store to a new file, read it through, and return what it contains."""
         ...
 
 

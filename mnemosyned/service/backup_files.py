@@ -227,10 +227,7 @@ class ForgottenList:
         )
 
     def begin_backup(self) -> str:
-        """Record the beginning of a backup, and return the mark to end it with.
-
-        The first backup creates the list.
-        """
+        """Record a backup's beginning, the first in a new list; return the mark to end it with."""
         mark = secrets.token_hex(8)
         self._append_lines(lambda _: [self._new_event(begun=mark)], create=True)
         return mark

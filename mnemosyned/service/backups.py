@@ -66,10 +66,7 @@ class BackupRules:
 
 
 def backup_rules(config: Config) -> BackupRules:
-    """Return the backup rules of the settings; a folder without a schedule means daily.
-
-    Raises `ConfigInvalid`.
-    """
+    """Return the backup rules; a folder without a schedule means daily. Raises `ConfigInvalid`."""
     backup = config.backup
     schedule = backup.schedule or ("daily" if backup.dir else "off")
     has_name = schedule in BACKUP_SCHEDULES

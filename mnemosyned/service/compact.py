@@ -131,10 +131,7 @@ class IdentifiedConversation:
         ]
 
     def new_stubs(self, done: Compaction) -> dict[str, Message]:
-        """Return the truncated messages that a compaction put in place of long ones.
-
-        The key is the id that we gave to the original message.
-        """
+        """Return the truncated messages in place of long ones, by our ids of the originals."""
         return {
             message["id"]: message
             for message in done.messages
@@ -257,10 +254,7 @@ class CompactService:
         def make_compaction(
             id: str, text: str, own: Iterable[ArchivedPart]
         ) -> NewCompaction:
-            """Return the compaction with this id to store for a summary or stub, with its parts.
-
-            `text` is that of the summary or stub, `own` its archived messages.
-            """
+            """Return the compaction of a summary or stub, with its text and archived parts."""
             compacted = CompactionRecord(
                 id=id,
                 session=conversation.session,

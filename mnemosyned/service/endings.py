@@ -124,10 +124,7 @@ class EndingFinder:
         self._has_news = self._has_news_ahead = self._has_unlearned = True
 
     def find_soon(self) -> None:
-        """Read up to `SOON_MAX` unread memories for an answer that is about to be given.
-
-        If the background is behind, the answer leaves all to it. Errors are logged.
-        """
+        """Read up to `SOON_MAX` memories for an answer unless the background is behind; log errors."""
         try:
             if not self._is_behind:
                 self.find(limit=SOON_MAX)

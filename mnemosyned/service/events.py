@@ -161,10 +161,7 @@ class EventBus:
         return Event(id=id, kind=kind, at=self.clock.now(), **fields)
 
     def subscribe(self, after: int | None = None) -> Subscription:
-        """Return a new subscription; with `after`, it begins with the kept events of higher id.
-
-        Raises `DaemonBusy` if there are too many readers.
-        """
+        """Return a subscription that begins with the kept events after an id. Raises `DaemonBusy`."""
         if self.relay and not self.listening:
             with self._lock:
                 self._kept = None
@@ -237,10 +234,7 @@ class EventBus:
     def publish_capture(
         self, *, client: str, hook: str, count: int, failure: str
     ) -> None:
-        """Publish that a hook of an agent's client ran: its count of new memories, or the failure.
-
-        `failure` is its text, empty if there is none.
-        """
+        """Publish that a hook of an agent's client ran: its count of new memories, or the failure."""
         self.publish(
             EventKind.CAPTURED, client=client, hook=hook, count=count, message=failure
         )

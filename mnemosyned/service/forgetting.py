@@ -85,10 +85,7 @@ class GraceKeeper:
     on_put_back: Callable[[Sequence[int]], None] = lambda _: None
 
     def begin(self) -> Grace | None:
-        """Return a grace period that begins now, with an id for one forget call.
-
-        None if the settings give none.
-        """
+        """Return a grace period that begins now, with an id for a call; None if the settings give none."""
         hours = self.settings.config.forget.grace_hours
         if not hours:
             return None
@@ -121,10 +118,7 @@ class GraceKeeper:
         return self.store.recoverable_keys(ids) if ids else []
 
     def finish(self, keys: Sequence[str]) -> int:
-        """Delete recoverable memories for good by their keys; return how many.
-
-        They are deleted chunk by chunk. Raises `PartlyDone` if a later chunk fails.
-        """
+        """Delete recoverable memories for good, chunk by chunk; return how many. Raises `PartlyDone`."""
         report = "are forgotten for good"
         return sum(run_in_chunks(keys, CHUNK, self.store.finish, report=report))
 
@@ -138,10 +132,7 @@ class GraceKeeper:
         return count
 
     def refuse_recoverable(self, ids: Iterable[str]) -> None:
-        """Raise `NotFound` if an id is of a memory that was forgotten and is recoverable.
-
-        The error tells the end of its grace period.
-        """
+        """Raise `NotFound`, with the end of its grace period, for an id of a recoverable memory."""
         for id in ids:
             final_at = self.store.recoverable_until(id)
             if final_at:
@@ -337,10 +328,7 @@ class RetentionService:
         return ""
 
     def rewrite_stale(self, *, highest: Level = Level.MONTH) -> int:
-        """Rewrite the stale summaries up to the level `highest`; return how many were rewritten.
-
-        A summary is stale after a memory below it was forgotten or changed.
-        """
+        """Rewrite summaries up to `highest` of which a memory was forgotten or changed; return how many."""
         return rewrite_stale(
             self.store,
             self.cycle.lease,
@@ -350,10 +338,7 @@ class RetentionService:
         )
 
     def after_cycle(self) -> None:
-        """Prune, end grace periods, rewrite stale summaries, and run a due purge after a cycle.
-
-        A storage failure is logged, and the next cycle tries again.
-        """
+        """Prune, end grace periods, rewrite summaries and purge after a cycle; log a storage failure."""
         try:
             self.pruner.prune_by_settings()
             self.grace.finish_due()

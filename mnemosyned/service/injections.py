@@ -79,10 +79,7 @@ class LedgerService:
     store: InjectionStore
 
     def injections(self, request: Injections) -> InjectionList:
-        """Return the injections that a request's filters select, the newest first.
-
-        Raises `InvalidRequest` if `after` is no id of an injection.
-        """
+        """Return the injections that a request selects, newest first. Raises `InvalidRequest`."""
         after = request.after and request.after.upper()
         if after and made_at(after) is None:
             raise InvalidRequest(

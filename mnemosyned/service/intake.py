@@ -166,10 +166,7 @@ def clean_learning_text(text: str, rule: SecretRule, *, field: str) -> str:
 
 
 def check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
-    """Check that metadata is Unicode and not too large.
-
-    Raises `InvalidText` and `ContentTooLarge`, which name `field`.
-    """
+    """Check metadata. Raises `InvalidText` and `ContentTooLarge`, which name `field`."""
     try:
         size = len(msgspec.json.encode(metadata)) if metadata else 0
     except UnicodeEncodeError as error:
@@ -212,10 +209,7 @@ def to_utc(given: Instant, *, field: str) -> datetime: ...
 @overload
 def to_utc(given: Instant | None, *, field: str) -> datetime | None: ...
 def to_utc(given: Instant | None, *, field: str) -> datetime | None:
-    """Return a time converted to UTC, None for None.
-
-    Raises `InvalidTime`, which names `field`, if it is outside the calendar.
-    """
+    """Return a time in UTC, None for None. Raises `InvalidTime`, which names `field`."""
     moment = instant(given)
     try:
         return None if moment is None else moment.astimezone(UTC)

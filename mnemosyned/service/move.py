@@ -177,10 +177,7 @@ class _RecordTally:
         self._random = random.Random()  # noqa: S311 a sample
 
     def add(self, record: AnyRecord, line: bytes) -> None:
-        """Count and hash a record by its kind; `line` is its form from `_encode_comparable`.
-
-        Each memory has the same chance to be in the sample.
-        """
+        """Count and hash a record by its kind; each memory has the same chance to be in the sample."""
         kind = KIND_NAMES[type(record)]
         self._counts[kind] += 1
         if kind not in self._digests:

@@ -76,10 +76,7 @@ class OwnerLimiter:
         """Seconds of the language model."""
 
     def use_request(self, owner: int) -> None:
-        """Count a request of an owner.
-
-        Raises `LimitReached` after `REFUSAL_REST_S` seconds, and `StorageFailed`.
-        """
+        """Count a request. Raises `LimitReached` after `REFUSAL_REST_S` seconds, and `StorageFailed`."""
         try:
             self._check("requests_per_minute", owner)
         except LimitReached:

@@ -96,10 +96,7 @@ class Purger:
             return self._run_purge()
 
     def attempt(self) -> tuple[bool, str]:
-        """Purge after a deletion; return whether all text was purged, and the reason of a failure.
-
-        The reason is empty if nothing failed, also if the purge is only planned.
-        """
+        """Purge after a deletion; return whether all is purged, and the reason if the purge failed."""
         try:
             return self.purge(), ""
         except StorageFailed as error:
@@ -131,10 +128,7 @@ class Purger:
             )
 
     def close(self) -> None:
-        """Stop the thread, and run a due purge now unless purges take long.
-
-        The text left is purged after the next start.
-        """
+        """Stop the thread, and run a due purge now unless purges take long: then after the next start."""
         with self._wake:
             self.background = False
             self._wake.notify()

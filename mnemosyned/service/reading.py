@@ -131,10 +131,7 @@ def _search_terms(question: str, times: QuestionTimes, asked: AskedSource) -> Te
 
 
 def missing_time_note(query: Query, *, has_hits: bool) -> str:
-    """Return a note that no hit is from the time which the question names.
-
-    `has_hits` says whether there are hits from other times.
-    """
+    """Return a note that no hit is from the time which the question names."""
     zone = query.now.tzinfo if query.now else None
     span = query.spans[0]
     first = in_zone(span.since, zone)

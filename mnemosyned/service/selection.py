@@ -122,10 +122,7 @@ class Selector:
     def preview(
         self, selected: SelectedMemories, *, after: str | None
     ) -> dict[str, Any]:
-        """Return the fields of a `SelectionPreview`: the count, and one page of lines.
-
-        The page begins after the id `after`, or at the beginning for None.
-        """
+        """Return the fields of a `SelectionPreview`: the count, and the page of lines after an id."""
         lines, further = self.preview_lines(selected.ids, after=after)
         return {
             "dry_run": True,

@@ -134,10 +134,7 @@ STOP_WAIT_S = 3_000.0
 
 
 def stop_or_pause_sleep(request: Sleep, stopper: CycleStopper) -> CycleReport:
-    """Stop the running sleep cycle, or pause background cycles, as a request asks.
-
-    Raises `InvalidRequest` if it asks for anything else too.
-    """
+    """Stop the running cycle, or pause background cycles. Raises `InvalidRequest` for anything else."""
     if request.stop:
         if request != Sleep(stop=True):
             raise InvalidRequest(
@@ -371,10 +368,7 @@ class MemoryService:
     def restore_lines(
         self, lines: bytes | bytearray, import_id: str | None = None
     ) -> RestoreReport:
-        """Store the records in lines of an export as they are; return counts by outcome.
-
-        `import_id` is the id of the import that the lines are a part of, for `undo`.
-        """
+        """Store the records in lines of an export as they are; return counts by outcome."""
         if self._stopping:
             raise ShuttingDown(STOPPING)
         if self.limits:
@@ -516,10 +510,7 @@ class MemoryService:
     def search(
         self, query: Query, question: PendingVector | None
     ) -> tuple[SearchCandidates, str]:
-        """Return the candidates for a question, and a note on what the search lacks, or none.
-
-        `question` is the question on its way to the embedding model; None without one.
-        """
+        """Return the candidates for a question, and a note on what the search lacks, or none."""
         with self.store.search.one_snapshot():
             candidates = self.store.search.candidates(query)
             if self.vectors is None:
@@ -564,10 +555,7 @@ class MemoryService:
         return Got(episode=without_superseded(episode))
 
     def expand(self, request: Expand) -> Expanded:
-        """Return a summary and its originals, or at depth 1 the summaries directly below.
-
-        Raises `InvalidRequest` for the id of an original.
-        """
+        """Return a summary and its originals, or the summaries below. Raises `InvalidRequest`."""
         if compacted := self._compact.expand(request):
             return compacted
         episode = self.store.memories.get(request.id)

@@ -83,10 +83,7 @@ class CycleStopper:
         )
 
     def pause(self, hold: timedelta) -> CycleReport:
-        """Start no background cycle for the time `hold`; return an empty report.
-
-        A zero time ends a pause.
-        """
+        """Start no background cycle for a time, which 0 ends; return an empty report."""
         self._held_from = None
         if hold:
             self._hold_at_least(hold)
@@ -315,8 +312,5 @@ class CycleContext:
     def pending(
         self, *, limit: int, selection: Selection | None = None
     ) -> list[Pending]:
-        """Return up to `limit` memories to consolidate, oldest first.
-
-        By default those of the cycle's own selection.
-        """
+        """Return up to `limit` memories of a selection, by default the cycle's own, oldest first."""
         return self.store.sleep.pending(selection or self.selection, limit=limit)

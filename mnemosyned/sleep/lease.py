@@ -241,10 +241,7 @@ class ForegroundGate:
             time.sleep(POLL_S)
 
     def rest_after(self, worked_s: float) -> None:
-        """Sleep in proportion to `worked_s` seconds of work, if requests are active.
-
-        The sleep takes at most `REST_MAX_S` seconds.
-        """
+        """Sleep in proportion to seconds of work, `REST_MAX_S` at most, if requests are active."""
         if self.active:
             time.sleep(min(worked_s * REST_TIMES, REST_MAX_S))
 

@@ -202,10 +202,7 @@ class SleepScheduler:
 
 
 def cron_trigger(fields: str, *, key: str = "sleep.cron") -> CronTrigger:
-    """Return the APScheduler trigger of five cron fields such as `0 3 * * *`, in UTC.
-
-    `key` names the setting in errors. Raises `ConfigInvalid`.
-    """
+    """Return the trigger of five cron fields in UTC. Raises `ConfigInvalid`, which names `key`."""
     try:
         return CronTrigger.from_crontab(fields, timezone=UTC)
     except ValueError as error:

@@ -178,10 +178,7 @@ class BackgroundCycles:
         )
 
     def refusal(self, activity: WorkingActivity | None = None) -> str:
-        """Return why a model may not write now, such as "quiet hours".
-
-        The text is empty if it may, or if no model is configured.
-        """
+        """Return why a model may not write now, such as "quiet hours"; empty if it may, or is none."""
         if not self.cycle.lease.has_model:
             return ""
         local = in_zone(datetime.now(UTC), self.zone)
@@ -283,10 +280,7 @@ class Sleeper:
         self.stop()
 
     def start(self) -> None:
-        """Start the schedule and the triggers; do nothing if cycles run on request alone.
-
-        Raises `ConfigInvalid`.
-        """
+        """Start the schedule and the triggers, unless cycles run on request. Raises `ConfigInvalid`."""
         if self._scheduler:
             self._scheduler.set_schedule(self.cycle.settings.config)
             self._scheduler.start()
@@ -345,10 +339,7 @@ class Sleeper:
             log_failure("cap_not_enforced", error)
 
     def enforce_cap_in_background(self) -> None:
-        """Consolidate memories over the capacity now, called in a background thread.
-
-        Raises `SleepInProgress`.
-        """
+        """Consolidate memories over the capacity in this thread. Raises `SleepInProgress`."""
         if self._is_postponed:
             return
         self.consolidate_excess(

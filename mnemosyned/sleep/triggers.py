@@ -102,10 +102,7 @@ def select_when_idle(
     gain_min: int,
     fresh: timedelta,
 ) -> Selection | None:
-    """Select all memories older than `fresh` once no request came for `quiet`.
-
-    Return None before, or if there are fewer than `gain_min`.
-    """
+    """Select memories older than `fresh`, `gain_min` at least, once no request came for `quiet`."""
     seasoned = sum(activity.by_source.values())
     is_due = activity.quiet >= quiet and seasoned >= gain_min
     return Selection(before=shift(now, -fresh)) if is_due else None
@@ -117,10 +114,7 @@ def select_by_tokens(
     *,
     budget: int,
 ) -> Selection | None:
-    """Select the oldest memories of the largest session once it uses most of `budget` tokens.
-
-    Return None before.
-    """
+    """Select the oldest memories of the largest session if it uses most of `budget` tokens."""
     if not activity.by_session:
         return None
     name = max(activity.by_session, key=lambda name: activity.by_session[name][1])
@@ -323,10 +317,7 @@ def read_machine_state(power: Path = POWER) -> MachineState:
 
 
 def is_on_battery(power: Path = POWER) -> bool:
-    """Tell whether the machine runs on its battery: discharging, and no charger plugged in.
-
-    `power` is the folder of its power supplies.
-    """
+    """Tell whether the machine runs on its battery: discharging, and no charger plugged in."""
     states = [
         _read_text(supply / "status") for supply in _power_supplies(power, "Battery")
     ]
@@ -357,10 +348,7 @@ def _read_text(file: Path) -> str:
 
 
 def machine_uptime_s() -> float:
-    """Return the seconds since the machine started, including suspend.
-
-    Changes of the wall clock do not affect them.
-    """
+    """Return the seconds since the machine started, with suspend, whatever the wall clock does."""
     return clock_gettime(CLOCK_BOOTTIME)
 
 

@@ -319,10 +319,7 @@ def _requests_within(request: Request[Any]) -> list[tuple[str, Request[Any]]]:
 
 
 def check_texts(request: Request[Any]) -> None:
-    """Check that all texts of a request are Unicode without NUL.
-
-    Messages of a conversation with a model are excepted. Raises `InvalidText`.
-    """
+    """Raise `InvalidText` unless all texts but messages to a model are Unicode without NUL."""
     for place, part in _requests_within(request):
         for name in part.__struct_fields__:
             if name in SAID:

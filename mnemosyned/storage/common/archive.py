@@ -68,10 +68,7 @@ class RetentionStore(Transactional):
     def prunable(
         self, session: CommonSession, retention: Retention, *, now: datetime, limit: int
     ) -> Prunable:
-        """Return up to about `limit` originals whose text the retention settings give up.
-
-        The oldest episodes come first, each with all of its originals.
-        """
+        """Return up to about `limit` originals that a retention gives up: whole episodes, oldest first."""
         # An episode is chosen if it ended before `before`, or as long as fewer than `excess`
         # characters are chosen.
         before = datetime.min.replace(tzinfo=UTC)
@@ -153,10 +150,7 @@ class UndoStore(Transactional):
 
     @reads
     def cycles(self, session: CommonSession, *, limit: int = 1) -> list[UndoableAction]:
-        """Return the newest cycles with an episode that can be undone, the newest first.
-
-        In the consolidation log, the newest `limit` rows of such episodes count.
-        """
+        """Return the newest cycles with an episode to undo, newest first, by `limit` rows of the log."""
         cycles: dict[str, UndoableAction] = {}
         for cycle, trigger, moment, count in session.execute(
             'SELECT l.cycle_id, l."trigger", l.created_at, l.items_consolidated '

@@ -55,10 +55,7 @@ class CompactionStore(Transactional):
     def add(
         self, session: CommonSession, compactions: Sequence[NewCompaction]
     ) -> list[str]:
-        """Store compactions with their messages, all or none; return the ids of the memories.
-
-        Messages that were stored before are not stored again.
-        """
+        """Store compactions with their new messages, all or none; return the ids of their memories."""
         messages = {
             part.draft.memory.id: part
             for compaction in compactions
@@ -146,10 +143,7 @@ class CompactionStore(Transactional):
     def find_by_summary(
         self, text: str, *, session: str, source: str | None
     ) -> str | None:
-        """Return the id of the newest compaction in a session and source with this summary text.
-
-        None if there is none.
-        """
+        """Return the id of the newest compaction in a session and source with this summary, or None."""
 
         def find(snapshot: CommonSession) -> str | None:
             id: str | None = snapshot.scalar(

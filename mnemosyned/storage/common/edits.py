@@ -290,10 +290,7 @@ class ChangeStore(Transactional):
     def groups(
         self, session: CommonSession, ids: Sequence[str], *, size: int
     ) -> list[list[str]]:
-        """Split memory ids into groups of about `size`; keep the originals of an episode together.
-
-        Unknown ids are left out.
-        """
+        """Split known ids into groups of about `size`, the originals of an episode together."""
         positions = session.positions_of(ids)
         members: dict[int, list[str]] = defaultdict(list)
         for id in ids:

@@ -33,10 +33,7 @@ def forget_endings(session: CommonSession, ids: Sequence[str]) -> None:
 
 
 def restore_ending(session: CommonSession, ending: EndingRecord) -> bool | None:
-    """Insert an exported ending unless it is stored; return whether it was inserted.
-
-    Return None if one of the two memories is not stored.
-    """
+    """Insert an ending unless it is stored; return whether, or None without one of its memories."""
     if len(session.positions_of([ending.older, ending.newer])) < 2:
         return None
     return ENDINGS.add(session, ending, UNLESS_KNOWN)
@@ -109,10 +106,7 @@ class EndingStore(CommonPart):
     def unread(
         self, session: CommonSession, *, limit: int, after: int = 0
     ) -> dict[int, MemoryRecord]:
-        """Return up to `limit` memories that were not read for endings, by row number, ascending.
-
-        Their row numbers are above `after`.
-        """
+        """Return up to `limit` memories above `after` that were not read for endings, by row number."""
         read = session.scalar(
             "SELECT position FROM ending_progress WHERE owner = %(owner)s"
         )
@@ -184,10 +178,7 @@ class EndingStore(CommonPart):
     def of(
         self, session: CommonSession, ids: Sequence[str]
     ) -> dict[str, tuple[EndedStatement, ...]]:
-        """Return the ended statements of these memories by id; memories without any are left out.
-
-        Each statement comes once, with the memory that ended it first; undone endings do not count.
-        """
+        """Return the ended statements of these memories by id, as `read_ended` does."""
         return read_ended(session, ids)
 
     @reads

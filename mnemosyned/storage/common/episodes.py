@@ -61,18 +61,12 @@ def episode_at(
 
 
 def chain_above(session: CommonSession, summary: str | None) -> dict[str, int]:
-    """Return a summary and all roll-ups above it, lowest first, as row numbers by id.
-
-    `summary` is an id; None and an unknown id give an empty mapping.
-    """
+    """Return a summary and the roll-ups above it, lowest first: row numbers by id; none for None."""
     return dict(session.execute(_ABOVE, summary=summary).fetchall())
 
 
 def ancestors(session: CommonSession, seqs: Iterable[int]) -> dict[int, int]:
-    """Return the parent of each summary, and of each roll-up above it; all are row numbers.
-
-    Summaries without a parent are left out.
-    """
+    """Return the parent of each summary and each roll-up above that has one; all are row numbers."""
     # Read as the recursion meets them: joined to them behind it, the planner of PostgreSQL would
     # read every summary.
     rows = session.execute(
@@ -88,10 +82,7 @@ def ancestors(session: CommonSession, seqs: Iterable[int]) -> dict[int, int]:
 
 
 def name_rollup(session: CommonSession, id: str) -> None:
-    """Give a roll-up, by id, the session and source that all of its children have.
-
-    If their sessions differ, its session is empty; if their sources differ, its source is None.
-    """
+    """Give a roll-up the session and source of all of its children, or none if these differ."""
     row = session.execute(
         "SELECT CASE WHEN min(session_id) = max(session_id) THEN min(session_id) ELSE '' END, "
         "CASE WHEN min(coalesce(source, '')) = max(coalesce(source, '')) THEN min(source) END "
@@ -132,10 +123,7 @@ def unmark_emptied(session: CommonSession, seq: int) -> None:
 
 
 def mark_emptied_again(session: CommonSession, episodes: Iterable[int]) -> None:
-    """Renew the marks of those of the summaries that are emptied, by row number.
-
-    Therefore a rewrite in progress is refused, and the summary is rewritten again.
-    """
+    """Mark the emptied ones of these summaries again, so that a rewrite in progress is refused."""
     rows = session.execute(
         "SELECT episode_seq FROM emptied_episode "
         "WHERE owner = %(owner)s AND episode_seq = ANY(%(seqs)s::bigint[])",
@@ -198,10 +186,7 @@ def invalidate(
 
 
 def delete_episode(session: CommonSession, seq: int, id: str) -> None:
-    """Delete an episode without originals and children, its mark, and its text in the log.
-
-    `seq` is its row number and `id` its id.
-    """
+    """Delete an episode without originals and children, its mark, and its text in the log."""
     _remove_from_log(session, id)
     unmark_emptied(session, seq)
     session.delete_episode(seq)

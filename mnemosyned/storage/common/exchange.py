@@ -54,10 +54,7 @@ _ROLLUPS = (
 
 
 def export_condition(chosen: MemoryFilter, alias: str) -> str:
-    """Return the SQL condition for the rows of table `alias` that an export filter selects.
-
-    `ExportSnapshot` has the values that it binds.
-    """
+    """Return the SQL condition for the rows of table `alias` that an export filter selects."""
     when = f"{alias}.created_at"
     conditions = [
         *column_conditions(chosen.columns, f"coalesce({alias}.{{}}, '')"),

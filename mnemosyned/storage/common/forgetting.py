@@ -108,10 +108,7 @@ def _recoverable_values(memory: MemoryRecord | ExportedMemory) -> dict[str, Any]
 
 
 def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> None:
-    """Save copies of memories for the grace period, before deletion.
-
-    Pruned memories, which have no text, get no copy.
-    """
+    """Save copies of memories that have a text for the grace period, before deletion."""
     memories = {
         seq: memory
         for seq, memory in session.memories_at(seqs).items()
@@ -314,10 +311,7 @@ class GraceStore(Transactional):
         *,
         before: datetime | None = None,
     ) -> list[str]:
-        """Return the keys of forgotten records by memory ids or ids of forget calls.
-
-        With `before`, return also those whose grace period ends by then.
-        """
+        """Return the keys of forgotten records by ids of memories or calls, or if final by `before`."""
         rows = session.execute(
             "SELECT id FROM forgotten WHERE owner = %(owner)s "
             "AND (id = ANY(%(ids)s::text[]) OR call = ANY(%(ids)s::text[]) "
@@ -356,10 +350,7 @@ class GraceStore(Transactional):
 
     @reads
     def recoverable_until(self, session: CommonSession, id: str) -> datetime | None:
-        """Return the end of the grace period of a forgotten memory or forget call, by id.
-
-        None if it has none.
-        """
+        """Return the end of the grace period of a forgotten memory or call, by id; None without."""
         final_at = session.scalar(
             "SELECT min(final_at) FROM forgotten "
             "WHERE owner = %(owner)s AND (id = %(id)s OR call = %(id)s)",
@@ -471,10 +462,7 @@ class DeletionStore(Transactional):
     def select_learnings(
         self, session: CommonSession, choice: ForgetFilter
     ) -> list[str]:
-        """Return the ids of the learnings that match a filter.
-
-        A filter by a field that learnings lack matches none.
-        """
+        """Return the ids of learnings that match a filter; none for one on a field that they lack."""
         if choice.excludes_summaries:
             return []
         newest = choice.newest.learning if choice.newest else None
@@ -648,10 +636,7 @@ class DeletionStore(Transactional):
 
     @reads
     def orphaned_log_names(self, session: CommonSession) -> tuple[list[str], list[str]]:
-        """Return the sessions and the sources that logs or compactions have but no memory has.
-
-        Both are sorted.
-        """
+        """Return the sessions and sources, sorted, that logs or compactions have but no memory has."""
         return (
             self._orphaned_names(session, "session_id"),
             self._orphaned_names(session, "source"),

@@ -92,10 +92,7 @@ class _TermForms(NamedTuple):
         )
 
     def occur_in(self, texts: Sequence[Sequence[str]], parts: Sequence[str]) -> bool:
-        """Return whether any form of the term occurs in the texts of a row.
-
-        `texts` are its stemmed texts, and `parts` its terms in the second index.
-        """
+        """Return whether a form of the term is in a row's stemmed texts, or terms of the second index."""
         return any(
             _has_phrase(phrase, text) for phrase in self.words for text in texts
         ) or any(_has_phrase(phrase, parts) for phrase in self.grams)

@@ -63,10 +63,7 @@ def insert_injection(session: CommonSession, injection: Injection) -> bool:
 def read_injections(
     session: CommonSession, condition: str, **values: object
 ) -> Iterator[Injection]:
-    """Yield the injections that an SQL clause on `injection` selects, with their lines.
-
-    The clause also orders and limits them.
-    """
+    """Yield the injections, with their lines, that an SQL clause selects, orders and limits."""
     rows = session.execute(
         f"SELECT {INJECTIONS.columns} FROM injection WHERE owner = %(owner)s {condition}",
         **values,
@@ -220,10 +217,7 @@ class InjectionStore(CommonPart):
 
     @writes
     def save_edit(self, session: CommonSession, edit: BriefingEdit) -> None:
-        """Save an edit in place of the line's earlier edit; an edit without effect is deleted.
-
-        Raises `InvalidRequest` if there would be more than `BRIEFING_EDITS_MAX`.
-        """
+        """Save an edit in place of the line's earlier one, if it has an effect. Raises `InvalidRequest`."""
         deleted = session.execute(
             "DELETE FROM briefing_line WHERE owner = %(owner)s AND id = %(id)s RETURNING text",
             id=edit.id,

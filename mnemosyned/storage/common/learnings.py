@@ -140,10 +140,7 @@ class LearningStore(CommonPart):
     def add(
         self, session: CommonSession, learning: Learning
     ) -> tuple[Learning, list[str]]:
-        """Store a learning unless an equal one is stored; return the stored learning.
-
-        Also return the ids of the learnings that it supersedes.
-        """
+        """Store a learning unless an equal one is; return that, and the ids of those it supersedes."""
         return LearningRows(session).keep(learning)
 
     @reads
@@ -275,10 +272,7 @@ class LearningStore(CommonPart):
 
     @writes
     def remove(self, session: CommonSession, id: str) -> None:
-        """Delete a learning and request a purge of its text. Raises `NotFound`.
-
-        Learnings that the deleted one superseded apply again.
-        """
+        """Delete a learning, and purge it; what it superseded applies again. Raises `NotFound`."""
         _require_learning_found(remove_learnings(session, [id]), id)
         request_purge(session)
 

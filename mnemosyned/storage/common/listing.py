@@ -88,10 +88,7 @@ def column_conditions(
 
 
 def covering_conditions(chosen: MemoryFilter, column: str = "e.{}") -> list[Condition]:
-    """Return the conditions for summaries `e` with originals that a filter may select.
-
-    `column` is a format that turns a column's name into SQL.
-    """
+    """Return the conditions for summaries `e` with originals that a filter may select."""
     return [
         *column_conditions(chosen.summary_columns, column),
         *time_conditions(chosen, first="e.covers_from", last="e.covers_until"),
@@ -164,10 +161,7 @@ def in_force_conditions(
 
 
 def asked_conditions(query: Query, seq: str = "m.seq") -> list[Condition]:
-    """Return the conditions of a question on validity and tags.
-
-    `seq` is the column with the row number of a memory.
-    """
+    """Return the conditions of a question on validity and tags."""
     return [
         *in_force_conditions(query.valid_at, superseded=query.superseded, seq=seq),
         *tag_conditions(query.tags, seq),
@@ -184,10 +178,7 @@ def source_condition(sources: Sequence[str | None], column: str) -> Condition:
 
 
 def source_name_conditions(names: Sequence[str], column: str) -> list[Condition]:
-    """Return the condition for sources that contain any of these words, in upper or lower case.
-
-    `column` is the column of sources. No words give no condition.
-    """
+    """Return the condition for sources that contain any of these words, if any, in any case."""
     if not names:
         return []
     values = {f"source_name_{place}": f"%{name}%" for place, name in enumerate(names)}
@@ -442,10 +433,7 @@ class ListStore(Transactional):
     def add_figures(
         self, session: CommonSession, day: str, times: Counter[int], size: int
     ) -> None:
-        """Add recalls by their step of time to those of a day, and save the bytes on disk.
-
-        The oldest days are deleted if there are more than `FIGURE_DAYS_MAX`.
-        """
+        """Add recalls by step of time to a day, and save the bytes on disk; keep `FIGURE_DAYS_MAX` days."""
         session.lock()
         saved = session.scalar(
             "SELECT recall_times FROM daily_figures WHERE owner = %(owner)s AND day = %(day)s",

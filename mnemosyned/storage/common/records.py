@@ -217,10 +217,7 @@ class RecordStore(Transactional):
 
     @reads
     def summaries(self, session: CommonSession, ids: Sequence[str]) -> list[Episode]:
-        """Return the existing summaries with these ids, oldest first, without sources or details.
-
-        Unknown ids are left out.
-        """
+        """Return the summaries with these ids, oldest first, without sources or details."""
         rows = session.execute(
             f"SELECT {EPISODE_COLUMNS} FROM episode "
             "WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])",
@@ -252,10 +249,7 @@ class RecordStore(Transactional):
 
     @reads
     def history(self, session: CommonSession, id: str) -> list[MemoryRecord]:
-        """Return the memories that a memory superseded, directly or in turn, the newest first.
-
-        None of them for an unknown id; at most `HISTORY_MAX`.
-        """
+        """Return what a memory superseded, directly or in turn, newest first, `HISTORY_MAX` at most."""
         position = session.position_of(id)
         older: list[MemoryRecord] = []
         newer: list[int] = [position[0]] if position else []

@@ -100,10 +100,7 @@ def bind_values(columns: str) -> str:
 
 
 def record_fields(columns: str, row: Row) -> dict[str, Any]:
-    """Return the fields of a record by name, from a row with the values of these columns.
-
-    `columns` is a comma-separated list; JSON and times are decoded.
-    """
+    """Return a record's fields by name from a row of comma-separated columns, JSON and times decoded."""
     return {
         _FIELDS.get(name, name): _CONVERTERS[name](value)
         if name in _CONVERTERS
@@ -201,10 +198,7 @@ def exported_revision_from(row: Row) -> ExportedRevision:
 
 
 def pending_from(row: Row) -> Pending:
-    """Return a memory that waits for consolidation from a row.
-
-    The row has id, session, source, creation time and number of characters.
-    """
+    """Return a memory that waits from a row of id, session, source, time and characters."""
     id, session, source, created_at, chars = row
     return Pending(
         id=id,
@@ -221,10 +215,7 @@ def episode_from(
     summary_of: tuple[str, ...] = (),
     details: tuple[Detail, ...] = (),
 ) -> Episode:
-    """Return an episode from a row of `EPISODE_COLUMNS`.
-
-    `summary_of` are the ids of its sources, `details` the exact values of its originals.
-    """
+    """Return an episode from a row of `EPISODE_COLUMNS`."""
     fields = record_fields(EPISODE_COLUMNS, row)
     return Episode(**fields, summary_of=summary_of, details=details)
 
@@ -240,10 +231,7 @@ def exported_episode_from(
     originals: int = 0,
     summary_of: tuple[str, ...] = (),
 ) -> ExportedEpisode:
-    """Return an exported summary from a row of `EXPORTED_EPISODE`.
-
-    `originals` is the number of its originals, `summary_of` are the ids of a roll-up's sources.
-    """
+    """Return an exported summary from a row of `EXPORTED_EPISODE`."""
     return ExportedEpisode(
         **record_fields(f"{_EXPORTED}, emptied", row),
         originals=originals,

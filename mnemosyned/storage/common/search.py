@@ -101,10 +101,7 @@ class VectorStore(Transactional):
     def without_vector(
         self, model: int, *, after: int, before: int, limit: int
     ) -> list[EmbeddingInput]:
-        """Return up to `limit` memories that have no vector of a model, the newest first.
-
-        Their row numbers are above `after` and below `before`.
-        """
+        """Return up to `limit` memories between row numbers without a vector of a model, newest first."""
 
     @abstractmethod
     def keep_vectors(self, model: int, vectors: Mapping[int, bytes]) -> list[int]:
@@ -176,10 +173,7 @@ class VectorStore(Transactional):
     def vectors_of(
         self, session: CommonSession, model: int, positions: Sequence[int]
     ) -> dict[int, bytes]:
-        """Return the vectors of a model for memories at these row numbers, by row number.
-
-        Memories without a vector are left out.
-        """
+        """Return the vectors of a model for those of these memories that have one, by row number."""
         rows = session.execute(
             f"{_OF_MODEL} AND memory_seq = ANY(%(positions)s::bigint[])",
             model=model,

@@ -146,17 +146,11 @@ class CommonSession(Protocol):
         ...
 
     def position_of(self, id: str) -> Position | None:
-        """Return the row numbers of a memory and of its episode, None for the episode if working.
-
-        Return None for an unknown id.
-        """
+        """Return row numbers of a memory and of its episode, if it has one; None for an unknown id."""
         ...
 
     def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
-        """Return the row numbers of each existing memory and of its episode, by the memory's id.
-
-        The episode's is None in working memory.
-        """
+        """Return row numbers of existing memories and of their episodes, if they have one, by id."""
         ...
 
     def newest_memory(self) -> int:
@@ -171,10 +165,7 @@ class CommonSession(Protocol):
         ...
 
     def successor_of(self, seq: int) -> Position | None:
-        """Return the row numbers of the memory that superseded a memory, and of its episode.
-
-        None if the memory at row number `seq` is not superseded.
-        """
+        """Return row numbers of a memory's successor and its episode; None if it is not superseded."""
         row = self.execute(
             "SELECT s.superseded_by, p.episode_seq FROM memory_state AS s "
             "LEFT JOIN placed AS p ON p.owner = s.owner AND p.seq = s.superseded_by "
@@ -198,10 +189,7 @@ class CommonSession(Protocol):
         ...
 
     def memories_at(self, seqs: Collection[int]) -> dict[int, MemoryRecord]:
-        """Return the memories of both tiers at these row numbers, by row number.
-
-        Row numbers without a memory are left out.
-        """
+        """Return the memories of both tiers at these row numbers, as far as there are any."""
         ...
 
     def original_ids(self, episode: int) -> list[str]:
@@ -229,26 +217,17 @@ class CommonSession(Protocol):
     def insert_episode(
         self, episode: Episode, index_terms: str, *, seq: int | None = None
     ) -> int:
-        """Insert a summary with its index entries; return the row number.
-
-        `seq` is the row number; None stands for a new one.
-        """
+        """Insert a summary with its index entries, at `seq` or a new row number; return the number."""
         ...
 
     def write_episode(
         self, statement: str, seq: int, episode: Episode, index_terms: str
     ) -> None:
-        """Update the summary at a row number by `statement`, an SQL text taken from `statements`.
-
-        Its index entries and the totals are updated, too.
-        """
+        """Update the summary at a row number by a text of `statements`, with index entries and totals."""
         ...
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
-        """Erase the text and index terms of the summary at a row number.
-
-        If `originals` is above 0, save it as the number of its originals.
-        """
+        """Erase a summary's text and index terms; save the number of its `originals` if above 0."""
         ...
 
     def delete_episode(self, seq: int) -> None:

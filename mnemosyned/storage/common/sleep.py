@@ -54,10 +54,7 @@ def insert_log(
     id: int | None = None,
     undone_at: datetime | None = None,
 ) -> None:
-    """Insert an entry of the consolidation log, under the number `id` or a new number.
-
-    `undone_at` is the time when the entry was undone, if it was.
-    """
+    """Insert a log entry, with the time when it was undone, under the number `id` or a new one."""
     number = session.new_number("log") if id is None else id
     LOG.add(session, entry, id=number, undone_at=undone_at)
 
@@ -135,10 +132,7 @@ class SleepStore(Transactional):
 
     @reads
     def ids_excluded_from_summaries(self, session: CommonSession) -> set[str]:
-        """Return the ids of working memories that were superseded or may expire.
-
-        No summary may mention them.
-        """
+        """Return the ids of working memories that no summary may mention: superseded, or to expire."""
         rows = session.execute(
             "SELECT m.id FROM memory_state AS s "
             "JOIN fresh AS f ON f.owner = s.owner AND f.seq = s.memory_seq "
@@ -450,10 +444,7 @@ class RollupStore(CommonPart):
 
     @reads
     def index_terms(self, session: CommonSession, ids: Sequence[str]) -> dict[str, str]:
-        """Return the stored index terms of summaries by id, one text for each summary.
-
-        Unknown ids are left out.
-        """
+        """Return the stored index terms of the summaries with these ids, by id."""
         rows = session.execute(
             "SELECT id, index_terms FROM episode "
             "WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])",

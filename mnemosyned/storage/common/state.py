@@ -176,10 +176,7 @@ def supersede(
 
 
 def add_tags(session: CommonSession, seq: int, names: Iterable[str]) -> int:
-    """Add tags to the memory at a row number; return the number of new tags.
-
-    Raises `InvalidRequest` if the memory would have more than `TAGS_MAX` tags.
-    """
+    """Add tags to a memory; return how many are new. Raises `InvalidRequest` for too many."""
     added = session.execute_many(
         "INSERT INTO tag (owner, memory_seq, name) VALUES (%(owner)s, %(seq)s, %(name)s) "
         "ON CONFLICT DO NOTHING",

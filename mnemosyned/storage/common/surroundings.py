@@ -78,10 +78,7 @@ _DROP_ACTIVITY = (
 
 
 def projects_of(session: CommonSession, names: Sequence[str]) -> dict[str, str]:
-    """Return the project of each of these sessions of agents, by session name.
-
-    Sessions without a project are left out.
-    """
+    """Return the projects of those of these sessions of agents that have one, by session name."""
     rows = session.execute(
         "SELECT session_id, project FROM agent_session WHERE owner = %(owner)s "
         "AND project != '' AND session_id = ANY(%(names)s::text[])",
@@ -129,10 +126,7 @@ class AgentStore(Transactional):
     def advance(
         self, session: CommonSession, name: str, position: int, file: str
     ) -> None:
-        """Save how many bytes of a session's transcript were read.
-
-        `position` is the number of bytes, `file` the device and inode of the transcript.
-        """
+        """Save how many bytes of a session's transcript, by device and inode, were read."""
         session.execute(
             "UPDATE agent_session SET position = %(position)s, file = %(file)s "
             "WHERE owner = %(owner)s AND session_id = %(name)s",
@@ -175,10 +169,7 @@ class AgentStore(Transactional):
     def latest(
         self, session: CommonSession, names: Sequence[str], limit: int
     ) -> list[MemoryRecord]:
-        """Return up to `limit` of the newest memories of these sessions, from every tier.
-
-        The newest come first.
-        """
+        """Return up to `limit` of the newest memories of these sessions, newest first, from every tier."""
         seqs: list[int] = []
         for statement in (_LATEST_WORKING, _LATEST_ARCHIVED):
             rows = session.execute(statement, names=list(names), limit=limit)
@@ -195,10 +186,7 @@ class AgentStore(Transactional):
     def sessions_of(
         self, session: CommonSession, project: str, limit: int
     ) -> list[str]:
-        """Return up to `limit` names of a project's sessions that have memories, last seen first.
-
-        An empty project name has no sessions.
-        """
+        """Return up to `limit` sessions of a project that have memories, last seen first."""
         if not project:
             return []
         rows = session.execute(
@@ -217,10 +205,7 @@ class AgentStore(Transactional):
     def projects_of(
         self, session: CommonSession, names: Sequence[str]
     ) -> dict[str, str]:
-        """Return the project of each of these sessions of agents, by session name.
-
-        Sessions without a project are left out.
-        """
+        """Return the projects of those of these sessions of agents that have one, by session name."""
         return projects_of(session, names)
 
     @reads
@@ -247,10 +232,7 @@ class AgentStore(Transactional):
 
     @writes_lazily
     def count(self, session: CommonSession, call: AgentCall) -> None:
-        """Add the numbers of one hook call to the sums for its client and event.
-
-        The oldest sums are deleted if there are more than `CLIENTS_MAX`.
-        """
+        """Add a hook call to the sums of its client and event, of which `CLIENTS_MAX` are kept."""
         session.execute(
             _COUNT_CALL,
             client=call.client,
@@ -331,10 +313,7 @@ class ClockStore(CommonPart):
 
     @reads
     def last_sighting(self, session: CommonSession) -> Sighting | None:
-        """Return the saved reading of the clock; without one, a reading made of the newest record.
-
-        Return None in a new store.
-        """
+        """Return the saved reading of the clock, or one made of the newest record; None in a new store."""
         if sighting := saved_sighting(session):
             return sighting
         newest = [
@@ -405,10 +384,7 @@ class WatchStore(CommonPart):
 
     @writes
     def remove_folder(self, session: CommonSession, path: str) -> bool:
-        """Stop watching a folder, and delete the states of its files.
-
-        Return False if it was not watched.
-        """
+        """Stop watching a folder, with the states of its files; return False if it was not watched."""
         removed = session.execute(
             "DELETE FROM watched_folder WHERE owner = %(owner)s AND path = %(path)s",
             path=path,
@@ -424,10 +400,7 @@ class WatchStore(CommonPart):
 
     @reads
     def moved_from(self, session: CommonSession, file: str) -> list[WatchedFile]:
-        """Return the stored states of files with this device and inode, whatever their paths.
-
-        At most `MOVED_MAX` states are returned.
-        """
+        """Return up to `MOVED_MAX` states of files with this device and inode, whatever their paths."""
         return FILES.find(
             session, "AND file = %(file)s LIMIT %(most)s", file=file, most=MOVED_MAX
         )
@@ -448,10 +421,7 @@ class WatchStore(CommonPart):
 
     @reads
     def states(self, session: CommonSession, folder: str) -> dict[str, tuple[int, int]]:
-        """Return size in bytes and modification time in ns of each file below a folder, by path.
-
-        They are those of the last reading.
-        """
+        """Return bytes and modification time in ns of each file below a folder, as last read, by path."""
         rows = session.execute(
             f"SELECT path, size, modified_ns FROM watched_file WHERE {_BELOW} "
             "LIMIT %(most)s",

@@ -40,10 +40,7 @@ class RecordTable(Generic[T]):
         return self.kind(**record_fields(self.columns, row), **others)
 
     def find(self, session: CommonSession, condition: str, /, **values: Any) -> list[T]:  # noqa: ANN401 any column
-        """Return the records that an SQL clause selects, orders and limits.
-
-        The clause follows the condition on the owner.
-        """
+        """Return the records that an SQL clause behind the owner's condition selects and orders."""
         rows = session.execute(
             f"SELECT {self.columns} FROM {self.name} WHERE owner = %(owner)s {condition}",
             **values,

@@ -173,10 +173,7 @@ class AdministeredOwners:
         )
 
     def add(self, name: str, *, is_group: bool = False) -> Owner:
-        """Add an owner, or a group; return it.
-
-        Raises `InvalidRequest` for a taken or malformed name.
-        """
+        """Add an owner, or a group; return it. Raises `InvalidRequest` for a taken or malformed name."""
         check_name(name, field="name")
         self._prepare()
         with self._administering() as session:
@@ -371,10 +368,7 @@ class AdministeredOwners:
         return issued
 
     def tokens(self, owner: str) -> Sequence[OwnerToken]:
-        """Return all tokens of an owner, expired and revoked tokens too, the newest first.
-
-        Raises `NotFound`.
-        """
+        """Return all tokens of an owner, ended ones too, the newest first. Raises `NotFound`."""
         number = self.number(owner)
         with self._administering() as session:
             return [token for token, _ in _list_tokens(session, number)]
@@ -403,10 +397,7 @@ class AdministeredOwners:
         return issued
 
     def revoke(self, owner: str, token: str) -> int:
-        """Revoke an owner's valid tokens with this id or name; return how many were revoked.
-
-        Raises `NotFound`.
-        """
+        """Revoke an owner's valid tokens with this id or name; return how many. Raises `NotFound`."""
         number = self.number(owner)
         with self._administering() as session:
             rows = session.execute(_END, number=number, token=token, keep_for=None)
@@ -447,10 +438,7 @@ class AdministeredOwners:
         self.on_change("group_leave", number, [str(own), member])
 
     def memberships(self, group: str | None = None) -> Sequence[Membership]:
-        """Return the members of a group, or of all groups, sorted by group and member.
-
-        Raises `NotFound`.
-        """
+        """Return the members of a group, or of all, sorted by group and member. Raises `NotFound`."""
         number = self.number(group, is_group=True) if group else None
         with self._administering() as session:
             rows = session.execute(_MEMBERS, group=number, most=OWNERS_LISTED_MAX)
@@ -569,10 +557,7 @@ def _name_taken(name: str, *, field: str) -> InvalidRequest:
 
 
 def check_name(name: str, *, field: str) -> None:
-    """Raise `InvalidRequest` if the name of an owner or token is malformed.
-
-    `field` is the request's field that the error names.
-    """
+    """Raise `InvalidRequest`, which names `field`, for a malformed name of an owner or token."""
     if not re.fullmatch(NAME_FORM, name):
         raise InvalidRequest(
             f"{name!r} is no name: use letters, digits and . _ @ - after a letter or digit, "

@@ -94,10 +94,7 @@ class AuditTable:
         return [lines[place - 1] for (place,) in places]
 
     def read(self, *, since: datetime | None = None) -> Iterator[Row]:
-        """Yield the rows of all chains: writer, number, time and line.
-
-        They come chain by chain, or if `since` is given by time, the newest first.
-        """
+        """Yield rows of writer, number, time and line, by chain, or the newest first from `since` on."""
         order = "at DESC, writer DESC, seq DESC" if since else "writer, seq"
         sql = _READ.format("at >= %(since)s" if since else "true", order)
         with (

@@ -34,18 +34,12 @@ def word_hashes(owner: int, *texts: str) -> list[int]:
 
 
 def phrase_hashes(owner: int, text: str) -> list[int]:
-    """Return the hashes of a text's stemmed words in order: one for a word, several for a code.
-
-    The owner's number salts the hashes.
-    """
+    """Return the salted hashes of a text's stemmed words: one for a word, several for a code."""
     return _cached_hashes(owner, fold_words(text), _STEM_HASHES)
 
 
 def gram_hashes(owner: int, text: str) -> list[int] | None:
-    """Return the hashes of a text's terms in the second index: character pairs and parts of names.
-
-    None if the text has no such terms, as most texts.
-    """
+    """Return the hashes of a text's terms in the second index; None if it has none, as most texts."""
     parts = gram_text(text)
     return gram_term_hashes(owner, parts) if parts else None
 

@@ -228,10 +228,7 @@ class PostgresIntake(IntakeTransaction):
 
 
 def insert_new(session: PostgresSession, memories: Sequence[MemoryRecord]) -> None:
-    """Insert new memories into working memory, with tags, validity and index entries.
-
-    Their row numbers follow the given order.
-    """
+    """Insert memories in this order into working memory, with tags, validity and index entries."""
     if not memories:
         return
     rows = [memory_values(memory, session.owner) for memory in memories]

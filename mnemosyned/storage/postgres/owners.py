@@ -153,10 +153,7 @@ class PostgresOwners(AdministeredOwners):
                 self._uses[owner, token] += 1
 
     def save_uses(self, *, now: bool = False) -> None:
-        """Save when and how often tokens were used, once a minute, or with `now` at once.
-
-        Errors are logged: unsaved figures are lost.
-        """
+        """Save how tokens were used, once a minute or `now`; log an error: these figures are lost."""
         with self._changing:
             moment = time.monotonic()
             is_due = now or moment - self._saved_at >= USES_EVERY_S
@@ -270,10 +267,7 @@ class PostgresOwners(AdministeredOwners):
         return _holder_from(memories, token, token, scopes, expires_at)
 
     def figures(self, *, before: datetime, identity: str) -> OwnerFigures:
-        """Return totals of all owners; memories created before `before` are due for consolidation.
-
-        `identity` is the embedding model's fingerprint.
-        """
+        """Return totals of all owners; memories created before `before` are due for consolidation."""
         with self._pool.outside_transactions(ALL) as session:
             row = session.execute(_FIGURES, before=utc(before), digest=identity)
             owners, working, archive, episodic, *others = row.fetchone() or ()

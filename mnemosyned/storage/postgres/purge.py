@@ -98,10 +98,7 @@ def require_ownership(session: PostgresSession, tables: Sequence[str]) -> None:
 
 
 def is_unseen(session: PostgresSession) -> bool:
-    """Wait until no open transaction can see rows that were deleted earlier.
-
-    Return False if one still can after about two seconds.
-    """
+    """Wait two seconds at most until no transaction can see deleted rows; return whether none can."""
     following = session.scalar(_NEXT_TRANSACTION)
     for _ in range(SEEN_TRIES):
         if not session.scalar(_SEEING, next=following):

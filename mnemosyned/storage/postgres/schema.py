@@ -131,10 +131,7 @@ def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
 
 
 def check_schema(connection: psycopg.Connection[Row], known: int) -> int:
-    """Return the schema version of the database; `known` is that of this program.
-
-    Raises `SchemaTooNew` if the database requires a later program.
-    """
+    """Return the version of the database's schema. Raises `SchemaTooNew` if `known` is too low."""
     try:
         row = connection.execute(_STATE, {"known": known}).fetchone()
     except psycopg.errors.UndefinedColumn as error:
@@ -339,10 +336,7 @@ def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribut
 
 
 def has_citus(dsn: str) -> bool:
-    """Return whether the database has Citus, which may put rows on other nodes.
-
-    Raises `psycopg.Error`.
-    """
+    """Return whether the database has Citus, with rows on other nodes. Raises `psycopg.Error`."""
     with connected_once(dsn) as connection:
         return bool(PostgresSession(connection, 0).scalar(_HAS_CITUS))
 

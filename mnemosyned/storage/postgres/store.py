@@ -220,10 +220,7 @@ class OwnedStores:
         )
 
     def describe_owner(self, owner: int) -> tuple[str, int]:
-        """Return the name of the owner with this number, and the count of its memories.
-
-        Raises `NotFound` and `StorageFailed`.
-        """
+        """Return an owner's name and count of memories. Raises `NotFound` and `StorageFailed`."""
         (rows,) = self._pool.read(owner, [(_NAME_AND_COUNT, {})])
         if not rows:
             raise NotFound("this owner was removed from the database")
@@ -403,10 +400,7 @@ def open_server(dsn: str, *, migrations: Path) -> PostgresServer:
 
 
 def exposures(dsn: str) -> list[str]:
-    """Return a text for each way for others to log in to the database or read its traffic.
-
-    Raises `ConfigInvalid` and `StorageFailed`.
-    """
+    """Return how others could log in or read along. Raises `ConfigInvalid` and `StorageFailed`."""
     _check_server(dsn)
     with explaining_failures("nothing was checked"), connected_once(dsn) as connection:
         return health.exposures(connection)

@@ -190,10 +190,7 @@ log = logger()
 
 
 def check_backup(file: Path, migrations: Path) -> None:
-    """Check a file to be restored. Raises `InvalidRequest` if it is damaged or of another program.
-
-    Raises `SchemaTooNew` for a file of a later version.
-    """
+    """Check a file to be restored. Raises `InvalidRequest`, and `SchemaTooNew` for a later version."""
     try:
         _check_header(file)
         with closing(open_to_read(file, foreign=True)) as connection:

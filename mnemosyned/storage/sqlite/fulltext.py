@@ -53,10 +53,7 @@ def unindex_memory(
 def index_grams(
     connection: sqlite3.Connection, table: str, seq: int | None, content: str
 ) -> None:
-    """Add a text to a second index, of character pairs, if the text has any.
-
-    `table` is the index, `seq` the row number of the text.
-    """
+    """Add a text to a second index, of character pairs, if the text has any."""
     if parts := second_terms(content):
         connection.execute(
             f"INSERT INTO {table} (rowid, grams) VALUES (?, ?)", (seq, parts)
@@ -66,10 +63,7 @@ def index_grams(
 def unindex_grams(
     connection: sqlite3.Connection, table: str, seq: int, content: str
 ) -> None:
-    """Remove a text from a second index, of character pairs.
-
-    `table` is the index, `seq` the row number, and `content` the text that was indexed.
-    """
+    """Remove a text from a second index, of character pairs."""
     if parts := second_terms(content):
         connection.execute(
             f"INSERT INTO {table} ({table}, rowid, grams) VALUES ('delete', ?, ?)",
@@ -97,20 +91,14 @@ def glued_terms(word: str) -> str:
 def index_episode_grams(
     connection: sqlite3.Connection, seq: int | None, content: str, index_terms: str
 ) -> None:
-    """Add the character pairs of a summary's text and index terms to the second index.
-
-    `seq` is the row number of the summary.
-    """
+    """Add the character pairs of a summary's text and index terms to the second index."""
     index_grams(connection, "episode_gram_fts", seq, f"{content}\n{index_terms}")
 
 
 def unindex_episode_grams(
     connection: sqlite3.Connection, seq: int, content: str, index_terms: str
 ) -> None:
-    """Remove the character pairs of the summary at row number `seq` from the second index.
-
-    `content` and `index_terms` are the texts that were indexed.
-    """
+    """Remove the character pairs of the summary at row number `seq` from the second index."""
     unindex_grams(connection, "episode_gram_fts", seq, f"{content}\n{index_terms}")
 
 
@@ -198,10 +186,7 @@ def heal_indexes(database: Path) -> list[str]:
 
 
 def rebuild_indexes(database: Path) -> list[str]:
-    """Rebuild full-text indexes that are unreadable or disagree with the texts.
-
-    Return the names of these indexes.
-    """
+    """Rebuild the full-text indexes that are unreadable or disagree with the texts; return their names."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         wrong = [
             index

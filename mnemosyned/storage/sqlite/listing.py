@@ -70,10 +70,7 @@ def tables_of(tier: Tier | None) -> tuple[str, ...]:
 
 
 def term_conditions(terms: Terms, seq: str) -> list[Condition]:
-    """Return the conditions for rows whose full-text index entries have each of the terms.
-
-    `seq` is the column with the number of a row.
-    """
+    """Return the conditions for rows whose full-text index entries have each of the terms."""
     conditions: list[Condition] = []
     for number, term in enumerate((*terms.words, *terms.grams)):
         forms = [term, *accent_variants(term)]

@@ -81,10 +81,7 @@ def memory_row(memory: MemoryRecord | ExportedMemory) -> Row:
 def memory_from(
     row: Sequence[Any], *, tier: Tier, episode: str | None = None
 ) -> MemoryRecord:
-    """Return a memory from a row of `MEMORY_FIELDS`.
-
-    `tier` is the memory's tier, `episode` the id of its episode, None in working memory.
-    """
+    """Return a memory from a row of `MEMORY_FIELDS`."""
     *values, state, tags, edited_at = row
     valid_until, superseded_at, pruned_at, superseded_by = (
         msgspec.json.decode(state) if state else (None,) * 4
@@ -235,10 +232,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     def working_memories(
         self, condition: str, values: Sequence[Any]
     ) -> dict[int, MemoryRecord]:
-        """Return the working memories that an SQL clause selects, by row number.
-
-        `condition` is the whole clause with WHERE; `values` are bound in it.
-        """
+        """Return the working memories that an SQL clause with WHERE selects, by row number."""
         rows = self.execute(
             f"SELECT seq, {MEMORY_FIELDS} FROM working_memory {condition}", values
         )
@@ -330,10 +324,7 @@ def translate(sql: str) -> str:
 
 
 def stored_form(value: object) -> object:
-    """Return a value in the form that SQLite stores: a time as text, a list as JSON text.
-
-    Other values are returned unchanged.
-    """
+    """Return a value in the form that SQLite stores: a time as text, a list as JSON text."""
     if isinstance(value, datetime):
         return instant_text(value)
     return json.dumps(value, default=instant_text) if isinstance(value, list) else value

@@ -114,10 +114,7 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         self._writer.secure()
 
     def check_ready(self) -> None:
-        """Verify that the database file is there, and can be written to.
-
-        Raises `DatabaseReplaced` if another file took its place, and `StorageFailed`.
-        """
+        """Verify that the file is there and writable. Raises `DatabaseReplaced` and `StorageFailed`."""
         self.ensure_durable()
         if not os.access(self._database, os.W_OK):
             reason = f"{self._database} cannot be written to"

@@ -167,10 +167,7 @@ def find_faults(
 def schema_faults(
     connection: sqlite3.Connection, migrations: Path
 ) -> list[StorageFault]:
-    """Return a fault for each table, view or index of its schema version that a database lacks.
-
-    None for a database of an earlier version.
-    """
+    """Return a fault for each part that a database of the latest schema version lacks."""
     if schema_version(connection) != latest_version(migrations):
         return []
     with closing(blank_database(migrations)) as blank:
@@ -186,10 +183,7 @@ def schema_faults(
 
 
 def find_damage(connection: sqlite3.Connection) -> list[StorageFault]:
-    """Return the damaged pages that SQLite's own check finds.
-
-    Raises `sqlite3.DatabaseError` if the check cannot run.
-    """
+    """Return the damaged pages that SQLite finds. Raises `sqlite3.DatabaseError` if it cannot look."""
     rows = connection.execute(f"PRAGMA integrity_check({PROBLEMS_MAX})")
     found = []
     for (text,) in rows:

@@ -48,10 +48,7 @@ class LeftLog:
 
 
 def frames_left(database: Path) -> LeftLog | None:
-    """Return the committed frames in the log that a process left next to a closed database.
-
-    None if the log is empty or missing.
-    """
+    """Return the committed frames in the log next to a closed database; None without a log."""
     path = database.with_name(database.name + "-wal")
     with _open_log(path) as descriptor:
         if descriptor is None:
@@ -162,10 +159,7 @@ class Checkpoints:
         return pages < CHECKPOINT_PAGES // 2
 
     def run_due(self) -> None:
-        """Checkpoint if the log was written to since the last checkpoint; else truncate a long log.
-
-        Raises `StorageFailed`.
-        """
+        """Checkpoint a log that was written to, else truncate a long one. Raises `StorageFailed`."""
         wal = self._database.with_name(self._database.name + "-wal")
         try:
             status = wal.stat()
