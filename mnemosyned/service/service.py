@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -18,6 +18,7 @@ from mnemosyned.conversation.prompts import RatePrompt
 from mnemosyned.errors import InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.memory.actions import Action
+from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.consolidation import CycleReport, Trigger
 from mnemosyned.memory.edit import mask_revision
 from mnemosyned.memory.engine_ports import CosinesTo, MemoryVectors, PendingVector
@@ -417,7 +418,35 @@ class MemoryService:
         if request.dry_run:
             learnings = [learning for draft in drafts for learning in draft.learnings]
             return RememberedMany([], would_learn=learnings)
-        return self._store_drafts(drafts, import_action(request.import_id, now))
+        kept = self._store_drafts(drafts, import_action(request.import_id, now))
+        if request.import_id:
+            self._keep_agent_sessions(draft.memory for draft in drafts)
+        return kept
+
+    def _keep_agent_sessions(self, memories: Iterable[MemoryRecord]) -> None:
+        """Store to which project each imported session of an agent belongs, unless it is known.
+
+        Agents are given memories of their project's sessions.
+        """
+        agents = self.store.agents
+        last = {each.session: each for each in memories if "cwd" in each.metadata}
+        for session, memory in last.items():
+            client, _, conversation = session.partition(":")
+            project, directory = map(memory.metadata.get, ("project", "cwd"))
+            is_known = not project or agents.session(session)
+            if is_known or client != memory.source or not conversation:
+                continue
+            agents.keep_session(
+                AgentSession(
+                    session=session,
+                    client=client,
+                    conversation=conversation,
+                    started_at=memory.created_at,
+                    seen_at=memory.created_at,
+                    project=str(project),
+                    directory=str(directory),
+                )
+            )
 
     def _store_drafts(
         self, drafts: Sequence[Draft], action: Action | None = None

@@ -71,3 +71,34 @@ def test_an_import_after_capture_stores_nothing_twice(
 
     assert [answer.stored for answer in answers] == [False, True]
     assert len(texts(store, session)) == 2
+
+
+@pytest.mark.parametrize("fixture", TALKS)
+def test_an_imported_conversation_belongs_to_the_project_of_its_directory(
+    fixture: str,
+    hooks: HookService,
+    service: MemoryService,
+    store: SqliteStore,
+    request: pytest.FixtureRequest,
+) -> None:
+    agent, session, lines = TALKS[fixture]
+    path: Path = request.getfixturevalue(fixture)
+    write_lines(path, [{**line, "cwd": "/w/shop"} for line in lines])
+    source = ImportSource.of_path(path)
+    format = recognize_format(source)
+    assert format
+    memories = [
+        each.memory
+        for each in format.read(source, START)
+        if isinstance(each, ImportItem)
+    ]
+
+    service.call(RememberMany(memories, import_id="01M8DZ553P4R11WFTR4W9D370X"))
+
+    project = str(memories[0].metadata["project"])
+    assert store.agents.sessions_of(project, 10) == [session]
+    known = store.agents.session(session)
+    agent(hooks, path).call(hook_event_name="Stop")
+    assert known
+    assert known.project == project
+    assert len(texts(store, session)) == 2
