@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.socket_path import standard_directory, usual_socket_path
@@ -80,6 +85,24 @@ def shipped(folder: str) -> Path:
     raise FileNotFoundError(
         f"{folder} is missing next to {package}; install mnemosyned again"
     )
+
+
+@contextmanager
+def replacing_file(path: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
+    """Yield a new file that takes the place of `path` after the block, whole or not at all.
+
+    Raises `OSError`.
+    """
+    new = path.with_name(f".{path.name}.{os.getpid()}-{time.time_ns()}")
+    try:
+        with open(new, "xb", opener=partial(os.open, mode=0o600)) as file:
+            os.fchmod(file.fileno(), mode)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 # ---------------------------------------------------------------- named paths

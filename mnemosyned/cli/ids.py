@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,7 +20,7 @@ from mnemosyned.cli.calls import connect_to_daemon
 from mnemosyned.cli.output.terminal import count_of
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound
-from mnemosyned.paths import state_dir
+from mnemosyned.paths import replacing_file, state_dir
 from mnemosyned.verbs.request import TEXT_MAX
 
 if TYPE_CHECKING:
@@ -55,10 +54,8 @@ def save_list(ids: Sequence[str]) -> None:
             with suppress(OSError):
                 if other.stat().st_mtime < oldest:
                     other.unlink()
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".list-")
-        with os.fdopen(handle, "w", encoding="utf-8") as opened:
-            opened.write("".join(f"{id}\n" for id in ids[:IDS_MAX]))
-        Path(temporary).replace(file)
+        with replacing_file(file) as opened:
+            opened.write("".join(f"{id}\n" for id in ids[:IDS_MAX]).encode())
 
 
 def id_in_last_list(number: int) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from itertools import takewhile
 from pathlib import Path
@@ -14,6 +12,7 @@ import msgspec
 
 from mnemosyned.config import load_config
 from mnemosyned.errors import ConfigInvalid
+from mnemosyned.paths import replacing_file
 
 Value = str | int | float | bool | list[str] | msgspec.UnsetType | None
 """The value of a setting; UNSET takes the setting out of the file."""
@@ -51,17 +50,10 @@ def replace_settings(file: Path, text: str) -> None:
     """Write the file's new text in one step, with its mode. Raises `ConfigInvalid`."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as opened:
-            opened.write(text)
-            opened.flush()
-            os.fchmod(opened.fileno(), mode)
-            os.fsync(opened.fileno())
-        load_config(Path(temporary), environ={})
-        Path(temporary).replace(file)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    with replacing_file(file, mode=mode) as opened:
+        opened.write(text.encode())
+        opened.flush()
+        load_config(Path(opened.name), environ={})
 
 
 def with_setting(text: str, key: str, value: Value) -> str:

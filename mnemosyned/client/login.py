@@ -15,6 +15,7 @@ from mnemosyned.client.connection import Connection
 from mnemosyned.client.remote import RemoteDaemon, read_token, remote_of
 from mnemosyned.errors import Kind, MnemosynedError
 from mnemosyned.memory.engine_ports import Enrolment
+from mnemosyned.paths import replacing_file
 from mnemosyned.socket_path import (
     EVERYWHERE,
     LOCAL,
@@ -35,7 +36,8 @@ def check_writable() -> None:
     """Raise `OSError` if the files of a login could not be written: a code is spent only once."""
     with _lock_connection():
         probe = Path(connection_path()).with_name(".connection.probe")
-        _write_private(probe, "\n")
+        with replacing_file(probe) as file:
+            file.write(b"\n")
         probe.unlink()
 
 
@@ -162,29 +164,17 @@ def _write_connection(
     A token that expires is to be renewed after half of its life. Raises `OSError`.
     """
     if issued is not None:
-        _write_private(Path(str(fields["token_file"])), issued.token + "\n")
+        with replacing_file(Path(str(fields["token_file"]))) as file:
+            file.write(f"{issued.token}\n".encode())
         renew_at = None
         if issued.expires_at is not None:
             now = time.time()
             renew_at = now + max(AGAIN_S, (issued.expires_at.timestamp() - now) / 2)
         fields = {**fields, "owner": issued.owner, "renew_at": renew_at}
     text = json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
-    _write_private(Path(connection_path()), text)
+    with replacing_file(Path(connection_path())) as file:
+        file.write(text.encode())
     return SavedConnection(json.loads(text))
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Replace a file, in one step, by one with mode 600 and this text. Raises `OSError`."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{time.time_ns()}")
-    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
-    try:
-        with os.fdopen(os.open(temporary, flags, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

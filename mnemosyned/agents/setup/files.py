@@ -7,7 +7,6 @@ import hashlib
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from mnemosyned.errors import ConfigInvalid
+from mnemosyned.paths import replacing_file
 
 FILE_BYTES_MAX = 64 << 20
 
@@ -64,13 +64,9 @@ def replace_file(file: Path, content: bytes) -> None:
     Missing directories are created. Raises `FileRefused`.
     """
     target = file.resolve()
-    temporary: str | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(
-            dir=target.parent, prefix=f".{target.name}."
-        )
-        with os.fdopen(descriptor, "wb") as opened:
+        with replacing_file(target) as opened:
             opened.write(content)
             if target.exists():
                 status = target.stat()
@@ -81,12 +77,7 @@ def replace_file(file: Path, content: bytes) -> None:
                 umask = os.umask(0)
                 os.umask(umask)
                 os.fchmod(opened.fileno(), 0o666 & ~umask)
-            opened.flush()
-            os.fsync(opened.fileno())
-        Path(temporary).replace(target)
     except OSError as error:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
         raise FileRefused(f"it cannot be written: {error.strerror}") from error
     if target.read_bytes() != content:
         raise FileRefused("it was changed by another program while it was written")
@@ -188,7 +179,8 @@ class SetupJournal:
         if before is not None:
             folder = self._folder / "before"
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._replace_file(folder / digest(before), before)
+            with replacing_file(folder / digest(before)) as file:
+                file.write(before)
         key = (edit.tool, edit.file)
         others = [other for other in self.edits if (other.tool, other.file) != key]
         self._write_edits([*others, edit])
@@ -208,22 +200,12 @@ class SetupJournal:
         """Write the journal's edits, and delete saved contents to which none refers."""
         self.edits = edits
         content = msgspec.json.encode(_JournalFile(edits=edits))
-        self._replace_file(self.file, msgspec.json.format(content, indent=2))
+        with replacing_file(self.file) as file:
+            file.write(msgspec.json.format(content, indent=2))
         used = {edit.before for edit in edits}
         for copy in (self._folder / "before").glob("*"):
             if copy.name not in used:
                 copy.unlink()
-
-    @staticmethod
-    def _replace_file(file: Path, content: bytes) -> None:
-        """Write a file of the journal in one step, readable for its owner alone."""
-        temporary = file.with_name(f"{file.name}.new")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as opened:
-            opened.write(content)
-            opened.flush()
-            os.fsync(opened.fileno())
-        temporary.replace(file)
 
 
 def digest(content: bytes | None) -> str:
