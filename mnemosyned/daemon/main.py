@@ -7,8 +7,8 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -35,7 +35,7 @@ from mnemosyned.daemon.metrics import (
     owner_samples,
     server_samples,
 )
-from mnemosyned.daemon.resources import documentation_resources, resources
+from mnemosyned.daemon.resources import resources
 from mnemosyned.errors import (
     ConfigInvalid,
     DatabaseReplaced,
@@ -47,7 +47,6 @@ from mnemosyned.errors import (
 )
 from mnemosyned.http_messages import Resource
 from mnemosyned.logs import configure_logs, log_failure, logger
-from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.paths import token_path
 from mnemosyned.sleep.sleeper import final_consolidation
 from mnemosyned.text.word_cache import clear_word_caches
@@ -55,9 +54,7 @@ from mnemosyned.verbs.upkeep import Status
 from mnemosyned.version import __version__, install_command
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
-    from mnemosyned.assembly.owners import OwnerMemories, OwnerMemory
+    from mnemosyned.assembly.owners import OwnerMemories
     from mnemosyned.daemon.http.tcp import Certificate
     from mnemosyned.daemon.metrics import Trace
     from mnemosyned.daemon.owners import OwnerResources
@@ -208,7 +205,10 @@ def main(
     overrides = {key: value for key, value in named.items() if value}
     group: ProcessGroup | None = None
     if further:
-        joined = _load_processes().FurtherProcess(further)
+        # Loaded here, as below: with one process the start need not wait for it.
+        from mnemosyned.daemon.processes import FurtherProcess  # noqa: PLC0415
+
+        joined = FurtherProcess(further)
         group, overrides["listen"] = joined, joined.address
     try:
         config = with_default_model(
@@ -222,9 +222,9 @@ def main(
             say("the settings are valid")
             return
         if group is None and config.owners.processes > 1:
-            group = _load_processes().FirstProcess(
-                config.owners.processes, sys.argv[1:]
-            )
+            from mnemosyned.daemon.processes import FirstProcess  # noqa: PLC0415
+
+            group = FirstProcess(config.owners.processes, sys.argv[1:])
         Daemon(
             config, file=file, overrides=overrides, log_file=kept_log, group=group
         ).run()
@@ -288,17 +288,25 @@ class Daemon:
             if self._owners:
                 collectors.append(partial(owner_samples, self._owners))
             stack.callback(collectors.clear)  # before the memories are closed
-            owner_resources = _make_owner_resources(self._owners, memory)
+            owner_resources: OwnerResources | None = None
+            if self._owners:
+                # Loaded here, as TCP: a memory with one owner need not wait for it.
+                from mnemosyned.daemon.owners import resources_of_owners  # noqa: PLC0415
+
+                owner_resources = resources_of_owners(self._owners, memory)
             listeners = []
             if self._is_first:
                 unix = stack.enter_context(listen_on_socket(path))
                 listeners.append(Listener(unix))
             if config.listen:
-                tcp = _listen_on_tcp(
-                    config,
-                    self._certificate,
-                    admits=owner_resources.admits if owner_resources else None,
+                from mnemosyned.daemon.http.tcp import listen_on_tcp  # noqa: PLC0415
+
+                tcp = listen_on_tcp(
+                    config.listen,
+                    token_file=None if config.owners.serve else token_path(),
+                    certificate=self._certificate,
                     joins=not self._is_first,
+                    admits=owner_resources.admits if owner_resources else None,
                 )
                 listeners.append(stack.enter_context(tcp))
             self._probe.memory = memory
@@ -375,7 +383,11 @@ class Daemon:
                     )
                     audit = opening.enter_context(open_audit(self._config))
                     memory.shared.audit = audit
-                    self._owners = opening.enter_context(_open_owner_memories(memory))
+                    if memory.config.owners.serve:
+                        # Loaded here: a memory with one owner need not wait for it.
+                        from mnemosyned.assembly.owners import serve_owners  # noqa: PLC0415
+
+                        self._owners = opening.enter_context(serve_owners(memory))
                 except (DatabaseUnreachable, MemoryBusy) as error:
                     former, reason = reason, error.reason
                 else:
@@ -538,38 +550,6 @@ class Daemon:
             notify_service_manager(f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}")
 
 
-def _load_processes() -> ModuleType:
-    """Return the module of daemons with several processes."""
-    # Loaded here: with one process the start need not wait for it.
-    from mnemosyned.daemon import processes  # noqa: PLC0415
-
-    return processes
-
-
-def _listen_on_tcp(
-    config: Config,
-    certificate: Certificate | None,
-    *,
-    admits: Callable[[Mapping[str, str]], bool] | None,
-    joins: bool,
-) -> AbstractContextManager[Listener]:
-    """Return a context manager that listens on the address in the setting `listen`.
-
-    `joins` and `admits` are as for `listen_on_tcp`.
-    """
-    # Loaded here: without TCP the start need not wait for it.
-    from mnemosyned.daemon.http.tcp import listen_on_tcp  # noqa: PLC0415
-
-    token_file = None if config.owners.serve else token_path()
-    return listen_on_tcp(
-        config.listen or "",
-        token_file=token_file,
-        certificate=certificate,
-        joins=joins,
-        admits=admits,
-    )
-
-
 def _trace_requests(endpoint: str) -> AbstractContextManager[Trace]:
     """Return a context manager that sends traces to a collector's URL. Raises `ConfigInvalid`."""
     try:
@@ -583,72 +563,12 @@ def _trace_requests(endpoint: str) -> AbstractContextManager[Trace]:
     return trace_requests(endpoint)
 
 
-def _open_owner_memories(
-    memory: OpenMemory,
-) -> AbstractContextManager[OwnerMemories | None]:
-    """Return a context manager of all owners' memories, of None where one owner is served."""
-    if not memory.config.owners.serve:
-        return nullcontext()
-    # Loaded here: a memory with one owner need not wait for it.
-    from mnemosyned.assembly.owners import serve_owners  # noqa: PLC0415
-
-    return serve_owners(memory)
-
-
-def _make_owner_resources(
-    owners: OwnerMemories | None, memory: OpenMemory
-) -> OwnerResources | None:
-    """Return the finder of resources by token; None for one owner. Raises `ConfigInvalid`."""
-    if owners is None:
-        return None
-    # Loaded here, as above.
-    from mnemosyned.daemon.owners import OwnerResources, ProxyNames, TokenCache  # noqa: PLC0415
-
-    settings, oidc = memory.config.owners, memory.config.oidc
-    provider = proxy = None
-    if oidc.issuer:
-        try:
-            # Loaded here: without a provider nobody needs the package.
-            from mnemosyned.daemon.oidc import ProviderTokens  # noqa: PLC0415
-        except ImportError as error:
-            raise ConfigInvalid(
-                f"oidc needs PyJWT: {install_command('oidc')}",
-                field="oidc.issuer",
-            ) from error
-        provider = ProviderTokens(
-            oidc, partial(owners.owners.named_holder, add=oidc.add_owners)
-        )
-    if settings.proxy_header:
-        proxy = ProxyNames(
-            settings.proxy_header, settings.proxy_secret_file, owners.owners
-        )
-
-    if memory.shared.audit:
-        owners.owners.on_change = memory.shared.audit.note_change
-
-    def memory_of(owner: int) -> OpenMemory | OwnerMemory:
-        """Return the memory of the owner with this number; the local owner's is already open."""
-        return memory if owner == LOCAL_OWNER else owners.get(owner)
-
-    return OwnerResources(
-        tokens=TokenCache(owners.owners),
-        provided=TokenCache(owners.owners, find=provider.holder) if provider else None,
-        proxy=proxy,
-        memory_of=memory_of,
-        limits=owners.limits,
-        common=documentation_resources(serves_owners=True),
-        config=lambda: memory.settings.config.owners,
-        audit=memory.shared.audit,
-        groups_max=memory.config.owners.groups_max,
-    )
-
-
 def _load_certificate(config: Config) -> Certificate | None:
     """Return the certificate of the settings, None without one. Raises `ConfigInvalid`."""
     _ = config.listen_address
     if config.tls_files is None:
         return None
-    # Loaded here, as above.
+    # Loaded here: without TCP the start need not wait for it.
     from mnemosyned.daemon.http.tcp import Certificate  # noqa: PLC0415
 
     return Certificate(*config.tls_files)

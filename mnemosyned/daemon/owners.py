@@ -11,6 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
@@ -18,7 +19,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from mnemosyned.assembly.build import OpenMemory
-from mnemosyned.assembly.owners import OwnerMemory
+from mnemosyned.assembly.owners import OwnerMemories, OwnerMemory
 from mnemosyned.config.settings import OwnersConfig
 from mnemosyned.daemon.enrolment import OwnerRoutes
 from mnemosyned.daemon.http.protocol import (
@@ -36,6 +37,7 @@ from mnemosyned.daemon.resources import (
     MCP_PATH,
     POLL_S,
     audit_resources,
+    documentation_resources,
     encode_server_event,
     events_route,
     exchange_resources,
@@ -66,6 +68,7 @@ from mnemosyned.service.owner_limits import OwnerLimiter
 from mnemosyned.verbs.exchange import EXPORT_PATH, CutOff
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.upkeep import EventKind
+from mnemosyned.version import install_command
 
 if TYPE_CHECKING:
     from mnemosyned.service.audit import AuditLog
@@ -396,6 +399,40 @@ class OwnerResources:
             return dataclasses.replace(response, stream=stream)
 
         return Resource(answer)
+
+
+def resources_of_owners(owners: OwnerMemories, memory: OpenMemory) -> OwnerResources:
+    """Return the finder of the resources of all owners. Raises `ConfigInvalid`."""
+    settings, oidc = memory.config.owners, memory.config.oidc
+    provider = proxy = None
+    if oidc.issuer:
+        try:
+            # Loaded here: without a provider nobody needs the package.
+            from mnemosyned.daemon.oidc import ProviderTokens  # noqa: PLC0415
+        except ImportError as error:
+            raise ConfigInvalid(
+                f"oidc needs PyJWT: {install_command('oidc')}", field="oidc.issuer"
+            ) from error
+        provider = ProviderTokens(
+            oidc, partial(owners.owners.named_holder, add=oidc.add_owners)
+        )
+    if settings.proxy_header:
+        proxy = ProxyNames(
+            settings.proxy_header, settings.proxy_secret_file, owners.owners
+        )
+    if memory.shared.audit:
+        owners.owners.on_change = memory.shared.audit.note_change
+    return OwnerResources(
+        tokens=TokenCache(owners.owners),
+        provided=TokenCache(owners.owners, find=provider.holder) if provider else None,
+        proxy=proxy,
+        memory_of=lambda owner: memory if owner == LOCAL_OWNER else owners.get(owner),
+        limits=owners.limits,
+        common=documentation_resources(serves_owners=True),
+        config=lambda: memory.settings.config.owners,
+        audit=memory.shared.audit,
+        groups_max=settings.groups_max,
+    )
 
 
 def _choose_memory(sender: TokenHolder, request: HttpRequest) -> TokenHolder | None:

@@ -87,7 +87,11 @@ def listen_on_socket(path: Path) -> Iterator[socket.socket]:
                 listener.settimeout(0)
                 yield listener
             finally:
-                _unlink_own_socket(path, bound)
+                try:  # unless another file is there now
+                    if os.path.samestat(path.lstat(), bound):
+                        path.unlink()
+                except FileNotFoundError:
+                    log.warning("socket_was_removed", socket=str(path))
 
 
 def refused_user_id(connection: socket.socket) -> int | None:
@@ -189,15 +193,6 @@ def _remove_stale_socket(path: Path) -> None:
                     field="socket",
                 ) from error
     raise _socket_in_use_error(path)
-
-
-def _unlink_own_socket(path: Path, bound: os.stat_result) -> None:
-    """Delete the socket file, unless another file than the one with the status `bound` is there."""
-    try:
-        if os.path.samestat(path.lstat(), bound):
-            path.unlink()
-    except FileNotFoundError:
-        log.warning("socket_was_removed", socket=str(path))
 
 
 @dataclass(frozen=True, slots=True)

@@ -276,7 +276,11 @@ class EventLoop:
             except ConnectionAbortedError:
                 continue
             except OSError as error:
-                self._handle_accept_error(error)
+                if self._may_log("accept_failed"):
+                    reason = errno.errorcode.get(error.errno or 0, str(error.errno))
+                    log.error("accept_failed", reason=reason)  # noqa: TRY400 of the system
+                self._make_room()
+                self._pause_accepting(time.monotonic() + PAUSE_S)
                 return
             try:
                 find_refused = listener.refused_user
@@ -298,14 +302,6 @@ class EventLoop:
                     log.exception("client_failed")
                 sock.close()
 
-    def _handle_accept_error(self, error: OSError) -> None:
-        """After a failed accept, close a stalled connection and pause; log it."""
-        if self._may_log("accept_failed"):
-            reason = errno.errorcode.get(error.errno or 0, str(error.errno))
-            log.error("accept_failed", reason=reason)
-        self._make_room()
-        self._pause_accepting(time.monotonic() + PAUSE_S)
-
     def _may_log(self, event: str) -> bool:
         """Return whether to log an event of accepting clients: once in `LOGGED_EVERY_S` seconds."""
         now = time.monotonic()
@@ -322,14 +318,6 @@ class EventLoop:
         if not self.is_full:
             self.is_full = True
             self._watch_listeners(0)
-
-    def _resume_accepting(self, now: float) -> None:
-        """Accept clients again if the pause is over at monotonic time `now` and there is room."""
-        if not (self.is_full and self._listeners) or now < self._accept_at:
-            return
-        if len(self._connections) < self._connections_max or self._make_room():
-            self.is_full = False
-            self._watch_listeners(select.EPOLLIN)
 
     def _watch_listeners(self, event: int) -> None:
         """Set the event, such as EPOLLIN, for which epoll watches the listeners; 0 for none."""
@@ -534,7 +522,12 @@ class EventLoop:
                 self._close_overdue(connection)
         self._resume_queued()
         self._limit_output()
-        self._resume_accepting(now)
+        is_pausing = self.is_full and self._listeners and now >= self._accept_at
+        if is_pausing and (
+            len(self._connections) < self._connections_max or self._make_room()
+        ):
+            self.is_full = False
+            self._watch_listeners(select.EPOLLIN)
 
     def _close_overdue(self, connection: ClientConnection) -> None:
         """Close a connection that took too long, sending an error if its request is incomplete."""

@@ -10,7 +10,6 @@ import ssl
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -46,10 +45,17 @@ def listen_on_tcp(
     that `admits` accepts. With `joins`, another process listens there already. Raises
     `InvalidRequest` for an address in use, and `ConfigInvalid` for the token's file.
     """
-    advice, is_token = OWNER_ADVICE, _is_owner_token
+    token, advice = b"", OWNER_ADVICE
     if token_file:
         advice = "send the daemon's token: Authorization: Bearer TOKEN"
-        is_token = partial(_is_token, read_token(token_file).encode())
+        token = read_token(token_file).encode()
+
+    def is_token(text: str) -> bool:
+        """Return True for the daemon's token, or the form of an owner's, which is checked later."""
+        if token:
+            return hmac.compare_digest(text.encode(), token)  # in constant time
+        return owner_of(text) is not None
+
     host, port = tcp_address(setting, tls=certificate is not None)
     with bind_tcp(
         host,
@@ -103,16 +109,6 @@ def _names_of(listener: socket.socket) -> tuple[str, frozenset[str]]:
     number = f"[{host}]" if ":" in host else host
     names = (number, LOCALHOST, "127.0.0.1", "[::1]")
     return f"{number}:{port}", frozenset(f"{name}:{port}" for name in names)
-
-
-def _is_token(token: bytes, text: str) -> bool:
-    """Return True if a text equals the daemon's token, in constant time."""
-    return hmac.compare_digest(text.encode(), token)
-
-
-def _is_owner_token(text: str) -> bool:
-    """Return True if a text has the form of an owner's token; the database is asked later."""
-    return owner_of(text) is not None
 
 
 def read_token(file: Path) -> str:
