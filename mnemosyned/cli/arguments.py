@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import msgspec
 from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.paths import require_usable_path
-from mnemosyned.verbs.request import Request
+from mnemosyned.verbs.request import Request, fields_of
 
 FILES = {"messages", "tools"}
 """Fields that are lists of objects: the shell reads them from a file, or from - for its input."""
@@ -105,6 +106,14 @@ def make_parameter(
     )
     suggest_for(made, verb.verb_name())
     return made
+
+
+def make_parameters(
+    verb: type[Request[Any]], names: Iterable[str] = ()
+) -> list[click.Parameter]:
+    """Return click arguments and options for a verb's fields, by default all of them."""
+    fields = {field.name: field for field in fields_of(verb)}
+    return [make_parameter(verb, fields[name]) for name in names or fields]
 
 
 def name_options(text: str, verb: type[Request[Any]]) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mnemosyned.cli.calls import connect_to_daemon
-from mnemosyned.cli.output.terminal import count_of
+from mnemosyned.cli.output.terminal import count_of, cut_text
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound
 from mnemosyned.paths import replacing_file, state_dir
@@ -173,7 +173,7 @@ def ids_with_prefix(prefix: str, verb: str, client: Connection) -> list[Named]:
 
         request = ListMemories(id_prefix=prefix, limit=SHOWN_MAX + 1, history=True)
         matches[:0] = [
-            (record.id, _shorten_description(record.content))
+            (record.id, cut_text(record.content, WORDS_CHARS))
             for record in client.call(request)
         ]
     return matches
@@ -198,7 +198,7 @@ def _list_named(kind: str, client: Connection) -> Iterator[Named]:
         from mnemosyned.verbs.conversation import Learnings  # noqa: PLC0415 as above
 
         for learning in client.call(Learnings(superseded=True, limit=LISTED_MAX)):
-            yield learning.id, _shorten_description(learning.text)
+            yield learning.id, cut_text(learning.text, WORDS_CHARS)
     elif kind == "ending":
         from mnemosyned.verbs.endings import Endings  # noqa: PLC0415 as above
 
@@ -219,12 +219,6 @@ def _list_named(kind: str, client: Connection) -> Iterator[Named]:
 
         for row in client.call(Log(limit=LISTED_MAX)).rows:
             yield row.cycle, f"{row.created_at:%Y-%m-%d %H:%M}"
-
-
-def _shorten_description(text: str) -> str:
-    """Return a text joined to one line and truncated to `WORDS_CHARS` characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= WORDS_CHARS else f"{line[: WORDS_CHARS - 1]}…"
 
 
 SUGGESTIONS_MAX = 50

@@ -12,7 +12,7 @@ import msgspec
 
 from mnemosyned.cli.arguments import (
     FIRST,
-    make_parameter,
+    make_parameters,
     name_options,
     read_fields,
 )
@@ -29,7 +29,7 @@ from mnemosyned.cli.output.terminal import (
 )
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest
-from mnemosyned.verbs.request import Request, fields_of, parse_text
+from mnemosyned.verbs.request import Request, parse_text
 
 R = TypeVar("R")
 
@@ -171,8 +171,8 @@ def _with_tags_first(typed: Mapping[str, Any], client: Connection) -> dict[str, 
 def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
     """Return the click command of a verb, with the verb's fields as arguments and options."""
     first = FIRST.get(verb.verb_name())
-    fields = sorted(fields_of(verb), key=lambda field: field.name != first)
-    params = [make_parameter(verb, field) for field in fields]
+    params = make_parameters(verb)
+    params.sort(key=lambda parameter: parameter.name != first)
     if verb.verb_name() in CONFIRMED:
         words = "Do not ask for confirmation."
         params.append(click.Option(["--yes", "-y"], is_flag=True, help=words))

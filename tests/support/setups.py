@@ -107,7 +107,7 @@ class Home:
         journal.edits += recognized_edits(TARGETS.values(), self.site, journal)
         edits = edits_to_undo(journal, tools, self.project)
         done = undo_all(edits, journal, self.site.machine)
-        return [problem for _, _, problem in done if problem]
+        return [problem for _, problem in done if problem]
 
     def files(self, tool: str) -> list[Path]:
         """The configuration files of a tool that other things may be in too."""

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path as File
 from typing import Any, TypeAlias
 
@@ -62,12 +61,6 @@ def with_value(data: Json, path: KeyPath, value: Json) -> Json:
         inner = inner[step]
     inner[path[-1]] = value
     return copy
-
-
-def with_element(data: Json, path: KeyPath, value: Json) -> Json:
-    """Return a copy of parsed data with the value appended to the list, new if missing, at a path."""
-    elements = value_at(data, path) or []
-    return with_value(data, path, [*elements, value])
 
 
 def without_value(data: Json, path: KeyPath) -> Json:
@@ -509,7 +502,7 @@ def set_in_yaml(text: str, path: KeyPath, value: Json) -> str:
         text = remove_from_yaml(text, path)
         return set_in_yaml(text, path, value)
     key, mapping = pair
-    is_empty = _is_empty_node(mapping)
+    is_empty = not mapping.value or mapping.tag.endswith(":null")
     if is_empty:
         indent, after = key.start_mark.column + _YAML_INDENT, key.start_mark.line + 1
     elif not isinstance(mapping, yaml.MappingNode) or mapping.flow_style:
@@ -571,13 +564,6 @@ def _find_yaml_pair(node: yaml.Node | None, key: str) -> _Pair | None:
     if len(pairs) > 1:
         raise NotEditable(f'it has "{key}" twice')
     return pairs[0] if pairs else None
-
-
-def _is_empty_node(node: yaml.Node) -> bool:
-    """Return True if a YAML node is null, or a mapping, list or text without content."""
-    return not node.value or (
-        isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")
-    )
 
 
 def _find_last_line(pair: _Pair) -> int:
@@ -642,7 +628,12 @@ class Document:
 
     def append(self, path: KeyPath, value: Json) -> None:
         """Append a value to the list at a path, in a JSON document. Raises `NotEditable`."""
-        self._apply_edit(path, partial(set_in_jsonc, append=True), with_element, value)
+        elements = [*(value_at(self.data, path) or []), value]
+        self._apply_edit(
+            path,
+            lambda text, path: set_in_jsonc(text, path, value, append=True),
+            lambda data, path: with_value(data, path, elements),
+        )
 
     def remove(self, path: KeyPath) -> None:
         """Remove a value, and objects that it leaves empty. Raises `NotEditable`."""

@@ -12,12 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from mnemosyned.agents.setup.documents import Document, NotEditable, Unreadable
 from mnemosyned.agents.setup.files import (
     FileEdit,
     FileRefused,
     SetupJournal,
-    decode_text,
     delete_file,
     digest,
     read_file,
@@ -29,6 +27,7 @@ from mnemosyned.agents.setup.parts import (
     Machine,
     PartState,
     SetupSite,
+    read_document,
 )
 from mnemosyned.agents.setup.plan import (
     FileChange,
@@ -44,6 +43,7 @@ USER_SCOPE = "user"
 PROGRAM_TIME_LIMIT_S = 60
 LISTING_TIME_LIMIT_S = 30
 _CHANGED_MEANWHILE = "it was changed meanwhile; run this again"
+_LACKING = {PartState.MISSING: "missing", PartState.STALE: "outdated"}
 
 # ------------------------------------------------------------------ one file
 
@@ -117,12 +117,9 @@ def _write_by_program(change: FileChange) -> bool:
 
 
 def _read_entry_state(entry: EntryPart) -> PartState:
-    """Return the state of an entry in its file, foreign for a bad form. Raises `FileRefused`."""
-    try:
-        text = decode_text(read_file(entry.file)) or ""
-        return entry.state(Document(entry.file, text))
-    except (Unreadable, NotEditable):
-        return PartState.FOREIGN
+    """Return the state of an entry in its file; missing if the file cannot be read."""
+    document = read_document(entry.file)
+    return entry.state(document) if document else PartState.MISSING
 
 
 def _run_program(
@@ -301,7 +298,7 @@ def recognized_edits(
 
 def undo_all(
     edits: list[FileEdit], journal: SetupJournal, machine: Machine
-) -> Iterator[tuple[FileEdit, FileChange, str]]:
+) -> Iterator[tuple[str, str]]:
     """Undo edits one by one; yield edit, change and the problem, empty on success."""
     for edit in edits:
         change = plan_undo(edit, journal)
@@ -312,7 +309,7 @@ def undo_all(
             except FileRefused as error:
                 problem = str(error)
         file = machine.short_path(change.file)
-        yield edit, change, f"{file}: {problem}" if problem else ""
+        yield edit.file, f"{file}: {problem}" if problem else ""
 
 
 def summarize_parts(change: FileChange) -> str:
@@ -326,17 +323,13 @@ def summarize_parts(change: FileChange) -> str:
     by_state: dict[PartState, list[str]] = {}
     for label, state in change.states:
         by_state.setdefault(state, []).append(label)
-    return "; ".join(
-        f"{_join_labels(labels)}: {words[state]}" for state, labels in by_state.items()
-    )
-
-
-def _join_labels(labels: list[str]) -> str:
-    """Return the labels of parts with several hooks as a count: "MCP server, 5 hooks"."""
-    hooks = [label for label in labels if label.startswith("hook ")]
-    others = [label for label in labels if label not in hooks and label != "version"]
-    others += [f"{len(hooks)} hooks"] if len(hooks) > 1 else hooks
-    return ", ".join(others) or "version"
+    shown = []
+    for state, labels in by_state.items():
+        hooks = [label for label in labels if label.startswith("hook ")]
+        names = [label for label in labels if label not in (*hooks, "version")]
+        names += [f"{len(hooks)} hooks"] if len(hooks) > 1 else hooks
+        shown.append(f"{', '.join(names) or 'version'}: {words[state]}")
+    return "; ".join(shown)
 
 
 # ----------------------------------------------------------------- the check
@@ -443,7 +436,15 @@ def check_tool(
     if reports is not None and (plugins or has_hooks):
         names = (target.name, *target.clients)
         activity = ToolActivity.of([each for each in reports if each.client in names])
-    problems = _list_problems(plan, site) if set_up and not plugins else []
+    problems: list[str] = []
+    if set_up and not plugins:
+        problems += plan.problems
+        for change in plan.changes:
+            file = site.machine.short_path(change.file)
+            for lacking, word in _LACKING.items():
+                labels = [label for label, state in change.states if state is lacking]
+                if labels:
+                    problems.append(f"{file}: {', '.join(labels)}: {word}")
     if set_up:
         problems += target.hook_obstacles(site.machine)
         problems += _warn_of_silence(target, site.machine, activity)
@@ -456,19 +457,6 @@ def check_tool(
         problems=problems,
         activity=activity,
     )
-
-
-def _list_problems(plan: ToolPlan, site: SetupSite) -> list[str]:
-    """Return the problems of a tool's plan, and parts that are missing or outdated."""
-    words = {PartState.MISSING: "missing", PartState.STALE: "outdated"}
-    problems = list(plan.problems)
-    for change in plan.changes:
-        for state, word in words.items():
-            labels = [label for label, present in change.states if present is state]
-            if labels:
-                file = site.machine.short_path(change.file)
-                problems.append(f"{file}: {', '.join(labels)}: {word}")
-    return problems
 
 
 def _warn_of_silence(

@@ -107,18 +107,15 @@ def form_text(memory: MemoryRecord) -> str:
 
 def _form_fields(memory: MemoryRecord) -> dict[str, str]:
     """Return the editable fields of a memory as text, by their names in the editor."""
-    return {
-        name: _shown_value(getattr(memory, field)) for name, field in FIELDS.items()
-    }
-
-
-def _shown_value(value: object) -> str:
-    """Return the value of a field as text for the editor; None as an empty text."""
-    if isinstance(value, datetime):
-        return in_zone(value, None).isoformat(" ")
-    if isinstance(value, tuple):
-        return ", ".join(value)
-    return f"{value:g}" if isinstance(value, float) else str(value or "")
+    shown = {}
+    for name, field in FIELDS.items():
+        value = getattr(memory, field)
+        if isinstance(value, datetime):
+            value = in_zone(value, None).isoformat(" ")
+        elif isinstance(value, tuple):
+            value = ", ".join(value)
+        shown[name] = f"{value:g}" if isinstance(value, float) else str(value or "")
+    return shown
 
 
 def changes_in(edited: str, memory: MemoryRecord) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, Self
 import click
 import msgspec
 
-from mnemosyned.cli.arguments import make_parameter, read_fields
+from mnemosyned.cli.arguments import make_parameters, read_fields
 from mnemosyned.cli.calls import call_daemon, connect_to_daemon, on_interrupt
 from mnemosyned.cli.commands.backup import PARTIAL, check_target, open_whole_file
 from mnemosyned.cli.options import json_option, prints_json, refuse_url
@@ -39,12 +39,11 @@ from mnemosyned.verbs.exchange import (
     parse_line_kind,
     parse_record,
 )
-from mnemosyned.verbs.request import decoder_of, fields_of, parse_text
+from mnemosyned.verbs.request import decoder_of, parse_text
 from mnemosyned.verbs.retention import Backup
 
 NOTHING_WRITTEN = "interrupted; no whole file was written"
 SUFFIXES = {".md": "markdown", ".db": "sqlite", ".sqlite": "sqlite"}
-_FILTERS = [make_parameter(Export, field) for field in fields_of(Export)]
 
 
 @click.command("export")
@@ -123,7 +122,7 @@ def export_command(
     return 0
 
 
-export_command.params[1:1] = _FILTERS
+export_command.params[1:1] = make_parameters(Export)
 
 
 def _is_folder_of_days(file: str, format_name: str) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 import msgspec
 
-from mnemosyned.cli.arguments import make_parameter, read_fields
+from mnemosyned.cli.arguments import make_parameters, read_fields
 from mnemosyned.cli.calls import call_daemon, connect_to_daemon
 from mnemosyned.cli.options import (
     EXIT_NOTHING,
@@ -30,7 +30,7 @@ from mnemosyned.instants import in_zone
 from mnemosyned.memory.listing import ListOrder
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.verbs.listing import Listed, ListMemories
-from mnemosyned.verbs.request import fields_of, instant, parse_text
+from mnemosyned.verbs.request import instant, parse_text
 
 if TYPE_CHECKING:
     from mnemosyned.verbs.facade import Caller
@@ -314,11 +314,7 @@ RENDERERS[PeriodView] = Renderer(
 
 def _period_command(name: str, unit: Unit, help_text: str) -> click.Command:
     """Return the click command `name` that prints the day, week or month around a typed time."""
-    fields = {field.name: field for field in fields_of(ListMemories)}
-    params: list[click.Parameter] = [
-        make_parameter(ListMemories, fields[filter_name])
-        for filter_name in PERIOD_FILTERS
-    ]
+    params = make_parameters(ListMemories, PERIOD_FILTERS)
     if name != "today":
         words = click.Argument(["when"], nargs=-1, metavar="[WHEN]")
         params.insert(0, words)

@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from mnemosyned.cli import options
-from mnemosyned.cli.arguments import make_parameter
+from mnemosyned.cli.arguments import make_parameters
 from mnemosyned.cli.calls import connect_to_daemon
 from mnemosyned.cli.output import listing
 from mnemosyned.cli.output.show import (
@@ -44,7 +44,6 @@ from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.socket_path import SERVER
 from mnemosyned.text.display import escape_line
 from mnemosyned.verbs.listing import ListMemories
-from mnemosyned.verbs.request import fields_of
 from mnemosyned.verbs.upkeep import Event, EventKind, EventMemory, Stats, Status
 
 NEXT = "mnem recall WORDS · mnem today · mnem list · mnem --help"
@@ -313,12 +312,7 @@ def tail(
     return options.EXIT_NOTHING
 
 
-_FILTERS = [
-    make_parameter(ListMemories, field)
-    for field in fields_of(ListMemories)
-    if field.name in ("session", "source")
-]
-tail.params[2:2] = _FILTERS
+tail.params[2:2] = make_parameters(ListMemories, ("session", "source"))
 
 
 def _read_on(client: Connection, events: Iterator[Event]) -> Iterator[Event]:

@@ -482,8 +482,8 @@ class SetupRun:
                 )
             ask_or_exit("Take this out?")
         done = list(undo_all(edits, self.journal, self.machine))
-        undone = [edit.file for edit, _, problem in done if not problem]
-        failures = [problem for _, _, problem in done if problem]
+        undone = [file for file, problem in done if not problem]
+        failures = [problem for _, problem in done if problem]
         if self.as_json:
             say_json({"undone": undone, "problems": failures})
         else:

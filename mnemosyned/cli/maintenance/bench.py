@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
+from operator import itemgetter
 from pathlib import Path
 
 import click
@@ -30,6 +31,7 @@ from mnemosyned.memory.injections import (
     InjectionOutcome,
 )
 from mnemosyned.text.token_counts import TokenEstimator
+from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.request import instant
 from mnemosyned.verbs.upkeep import Sleep
 
@@ -40,16 +42,8 @@ NIGHT = time(3)
 MESSAGES_MAX = 200_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedMessage:
-    """A message of a saved conversation."""
-
-    said_at: datetime
-    client: str
-    conversation: str
-    directory: str
-    role: str
-    text: str
+Said = tuple[datetime, Remember]
+"""A message of a saved conversation, and when it was said."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,16 +83,14 @@ class ReplayClock:
         return self.moment
 
 
-def read_conversations(
-    paths: Sequence[Path], report: BenchReport
-) -> list[SavedMessage]:
+def read_conversations(paths: Sequence[Path], report: BenchReport) -> list[Said]:
     """Return the messages of all conversations below the paths, oldest first.
 
     The report counts others. Raises `InvalidRequest` without messages, or for too many.
     """
     plan = plan_import([ImportSource.of_path(path) for path in paths], None)
     report.skipped_files = plan.unknown_files + len(plan.unreadable)
-    messages: list[SavedMessage] = []
+    messages: list[Said] = []
     for part in plan.parts:
         if part.format.name not in FORMATS:
             report.skipped_files += 1
@@ -106,22 +98,11 @@ def read_conversations(
         for record in part.format.read(part.source, START):
             if not isinstance(record, ImportItem):
                 continue
-            memory = record.memory
-            said_at = instant(memory.created_at)
+            said_at = instant(record.memory.created_at)
             if said_at is None:
                 report.undated += 1
                 continue
-            client, _, conversation = memory.session.partition(":")
-            messages.append(
-                SavedMessage(
-                    said_at=said_at,
-                    client=client if client in CLIENTS else "agent",
-                    conversation=conversation,
-                    directory=memory.metadata["cwd"],
-                    role=memory.role,
-                    text=memory.content,
-                )
-            )
+            messages.append((said_at, record.memory))
             if len(messages) > MESSAGES_MAX:
                 raise InvalidRequest(
                     f"there are more than {MESSAGES_MAX:,} messages; name a part of the folder",
@@ -133,8 +114,7 @@ def read_conversations(
             "~/.claude/projects, ~/.codex/sessions or PROJECT/.specstory/history",
             field="path",
         )
-    messages.sort(key=lambda message: message.said_at)
-    return messages
+    return sorted(messages, key=itemgetter(0))
 
 
 class ConversationReplay:
@@ -154,28 +134,28 @@ class ConversationReplay:
             settings=memory.settings,
         )
         self._counter = TokenEstimator()
-        self._seen: set[tuple[str, str]] = set()
+        self._seen: set[str] = set()
         self._directories: set[str] = set()
         self._zone = get_localzone()
 
     def run(
-        self, messages: Sequence[SavedMessage], advance: Callable[[int, int], object]
+        self, messages: Sequence[Said], advance: Callable[[int, int], object]
     ) -> None:
         """Replay the messages, with a sleep in every night after a day that had any.
 
         `advance` is called with the size and number of messages done.
         """
         report = self._report
-        report.first, report.last = messages[0].said_at, messages[-1].said_at
-        night = self._next_night(messages[0].said_at)
-        for number, message in enumerate(messages, 1):
-            if message.said_at >= night:
+        report.first, report.last = messages[0][0], messages[-1][0]
+        night = self._next_night(messages[0][0])
+        for number, (said_at, message) in enumerate(messages, 1):
+            if said_at >= night:
                 self._clock.moment = night
                 self._memory.service.call(Sleep(force=True))
-                night = self._next_night(message.said_at)
-            self._clock.moment = message.said_at
+                night = self._next_night(said_at)
+            self._clock.moment = said_at
             self._replay_message(message)
-            advance(len(message.text), number)
+            advance(len(message.content), number)
         report.conversations = len(self._seen)
         report.projects = len(self._directories)
 
@@ -185,37 +165,38 @@ class ConversationReplay:
         night = datetime.combine(local.date(), NIGHT, self._zone)
         return in_zone(night + timedelta(days=night <= local), UTC)
 
-    def _replay_message(self, message: SavedMessage) -> None:
+    def _replay_message(self, message: Remember) -> None:
         """Send a message through the hooks, after the start of its conversation if it is the first."""
         report = self._report
-        key = (message.client, message.conversation)
-        if key not in self._seen:
-            self._seen.add(key)
-            self._directories.add(message.directory)
+        if message.session not in self._seen:
+            self._seen.add(message.session)
+            self._directories.add(message.metadata["cwd"])
             self._call_hook(message, "SessionStart", {"source": "startup"})
         report.messages += 1
-        report.tokens += self._counter.count(message.text)
+        report.tokens += self._counter.count(message.content)
         if message.role == "user":
             report.prompts += 1
-            self._call_hook(message, "UserPromptSubmit", {"prompt": message.text})
+            self._call_hook(message, "UserPromptSubmit", {"prompt": message.content})
         else:
-            said = {"role": message.role, "content": message.text}
+            said = {"role": message.role, "content": message.content}
             self._call_hook(message, "Stop", {"messages": [said]})
 
     def _call_hook(
-        self, message: SavedMessage, event: str, payload: Mapping[str, object]
+        self, message: Remember, event: str, payload: Mapping[str, object]
     ) -> None:
         """Call a hook as the message's tool does, and count what it told."""
         ledger, report = self._memory.store.injections, self._report
-        session = InjectionFilter(session=f"{message.client}:{message.conversation}")
+        named, _, conversation = message.session.partition(":")
+        client = named if named in CLIENTS else "agent"
+        session = InjectionFilter(session=f"{client}:{conversation}")
         before = ledger.find(session, limit=1)
         self._hooks.handle(
             HookEnvelope(
                 payload={
-                    "client": message.client,
+                    "client": client,
                     "hook_event_name": event,
-                    "session_id": message.conversation,
-                    "cwd": message.directory,
+                    "session_id": conversation,
+                    "cwd": message.metadata["cwd"],
                     **payload,
                 }
             )
@@ -261,12 +242,12 @@ def bench(paths: tuple[Path, ...], *, show: bool) -> None:
         if not path.exists():
             raise InvalidRequest(f"there is no {path}", field="path")
     messages = read_conversations(paths, report)
-    clock = ReplayClock(messages[0].said_at)
+    clock = ReplayClock(messages[0][0])
     with private_directory() as directory:
         config = load_config(
             overrides={"database": str(directory / "memory.db"), "auto_sleep": False}
         )
-        size = sum(len(message.text) for message in messages)
+        size = sum(len(message.content) for _, message in messages)
         with (
             open_memory(config, clock=clock) as memory,
             progress_line("replaying", "message", size) as advance,

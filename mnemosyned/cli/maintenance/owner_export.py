@@ -20,7 +20,7 @@ from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import count_of
 from mnemosyned.config import config_file, load_config
 from mnemosyned.errors import StorageFailed
-from mnemosyned.memory.exchange import KIND_NAMES, AnyRecord
+from mnemosyned.memory.exchange import KIND_NAMES
 from mnemosyned.service.audit import parse_line
 from mnemosyned.service.exchange import ExchangeService
 from mnemosyned.service.service import SystemClock
@@ -82,7 +82,10 @@ def export_owner(name: str, file: Path, *, force: bool) -> None:
                 ),
             ]
             with store.exchange.everything() as (_, everything):
-                for kind, thing in chain(things, _records_beside(everything)):
+                further = ((KIND_NAMES[type(each)], each) for each in everything)
+                for kind, thing in chain(things, further):
+                    if kind in (*KINDS, "vector", "clock"):
+                        continue
                     records[kind] += 1
                     line = msgspec.json.encode(thing)
                     yield b'{"record":"%s",%s\n' % (kind.encode(), line[1:])
@@ -116,14 +119,6 @@ def save_receipt(path: Path, result: object) -> None:
     digest = hashlib.sha256(lines).hexdigest().encode()
     with open_whole_file(path) as file:
         file.write(b'%s,\n  "sha256": "%s"\n}\n' % (lines, digest))
-
-
-def _records_beside(records: Iterable[AnyRecord]) -> Iterator[tuple[str, object]]:
-    """Yield kind and record of those that an export leaves out, but for vectors and clocks."""
-    for record in records:
-        kind = KIND_NAMES[type(record)]
-        if kind not in (*KINDS, "vector", "clock"):
-            yield kind, record
 
 
 def _write_chunks(path: Path, chunks: Iterable[bytes]) -> tuple[bytes, str]:

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TextIO
 
@@ -401,21 +400,15 @@ Advance = Callable[[int, int], object]
 """Takes the amount done since the last call, and the total of things done."""
 
 
-@dataclass
 class ProgressLine:
     """A progress line on standard error for one task, with a rate and the time left."""
 
-    label: str
-    noun: str
-    """What is counted, such as `memory`."""
-    total: int
-    """All that is to be done, such as bytes; 0 if it is unknown."""
-    done: int = 0
-    things: int = 0
-    skipped: int = 0
-    """The part of `done` that an earlier run did."""
-    began: float = field(default_factory=time.monotonic)
-    shown: float = 0.0
+    def __init__(self, label: str, noun: str, total: int) -> None:
+        """Count things named by `noun` up to `total`, such as bytes; 0 if it is unknown."""
+        self.label, self.noun, self.total = label, noun, total
+        self.done = self.things = self.skipped = 0
+        """The part done, the things in it, and the part that an earlier run did."""
+        self.began, self.shown = time.monotonic(), 0.0
 
     def advance(self, amount: int, things: int) -> None:
         """Add `amount` to what is done, and draw the line at most every `SHOWN_EVERY_S` seconds.
