@@ -196,7 +196,7 @@ async def test_events_are_shown_as_they_happen(
 
         def remembered() -> bool:
             client.remember("another one", session="hall")
-            return "memory remembered  hall" in shown(pilot, "events")
+            return "remembered 1 memory  hall" in shown(pilot, "events")
 
         await until(pilot, remembered)
         with pytest.raises(NotFound):

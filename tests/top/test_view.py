@@ -256,9 +256,9 @@ def test_the_last_events_are_shown_and_a_failure_stays() -> None:
 
     failure, newest = top_view.event_lines(past, 2)
 
-    assert words(failure).endswith("get failed: no such id")
+    assert words(failure).endswith("get refused: no such id")
     assert styles(failure) == {"dim", "red"}
-    assert words(newest).endswith("1 memory remembered  kitchen")
+    assert words(newest).endswith("remembered 1 memory  kitchen")
     assert words(*top_view.event_lines([], 2)) == "no events yet"
     assert len(top_view.event_lines(past, 6)) == 6
 

@@ -171,7 +171,8 @@ def event_lines(event: Event) -> Iterator[str]:
             yield _event_line(
                 event.at, f"and {count_of(hidden, 'more memory')}", dim=True
             )
-    elif text := _event_text(event):
+    elif text := event_text(event):
+        text += f" in {event.session}" if event.session else ""
         is_refused = event.kind is EventKind.REFUSED
         yield _event_line(
             event.at, text, **{"fg": "red"} if is_refused else {"dim": True}
@@ -198,13 +199,14 @@ def _event_line(moment: datetime, text: str, **style: Any) -> str:  # noqa: ANN4
     return click.style(f"{head}{shown}", **style)
 
 
-def _event_text(event: Event) -> str:
-    """Return an event in words; empty for kinds of events that `mnem tail` does not print."""
+def event_text(event: Event) -> str:
+    """Return an event in words, without its session; empty for internal events."""
     verb, status = event.verb.replace("_", "-"), event.status.replace("_", " ")
     match event.kind:
+        case EventKind.REMEMBERED:
+            return f"remembered {count_of(event.count, 'memory')}"
         case EventKind.RECALLED:
-            where = f" in {event.session}" if event.session else ""
-            return f"recalled {count_of(event.count, 'hit')}{where}"
+            return f"recalled {count_of(event.count, 'hit')}"
         case EventKind.FORGOTTEN:
             return f"forgot {count_of(event.count, 'memory')}"
         case EventKind.CHANGED:

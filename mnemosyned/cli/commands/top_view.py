@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
 from typing import NamedTuple
 
+from mnemosyned.cli.commands.now import event_text
 from mnemosyned.cli.output.terminal import count_of, duration_text, local_time
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import UnknownVerb
@@ -451,9 +452,7 @@ def event_lines(happened: Sequence[Event], limit: int) -> list[Line]:
 def _event_line(event: Event) -> Line:
     """Return the line of an event: time, words and session; a failed request is red."""
     time = in_zone(event.at, None).isoformat(" ")[11:19]
-    describe = _EVENT_WORDS.get(event.kind)
-    plain = event.kind.value.replace("_", " ")
-    words = describe(event) if describe else plain
+    words = event_text(event) or event.kind.value.replace("_", " ")
     session = event.session or next((new.session for new in event.memories), "")
     where = f"  {session}" if session else ""
     style = "red" if event.kind is EventKind.REFUSED else ""
@@ -462,23 +461,6 @@ def _event_line(event: Event) -> Line:
         Span(escape_line(words), style),
         Span(escape_line(where), "dim"),
     ]
-
-
-_EVENT_WORDS: Mapping[EventKind, Callable[[Event], str]] = {
-    EventKind.REMEMBERED: lambda event: f"{count_of(event.count, 'memory')} remembered",
-    EventKind.RECALLED: lambda event: f"recall found {event.count:,}",
-    EventKind.FORGOTTEN: lambda event: f"{count_of(event.count, 'memory')} forgotten",
-    EventKind.CHANGED: lambda event: event.verb,
-    EventKind.CAPTURED: lambda event: (
-        f"{event.client} {event.hook}: {event.count:,} stored"
-    ),
-    EventKind.CYCLE_BEGUN: lambda event: f"a cycle began ({event.trigger})",
-    EventKind.CYCLE_ENDED: lambda event: (
-        f"the cycle ended ({event.status}): {count_of(event.count, 'memory')}, "
-        f"{count_of(event.episodes, 'summary')}"
-    ),
-    EventKind.REFUSED: lambda event: f"{event.verb} failed: {event.message}",
-}
 
 
 def problem_lines(stats: Stats) -> list[Line]:
