@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from itertools import takewhile
 from pathlib import Path
 
 import msgspec
@@ -16,10 +14,6 @@ from mnemosyned.paths import replacing_file
 
 Value = str | int | float | bool | list[str] | msgspec.UnsetType | None
 """The value of a setting; UNSET takes the setting out of the file."""
-
-VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s#"'][^#\n]*?)?"""
-_IN_SECTION = re.compile(r"[ \t]|#|\r?\n")
-_CHILD = re.compile(r"([ \t]+)[^\s#]")
 
 
 def write_settings(file: Path, changes: Mapping[str, Value]) -> None:
@@ -58,47 +52,36 @@ def replace_settings(file: Path, text: str) -> None:
 
 def with_setting(text: str, key: str, value: Value) -> str:
     """Return the file's text with the setting of a dotted key set, or removed for UNSET."""
+    # Loaded here: only a change of settings needs it.
+    import yaml  # noqa: PLC0415
+
     before, newline = text, "\r\n" if "\r\n" in text else "\n"
     if text and not text.endswith("\n"):
         text += newline
     section, _, name = key.rpartition(".")
-    lines = text.splitlines(keepends=True)
-    begin, children, indent = _find_section(lines, section)
-    setting = f"{name}: {_yaml_text(value)}{newline}"
-    if begin < 0:
-        if value is msgspec.UNSET:
-            return before
-        return f"{text}{section}:{newline}  {setting}"
-    margin = r"[ \t]+" if section else ""
-    line_of_key = re.compile(
-        rf"({margin}{re.escape(name)}[ \t]*:)([ \t]*){VALUE}([ \t]+#.*|[ \t]*)(\r?\n?)"
-    )
-    matches = list(map(line_of_key.fullmatch, children))
-    for number in reversed(range(len(children))):
-        if match := matches[number]:
-            label, space, comment, ending = match.groups()
-            line = f"{label}{space or ' '}{_yaml_text(value)}{comment}{ending}"
-            lines[begin + number] = "" if value is msgspec.UNSET else line
-            return "".join(lines)
+    written = _yaml_text(value)
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    pairs = root.value if isinstance(root, yaml.MappingNode) else []
+    place, indent = len(text), ""
+    if section:
+        head = next((pair for pair in pairs if pair[0].value == section), None)
+        if head is None:
+            new = f"{text}{section}:{newline}  {name}: {written}{newline}"
+            return before if value is msgspec.UNSET else new
+        place = text.find("\n", head[0].end_mark.index) + 1
+        pairs = head[1].value if isinstance(head[1], yaml.MappingNode) else []
+        indent = " " * (pairs[0][0].start_mark.column if pairs else 2)
+    for found, present in reversed(pairs):
+        if found.value == name:
+            begin, end = present.start_mark.index, present.end_mark.index
+            if value is msgspec.UNSET:
+                line = text.rfind("\n", 0, found.start_mark.index) + 1
+                return text[:line] + text[text.find("\n", end) + 1 :]
+            blank = " " if text[begin - 1] == ":" else ""
+            return f"{text[:begin]}{blank}{written}{text[end:]}"
     if value is msgspec.UNSET:
         return before
-    lines.insert(begin if section else len(lines), f"{indent}{setting}")
-    return "".join(lines)
-
-
-def _find_section(lines: list[str], section: str) -> tuple[int, list[str], str]:
-    """Return where a section begins, its lines and their indentation; -1 without one."""
-    if not section:
-        return 0, lines, ""
-    head = re.compile(rf"{re.escape(section)}[ \t]*:[ \t]*(#.*)?\r?\n?")
-    heads = [number for number, line in enumerate(lines) if head.fullmatch(line)]
-    if not heads:
-        return -1, [], ""
-    begin = heads[0] + 1
-    children = list(takewhile(_IN_SECTION.match, lines[begin:]))
-    settings = filter(None, map(_CHILD.match, children))
-    indent = next((setting[1] for setting in settings), "  ")
-    return begin, children, indent
+    return f"{text[:place]}{indent}{name}: {written}{newline}{text[place:]}"
 
 
 def _yaml_text(value: Value) -> str:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal, get_args, get_origin
 import msgspec
 
 from mnemosyned.cli.commands.export import DaysOfExport
-from mnemosyned.cli.settings_file import VALUE
 from mnemosyned.client.connection import Connection
 from mnemosyned.config import KEYS, Config, value_from_text, value_of
 from mnemosyned.errors import ConfigInvalid, InvalidRequest
@@ -88,7 +87,8 @@ def show_checks(visit: Visit) -> Response:
 
 # ---------------------------------------------------------------- settings
 
-_SETTING = re.compile(rf"( *)(\w+): *{VALUE} *(?:# (?:\(restart\) )?(.*))?")
+_VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s#"'][^#\n]*?)?"""
+_SETTING = re.compile(rf"( *)(\w+): *{_VALUE} *(?:# (?:\(restart\) )?(.*))?")
 _FURTHER = re.compile(r" {10,}# *(.*)")
 
 
