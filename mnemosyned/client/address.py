@@ -6,15 +6,17 @@ import os
 import socket
 import struct
 from collections import deque
-from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from mnemosyned.client.http import ClosedOnFailure, foreign_listener, is_quiet
 from mnemosyned.errors import ForeignDaemon, InvalidRequest
-from mnemosyned.paths import path_form_fault, shown_path
 from mnemosyned.socket_path import connection_for, socket_path, url_from_environment
 
+TYPE_CHECKING = False
+"""Type checkers take it for true; `typing`, which has it too, takes 10 ms to load in `mnem mcp`."""
+
 if TYPE_CHECKING:
+    from typing import Any
+
     from mnemosyned.client.remote import RemoteDaemon
 
 
@@ -50,6 +52,8 @@ class Address:
             limit = struct.pack("ll", *divmod(int(timeout_s * 1_000_000), 1_000_000))
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
             connection.connect(self.target)
+            unlimited = struct.pack("ll", 0, 0)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, unlimited)
             self.check(connection)
         return connection
 
@@ -73,10 +77,9 @@ class Address:
 class SocketAddress(Address):
     """The address of a daemon's Unix socket."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.file = str(path)
-        self.target: str = str(path)
+    def __init__(self, path: str) -> None:
+        self.file = path
+        self.target: str = path
 
     def __str__(self) -> str:
         return self.target
@@ -90,7 +93,7 @@ class SocketAddress(Address):
         uid = foreign_listener(connection, self.target)
         if uid is not None:
             raise ForeignDaemon(
-                f"user {uid} listens on {self.path}, not you: nothing was sent; "
+                f"user {uid} listens on {self.file}, not you: nothing was sent; "
                 "use a socket in a directory that only you can write to"
             )
 
@@ -177,12 +180,15 @@ def address_of(
         if (token, ca, owner) != (None,) * 3:
             raise ValueError("a token, an authority and an owner go with a url")
         named = socket_path(os.fspath(path) if path else None)
+        # Loaded here: `mnem mcp` asks a socket whose path nobody typed.
+        from mnemosyned.paths import path_form_fault, shown_path  # noqa: PLC0415
+
         if fault := path_form_fault(named):
             raise InvalidRequest(
                 f"the socket {shown_path(named)} cannot be used: {fault}",
                 field="socket",
             )
-        return SocketAddress(Path(named))
+        return SocketAddress(named)
     if path is not None:
         raise ValueError("give a socket, or a url and a token")
     # Loaded here: most clients ask the socket.
@@ -197,28 +203,13 @@ def remote_address(remote: RemoteDaemon) -> Address:
     return TlsAddress(remote) if remote.tls else TcpAddress(remote)
 
 
-class IdleConnection(Protocol):
-    """A connection that can be reused for another call."""
-
-    def fileno(self) -> int:
-        """Return the file descriptor of the socket."""
-        ...
-
-    def close(self) -> None:
-        """Close the connection."""
-        ...
-
-
-C = TypeVar("C", bound=IdleConnection)
-
-
-class IdleConnections(Generic[C]):
+class IdleConnections:
     """A pool of open connections that no call uses; safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._connections: deque[C] = deque()
+        self._connections: deque[Any] = deque()
 
-    def take(self) -> C | None:
+    def take(self) -> Any:  # noqa: ANN401 a connection as it was put, or None
         """Return the newest idle connection that is still open, or None; close others."""
         while True:  # ends with the last idle one
             try:
@@ -229,7 +220,7 @@ class IdleConnections(Generic[C]):
                 return connection
             connection.close()  # the daemon closed it, or sent unexpected bytes
 
-    def put(self, connection: C) -> None:
+    def put(self, connection: Any) -> None:  # noqa: ANN401
         """Add a connection to the pool, or close it if the pool is full."""
         if len(self._connections) < IDLE_MAX:
             self._connections.append(connection)

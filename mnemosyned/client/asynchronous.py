@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary
 from mnemosyned.client import http, tls
 from mnemosyned.client.address import (
     Address,
-    IdleConnection,
     IdleConnections,
     TcpAddress,
     TlsAddress,
@@ -48,8 +47,11 @@ RECORD_BYTES = 64 * 1024
 """Bytes that are sealed, or read sealed, at a time."""
 
 
-class Channel(IdleConnection, Protocol):
+class Channel(Protocol):
     """A connection that sends and receives bytes on the running event loop."""
+
+    fileno: Callable[[], int]
+    close: Callable[[], None]
 
     async def send(self, data: bytes) -> None:
         """Send all bytes. Raises `OSError`."""
@@ -250,7 +252,7 @@ class AsyncClient(AsyncVerbs):
         self._address = address_of(socket, url, token, ca, owner)
         self._timeout_s = timeout_s
         self._connections = connections
-        self._idle: IdleConnections[Channel] = IdleConnections()
+        self._idle = IdleConnections()
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
             WeakKeyDictionary()
         )

@@ -182,7 +182,7 @@ class Connection:
         """Store the daemon's address and the time limit of a call; connect nothing yet."""
         self._address = address
         self._timeout_s = timeout_s
-        self._idle: IdleConnections[socket.socket] = IdleConnections()
+        self._idle = IdleConnections()
 
     def __enter__(self) -> Self:
         return self

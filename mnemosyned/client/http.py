@@ -17,8 +17,15 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Protocol
 
-    from mnemosyned.client.address import IdleConnection
+    class IdleConnection(Protocol):
+        """A connection that can be reused for another call."""
+
+        def fileno(self) -> int: ...
+
+        def close(self) -> None: ...
+
 
 HEAD_BYTES_MAX = 64 * 1024
 CHUNK_LINE_BYTES_MAX = 1024

@@ -222,7 +222,7 @@ def main(
             say("the settings are valid")
             return
         if group is None and config.owners.processes > 1:
-            from mnemosyned.daemon.processes import FirstProcess  # noqa: PLC0415
+            from mnemosyned.daemon.processes import FirstProcess  # noqa: PLC0415 as above
 
             group = FirstProcess(config.owners.processes, sys.argv[1:])
         Daemon(
@@ -299,7 +299,7 @@ class Daemon:
                 unix = stack.enter_context(listen_on_socket(path))
                 listeners.append(Listener(unix))
             if config.listen:
-                from mnemosyned.daemon.http.tcp import listen_on_tcp  # noqa: PLC0415
+                from mnemosyned.daemon.http.tcp import listen_on_tcp  # noqa: PLC0415 as above
 
                 tcp = listen_on_tcp(
                     config.listen,

@@ -33,6 +33,7 @@ from mnemosyned.agents.mcp.pump import (
     query_string,
     read_lines,
 )
+from mnemosyned.client.address import SocketAddress
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
@@ -52,7 +53,9 @@ def test_it_loads_little_and_nothing_of_the_memory() -> None:
         "mnemosyned.agents.mcp",
         "mnemosyned.agents.mcp.pump",
         "mnemosyned.client",
+        "mnemosyned.client.address",
         "mnemosyned.client.http",
+        "mnemosyned.errors",
     }
     heavy = {"asyncio", "click", "http.client", "json", "msgspec", "pathlib", "re"}
     assert not heavy & loaded
@@ -378,7 +381,7 @@ def test_a_daemon_that_does_not_come_back_is_waited_for_once(
         short_room() as room,
         patch.object(pump, "time", wraps=time) as spied,
     ):
-        door = pump.PumpedDaemon(pump.SocketEndpoint(str(room / "d.sock")))
+        door = pump.PumpedDaemon(SocketAddress(str(room / "d.sock")))
 
         def post() -> None:
             connection, _ = door.post({}, b"{}", on_connection=lambda _: None)

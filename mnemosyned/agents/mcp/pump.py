@@ -15,7 +15,19 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from mnemosyned.client import http
-from mnemosyned.socket_path import URL_VARIABLE, connection_for, socket_path
+from mnemosyned.client.address import (
+    Address,
+    IdleConnections,
+    SocketAddress,
+    remote_address,
+)
+from mnemosyned.errors import ForeignDaemon, RemoteFault
+from mnemosyned.socket_path import (
+    URL_VARIABLE,
+    connection_for,
+    socket_path,
+    url_from_environment,
+)
 
 TYPE_CHECKING = False
 """Type checkers take it for true; `typing`, which has it too, takes 10 ms to load."""
@@ -25,8 +37,7 @@ if TYPE_CHECKING:
 
 
 ACCEPTED, UNAUTHORIZED, NOT_FOUND = 202, 401, 404
-IDLE_MAX = 2
-"""Idle connections kept: each counts against the daemon's limit."""
+CONNECT_S = 10.0
 ATTEMPTS = 4
 """Attempts to send a message that the daemon hung up on before it had read it."""
 RESTART_S = 10.0
@@ -37,6 +48,9 @@ LIMITED_MAX_S = 20.0
 HUNG_UP = (
     "the daemon hung up before it answered; look whether it was done, then try again"
 )
+
+
+REFUSED = "it is wrong, has expired or was revoked; ask who runs the daemon for another"
 
 
 class DaemonLost(Exception):
@@ -69,76 +83,30 @@ def read_messages(
         raise DaemonLost(f"the daemon answered {response.status}: {words}")
 
 
-class DaemonEndpoint:
-    """The address of a daemon; `str` shows it to people."""
-
-    reset_is_unread = False
-    """Whether a reset proves that the daemon had not read the message."""
-    advice = ""
-    """What to do where no daemon answers, with the sign before it."""
-
-    def __init__(self, fault: str = "") -> None:
-        """Make an address that cannot be used, for the reason `fault`."""
-        self._fault = fault
-
-    @property
-    def fields(self) -> str:
-        """The header fields that the daemon needs, each with its line break."""
-        return "Host: localhost\r\n"
-
-    def describe_origin(self, origin: dict[str, str]) -> dict[str, str]:
-        """Return the facts about a client that the daemon needs, by name: here all of them."""
-        return origin
-
-    def open(self) -> socket.socket:
-        """Return a new connection. Raises `OSError`, and `DaemonLost` if another try is useless."""
-        raise DaemonLost(self._fault)
-
-    def describe_loss(self, error: OSError) -> str:
-        """Return the message, with advice, for a daemon that does not answer."""
-        return f"no daemon answers on {self} ({error.strerror or error}){self.advice}"
-
-    def describe_refusal(self) -> str:
-        """Return the message for a daemon that refuses this caller's requests."""
-        return f"the daemon on {self} refuses this caller"
-
-
-class SocketEndpoint(DaemonEndpoint):
-    """The address of a daemon's Unix socket."""
-
-    reset_is_unread = True  # the kernel does it then, and nobody else is on the way
-    advice = ". Start it with `mnem start`"
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __str__(self) -> str:
-        return self._path
-
-    def open(self) -> socket.socket:
-        """Return a connection. Raises `OSError`, and `DaemonLost` for another user's."""
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with http.ClosedOnFailure(connection):
-            connection.connect(self._path)
-            uid = http.foreign_listener(connection, self._path)
-            if uid is not None:
-                raise DaemonLost(
-                    f"user {uid} listens on {self._path}, not you: nothing was sent"
-                )
-        return connection
-
-
 class PumpedDaemon:
     """The daemon; safe to use from several threads."""
 
-    def __init__(self, endpoint: DaemonEndpoint) -> None:
-        self._endpoint = endpoint
-        self._idle: list[socket.socket] = []
+    def __init__(self, address: Address | None, fault: str = "") -> None:
+        """Take an address, or None and the fault with which every message is answered."""
+        self._address = address
+        self._fault = fault
+        self._idle = IdleConnections()
         self._was_met = False
+        self._projects: dict[str, str] = {}
+        """Keys of projects on this machine, by directory."""
 
     def describe_origin(self, origin: dict[str, str]) -> dict[str, str]:
-        """Return the facts about a client that this daemon needs, by name."""
-        return self._endpoint.describe_origin(origin)
+        """Return the facts about a client; for a daemon behind a URL with its project here."""
+        if self._address is None or self._address.file:
+            return origin
+        directory = origin["claude_directory"] or origin["directory"]
+        if directory not in self._projects:
+            # Loaded here: a daemon on this machine finds the project itself.
+            from mnemosyned.importers.projects import project_of  # noqa: PLC0415
+
+            project = project_of(directory, override=origin["project"])
+            self._projects[directory] = project.key
+        return {**origin, "project": self._projects[directory]}
 
     def post(
         self,
@@ -152,23 +120,25 @@ class PumpedDaemon:
         `on_connection` is called with each connection before it is used. A message that was not read is
         sent again, and one that reached a limit of its owner when it is free. Raises `DaemonLost`.
         """
+        address = self._address
+        if address is None:
+            raise DaemonLost(self._fault)
         fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        head = (
-            f"POST /mcp HTTP/1.1\r\n{self._endpoint.fields}Content-Type: application/json\r\n"
+        further = (
+            "Content-Type: application/json\r\n"
             "Accept: application/json, text/event-stream\r\n"
             f"{fields}Content-Length: {len(body)}\r\n\r\n"
         ).encode("latin-1")
         limited_until = time.monotonic() + LIMITED_MAX_S
         unread = 0
         while unread < ATTEMPTS:  # a message that was read ends at `limited_until`
-            connection = self._take_connection()
+            connection = self._idle.take() or self._connect(address)
             with http.ClosedOnFailure(connection):
                 on_connection(connection)
+            request = b"POST /mcp HTTP/1.1\r\n" + address.headers + further + body
             try:
                 response = http.send_request(
-                    connection,
-                    head + body,
-                    reset_is_unread=self._endpoint.reset_is_unread,
+                    connection, request, reset_is_unread=address.reset_is_unread
                 )
             except http.Unread:
                 connection.close()
@@ -180,41 +150,43 @@ class PumpedDaemon:
                 raise DaemonLost(HUNG_UP if is_cut else str(error)) from error
             if response.status == UNAUTHORIZED:
                 connection.close()
-                raise DaemonLost(self._endpoint.describe_refusal())
+                raise DaemonLost(address.refusal_message(REFUSED))
             self._was_met = True
             pause_s = response.limited_s
             if pause_s is None or time.monotonic() + pause_s > limited_until:
                 return connection, response
             connection.close()
             time.sleep(pause_s)
-        raise DaemonLost(f"the daemon on {self._endpoint} hangs up on every message")
+        raise DaemonLost(f"the daemon on {address} hangs up on every message")
 
     def give_back(self, connection: socket.socket) -> None:
-        """Keep a connection for the next message, or close it if `IDLE_MAX` are idle already."""
-        if len(self._idle) < IDLE_MAX:
-            self._idle.append(connection)
-        else:
-            connection.close()
+        """Keep a connection for the next message."""
+        self._idle.put(connection)
 
-    def _take_connection(self) -> socket.socket:
-        """Return an idle connection to the daemon, or a new one. Raises `DaemonLost`.
+    def _connect(self, address: Address) -> socket.socket:
+        """Return a new connection to the daemon. Raises `DaemonLost`.
 
         A daemon that answered before may restart: connecting is tried for `RESTART_S` seconds.
         """
-        with suppress(IndexError):  # raised after the last idle one
-            while True:
-                connection = self._idle.pop()
-                if http.is_quiet(connection):
-                    return connection
-                connection.close()
         deadline = time.monotonic() + RESTART_S * self._was_met
         while True:  # ends at the deadline
             try:
-                return self._endpoint.open()
+                connection = address.connect(CONNECT_S)
+            except ForeignDaemon as error:
+                raise DaemonLost(error.message) from error
             except OSError as error:
-                if time.monotonic() >= deadline:
+                is_foreign = isinstance(error, RemoteFault) and error.is_foreign
+                if is_foreign or time.monotonic() >= deadline:
                     self._was_met = False
-                    raise DaemonLost(self._endpoint.describe_loss(error)) from error
+                    reason = error.strerror or error
+                    lost = (
+                        f"no daemon answers on {address} ({reason}). {address.remedy}"
+                    )
+                    words = error.words if isinstance(error, RemoteFault) else lost
+                    raise DaemonLost(words) from error
+            else:
+                connection.settimeout(None)
+                return connection
             time.sleep(RETRY_S)
 
 
@@ -488,25 +460,24 @@ def run(socket: str | None = None, remote: RemoteDaemon | None = None) -> None:
     The daemon is at `socket` or `remote`, or else where the environment or a login says.
     """
     try:
+        address: Address | None = None
+        fault = ""
         try:
-            saved = (
-                None
-                if remote or socket
-                else connection_for(os.environ.get("CLAUDE_PROJECT_DIR"))
-            )
-        except ValueError as error:
-            endpoint = DaemonEndpoint(str(error))
-        else:
+            saved = None
+            if not (remote or socket):
+                saved = connection_for(os.environ.get("CLAUDE_PROJECT_DIR"))
             if remote or saved or (os.environ.get(URL_VARIABLE) and not socket):
                 # Loaded here: a daemon on this machine needs nothing of it.
-                from mnemosyned.agents.mcp.pump_remote import (  # noqa: PLC0415
-                    remote_endpoint,
-                )
+                from mnemosyned.client.remote import remote_daemon, remote_of  # noqa: PLC0415
 
-                endpoint = remote_endpoint(remote, saved)
+                found = remote or (remote_of(saved) if saved else None)
+                found = found or remote_daemon(url_from_environment() or "")
+                address = remote_address(found)
             else:
-                endpoint = SocketEndpoint(socket_path(socket))
-        McpPump(PumpedDaemon(endpoint), origin_here()).run()
+                address = SocketAddress(socket_path(socket))
+        except ValueError as error:
+            fault = str(error)
+        McpPump(PumpedDaemon(address, fault), origin_here()).run()
     except KeyboardInterrupt:
         os._exit(130)
     os._exit(0)  # a call that still runs is nobody's

@@ -81,7 +81,7 @@ def configured_daemon(config: Config) -> DatabaseProcess | None:
         if (file := config.location.file) and (process := database_owner(file)):
             return process
     with suppress(ConfigInvalid, OSError):
-        address = SocketAddress(config.socket_path)
+        address = SocketAddress(str(config.socket_path))
         with address.connect(ANSWER_S) as connection:
             level, option = socket.SOL_SOCKET, socket.SO_PEERCRED
             pid = int.from_bytes(connection.getsockopt(level, option, 4), sys.byteorder)
