@@ -117,7 +117,7 @@ class UndoService:
             reasons = ", ".join(left) or "nothing of it is left"
             raise CannotUndo(
                 f"the {recorded.kind.value} {recorded.id} cannot be undone: {reasons}. "
-                "`undo` with `list` shows other actions",
+                "`mnem undo --list` shows other actions",
                 field="action",
             )
         if not request.dry_run:
@@ -216,7 +216,7 @@ class UndoService:
         if not keys:
             raise CannotUndo(
                 f"the forget of {action.at:%Y-%m-%d %H:%M} UTC was final, or its grace period is "
-                "over (see forget.grace_hours). `undo` with `list` shows what else can "
+                "over (see forget.grace_hours). `mnem undo --list` shows what else can "
                 "be undone, by its id",
                 field="action",
             )
@@ -321,7 +321,7 @@ class UndoService:
         entries = self.store.sleep.log(limit=CANDIDATES_MAX, cycle=cycle)
         if not entries:
             raise NotFound(
-                f"there is no action and no sleep cycle {cycle!r} to undo; `undo` with `list` "
+                f"there is no action and no sleep cycle {cycle!r} to undo; `mnem undo --list` "
                 "shows them",
                 field="action",
             )
