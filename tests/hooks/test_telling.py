@@ -72,6 +72,22 @@ def ask(agent: Agent, prompt: str) -> str:
 
 
 @pytest.mark.usefixtures("told")
+def test_what_comes_after_the_hook_has_gone_counts_as_given_to_nobody(
+    hooks: HookService, service: MemoryService
+) -> None:
+    agent = codex(hooks, None)
+    prompt = "Which database does the cart service use?"
+
+    agent.call_and_leave(hook_event_name="SessionStart", source="startup")
+    agent.call_and_leave(hook_event_name="UserPromptSubmit", prompt=prompt)
+
+    assert not service.call(Injections()).injections
+    assert DECISION in ask(agent, prompt)
+    assert DECISION in start(codex(hooks, None, session="0200"))
+    assert len(service.call(Injections()).injections) == 2
+
+
+@pytest.mark.usefixtures("told")
 def test_a_session_in_another_tool_starts_with_what_matters(hooks: HookService) -> None:
     text = start(codex(hooks, None))
 

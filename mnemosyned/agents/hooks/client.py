@@ -114,8 +114,9 @@ def _handle_event(started: float) -> None:
             return
         further = about_memory
     path, place = socket_path(), spool.folder()
-    envelope = build_envelope(payload, late=False, further=further)
-    status, answer = post_in_time(lambda: post(path, envelope), LIMIT_S)
+    limit_s = read_limit(LIMIT_S)
+    envelope = build_envelope(payload, further=further, limit_s=limit_s)
+    status, answer = post_in_time(lambda: post(path, envelope), limit_s)
     if status == OK:
         print_once(answer)
         if spool.list_waiting(place):
@@ -130,7 +131,7 @@ def _handle_event(started: float) -> None:
     # Loaded here: with the daemon up nothing of it is needed.
     from mnemosyned.agents.hooks import fallback  # noqa: PLC0415
 
-    late = build_envelope(payload, late=True)
+    late = build_envelope(payload)
     print_once(fallback.put_aside(place, payload, late))
 
 
@@ -142,18 +143,19 @@ def _raise_time_is_up(*_: object) -> None:
 # ------------------------------------------------------------- the daemon
 
 
-def post_in_time(
-    post: Callable[[], tuple[int, bytes]], usual_limit_s: float
-) -> tuple[int, bytes]:
-    """Return status and body of what `post` gets, or status 0 after the time limit.
-
-    The user can set the limit in the environment in place of the usual one.
-    """
+def read_limit(usual_s: float) -> float:
+    """Return the seconds to wait for an answer: the usual limit, or the user's in the environment."""
     try:
-        wanted = float(os.environ.get(WAIT_VARIABLE, usual_limit_s))
+        wanted = float(os.environ.get(WAIT_VARIABLE, usual_s))
     except ValueError:
-        wanted = usual_limit_s
-    limit_s = min(wanted, LIMIT_MAX_S) if wanted > 0 else usual_limit_s
+        wanted = usual_s
+    return min(wanted, LIMIT_MAX_S) if wanted > 0 else usual_s
+
+
+def post_in_time(
+    post: Callable[[], tuple[int, bytes]], limit_s: float
+) -> tuple[int, bytes]:
+    """Return status and body of what `post` gets, or status 0 after the time limit."""
     try:
         try:
             signal.setitimer(signal.ITIMER_REAL, limit_s, AGAIN_S)
@@ -251,11 +253,11 @@ def _cut_first_object(data: bytes) -> bytes:
     return text[:end].encode()
 
 
-def build_envelope(payload: bytes, *, late: bool, further: str = "") -> bytes:
+def build_envelope(payload: bytes, *, further: str = "", limit_s: float = 0.0) -> bytes:
     """Return the JSON of a call: the tool's payload, environment, arguments, directory and time.
 
-    `late` is True for the spool; `further` are members, each with a comma after it. The text is put
-    together without `json`, which takes long to import.
+    Without a limit in seconds it is for the spool; `further` are members, each with a comma after
+    it. The text is put together without `json`, which takes long to import.
     """
     variables = ",".join(
         f"{_quote_json_string(name)}:{_quote_json_string(os.environ[name])}"
@@ -270,7 +272,7 @@ def build_envelope(payload: bytes, *, late: bool, further: str = "") -> bytes:
     head = (
         f'{{"environment":{{{variables}}},"arguments":[{arguments}],'
         f'"directory":{_quote_json_string(directory)},"time":{time.time():.3f},'
-        f'"late":{"true" if late else "false"},{further}"payload":'
+        f'"late":{"false" if limit_s else "true"},"limit_s":{limit_s},{further}"payload":'
     )
     return head.encode() + payload.removeprefix(b"\xef\xbb\xbf") + b"}"
 

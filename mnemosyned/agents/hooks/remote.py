@@ -28,6 +28,7 @@ from mnemosyned.agents.hooks.client import (
     build_envelope,
     post_in_time,
     print_once,
+    read_limit,
 )
 from mnemosyned.client.http import LIMITED, exchange
 from mnemosyned.client.remote import RemoteDaemon, remote_daemon, remote_of
@@ -207,8 +208,9 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
     path = find_transcript(fields)
     described = json.dumps(describe_transcript(path))
     with_transcript = f'{further}"transcript":{described},'
-    envelope = build_envelope(payload, late=False, further=with_transcript)
-    status, answer = post_in_time(lambda: server.post(envelope), LIMIT_S)
+    limit_s = read_limit(LIMIT_S)
+    envelope = build_envelope(payload, further=with_transcript, limit_s=limit_s)
+    status, answer = post_in_time(lambda: server.post(envelope), limit_s)
     if status == OK:
         print_once(answer)
         _send_rest(server, json.loads(envelope), path)
@@ -223,7 +225,7 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
 
     url = server.remote.url
     note = REFUSED_NOTE if server.status == 401 else WAITING_NOTE
-    late = build_envelope(payload, late=True, further=further)
+    late = build_envelope(payload, further=further)
     reason = f"answers {server.status}" if server.status else "does not answer"
     notes = note.format(url=url, reason=reason), FULL_NOTE.format(url=url)
     print_once(fallback.put_aside(server.place, payload, late, notes=notes))

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from math import inf
 from pathlib import Path
 from typing import Any, Self
 
@@ -80,6 +81,8 @@ class HookEnvelope(msgspec.Struct, frozen=True, kw_only=True):
     """Time of the call, in seconds since 1970."""
     late: bool = False
     """Whether the call waited in the spool: then nobody waits for an answer."""
+    limit_s: float = 0.0
+    """How long the caller waits for an answer, in seconds; 0 if it did not say."""
     project: str = ""
     """The key of the project, found on the machine of a call over TCP."""
     transcript: TranscriptPart | None = None
@@ -164,6 +167,8 @@ class HookService:
         `may_tell` nothing is injected. With a prompt, the memories of `groups` are searched, too.
         """
         started = time.monotonic()
+        lasted = 0.0 if is_remote else max(0.0, time.time() - envelope.time)
+        waits_until = started + envelope.limit_s - lasted if envelope.limit_s else inf
         call = parse_call(
             envelope.payload or {},
             envelope.environment,
@@ -178,7 +183,13 @@ class HookService:
         try:
             if call.event is not HookEvent.OTHER:
                 self._handle_call(
-                    call, envelope, outcome, part=part, may_tell=may_tell, groups=groups
+                    call,
+                    envelope,
+                    outcome,
+                    part=part,
+                    may_tell=may_tell,
+                    waits_until=waits_until,
+                    groups=groups,
                 )
         except MnemosynedError as error:
             outcome.failure = error.code
@@ -201,6 +212,7 @@ class HookService:
         *,
         part: TranscriptPart | None,
         may_tell: bool,
+        waits_until: float,
         groups: Groups,
     ) -> None:
         """Store the call's messages, compose the context to inject, and set them in `outcome`."""
@@ -223,7 +235,7 @@ class HookService:
             )
         tells = may_tell and self._settings.config.hooks.tell
         if tells and takes_context(call) and not envelope.late:
-            outcome.context = self._compose_context(call, session, groups)
+            outcome.context = self._compose_context(call, session, waits_until, groups)
             if call.event is HookEvent.START and outcome.context and envelope.memory:
                 words = filter(str.isprintable, envelope.memory[:MEMORY_CHARS_MAX])
                 outcome.context += f"\nThis memory is {''.join(words)}."
@@ -288,11 +300,16 @@ class HookService:
         return 0, failure if counts else ""
 
     def _compose_context(
-        self, call: HookCall, session: AgentSession, groups: Groups
+        self,
+        call: HookCall,
+        session: AgentSession,
+        waits_until: float,
+        groups: Groups,
     ) -> str:
         """Return the text to inject: a reminder at a prompt, a briefing at a fresh start.
 
-        The ids of its memories are saved: none is injected twice in a session.
+        The ids of its memories are saved: none is injected twice in a session. After `waits_until`,
+        a monotonic time, the caller has gone, and nothing counts as injected.
         """
         with self._injecting[hash(session.session) % LOCKS]:
             session = self._agents.session(session.session) or session
@@ -309,6 +326,8 @@ class HookService:
                 )
                 prompt, kind, informed_at = "", InjectionKind.START, now
             else:
+                return ""
+            if time.monotonic() > waits_until:
                 return ""
             ids = [line.id for line in injected.lines]
             if ids or informed_at:
