@@ -78,7 +78,7 @@ MCP_NPM := build/mcp-npm
 NODE_22 := node -e 'process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)'
 NEWER_SQLITE := 0.5.4.post2
 
-BENCHES := peer recall write sleep forget locomo talks times life start footprint hooks grounding learnings telling summaries events small-model model-latency context hostile server \
+BENCHES := peer recall write sleep forget locomo talks times life start footprint hooks grounding learnings telling summaries events model-latency context hostile server \
 	replay tokens encoder vectors vector-search soak exchange postgres postgres-writes owners team web plots
 
 .DEFAULT_GOAL := help
@@ -448,10 +448,6 @@ bench-summaries: $(COMPILED) ## what summaries keep; DATA=…, for a model MODEL
 	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)" \
 		$(if $(MODEL),--model "$(MODEL)") $(if $(ENDPOINT),--endpoint "$(ENDPOINT)") \
 		$(if $(SETTINGS),--config "$(SETTINGS)") $(if $(SESSIONS),--sessions "$(SESSIONS)")
-
-bench-small-model: install-llm small-model ## what a small model adds to summaries; DATA=…/locomo10.json [MODEL=FILE.gguf SESSIONS=20]
-	$(BIN)/python tests/bench/bench_small_model.py --data "$(DATA)" \
-		--model "$(or $(MODEL),$(SMALL_MODEL))" $(if $(SESSIONS),--sessions "$(SESSIONS)")
 
 bench-model-latency: $(COMPILED) ## remember and recall while a model writes; MODEL=FILE.gguf, or one made here
 	$(BIN)/python tests/bench/bench_model_latency.py $(if $(MODEL),--model "$(MODEL)")

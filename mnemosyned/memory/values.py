@@ -247,10 +247,6 @@ class SummarizerStatus:
     """Groups of which no answer of the model was kept."""
     fallbacks: int = 0
     """Extractive summaries in place of the model's, for any reason."""
-    sentences: int = 0
-    """Sentences that a small model wrote."""
-    sentences_kept: int = 0
-    """Those of them that stand in summaries."""
 
 
 class EmbedderState(StrEnum):

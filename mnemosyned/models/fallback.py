@@ -45,11 +45,6 @@ class CountingSummarizer(Protocol):
     retried: int
     rejected: int
 
-    @property
-    def sentences(self) -> tuple[int, int]:
-        """Number of questions to a small model, and number of its sentences used in summaries."""
-        ...
-
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         """Return the model's summary of memories.
 
@@ -213,8 +208,6 @@ class FallbackSummarizer(Summarizer):
             retried=self._primary.retried,
             rejected=self._primary.rejected,
             fallbacks=self._fallbacks,
-            sentences=self._primary.sentences[0],
-            sentences_kept=self._primary.sentences[1],
         )
 
     def rule_based(self) -> Summarizer:

@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
@@ -19,62 +19,8 @@ import msgspec
 
 from mnemosyned.models.frames import read_frame, write_frame
 
-ASSISTANT = "assistant"
-REPEAT_PENALTY = 1.1
-"""Penalty against repetition in the continuation of an opening by a small model."""
-STOPS = ("\n", ". ", " I ", " I'", " me ", " my ", " we ", " our ", " us ")
-"""Texts that end such a continuation: the end of a sentence, and the first person."""
 _LABEL = re.compile(r"(\d+(?:\.\d+)?)([KMB])")
 _SIZES = {"K": 1e3, "M": 1e6, "B": 1e9}
-TEMPLATE = "tokenizer.chat_template"
-
-
-def complete_conversation(
-    llama: Any,  # noqa: ANN401 an optional package
-    messages: Sequence[Mapping[str, str]],
-    *,
-    max_tokens: int,
-    temperature: float,
-    seed: int,
-) -> str:
-    """Return a llama.cpp model's answer to the messages of a conversation.
-
-    If the last message is the assistant's, return the continuation of it, up to the end of its
-    sentence.
-    """
-    opening = messages[-1]["content"] if messages[-1]["role"] == ASSISTANT else ""
-    asked = [dict(message) for message in messages[: -1 if opening else None]]
-    prompt = _render_prompt(llama, asked) if opening else ""
-    if not prompt:
-        completion = llama.create_chat_completion(
-            asked, max_tokens=max_tokens, temperature=temperature, seed=seed
-        )
-        return str(completion["choices"][0]["message"]["content"] or "").strip()
-    completion = llama.create_completion(
-        f"{prompt}{opening}",
-        max_tokens=max_tokens,
-        temperature=temperature,
-        seed=seed,
-        repeat_penalty=REPEAT_PENALTY,
-        stop=list(STOPS),
-    )
-    return str(completion["choices"][0]["text"]).strip()
-
-
-def _render_prompt(llama: Any, messages: Sequence[Mapping[str, str]]) -> str:  # noqa: ANN401
-    """Return the messages as text in the model's own chat template; empty if it has none."""
-    from llama_cpp.llama_chat_format import Jinja2ChatFormatter  # noqa: PLC0415 an extra
-
-    template = llama.metadata.get(TEMPLATE)
-    if not template:
-        return ""
-    begin, end = (
-        llama._model.token_get_text(token) if token >= 0 else ""  # noqa: SLF001
-        for token in (llama.token_bos(), llama.token_eos())
-    )
-    formatter = Jinja2ChatFormatter(template=template, bos_token=begin, eos_token=end)
-    # The engine puts the first token of all itself.
-    return str(formatter(messages=messages).prompt).removeprefix(begin)
 
 
 def count_parameters(llama: Any) -> int:  # noqa: ANN401
@@ -223,8 +169,7 @@ class CompletionEngine:
             for message in request.messages
         ]
         try:
-            return complete_conversation(
-                self._llama,
+            completion = self._llama.create_chat_completion(
                 messages,
                 max_tokens=request.max_tokens,
                 temperature=request.temperature,
@@ -236,6 +181,7 @@ class CompletionEngine:
                 detail = f"{tokens[1]} of {self.context_tokens}" if tokens else ""
                 raise RequestFailed(WorkerFailure.OVER_WINDOW, detail) from error
             raise
+        return str(completion["choices"][0]["message"]["content"] or "").strip()
 
     def _split_control_tokens(self, text: str) -> str:
         """Return the text with a blank in each control token, so that it reads as plain words."""

@@ -45,26 +45,6 @@ def write_summary_request(
     return _write_request(blocks, given="memories", chars_max=chars_max)
 
 
-def write_retelling_request(speaker: str, sentence: str) -> list[Message]:
-    """Return the chat messages that ask a small model to retell a sentence of a speaker.
-
-    The last message begins the answer, as a small model follows no rules but continues a text.
-    """
-    line = f"{neutralize_line(speaker)}: {neutralize_line(sentence)}"
-    return [
-        {
-            "role": "user",
-            "content": f"{line}\n\n{_TEXTS['retell'].format(speaker=neutralize_line(speaker))}",
-        },
-        {"role": "assistant", "content": begin_retelling(speaker)},
-    ]
-
-
-def begin_retelling(speaker: str) -> str:
-    """Return the beginning of the answer that a small model is to continue: "Anna said that"."""
-    return f"{neutralize_line(speaker)} said that"
-
-
 def write_combining_request(
     summaries: Sequence[str], *, chars_max: int
 ) -> list[Message]:

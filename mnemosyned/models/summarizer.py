@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from functools import partial
 
-from mnemosyned.errors import SummarizerFailed
+from mnemosyned.errors import ModelUnavailable, SummarizerFailed
 from mnemosyned.memory.engine_ports import Summarizer, Summary, TextModel
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.models.prompts import (
@@ -19,7 +19,6 @@ from mnemosyned.models.prompts import (
     write_retry_request,
     write_summary_request,
 )
-from mnemosyned.models.retelling import Reteller, is_small
 from mnemosyned.summary.chunking import Piece, make_whole_piece, split_to_fit
 from mnemosyned.summary.extract import (
     CHARS_MAX,
@@ -37,7 +36,6 @@ from mnemosyned.summary.grounding.check import (
     check_grounding,
     select_grounded_sentences,
 )
-from mnemosyned.summary.keywords import join_terms
 
 TEMPERATURE = 0.1
 RETRY_TEMPERATURE = 0.0
@@ -56,6 +54,8 @@ ROOM_TOKENS_MIN = 64
 PARTS_MAX = 32
 """Maximum windows of a group; more would take a small model most of an hour."""
 LEVELS_MAX = 4
+PARAMETERS_MIN = 500_000_000
+"""A model with fewer weights follows no instructions: it continues the conversation."""
 
 _FAULT_WORDS = {
     GroundingFault.EMPTY: "empty",
@@ -92,13 +92,12 @@ class ModelSummarizer(Summarizer):
         self._ratio = ratio
         self._zone = zone
         self._max_tokens = max_tokens
-        self._reteller = Reteller(model)
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         """Return the model's summary of memories, checked, with index terms for words it lacks.
 
-        Memories too short to be shortened get an extractive summary, and a small model only retells
-        sentences of an extract. Raises `SummarizerFailed` if no answer is acceptable.
+        Memories too short to be shortened get an extractive summary. Raises `SummarizerFailed` if
+        no answer is acceptable, or `ModelUnavailable` if the model is too small for instructions.
         """
         size = sum(len(memory.content) for memory in memories)
         kept = extract(memories, ratio=self._ratio, zone=self._zone)
@@ -111,8 +110,11 @@ class ModelSummarizer(Summarizer):
             return ExtractiveSummarizer(ratio=self._ratio, zone=self._zone).summarize(
                 memories
             )
-        if is_small(self._model):
-            return self._retell(memories, kept, budget)
+        if 0 < self._model.parameters < PARAMETERS_MIN:  # 0 if unknown
+            raise ModelUnavailable(
+                f"{self.name} has fewer than {PARAMETERS_MIN / 1e6:.0f} million weights, too few "
+                "to follow instructions; choose a larger model (mnem model list)"
+            )
         readable = [memory for memory in memories if memory.content.strip()]
         composed = _GroupSummarizer(self, readable, kept, budget=budget).compose()
         self.accepted += 1
@@ -121,41 +123,6 @@ class ModelSummarizer(Summarizer):
             index_terms=composed.index_terms,
             summarizer=self.name,
             model_share=1.0,
-        )
-
-    @property
-    def sentences(self) -> tuple[int, int]:
-        """Number of questions to a small model, and number of its sentences used in summaries."""
-        return self._reteller.asked, self._reteller.kept
-
-    def _retell(
-        self, memories: Sequence[MemoryRecord], kept: Extract, budget: int
-    ) -> Summary:
-        """Return a summary made of the extract `kept`, with sentences retold by a small model.
-
-        `budget` is the length to keep to, in characters. Raises `SummarizerFailed` if no retold
-        sentence could be used.
-        """
-        try:
-            retold = self._reteller.retell(
-                memories,
-                kept.lines,
-                chars_max=max(budget, sum(map(len, kept.lines))),
-                zone=self._zone,
-            )
-        except SummarizerFailed:
-            self.rejected += 1
-            raise
-        if not retold.sentences:  # nothing was worth asking about
-            return ExtractiveSummarizer(ratio=self._ratio, zone=self._zone).summarize(
-                memories
-            )
-        self.accepted += 1
-        return Summary(
-            text="\n".join(retold.lines),
-            index_terms=join_terms(kept.index_terms),
-            summarizer=self.name,
-            model_share=retold.model_share,
         )
 
     def ask_model(

@@ -23,7 +23,6 @@ from mnemosyned.conversation.memory_items import MemoryItem, consolidation_promp
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.models.prompts import (
     write_combining_request,
-    write_retelling_request,
     write_retry_request,
     write_summary_request,
 )
@@ -153,7 +152,6 @@ def prompts(text: str) -> Iterator[tuple[str, str]]:
         ("summary", asked),
         ("combined", combined),
         ("retried", retried),
-        ("retold", write_retelling_request(text, text)),
         ("items", consolidation_prompt([item])),
     ):
         content = "\n".join(message["content"] for message in messages)
@@ -276,7 +274,7 @@ def test_nothing_stored_opens_or_closes_a_frame(
             json.dumps(client.call("expand", id=episode.id), ensure_ascii=False),
         )
     assert doors >= {
-        "prompt summary", "prompt combined", "prompt retried", "prompt retold", "prompt items",
+        "prompt summary", "prompt combined", "prompt retried", "prompt items",
         "context system", "context message", "adapter", "mcp recall", "mcp get", "mcp forget",
         "mcp prompts/get", "mcp resources/read", "mcp expand", "hook SessionStart",
         "hook UserPromptSubmit", "compact auto", "compact facts", "compact rounds",

@@ -158,15 +158,3 @@ def test_a_missing_library_is_named(
 
 def test_the_size_of_a_model_is_what_its_file_says(load: Maker, canned: Path) -> None:
     assert load(canned).parameters == 1_000_000_000
-
-
-def test_an_answer_goes_on_from_its_opening_and_ends_with_a_sentence(
-    load: Maker, tmp_path: Path
-) -> None:
-    model = load(keywords_model(tmp_path / "k.gguf", ["harbour", "dark mode", "plum"]))
-    messages = [
-        {"role": "user", "content": "Tell me of the harbour."},
-        {"role": "assistant", "content": "It was a plum,"},
-    ]
-
-    assert "plum" in model.complete(messages, max_tokens=9, temperature=0.0)

@@ -424,15 +424,9 @@ def _summaries_row(status: SummarizerStatus) -> str:
     """Return how many summaries the model and rules wrote; empty without a model."""
     if status.state is SummarizerState.RULES:
         return ""
-    counts = (
+    return (
         f"{status.accepted:,} by the model ({status.retried:,} asked twice), "
         f"{status.rejected:,} of its own refused, {status.fallbacks:,} by rule instead"
-    )
-    if not status.sentences:
-        return counts
-    return (
-        f"{counts}; a small model: {status.sentences_kept:,} of the {status.sentences:,} "
-        "sentences it wrote were kept"
     )
 
 
