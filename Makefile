@@ -428,9 +428,10 @@ fit-probes: $(COMPILED) ## fit what reads rules and requests by their vectors; D
 fit-endings: $(COMPILED) ## fit what recognizes that a newer sentence ends an older one; DATA=…/locomo10.json TRANSCRIPTS=… [WRITE=1]
 	$(BIN)/python tests/bench/fit_endings.py --data "$(DATA)" --transcripts "$(TRANSCRIPTS)" $(if $(WRITE),--write)
 
-bench-telling: $(COMPILED) ## texts that agents get at prompts and starts, in projects of several weeks; HALF=held, HALF=strangers [PROJECT=payhub] [SHOW=1] [ENCODER=0]
+bench-telling: $(COMPILED) ## texts that agents get at prompts and starts, in projects of several weeks; HALF=held, HALF=strangers [PROJECT=payhub] [HISTORY=…/specstory] [SHOW=1] [ENCODER=0]
 	$(BIN)/python tests/bench/bench_telling.py $(if $(HALF),--half "$(HALF)") \
-		$(if $(PROJECT),--project "$(PROJECT)") $(if $(SHOW),--show) $(if $(filter 0,$(ENCODER)),--no-encoder)
+		$(if $(PROJECT),--project "$(PROJECT)") $(if $(HISTORY),--history "$(HISTORY)") \
+		$(if $(SHOW),--show) $(if $(filter 0,$(ENCODER)),--no-encoder)
 
 bench-endings: $(COMPILED) ## which newer sentences end older ones, in ten languages; HALF=tune, HALF=held, HALF=subjects [WORDS=1]
 	$(BIN)/python tests/bench/bench_endings.py $(if $(HALF),--half "$(HALF)") $(if $(WORDS),--words)

@@ -1,12 +1,16 @@
 """Show what agents are told: whether a prompt gets the fact that it needs, and silence if none.
 
-    python tests/bench/bench_telling.py [--half held] [--project NAME] [--show] [--no-encoder]
+    python tests/bench/bench_telling.py [--half held] [--project NAME] [--history FOLDER] [--show]
+        [--no-encoder]
 
 The projects of a half are lived in one memory, day by day, with a sleep in every night: each message
 and each start goes through the hooks of Claude Code as the daemon answers them, on transcripts that
 grow. A prompt of the set is asked at its moment in two sessions of its own, of which nothing is
 stored: in one the prompt's hook alone, in the other after the start of a session. `recall` is asked
 the same within the project, as an upper bound.
+
+With `--history`, each project has imported these conversations that SpecStory saved before its first
+session: half a year of talk with pasted code, reports and reviews, in which no prompt's answer is.
 """
 
 from __future__ import annotations
@@ -16,8 +20,8 @@ import sys
 import tempfile
 import time as wall
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
@@ -46,16 +50,20 @@ from support.settings import change
 from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import load_config
+from mnemosyned.ids import new_id
+from mnemosyned.importers.formats.transcripts import captured_memory, read_specstory
+from mnemosyned.importers.importer import SourceRefused
+from mnemosyned.importers.transcripts import TranscriptIdentity, TranscriptMessage
 from mnemosyned.memory.values import EmbedderState, Tier
 from mnemosyned.search.vectors import indexer
 from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.verbs.conversation import Context, Learnings
 from mnemosyned.verbs.endings import EndedLine, Endings
-from mnemosyned.verbs.memories import Recall
+from mnemosyned.verbs.memories import Recall, RememberMany
 from mnemosyned.verbs.upkeep import Sleep, Status
 
 NIGHT = time(2, tzinfo=UTC)
-EMBEDDED_WITHIN_S = 120.0
+EMBEDDED_WITHIN_S = 600.0
 LOOK_S = 0.04
 RECALLED = 10
 FIRST = 3
@@ -142,8 +150,8 @@ class Replay:
         self._probes = 0
         self.life = Life()
 
-    def live(self, projects: Sequence[Project]) -> Life:
-        """Live all sessions in order of time, with a sleep in every night."""
+    def live(self, projects: Sequence[Project], history: str) -> Life:
+        """Live all sessions in order of time, after a history, with a sleep in every night."""
         sessions = sorted(
             (
                 (session.start.astimezone(UTC), project, session)
@@ -153,6 +161,9 @@ class Replay:
             key=lambda each: each[0],
         )
         self._clock.moment = sessions[0][0]
+        for project in projects if history else ():
+            self.import_history(project, Path(history))
+        self._memory.service.call(Sleep(force=True))
         for start, project, session in sessions:
             self._sleep_until(start)
             self._live_session(project, session)
@@ -169,6 +180,29 @@ class Replay:
         answer = self._memory.service.call(Endings(limit=LEARNINGS_MAX))
         self.life.endings = answer.endings
         return self.life
+
+    def import_history(self, project: Project, folder: Path) -> None:
+        """Import the conversations of a folder into a project, as if they ended a day before it."""
+        talks = list[tuple[TranscriptIdentity, list[TranscriptMessage]]]()
+        for path in sorted(folder.glob("*.md")):
+            with suppress(SourceRefused):
+                talks.append(read_specstory(path))
+        last = max(
+            said.created_at for _, talk in talks for said in talk if said.created_at
+        )
+        later = project.session[0].start - timedelta(days=1) - last
+        for number, (_, messages) in enumerate(talks):
+            name = f"{project.name}-before-{number}"
+            identity = TranscriptIdentity("claude-code", name, project.directory)
+            memories = [
+                captured_memory(
+                    replace(said, created_at=said.created_at + later), identity, name
+                )
+                for said in messages
+                if said.created_at
+            ]
+            request = RememberMany(memories, import_id=new_id(self._clock.now()))
+            self._memory.service.call(request)
 
     def _sleep_until(self, moment: datetime) -> None:
         """Sleep in every night from now to a moment."""
@@ -339,8 +373,10 @@ def transcript_lines(entry: Entry, id: str, now: datetime) -> list[Json]:
     ]
 
 
-def live_half(projects: Sequence[Project], *, settings: Mapping[str, object]) -> Life:
-    """Live the projects in a new memory and return what happened."""
+def live_half(
+    projects: Sequence[Project], *, settings: Mapping[str, object], history: str = ""
+) -> Life:
+    """Live the projects in a new memory, each after a history, and return what happened."""
     with tempfile.TemporaryDirectory(prefix="telling-") as folder:
         home = Path(folder)
         clock = FakeClock()
@@ -351,7 +387,7 @@ def live_half(projects: Sequence[Project], *, settings: Mapping[str, object]) ->
         }
         config = load_config(environ={}, overrides=overrides)
         with open_memory(config, clock=clock) as memory:
-            return Replay(memory, clock, home).live(projects)
+            return Replay(memory, clock, home).live(projects, history)
 
 
 # -------------------------------------------------------------------- figures
@@ -597,6 +633,9 @@ def main() -> int:
     parser.add_argument(
         "--show", action="store_true", help="print the misses of the tune half"
     )
+    parser.add_argument(
+        "--history", default="", help="a folder of SpecStory's, imported before"
+    )
     parser.add_argument("--no-encoder", action="store_true", help="without vectors")
     options = parser.parse_args()
     if options.show and options.half.endswith(("held", "strangers")):
@@ -608,8 +647,10 @@ def main() -> int:
         )
     encoder = "none" if options.no_encoder else "builtin"
     indexer.START_AFTER_S = indexer.GATHER_S = 0.0
-    life = live_half(projects, settings={"embedding.encoder": encoder})
+    settings = {"embedding.encoder": encoder}
+    life = live_half(projects, settings=settings, history=options.history)
     name = f"telling-{options.half}{'-without-encoder' * options.no_encoder}"
+    name += "-after-history" * bool(options.history)
     report = Report(name)
     publish(report, options.half, projects, life)
     if options.show:
