@@ -1,5 +1,6 @@
 """The parts most tests start from: a clock, a summarizer and an open store."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -23,11 +24,16 @@ from support.settings import settings_in_force
 
 from mnemosyned.config import SettingsInForce
 from mnemosyned.paths import shipped
+from mnemosyned.search.vectors.packing import THREADS
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.storage.sqlite.store import SqliteStore, open_store
+
+# Collecting thousands of tests and parsing the package make many objects, none of them garbage: looking
+# through them as often as usual takes longer than making them.
+gc.set_threshold(100_000, 20, 100)
 
 # A shell gives what it starts in the background an ignored SIGINT, which programs inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -36,6 +42,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Workers get the size of pytest's own terminal, which is not that of the answers under test.
 for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
+
+# Where a test module imports numpy first, its threads would spin after each short product: four fifths of the
+# processor time of the tests of vectors.
+os.environ.setdefault(THREADS[0], "1")
 
 # The sentence encoder is on by default: tests that are about it turn it on.
 os.environ.setdefault("MNEMOSYNE_EMBEDDING_ENCODER", "none")

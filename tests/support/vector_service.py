@@ -7,7 +7,7 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Recalled, Remember
 from mnemosyned.verbs.upkeep import Status
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 Open = Callable[..., MemoryService]
 
 

@@ -15,6 +15,7 @@ from support.vector_service import WAIT_S, Open
 from mnemosyned.config import SettingsInForce
 from mnemosyned.models import encoder_file
 from mnemosyned.models.encoder_file import FILE_NAME
+from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors import indexer as module
 from mnemosyned.search.vectors.indexer import VectorIndexer
 from mnemosyned.service.forgetting import RetentionService
@@ -33,6 +34,18 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(program, check=True)
     assert {file.name for file in folder.iterdir()} == {FILE_NAME, "encoder.lock"}
     return folder
+
+
+@pytest.fixture(scope="session")
+def encoder(cache: Path) -> Iterator[SentenceEncoder]:
+    """The built-in encoder, loaded once: it keeps nothing of a text but the last question."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        closing(SentenceEncoder()) as encoder,
+    ):
+        patch.setenv("CACHE_DIRECTORY", str(cache))
+        encoder.encode(["load"])
+        yield encoder
 
 
 @pytest.fixture

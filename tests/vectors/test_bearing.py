@@ -6,7 +6,6 @@ import gc
 import tomllib
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -56,13 +55,8 @@ IDLE = [
 
 
 @pytest.fixture(scope="module")
-def rater(cache: Path) -> Iterator[BearingRater]:
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        closing(SentenceEncoder()) as encoder,
-    ):
-        patch.setenv("CACHE_DIRECTORY", str(cache))
-        yield BearingRater(encoder, load_topics())
+def rater(encoder: SentenceEncoder) -> BearingRater:
+    return BearingRater(encoder, load_topics())
 
 
 def learnings_of(said: Sequence[str]) -> list[Learning]:
