@@ -49,6 +49,12 @@ RELOAD := if $(MANAGED); then systemctl --user daemon-reload; \
 STOP := if [ -x $(MNEM) ]; then if $(MNEM) stop --help >/dev/null 2>&1; then $(MNEM) stop; \
 	else echo "$(MNEM) cannot be run: a daemon that it started goes on"; fi; fi
 # pytest-xdist: three workers suit two cores, as many tests wait.
+# Their waits for the disk are most of it: files of tests are in memory, where there is room for them and
+# where programs may be started.
+IN_MEMORY = if [ -z "$$TMPDIR" ] && [ "$$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 2000000 ] 2>/dev/null \
+	&& ! grep -q ' /dev/shm .*noexec' /proc/mounts && TMPDIR=$$(mktemp -d /dev/shm/mn-XXXX); then \
+	export TMPDIR PYTEST_ADDOPTS="-o tmp_path_retention_policy=failed $$PYTEST_ADDOPTS"; \
+	chmod 1777 "$$TMPDIR"; trap 'rm -rf "$$TMPDIR"' EXIT INT TERM; fi
 # SLOW are the marks with targets of their own.
 # Test modules, too, are compiled once, and not by each worker.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q
@@ -101,20 +107,27 @@ $(COMPILED): $(READY) $(shell find mnemosyned -name '*.py')
 	@$(BIN)/python -m compileall -q mnemosyned
 	@touch $@
 
+# In a fresh checkout each worker of pytest would rewrite and compile every test module.
+TESTS_COMPILED := $(VENV)/.tests-compiled
+$(TESTS_COMPILED): | $(COMPILED)
+	@for part in tests/integration "tests --ignore=tests/integration"; do \
+		$(PYTEST) -p no:cacheprovider --collect-only $$part >/dev/null & done; wait
+	@touch $@
+
 demo: $(COMPILED) ## a week of memory, a sleep, and recall before and after it
 	@$(BIN)/python -W error tests/demo/demo.py
 
 demo-server: $(COMPILED) build/postgres/.ready ## two daemons and three owners on a PostgreSQL server, which it installs in build
 	@$(POSTGRES) $(BIN)/python tests/demo/demo_server.py
 
-test: $(COMPILED) ## the tests that take less than a minute; WITHOUT=e2e for those that start no process
-	$(PYTEST) -n 3 --dist worksteal -m "not ($(SLOW) or thorough$(if $(WITHOUT), or $(WITHOUT)))"
+test: $(COMPILED) $(TESTS_COMPILED) ## the tests that take less than a minute; WITHOUT=e2e for those that start no process
+	$(IN_MEMORY); $(PYTEST) -n 3 --dist worksteal -m "not ($(SLOW) or thorough$(if $(WITHOUT), or $(WITHOUT)))"
 
 tables: $(COMPILED) ## write tests/data/tables again: answers at 60, 80 and 200 columns
 	TABLES=write $(PYTEST) -q tests/integration/test_tables.py
 
 # A command that a test gives again is forked the second time: it costs a third of a start.
-test-e2e: $(COMPILED) ## all end-to-end tests; each command of a test is first started, not forked; E2E_ANEW=1: each time (slow)
+test-e2e: $(COMPILED) $(TESTS_COMPILED) ## all end-to-end tests; each command of a test is first started, not forked; E2E_ANEW=1: each time (slow)
 	E2E_ANEW=$(or $(E2E_ANEW),once) $(PYTEST) -n 3 --dist worksteal -m "(e2e or thorough) and not ($(SLOW))"
 
 test-fault: $(COMPILED) ## kill, crowd and starve the daemon; FIRST_LIVES=2000 for more starts (slow)

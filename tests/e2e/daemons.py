@@ -27,8 +27,6 @@ from mnemosyned import Client
 Json = Any
 """Any value of JSON."""
 
-BYTECODE = Path(__file__).parents[2] / ".pytest_cache" / "bytecode"
-"""Folder of compiled modules, so that each start is as fast as when installed."""
 WAIT_S = 20.0
 """The most any wait takes before its test fails."""
 POLL_S = 0.005
@@ -56,7 +54,6 @@ def environment(home: Path, **settings: str | None) -> dict[str, str]:
     }
     usual = {
         "HOME": str(home),
-        "PYTHONPYCACHEPREFIX": str(BYTECODE),
         "MNEMOSYNE_AUTO_SLEEP": "false",
         "MNEMOSYNE_EMBEDDING_ENCODER": "none",  # each home would convert its file
         "PAGER": "cat",  # less would wait for a key
