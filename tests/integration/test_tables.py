@@ -22,6 +22,14 @@ from mnemosyned.cli.commands.look import PeriodPart, PeriodView
 from mnemosyned.cli.commands.now import Glance, event_lines
 from mnemosyned.cli.output.show import show
 from mnemosyned.cli.output.terminal import say
+from mnemosyned.memory.consolidation import (
+    CycleReport,
+    CycleStatus,
+    GroupReport,
+    GroupStatus,
+    LogEntry,
+    Trigger,
+)
 from mnemosyned.memory.listing import SessionTotals, SourceTotals
 from mnemosyned.memory.values import (
     AgentActivity,
@@ -35,12 +43,22 @@ from mnemosyned.memory.values import (
     TierTotals,
 )
 from mnemosyned.text.display import cell_count
+from mnemosyned.verbs.conversation import Shortened
 from mnemosyned.verbs.listing import Listed, SessionList, SourceList
 from mnemosyned.verbs.memories import Got, Recalled
-from mnemosyned.verbs.upkeep import Event, EventKind, EventMemory, SleepStatus, Stats
+from mnemosyned.verbs.upkeep import (
+    Event,
+    EventKind,
+    EventMemory,
+    Logged,
+    SleepStatus,
+    Stats,
+)
 
 FOLDER = Path(__file__).parents[1] / "data" / "tables"
 WIDTHS = (60, 80, 200)
+SENTENCES = ("cycles", "compacted", "summaries-found")
+"""Answers that are sentences, which a terminal wraps."""
 NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
 ENGLISH = "Deploys happen on Tuesdays after stand-up; Ada checks the dashboards and Grace writes the note."
 GERMAN = (
@@ -230,6 +248,111 @@ EVENTS = [
 ]
 
 
+def group(
+    status: GroupStatus, *, level: int = 0, error: str | None = None
+) -> GroupReport:
+    return GroupReport(
+        session="" if level else "Haushalt",
+        source=None,
+        status=status,
+        items=3,
+        covers_from=NOON,
+        covers_until=NOON,
+        episodes=() if status is GroupStatus.PLANNED else ("an-episode",),
+        chars_before=300,
+        chars_after=100,
+        error=error,
+        level=level,
+        period="2026-11-18",
+    )
+
+
+PROMOTED = group(GroupStatus.PROMOTED)
+CYCLE = CycleReport(
+    cycle="the-cycle",
+    status=CycleStatus.DONE,
+    trigger=Trigger.EXPLICIT,
+    dry_run=False,
+    candidates=3,
+    groups=(PROMOTED, group(GroupStatus.PROMOTED, level=1)),
+    duration_s=0.1,
+    promoted=1,
+    evicted=3,
+    failed=0,
+    rolled_up=1,
+    chars_before=300,
+    chars_after=100,
+)
+UNDONE = replace(CYCLE, status=CycleStatus.UNDONE, rolled_up=0, evicted=0)
+GONE = "1 original was forgotten or restored before"
+CYCLES = [
+    CYCLE,
+    replace(CYCLE, groups=(group(GroupStatus.PROMOTED, level=2),), evicted=0),
+    replace(
+        CYCLE,
+        cycle="",
+        dry_run=True,
+        evicted=0,
+        groups=(group(GroupStatus.PLANNED), group(GroupStatus.PLANNED, level=1)),
+    ),
+    replace(UNDONE, groups=(group(GroupStatus.UNDONE),), restored=3, held_until=NOON),
+    replace(
+        UNDONE,
+        status=CycleStatus.PARTIAL,
+        groups=(group(GroupStatus.KEPT, error="the words of 3 were pruned"),),
+    ),
+    replace(
+        UNDONE,
+        status=CycleStatus.PARTIAL,
+        dry_run=True,
+        groups=(group(GroupStatus.PLANNED, error=GONE),) * 3,
+    ),
+]
+ENTRY = LogEntry(
+    cycle="second",
+    created_at=NOON,
+    session="Haushalt",
+    source=None,
+    trigger="schedule",
+    status=GroupStatus.PROMOTED,
+    items_consolidated=3,
+    episode="episode-of-second",
+    summarizer="llama:tiny",
+    summary_preview="Tea at four.",
+    duration_s=0.1,
+    chars_before=300,
+    chars_after=100,
+    model_share=0.32,
+)
+LOG = [
+    replace(ENTRY, level=1, session="", model_share=1.0),
+    ENTRY,
+    replace(ENTRY, cycle="first", summary_preview="", summarizer="aaak"),
+    replace(ENTRY, cycle="undone", summary_preview="", undone_at=NOON),
+]
+SHORTENED = Shortened(
+    changed=True,
+    messages=[],
+    policy="facts",
+    counter="estimate",
+    tokens_before=100,
+    tokens_after=50,
+    limit=80,
+    over_budget=False,
+    archived=["m"],
+)
+
+
+def summary_hit(lines: int) -> Hit:
+    """A summary that matches by itself, of so many lines."""
+    return replace(
+        HITS.hits[1],
+        lines=(),
+        snippet="…the part that matches…",
+        content="\n".join(f"Line {number}." for number in range(lines)),
+    )
+
+
 def print_events() -> None:
     for event in EVENTS:
         for line in event_lines(event):
@@ -239,11 +362,17 @@ def print_events() -> None:
 SHARED = msgspec.structs.replace(STATUS, database="postgresql", bytes_on_disk=0)
 """An owner's, in a database that many share."""
 
-ANSWERS: dict[str, Callable[[], None]] = {
+ANSWERS: dict[str, Callable[[], object]] = {
     "list": lambda: show(Listed(MEMORIES)),
     "summaries": lambda: show(Listed([], [WEEK, EPISODE])),
     "memory": lambda: show(Got(memory=MEMORIES[1])),
     "recall": lambda: show(HITS),
+    "summaries-found": lambda: show(
+        Recalled([summary_hit(lines) for lines in (1, 2, 13, 14)])
+    ),
+    "cycles": lambda: [show(each) for each in CYCLES],
+    "log": lambda: show(Logged(LOG)),
+    "compacted": lambda: show(SHORTENED),
     "sessions": lambda: show(SESSIONS),
     "sources": lambda: show(SOURCES),
     "week": lambda: show(PERIOD),
@@ -267,7 +396,7 @@ def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def printed(
     monkeypatch: pytest.MonkeyPatch,
-    answer: Callable[[], None],
+    answer: Callable[[], object],
     *,
     encoding: str = "utf-8",
 ) -> str:
@@ -284,7 +413,7 @@ def printed(
 @pytest.mark.parametrize("name", ANSWERS)
 def test_an_answer_fits_every_width(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     pages = []
-    for columns in WIDTHS:
+    for columns in WIDTHS[-1:] if name in SENTENCES else WIDTHS:
         monkeypatch.setenv("COLUMNS", str(columns))
         text = printed(monkeypatch, ANSWERS[name])
         assert [line for line in text.splitlines() if cell_count(line) > columns] == []
@@ -304,7 +433,7 @@ def test_an_answer_is_plain_where_a_terminal_knows_no_styles_and_no_letters(
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("FORCE_COLOR", "1")
     styled = printed(monkeypatch, ANSWERS[name])
-    assert "\x1b[" in styled or name in ("sessions", "sources")
+    assert "\x1b[" in styled or name in ("sessions", "sources", *SENTENCES)
 
     for variable, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
         with monkeypatch.context() as patch:
