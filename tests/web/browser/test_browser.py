@@ -247,80 +247,12 @@ def test_a_memory_is_edited_pinned_and_forgotten_by_clicks(
     assert watched.faults == []
 
 
-@pytest.mark.parametrize("scripts", [True, False])
-def test_a_memory_is_superseded_and_taken_back_by_clicks(
-    browser: Browser, server: WebAccess, memory: Memory, *, scripts: bool
-) -> None:
-    id = f"superseded-{scripts}"
-    memory.remember("The API listens on port 8080.", id=id, session=id)
-    later = memory.remember("The API of the shop listens on port 9090.", session=id)
-    watched = enter(browser, server, java_script_enabled=scripts)
-    page = watched.page
-
-    watched.open(f"/memory?id={id}")
-    page.get_by_role("link", name="A newer one says otherwise").click()
-    if not scripts:
-        page.get_by_role("link", name="What was said since").click()
-    page.get_by_role("link", name="take these words").click()
-    expect(page.get_by_label("What is true now")).to_have_value(
-        "The API of the shop listens on port 9090."
-    )
-    page.get_by_label("What is true now").fill("The API listens on port 9090.")
-    page.get_by_role("button", name="Preview").click()
-    expect(page.locator("del")).to_have_text("8080")
-    page.get_by_role("button", name="Supersede").click()
-    expect(page.locator("main")).to_contain_text("Superseded")
-    page.get_by_role("link", name="is forgotten").click()
-    page.get_by_role("button", name="Forget 1 memory").click()
-    page.get_by_role("link", name=id).click()
-
-    expect(page.locator("blockquote")).to_have_text("The API listens on port 8080.")
-    expect(page.locator("main")).not_to_contain_text("Superseded")
-    assert watched.faults == []
-    memory.forget([later.id])
-
-
-@pytest.mark.parametrize("scripts", [True, False])
-def test_a_setting_is_changed_and_put_back_by_clicks(
-    browser: Browser, server: WebAccess, *, scripts: bool
-) -> None:
-    watched = enter(browser, server, java_script_enabled=scripts)
-    page = watched.page
-
-    watched.open("/state")
-    page.get_by_role("link", name="Settings").click()
-    page.get_by_role("link", name="Change sleep.ttl_hours").click()
-    page.get_by_label("Value").fill("36")
-    page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("status")).to_contain_text("sleep.ttl_hours is 36")
-    page.get_by_role("link", name="Change sleep.ttl_hours").click()
-    page.get_by_role("button", name="Back to the default").click()
-
-    expect(page.get_by_role("status")).to_contain_text("sleep.ttl_hours is 24")
-    assert watched.faults == []
-
-
 def test_the_checks_of_the_machine_come_after_the_page(visitor: Watched) -> None:
     visitor.open("/state")
 
     checks = visitor.page.locator("#checks")
     expect(checks).to_contain_text("mnemosyned.yaml: valid")
     expect(checks).to_contain_text("A page runs no command")
-
-
-def test_an_export_is_downloaded_by_clicks(visitor: Watched, memory: Memory) -> None:
-    memory.remember("To be taken along.", session="export")
-    visitor.open("/search?session=export")
-    visitor.page.get_by_role("link", name="Export these").click()
-    expect(visitor.page.locator("main")).to_contain_text("1 memory")
-
-    with visitor.page.expect_download() as markdown:
-        visitor.page.get_by_role("link", name="Markdown").click()
-    assert "To be taken along." in markdown.value.path().read_text()
-    with visitor.page.expect_download() as lines:
-        visitor.page.get_by_role("link", name="JSON lines").click()
-    assert lines.value.suggested_filename.endswith(".jsonl")
-    assert '"record":"footer"' in lines.value.path().read_text().splitlines()[-1]
 
 
 def test_what_was_told_is_rated_by_a_click(
@@ -484,32 +416,3 @@ def test_an_attackers_page_in_the_same_browser_gets_nothing(
     watched.open("/memory?id=victim")
     assert "the victim's words" in watched.page.locator("blockquote").inner_text()
     watched.page.context.close()
-
-
-def test_a_name_that_leads_here_gets_nothing(
-    browser: Browser, server: WebAccess
-) -> None:
-    watched = enter(browser, server)
-    port = watched.address.rpartition(":")[2]
-
-    response = watched.page.goto(f"http://rebound.test:{port}/")
-
-    assert response
-    assert response.status == 403
-    assert "127.0.0.1" in response.text()
-    assert "<html" not in response.text()
-
-
-def test_an_address_lets_one_browser_in_once(
-    browser: Browser, server: WebAccess
-) -> None:
-    address = server.new_address()
-    first, second = browser.new_context().new_page(), browser.new_context().new_page()
-
-    first.goto(address)
-    second.goto(address)
-
-    expect(first.locator("h1")).to_have_text("Now")
-    expect(second.locator("main")).to_contain_text("mnem web")
-    second.goto(address.partition("/enter")[0])
-    expect(second.locator("main")).to_contain_text("not let in")
