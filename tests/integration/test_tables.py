@@ -353,6 +353,11 @@ def summary_hit(lines: int) -> Hit:
     )
 
 
+def print_cycles() -> None:
+    for each in CYCLES:
+        show(each)
+
+
 def print_events() -> None:
     for event in EVENTS:
         for line in event_lines(event):
@@ -362,7 +367,7 @@ def print_events() -> None:
 SHARED = msgspec.structs.replace(STATUS, database="postgresql", bytes_on_disk=0)
 """An owner's, in a database that many share."""
 
-ANSWERS: dict[str, Callable[[], object]] = {
+ANSWERS: dict[str, Callable[[], None]] = {
     "list": lambda: show(Listed(MEMORIES)),
     "summaries": lambda: show(Listed([], [WEEK, EPISODE])),
     "memory": lambda: show(Got(memory=MEMORIES[1])),
@@ -370,7 +375,7 @@ ANSWERS: dict[str, Callable[[], object]] = {
     "summaries-found": lambda: show(
         Recalled([summary_hit(lines) for lines in (1, 2, 13, 14)])
     ),
-    "cycles": lambda: [show(each) for each in CYCLES],
+    "cycles": print_cycles,
     "log": lambda: show(Logged(LOG)),
     "compacted": lambda: show(SHORTENED),
     "sessions": lambda: show(SESSIONS),
@@ -396,7 +401,7 @@ def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def printed(
     monkeypatch: pytest.MonkeyPatch,
-    answer: Callable[[], object],
+    answer: Callable[[], None],
     *,
     encoding: str = "utf-8",
 ) -> str:
