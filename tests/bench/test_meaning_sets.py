@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from bench.bench_endings import load_pairs
 from bench.meaning_sets import (
     BROAD_KINDS,
@@ -9,6 +8,7 @@ from bench.meaning_sets import (
     load_questions,
     load_records,
 )
+from support.cases import each_case
 
 from mnemosyned.text.terms import stems_with_content
 
@@ -21,7 +21,7 @@ RECORDS = {
 }
 
 
-@pytest.mark.parametrize(("name", "half"), SETS)
+@each_case(("name", "half"), SETS)
 def test_every_answer_is_a_record(name: str, half: str) -> None:
     questions = load_questions(name, half)
 
@@ -31,7 +31,7 @@ def test_every_answer_is_a_record(name: str, half: str) -> None:
     assert named <= RECORDS.keys()
 
 
-@pytest.mark.parametrize("half", HALVES)
+@each_case("half", HALVES)
 def test_questions_in_other_words_share_no_content_word_with_their_answer(
     half: str,
 ) -> None:
@@ -45,7 +45,7 @@ def test_questions_in_other_words_share_no_content_word_with_their_answer(
     assert not shared
 
 
-@pytest.mark.parametrize("name", sorted({name for name, _ in SETS}))
+@each_case("name", sorted({name for name, _ in SETS}))
 def test_no_question_is_there_twice(name: str) -> None:
     texts = [
         asked.text
@@ -63,7 +63,7 @@ def test_no_pair_of_sentences_is_there_twice() -> None:
     assert len(set(pairs)) == len(pairs)
 
 
-@pytest.mark.parametrize("half", HALVES)
+@each_case("half", HALVES)
 def test_every_language_has_pairs_that_end_and_pairs_that_stay(half: str) -> None:
     pairs = load_pairs(half)
 
@@ -72,7 +72,7 @@ def test_every_language_has_pairs_that_end_and_pairs_that_stay(half: str) -> Non
         assert min(kinds.count(True), kinds.count(False)) >= 15
 
 
-@pytest.mark.parametrize("half", HALVES)
+@each_case("half", HALVES)
 def test_long_talks_have_questions_of_every_broad_kind(half: str) -> None:
     messages, questions = load_broad_talks(half)
 

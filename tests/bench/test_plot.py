@@ -16,11 +16,12 @@ from bench.plot import (
     short,
     timeline,
 )
+from support.cases import each_case
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-@pytest.mark.parametrize("highest", [0.003, 0.77, 1.0, 9.99, 21_600.0])
+@each_case("highest", [0.003, 0.77, 1.0, 9.99, 21_600.0])
 def test_an_axis_has_a_few_round_numbers_and_reaches_the_highest_value(
     highest: float,
 ) -> None:

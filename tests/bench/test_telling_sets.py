@@ -17,6 +17,7 @@ from bench.telling import (
     load_half,
     tells_rule,
 )
+from support.cases import each_case
 
 from mnemosyned.text.tokens import COMMONPLACE_KINDS, tokenize
 
@@ -91,7 +92,7 @@ def test_prompts_have_few_words_of_what_they_need(project: Project) -> None:
 FACT = EndedFact("port", datetime(2026, 3, 2, tzinfo=UTC), ("8080",), ("9090",))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "is_untimely"),
     [
         ("- [2026-03-01] the proxy listens on 8080", True),

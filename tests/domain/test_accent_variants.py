@@ -3,14 +3,14 @@
 import sqlite3
 from contextlib import closing
 
-import pytest
 from hypothesis import given, strategies as st
+from support.cases import each_case
 
 from mnemosyned.memory.forgetting import name_matcher
 from mnemosyned.text.stems import SPELLINGS_MAX, accent_variants
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("one", "other"),
     [
         ("ΑΘΗΝΑ", "Αθήνα"),
@@ -27,9 +27,7 @@ def test_a_word_is_the_same_with_its_accents_and_without(one: str, other: str) -
     }
 
 
-@pytest.mark.parametrize(
-    "word", ["plan", "Größe", "Łódź", "東京", "QX-48213", "мир", ""]
-)
+@each_case("word", ["plan", "Größe", "Łódź", "東京", "QX-48213", "мир", ""])
 def test_other_words_have_one_spelling(word: str) -> None:
     assert accent_variants(word) == ()
 
@@ -48,7 +46,7 @@ def test_no_spelling_is_asked_for_twice() -> None:
     assert len(asked) == len(set(asked)) == 3
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "text"),
     [("Ελένη", "Η ΕΛΕΝΗ ΠΗΓΕ"), ("Elodie", "Élodie asked"), ("JOSÉ", "jose left")],
 )
@@ -69,7 +67,7 @@ def _indexed(word: str) -> str:
         return "".join(term for (term,) in beside.execute("SELECT term FROM v"))
 
 
-@pytest.mark.parametrize("word", ["αι" * 2000, "е" * 4000])
+@each_case("word", ["αι" * 2000, "е" * 4000])
 def test_a_word_of_thousands_of_letters_has_as_many_spellings_as_others(
     word: str,
 ) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from support.cases import each_case
 
 from mnemosyned import AutoPolicy, extract_facts
 from mnemosyned.conversation import compaction
@@ -101,7 +102,7 @@ def test_only_as_many_results_are_stubbed_as_make_room() -> None:
     assert done.messages[3] is talk[3]
 
 
-@pytest.mark.parametrize("padding", ["", " " * 50])
+@each_case("padding", ["", " " * 50])
 def test_a_stub_has_the_key_fact_of_what_it_stands_for(padding: str) -> None:
     talk = [*worked("c1", padding + LOG), *[says(at) for at in range(6)]]
 

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from support.cases import each_case
 
 from mnemosyned.backup_schedule import (
     BackupRetention,
@@ -35,7 +36,7 @@ def test_a_name_tells_the_moment_and_who_made_it() -> None:
     assert dated_backup(name) == DatedBackup(NOON, name, scheduled=True)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     ["memory.db", "memory-20260310T120000Z.db.partial", "memory-20260231T120000Z.db"],
 )
@@ -43,7 +44,7 @@ def test_another_name_is_none_of_ours(name: str) -> None:
     assert dated_backup(name) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("rule", "days"),
     [
         ("3", [0, 1, 2]),
@@ -71,13 +72,13 @@ def test_what_no_schedule_made_is_never_expired() -> None:
     assert BackupRetention.parse("1").select_expired(daily(9, scheduled=False)) == []
 
 
-@pytest.mark.parametrize("rule", ["", "0", "daily", "3 yearly", "2 daily;", "-1"])
+@each_case("rule", ["", "0", "daily", "3 yearly", "2 daily;", "-1"])
 def test_a_rule_that_cannot_be_read_is_refused(rule: str) -> None:
     with pytest.raises(ValueError, match="expected a number of backups"):
         BackupRetention.parse(rule)
 
 
-@pytest.mark.parametrize(("hours", "late"), [(24, False), (48, False), (49, True)])
+@each_case(("hours", "late"), [(24, False), (48, False), (49, True)])
 def test_a_backup_is_overdue_after_twice_its_interval(
     hours: int, *, late: bool
 ) -> None:

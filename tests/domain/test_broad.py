@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 
-import pytest
 from support.cases import each_case
 from support.fakes import NOON
 
@@ -30,7 +29,7 @@ def test_a_broad_question_names_its_subject(question: str, topic: str) -> None:
     assert not {"everything", "order", "Summarize", "alles", "tout"} & set(words)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "question",
     [
         "When did John resume playing drums?",

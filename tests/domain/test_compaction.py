@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
+from support.cases import each_case
 
 from mnemosyned import MemoryConsolidator, RoundsPolicy, sendable, should_compact
 from mnemosyned.conversation.messages import FullCounter, Message, message_text
@@ -33,7 +33,7 @@ def stripped(messages: Sequence[Message]) -> list[Message]:
 # --------------------------------------------------------------------- summaries
 
 
-@pytest.mark.parametrize(
+@each_case(
     "earlier",
     [
         "[Session context consolidated]\n\n- decided: x\n- second\n  line",
@@ -51,7 +51,7 @@ def test_earlier_summaries_of_any_form_are_known_and_merged(earlier: str) -> Non
     assert "- order 1" in summary
 
 
-@pytest.mark.parametrize("header", HEADERS)
+@each_case("header", HEADERS)
 def test_a_tools_answer_is_no_summary_whatever_it_says(header: str) -> None:
     assert not is_summary({"role": "tool", "content": f"{header} x", "name": "sh"})
 

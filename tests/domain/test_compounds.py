@@ -1,11 +1,11 @@
 """The joined and split forms of words that may be compounds."""
 
-import pytest
+from support.cases import each_case
 
 from mnemosyned.text.terms import JOINS_MAX, join_compounds, parse_terms, split_compound
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("word", "split"),
     [("wifi", "wi fi"), ("oncall", "on call"), ("checkin", "check in")],
 )
@@ -13,9 +13,7 @@ def test_a_word_may_be_two(word: str, split: str) -> None:
     assert split in split_compound(word)
 
 
-@pytest.mark.parametrize(
-    "word", ["cat", "x86", "often", "without", "a" * 17, "", "QX-4"]
-)
+@each_case("word", ["cat", "x86", "often", "without", "a" * 17, "", "QX-4"])
 def test_short_long_and_common_words_and_codes_are_not_split(word: str) -> None:
     assert split_compound(word) == ()
 
@@ -24,7 +22,7 @@ def test_a_split_has_no_function_word() -> None:
     assert "of fice" not in split_compound("office")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "joined"),
     [
         ("Wi-Fi", "WiFi"),
@@ -43,7 +41,7 @@ def test_a_join_belongs_to_a_word_that_is_searched_for() -> None:
     assert {word for word, _ in question.joins} <= set(question.words)
 
 
-@pytest.mark.parametrize("question", ["the call", "QX-48213", "call 42"])
+@each_case("question", ["the call", "QX-48213", "call 42"])
 def test_articles_and_numbers_are_joined_with_nothing(question: str) -> None:
     assert parse_terms(question).joins == ()
 

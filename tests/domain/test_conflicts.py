@@ -112,7 +112,7 @@ def test_a_preference_in_other_words_takes_the_place_of_the_older(
     assert superseded(learning(new, kind="preference"), [older]) == [older]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("old", "new"),
     [
         ("Prefers tea over coffee", "Prefers tea in glasses over tea in cups"),

@@ -3,8 +3,8 @@ from datetime import timedelta
 from itertools import pairwise
 from random import Random
 
-import pytest
 from hypothesis import given, strategies as st
+from support.cases import each_case
 from support.fakes import NOON, memory, pending
 
 from mnemosyned.memory.consolidation import (
@@ -122,7 +122,7 @@ def test_memories_without_a_source_are_a_group_of_their_own() -> None:
     assert ids(plan(mixed, limits=LIMITS)) == [("1", "3"), ("2",)]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pause_s", "expected"),
     [
         (6 * 3600 - 2, [("1", "2")]),
@@ -144,7 +144,7 @@ def test_a_long_row_without_a_pause_stays_one_episode() -> None:
     assert len(plan(row, limits=LIMITS)) == 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("count", "lengths"),
     [(30, [30]), (31, [15, 16]), (60, [30, 30]), (61, [20, 20, 21]), (100, [25] * 4)],
 )

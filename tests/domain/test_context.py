@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from support.cases import each_case
 
 from mnemosyned import (
     ContextManager,
@@ -249,7 +250,7 @@ def test_system_messages_in_the_history_stay_and_are_no_part_of_the_tail() -> No
     assert context.breakdown.history <= 700
 
 
-@pytest.mark.parametrize("name", ["total", "system_reserve", "fresh_tail_count"])
+@each_case("name", ["total", "system_reserve", "fresh_tail_count"])
 def test_a_budget_takes_whole_numbers_only(name: str) -> None:
     for value in (1.5, "3", True, -1, None):
         with pytest.raises(Exception, match=name):

@@ -63,9 +63,7 @@ def test_the_first_of_a_month_is_one_day() -> None:
     assert spans == {(TimeSpan(day("2025-11-01"), day("2025-11-02")),)}
 
 
-@pytest.mark.parametrize(
-    "text", ["Was ist gestern passiert?", "¿Qué hice ayer?", "il mese scorso"]
-)
+@each_case("text", ["Was ist gestern passiert?", "¿Qué hice ayer?", "il mese scorso"])
 def test_a_time_alone_is_known_in_other_languages(text: str) -> None:
     assert parse_times(text, NOW).only_time
 

@@ -4,7 +4,6 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
 from domain.test_patterns import is_ambiguous
 from support.cases import each_case
 
@@ -125,7 +124,7 @@ def test_only_the_sentence_that_ends_and_the_one_that_is_ended_are_named() -> No
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("older", "newer", "reason"),
     [
         (REDIS, "We no longer use Redis for the sessions.", "gone"),
@@ -143,7 +142,7 @@ def test_an_ending_names_its_surest_cue(older: str, newer: str, reason: str) -> 
     assert ending.reason == reason
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text", ["", "???", "Should we no longer use Redis?", "Good morning!", "a" * 10_000]
 )
 def test_most_texts_are_told_apart_from_endings_without_a_comparison(text: str) -> None:

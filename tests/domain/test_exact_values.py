@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given, strategies as st
 from support.cases import each_case, read_cases
 
@@ -136,7 +135,7 @@ def test_a_value_ends_where_a_script_without_spaces_begins(
     assert (kind.value, value) in found(around.format(value))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("和/或, 读/写/删", []),

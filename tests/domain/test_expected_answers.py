@@ -1,11 +1,11 @@
 """What a question expects of its answer: a time, or the assistant's own words."""
 
-import pytest
+from support.cases import each_case
 
 from mnemosyned.search.query import expected_answer, says_when
 
 
-@pytest.mark.parametrize(
+@each_case(
     "question",
     [
         "When did Caroline go to the group?",
@@ -20,7 +20,7 @@ def test_a_question_that_begins_with_when_expects_a_time(question: str) -> None:
     assert expected_answer(question).time
 
 
-@pytest.mark.parametrize(
+@each_case(
     "question",
     [
         "What did he say when he left?",
@@ -33,7 +33,7 @@ def test_other_questions_expect_no_time(question: str) -> None:
     assert not expected_answer(question).time
 
 
-@pytest.mark.parametrize(
+@each_case(
     "question",
     [
         "What did you suggest?",
@@ -45,14 +45,12 @@ def test_a_question_to_the_assistant_expects_its_words(question: str) -> None:
     assert expected_answer(question).assistant
 
 
-@pytest.mark.parametrize(
-    "question", ["What did I say?", "who is the young one", "port"]
-)
+@each_case("question", ["What did I say?", "who is the young one", "port"])
 def test_other_questions_do_not_expect_the_assistant(question: str) -> None:
     assert not expected_answer(question).assistant
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "We met yesterday",
@@ -67,6 +65,6 @@ def test_texts_that_name_a_time(text: str) -> None:
     assert says_when(text)
 
 
-@pytest.mark.parametrize("text", ["You may go", "the sunny room", "dial 0176 555", ""])
+@each_case("text", ["You may go", "the sunny room", "dial 0176 555", ""])
 def test_texts_that_name_none(text: str) -> None:
     assert not says_when(text)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from itertools import count
 from pathlib import Path
 
-import pytest
 from hypothesis import given, strategies as st
+from support.cases import each_case
 
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.extract import CHARS_MAX, CHARS_MIN, extract
@@ -42,7 +42,7 @@ DEBUGGING, NOTES, RENTAL = (MEMORIES[name] for name in ("debugging", "notes", "r
 SMALL = [name for name, case in GROUPS.items() if "kept" in case]
 
 
-@pytest.mark.parametrize("name", SMALL)
+@each_case("name", SMALL)
 def test_exact_values_decisions_and_orders_survive_in_a_small_group(name: str) -> None:
     kept = extract(MEMORIES[name], ratio=RATIO)
     searched = "\n".join([kept.text, *kept.index_terms])
@@ -50,7 +50,7 @@ def test_exact_values_decisions_and_orders_survive_in_a_small_group(name: str) -
     assert [one for one in GROUPS[name]["kept"] if one not in searched] == []
 
 
-@pytest.mark.parametrize("name", SMALL)
+@each_case("name", SMALL)
 def test_small_talk_and_answers_make_way(name: str) -> None:
     text = extract(MEMORIES[name], ratio=RATIO).text
 
@@ -71,7 +71,7 @@ def test_a_sentence_with_a_labelled_value_comes_before_stories() -> None:
     assert "20931-K" in kept.text
 
 
-@pytest.mark.parametrize("name", SMALL)
+@each_case("name", SMALL)
 def test_a_title_or_a_currency_alone_is_no_keyword(name: str) -> None:
     assert {"EUR", "Mrs", "Dr", "Frau", "GB", "%"}.isdisjoint(
         extract(MEMORIES[name], ratio=RATIO).index_terms
@@ -94,7 +94,7 @@ def test_a_sentence_too_long_for_its_room_gives_its_first_clauses() -> None:
     )
 
 
-@pytest.mark.parametrize("name", SMALL)
+@each_case("name", SMALL)
 def test_a_small_group_never_grows_and_is_used_well(name: str) -> None:
     used = len(extract(MEMORIES[name], ratio=RATIO).text)
 
@@ -321,7 +321,7 @@ def test_interjections_and_calls_by_name_make_way_for_the_statement() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "empty",
     [
         "Hi Mel! Good to see you!",

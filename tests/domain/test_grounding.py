@@ -10,7 +10,6 @@ from itertools import count
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-import pytest
 from support.cases import each_case
 
 from mnemosyned.summary.chunking import Piece
@@ -123,7 +122,7 @@ def test_an_answer_without_a_fault_in_a_sentence_gains_nothing() -> None:
     assert salvaged("Ana bought a green kayak in Oslo.") == ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     "sentence",
     [
         "Ben bought a green kayak.",

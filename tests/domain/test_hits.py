@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-import pytest
 from hypothesis import given, strategies as st
+from support.cases import each_case
 from support.fakes import NOON, memory
 
 from mnemosyned.memory.consolidation import make_episode
@@ -102,7 +102,7 @@ def test_a_snippet_shows_the_place_that_matches() -> None:
     assert hit.content == text
 
 
-@pytest.mark.parametrize("word", ["moved", "moving", "moves", "move"])
+@each_case("word", ["moved", "moving", "moves", "move"])
 def test_a_snippet_finds_a_word_in_its_other_forms(word: str) -> None:
     text = "lorem ipsum " * 60 + "then she moved to Lisbon " + "dolor sit " * 60
 

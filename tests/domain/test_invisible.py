@@ -1,7 +1,6 @@
 import json
 import unicodedata
 
-import pytest
 from hypothesis import given, strategies as st
 from support.cases import each_case
 
@@ -32,7 +31,7 @@ def test_control_and_invisible_characters_are_escaped(char: str) -> None:
     assert shown.isascii()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "plain",

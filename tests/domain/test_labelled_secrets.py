@@ -2,7 +2,6 @@
 
 import time
 
-import pytest
 from support.cases import each_case
 from support.datasets.labelled_secrets import HALVES, innocents, labelled, scored
 
@@ -36,14 +35,14 @@ def test_secrets_are_masked_and_all_else_stays_readable() -> None:
     assert score.precision >= PRECISION_MIN
 
 
-@pytest.mark.parametrize("half", HALVES)
+@each_case("half", HALVES)
 def test_the_half_that_was_held_out_is_masked_as_well(half: str) -> None:
     score = scored(sample for sample in labelled() if sample.half == half)
 
     assert score.recall >= RECALL_MIN
 
 
-@pytest.mark.parametrize("language", ["en", "de", "fr", "es", "it"])
+@each_case("language", ["en", "de", "fr", "es", "it"])
 def test_no_language_is_left_behind(language: str) -> None:
     score = scored(sample for sample in labelled() if sample.language == language)
 

@@ -1,6 +1,5 @@
 """The tables of the languages agree with each other."""
 
-import pytest
 from hypothesis import given, settings, strategies as st
 from support.cases import each_case
 
@@ -43,13 +42,13 @@ def test_codes_are_unique() -> None:
     assert len({language.code for language in LANGUAGES}) == len(LANGUAGES)
 
 
-@pytest.mark.parametrize("grammar", GRAMMARS)
+@each_case("grammar", GRAMMARS)
 def test_a_grammar_translates_known_phrases_and_all_units(grammar: TimeGrammar) -> None:
     assert grammar.phrases.keys() <= set(PHRASES)
     assert set(grammar.units) == set(UNITS)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "english"),
     [
         ("vor drei Wochen", "3 weeks ago"),

@@ -168,7 +168,7 @@ def test_a_number_with_a_unit_of_another_script_is_no_code() -> None:
         assert mask_secrets(text) == text
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "on 2026-03-09, 4111-1111-1111-1111",

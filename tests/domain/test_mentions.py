@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from support.cases import each_case
 
 from mnemosyned.text.dates.mentions import MentionReader, mention_terms
@@ -32,7 +31,7 @@ def test_a_date_to_come_is_read_from_when_it_was_said(text: str) -> None:
     assert MentionReader([FRIDAY]).mentions_any_time(text, SAID)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "days_before"),
     [
         ("the technician comes tomorrow", 1),
@@ -49,7 +48,7 @@ def test_a_day_is_counted_from_when_it_was_said(text: str, days_before: int) -> 
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "Dinner on 6 November 2025",

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from support.cases import each_case
 
 from mnemosyned.conversation.messages import (
     MEDIA_TOKENS,
@@ -104,7 +105,7 @@ def test_the_parts_of_a_message_are_told_apart() -> None:
     assert find_tool_names([USE, call("c1")]) == {"t1": "sh", "c1": "sh"}
 
 
-@pytest.mark.parametrize("content", [None, 3, b"x", {}, [[]], True])
+@each_case("content", [None, 3, b"x", {}, [[]], True])
 def test_content_that_is_no_text_is_never_turned_into_some(content: object) -> None:
     message = says(content)
 

@@ -18,7 +18,7 @@ from importlib import import_module
 from re import _constants as codes, _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
-import pytest
+from support.cases import each_case
 
 import mnemosyned
 
@@ -106,7 +106,7 @@ def kept(name: str, value: object) -> Iterator[tuple[str, re.Pattern[str]]]:
             yield from kept(name, item)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         (r"(a+)*b", True),
@@ -122,7 +122,7 @@ def test_an_ambiguous_pattern_is_known(text: str, *, expected: bool) -> None:
     assert is_ambiguous(re.compile(text)) is expected
 
 
-@pytest.mark.parametrize("text", ["a++", "(?:ab)*+", "x(a|b{2,3}+)*", "(?=(?>a))"])
+@each_case("text", ["a++", "(?:ab)*+", "x(a|b{2,3}+)*", "(?=(?>a))"])
 def test_a_possessive_pattern_is_known(text: str) -> None:
     assert is_possessive(parser.parse(text))
 

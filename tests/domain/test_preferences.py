@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-import pytest
 from support.cases import each_case
 from support.preferences import labelled_messages, preference_figures
 
@@ -39,7 +38,7 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("part", PARTS)
+@each_case("part", PARTS)
 def test_the_clause_of_a_preference_is_learned_and_no_look_alike(part: str) -> None:
     figures = preference_figures(PARTS[part], learned)
 
@@ -57,7 +56,7 @@ def test_no_language_falls_behind(language: str) -> None:
     assert figures.recall >= RECALL_MIN, figures.wrong
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("said", "held"),
     [
         (
@@ -121,7 +120,7 @@ def test_every_form_names_groups_that_its_rule_has(language: str) -> None:
         ), rule.pattern.pattern
 
 
-@pytest.mark.parametrize(
+@each_case(
     "unit",
     [
         "i prefer a, ",

@@ -2,7 +2,6 @@ import re
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-import pytest
 from support.cases import each_case
 
 from mnemosyned.models.prompts import (
@@ -189,7 +188,7 @@ def test_only_the_summary_is_taken_of_an_answer(output: str) -> None:
     assert clean_answer(output) == SUMMARY
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "Sure, they said, but only on Friday.",
@@ -204,9 +203,7 @@ def test_a_summary_that_merely_looks_wrapped_stays(text: str) -> None:
     assert clean_answer(text) == text
 
 
-@pytest.mark.parametrize(
-    "output", ["", "<think>never ends", "<|im_end|>", "```\n```", '""']
-)
+@each_case("output", ["", "<think>never ends", "<|im_end|>", "```\n```", '""'])
 def test_an_answer_of_nothing_else_is_empty(output: str) -> None:
     assert not clean_answer(output).strip('"`\n')
 

@@ -1,6 +1,7 @@
 """What a prompt asks for."""
 
 import pytest
+from support.cases import each_case
 
 from mnemosyned.agents.hooks.reminder import (
     CONFIDENCE_WEIGHT,
@@ -90,7 +91,7 @@ def test_code_is_not_compared_in_meaning() -> None:
     assert seen == ["fix it: please"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("prompt", "text", "fits"),
     [
         ("when is the next chance to roll out?", "we deploy on Tuesday", True),

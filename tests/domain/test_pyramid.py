@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
-import pytest
 from hypothesis import given, strategies as st
+from support.cases import each_case
 
 from mnemosyned.memory.periods import Child, Level, begin_of, end_of, group_into_periods
 from mnemosyned.text.details import Detail, DetailKind
@@ -115,8 +115,8 @@ def test_every_child_is_in_exactly_one_period_that_holds_it(
     assert len({period.key for period in found}) == len(found)
 
 
-@pytest.mark.parametrize("level", [Level.DAY, Level.WEEK, Level.MONTH])
-@pytest.mark.parametrize(
+@each_case("level", [Level.DAY, Level.WEEK, Level.MONTH])
+@each_case(
     "moment", [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)]
 )
 def test_the_ends_of_time_have_periods_too(level: Level, moment: datetime) -> None:

@@ -1,6 +1,5 @@
 """What is put into a window from elsewhere is quoted line by line, and begins or ends nothing."""
 
-import pytest
 from support.cases import each_case
 
 from mnemosyned.conversation.archived import STUBBED_CHARS_MIN, stub_results
@@ -80,9 +79,7 @@ def test_a_learning_of_nothing_that_is_seen_is_none() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "place", ["learning", "quote", "snippet", "summary", "fact", "stub"]
-)
+@each_case("place", ["learning", "quote", "snippet", "summary", "fact", "stub"])
 def test_no_text_from_elsewhere_forges_a_mark(place: str) -> None:
     counter = CharsCounter()
     message = {"role": "tool", "tool_call_id": "1", "name": EVIL, "content": EVIL * 4}
@@ -116,9 +113,7 @@ def test_the_key_fact_of_a_stub_is_that_of_its_result() -> None:
     assert extract_facts([stub]) == extract_facts([message])
 
 
-@pytest.mark.parametrize(
-    "text", ["a <b> c", "x[0] | y", "if a < b and c > d:\n\treturn", "日本語"]
-)
+@each_case("text", ["a <b> c", "x[0] | y", "if a < b and c > d:\n\treturn", "日本語"])
 def test_code_and_other_scripts_stay_as_they_are(text: str) -> None:
     assert neutralize(text) == text
 

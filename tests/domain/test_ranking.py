@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from support.cases import each_case
 from support.fakes import NOON
 
 from mnemosyned.memory.values import DEFAULT_SESSION, Tier
@@ -93,7 +94,7 @@ def test_a_short_text_that_says_it_beats_a_long_one() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "content"),
     [
         ("buying a car", "bought a car"),
@@ -159,7 +160,7 @@ def test_an_answer_beside_the_question_is_found_without_a_word_of_it() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "changes",
     [
         {"session": "other"},
@@ -211,7 +212,7 @@ def test_a_line_that_asks_is_seldom_the_answer() -> None:
     assert order("bike", far(2, "a red bike?"), far(1, "a red bike.")) == [1, 2]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "share"),
     [
         ("", 0.0),
@@ -282,7 +283,7 @@ def test_the_line_after_a_question_gains_more_than_the_line_before_it() -> None:
     assert places.index(3) < places.index(1)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "first"),
     [("which bike", "user"), ("which bike did you suggest", "assistant")],
 )
@@ -329,7 +330,7 @@ def dated(position: int, when: datetime, content: str = "a bike") -> Match:
     return far(position, content, created_at=when)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "source"),
     [
         ("which photo shows the bike", "photos"),

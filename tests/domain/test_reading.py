@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.cases import each_case
 
 from mnemosyned.search import bm25 as reading
 from mnemosyned.search.bm25 import PLACES_MAX, TermReader
@@ -18,7 +19,7 @@ def reader(question: str) -> TermReader:
     )
 
 
-@pytest.mark.parametrize(("text", "close"), [
+@each_case(("text", "close"), [
     ("the ant met a bee", True),
     ("ant " * 90 + "bee", True),
     ("a bee " * 300 + "ant", False),

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
 from hypothesis import given, strategies as st
 from support.cases import each_case
 
@@ -71,7 +70,7 @@ def test_the_labelled_sentences_are_many_and_half_of_them_look_alikes() -> None:
     assert len({one.language for one in SENTENCES}) >= 9
 
 
-@pytest.mark.parametrize("part", ["written on", "held out", ""])
+@each_case("part", ["written on", "held out", ""])
 def test_instructions_are_distinguished_from_sentences_that_resemble_them(
     part: str,
 ) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
+from support.cases import each_case
 
 from mnemosyned.conversation.learnings.recognize import find_statements
 from mnemosyned.conversation.learnings.relevance import (
@@ -103,7 +103,7 @@ def test_where_a_learning_applies_is_read_off_its_words() -> None:
     assert sum(right) >= SCOPES_RIGHT_MIN * len(right)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "kind", "scope"),
     [
         ("In this repo we use pnpm.", LearningKind.INSTRUCTION, LearningScope.PROJECT),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from support.cases import each_case
 
 from mnemosyned.conversation.key_facts import (
     CONCLUSION,
@@ -55,9 +55,7 @@ def test_no_failures_is_no_failure() -> None:
     assert "disk full: cannot write" in excerpt_highlights(log, chars=60)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "short", "x" * 5_000, "word " * 5_000, "1 2 3 " * 900]
-)
+@each_case("text", ["", "short", "x" * 5_000, "word " * 5_000, "1 2 3 " * 900])
 def test_an_excerpt_is_never_longer_than_allowed(text: str) -> None:
     assert len(excerpt_highlights(text)) <= RESULT_CHARS
 

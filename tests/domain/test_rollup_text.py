@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from hypothesis import given, strategies as st
+from support.cases import each_case
 
 from mnemosyned.memory.periods import Level
 from mnemosyned.summary.rollup import (
@@ -207,7 +207,7 @@ def test_it_is_searched_by_days_words_it_leaves_out_and_terms_of_the_summaries()
     assert [term for term in terms if term in rolled_up.text] == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("begins", "label"),
     [("2026-03-30", "30 March–5 April: "), ("2026-03-09", "9–15 March: ")],
 )
@@ -240,7 +240,7 @@ def test_odd_texts_never_raise_and_always_give_something(
     assert rolled_up == day(*texts, level=level)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "chars_max", "head"),
     [
         (

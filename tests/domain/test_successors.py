@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
+from support.cases import each_case
 from support.fakes import NOON, memory
 
 from mnemosyned.conversation.briefing import find_statements
@@ -104,7 +104,7 @@ def edits_of(id: str, **values: object) -> BriefingEdits:
     return BriefingEdits({id: edit})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("older", "newer"),
     [
         ("flag for it is ledger_v2, on for merchant 12", "ledger_v2 is on for all now"),
@@ -148,7 +148,7 @@ def test_what_is_added_within_an_hour_does_not_make_a_decision_an_earlier_one() 
     assert told(soon, "m0", cosines=near) == [f"- [2026-03-17, user] {decided}"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("older", "newer"),
     [
         ("the flag is ledger_v2", "the dashboard is called till now"),
@@ -234,7 +234,7 @@ def test_what_ended_a_statement_is_told_as_a_person_edited_it() -> None:
     assert line.startswith("- [2026-03-22] Tobias now (until ")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("ended_id", "why"),
     [
         ("m0", "ended an older line (pinned)"),

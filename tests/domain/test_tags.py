@@ -1,12 +1,13 @@
 """How tags are written."""
 
 import pytest
+from support.cases import each_case
 
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.values import tag_name, tag_names
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "kept"),
     [
         ("Travel", "travel"),
@@ -22,7 +23,7 @@ def test_a_tag_is_kept_in_one_form(given: str, kept: str) -> None:
     assert tag_name(kept) == kept
 
 
-@pytest.mark.parametrize("given", ["", " # ", "a,b", "a\u202eb", "x" * 101])
+@each_case("given", ["", " # ", "a,b", "a\u202eb", "x" * 101])
 def test_what_is_no_tag_is_refused(given: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         tag_name(given, field="tags")

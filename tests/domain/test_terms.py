@@ -1,6 +1,5 @@
 from itertools import groupby
 
-import pytest
 from hypothesis import given, strategies as st
 from support.cases import each_case
 
@@ -67,7 +66,7 @@ def test_plain_prose_needs_no_second_index() -> None:
     assert gram_text("We met Anna at noon, 12 March 2026.") == ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "parts"),
     [
         ("call getUserProfile now", "get User Profile"),
@@ -92,7 +91,7 @@ def test_only_a_capital_after_a_small_letter_parts_a_name(text: str) -> None:
     assert set(gram_text(text)) <= set("東 ")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "words"),
     [
         ("Was kommt in die Kürbissuppe?", ("kommt", "Kürbissuppe")),
@@ -108,7 +107,7 @@ def test_other_languages_have_words_that_a_question_can_do_without(
     assert parse_terms(question).words == words
 
 
-@pytest.mark.parametrize("code", ["1%" * 2000, "0," * 2000, "a_1" * 1300, "a/b" * 900])
+@each_case("code", ["1%" * 2000, "0," * 2000, "a_1" * 1300, "a/b" * 900])
 def test_a_long_code_is_looked_for_by_its_beginning(code: str) -> None:
     (word, *_) = parse_terms(code).words
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import pytest
+from support.cases import each_case
 from support.fakes import NOON
 
 from mnemosyned.memory.clock import (
@@ -43,14 +43,14 @@ def test_the_first_sight_is_believed() -> None:
     assert (judged.now, judged.ahead) == (NOON, timedelta())
 
 
-@pytest.mark.parametrize("passed", [timedelta(), DAY, 800 * DAY])
+@each_case("passed", [timedelta(), DAY, 800 * DAY])
 def test_time_that_passed_is_believed_however_long(passed: timedelta) -> None:
     judged = seen(FIRST, passed=passed)
 
     assert (judged.now, judged.ahead) == (NOON + passed, timedelta())
 
 
-@pytest.mark.parametrize("jumped", [2 * TOLERANCE, 2 * DAY, 800 * DAY])
+@each_case("jumped", [2 * TOLERANCE, 2 * DAY, 800 * DAY])
 def test_a_jump_is_not_believed_however_long_it_stays(jumped: timedelta) -> None:
     at_once = seen(FIRST, passed=timedelta(minutes=1), jumped=jumped)
     much_later = seen(at_once.sighting, passed=90 * DAY, jumped=jumped)
@@ -71,7 +71,7 @@ def test_a_jump_that_is_taken_back_leaves_no_trace() -> None:
     assert seen(right.sighting, passed=DAY, jumped=800 * DAY).ahead == 800 * DAY
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("off", "ahead"), [(3 * DAY, 0 * DAY), (OFF_MAX, 0 * DAY), (800 * DAY, 800 * DAY)]
 )
 def test_a_machine_that_was_off_for_long_is_asked_about(

@@ -28,7 +28,7 @@ def test_four_characters_are_a_token_and_every_text_is_one() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "real"),
     [
         ("The ferry to the island leaves twice a day.", 10),

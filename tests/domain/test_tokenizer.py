@@ -1,6 +1,5 @@
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given, strategies as st
 from support.cases import each_case
 
@@ -42,7 +41,7 @@ def test_abbreviations_initials_and_list_numbers_end_no_sentence() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "Er kommt am 22. November um neun.",
@@ -137,7 +136,7 @@ def test_json_without_spaces_falls_apart_into_its_words_and_values() -> None:
     assert surfaces == ["duration_ms", "93122", "image", "shop", "4.12.0"]
 
 
-@pytest.mark.parametrize("ending", ["abcdefg", ".\ntool", "-", "°"])
+@each_case("ending", ["abcdefg", ".\ntool", "-", "°"])
 def test_many_digits_before_another_text_are_read_once(ending: str) -> None:
     found = tokenize("9" * 200 + ending)
     assert "9" * 200 in "".join(token.surface for token in found)
@@ -157,7 +156,7 @@ def test_endings_do_not_hide_a_repetition() -> None:
     assert light_stem("status") != light_stem("stat")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "Never push on Friday.",
@@ -174,14 +173,12 @@ def test_an_order_binds_where_a_clause_opens_too() -> None:
     assert emphasis_factor(tokenize("For the record: always ask first.")) == RULING
 
 
-@pytest.mark.parametrize(
-    "text", ["Noted, we go on.", "Danke, bis bald.", "It rained in Rome."]
-)
+@each_case("text", ["Noted, we go on.", "Danke, bis bald.", "It rained in Rome."])
 def test_an_answer_or_a_sentence_without_its_subject_matters_less(text: str) -> None:
     assert emphasis_factor(tokenize(text)) < 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "words"),
     [
         ("서버는nginx입니다", ["서버는", "nginx", "입니다"]),

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from functools import partial
 
-import pytest
+from support.cases import each_case
 
 from mnemosyned.config import Config, SleepConfig
 from mnemosyned.memory.consolidation import Selection, Trigger, WorkingActivity
@@ -37,7 +37,7 @@ def seen(**changes: object) -> WorkingActivity:
     return replace(STILL, **changes)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("trigger", [AGE, COUNT, SIZE, IDLE, TOKENS])
+@each_case("trigger", [AGE, COUNT, SIZE, IDLE, TOKENS])
 def test_nothing_is_due_where_nothing_is(trigger: SleepTrigger) -> None:
     assert trigger(STILL, NOW) is None
     assert trigger(seen(quiet=1_000 * HOUR), NOW) is None
@@ -81,7 +81,7 @@ def test_counted_is_each_source_by_itself() -> None:
     )
 
 
-@pytest.mark.parametrize(("rows", "taken"), [(100, None), (101, 11), (200, 110)])
+@each_case(("rows", "taken"), [(100, None), (101, 11), (200, 110)])
 def test_rows_beyond_the_limit_go_with_a_tenth_more(
     rows: int, taken: int | None
 ) -> None:
@@ -154,7 +154,7 @@ def test_under_load_the_machine_may_refuse() -> None:
     assert refuses(sleep, MachineState(on_battery=False, load=1.0)) == ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("begins", "ends", "hour", "held"),
     [
         (22, 7, 23, True),

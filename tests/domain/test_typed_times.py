@@ -120,7 +120,7 @@ def test_nonsense_is_no_time(text: str) -> None:
     assert read_time(text, NOW) is None
 
 
-@pytest.mark.parametrize("text", ["03/04/2026", "3/4/26", "03-04-2026"])
+@each_case("text", ["03/04/2026", "3/4/26", "03-04-2026"])
 def test_a_date_with_two_readings_names_both(text: str) -> None:
     with pytest.raises(AmbiguousDate) as caught:
         read_time(text, NOW)
@@ -221,7 +221,7 @@ def test_every_unit_of_every_language_is_counted(data: st.DataObject) -> None:
         assert ends(f"{grammar.ago_before} 3 {name}") == ends(f"3 {unit}s ago")
 
 
-@pytest.mark.parametrize("grammar", GRAMMARS)
+@each_case("grammar", GRAMMARS)
 def test_every_language_has_words_for_what_is_to_come(grammar: TimeGrammar) -> None:
     assert grammar.ahead_before
 
@@ -277,7 +277,7 @@ def test_any_text_is_read_or_refused_at_once(text: str) -> None:
 # --------------------------------------------------------------------- periods
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "unit", "since", "until"),
     [
         ("yesterday", "day", "2026-11-22", "2026-11-23"),

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from support.cases import each_case
 
 from mnemosyned.agents.hooks.events import (
@@ -34,7 +33,7 @@ def test_a_call_is_known_by_tool_event_session_and_directory(
     assert {name: getattr(call, name) for name in case["expect"]} == case["expect"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "payload",
     [
         {},
@@ -96,7 +95,7 @@ def test_context_is_told_in_the_tools_form(
     assert make_answer(call, "x") == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("client", "event"),
     [
         ("goose", HookEvent.START),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 
-import pytest
+from support.cases import each_case
 
 from mnemosyned.storage.sqlite.session import SqliteSession, translate
 
 NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("common", "expected"),
     [
         (

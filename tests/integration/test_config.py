@@ -260,7 +260,7 @@ def test_every_key_has_a_variable_that_wins_over_the_file(
     assert setting(config, key) == value
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("missing", "advice"),
     [("MNEMOSYNE_DATABASE", "set database to"), ("MNEMOSYNE_LISTEN", "set listen")],
 )
@@ -459,7 +459,7 @@ def test_a_number_of_backups_is_a_rule(tmp_path: Path) -> None:
     assert load_config(file, environ={}).backup.keep == 5
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "shown", "bare"),
     [
         ("postgresql://a:pw@h:5/n", "postgresql://a:***@h:5/n", "postgresql://a@h:5/n"),
@@ -473,7 +473,7 @@ def test_a_url_is_shown_without_its_password(url: str, shown: str, bare: str) ->
     assert without_password(url, shown="") == bare
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "url"),
     [
         ("/home/ann/postgresql:/ann:pw@host:5/name", "postgresql://ann@host:5/name"),
@@ -492,7 +492,7 @@ def test_a_url_that_was_stored_as_a_path_is_no_file(path: str, url: str) -> None
     assert caught.value.message.endswith(command)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "value", "says"),
     [
         ("DATABASE", "sqlite:///notes.db", "expected a file or postgresql://"),
@@ -618,7 +618,7 @@ def test_a_mistake_in_the_environment_is_named_by_its_variable(
     assert name in message
 
 
-@pytest.mark.parametrize(
+@each_case(
     "overrides",
     [{"wm_max": "5"}, {"wm_maximum": 5}, {"sleep.ttl_hours": -1}, {"sleep": {}}],
 )

@@ -494,7 +494,7 @@ def test_the_model_of_the_summaries_counts_where_that_is_wanted(tmp_path: Path) 
         assert opened.status().counter.startswith("endpoint:")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("settings", "says"),
     [
         ({"total": 1_000}, "exceed total"),

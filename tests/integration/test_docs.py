@@ -243,7 +243,7 @@ def test_the_summaries_of_the_demo_can_be_read() -> None:
         assert figures["shrunk"] == 1, name
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "faults"),
     [
         ("We round VAT on every line.", ""),

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from support.cases import each_case
 from support.fakes import (
     NOON,
     FakeClock,
@@ -577,7 +578,7 @@ def test_only_what_differs_in_a_form_is_changed(
     assert changes_in(form, KETTLE) == changes
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("edited", "message"),
     [("no rule at all", "is missing"), ("sesion: x\n---\ny", "no field 'sesion'")],
 )

@@ -103,7 +103,7 @@ def test_a_proxy_of_the_environment_is_not_asked(
 # ---------------------------------------------------------------- second tries
 
 
-@pytest.mark.parametrize(
+@each_case(
     "bad",
     [
         gives(429, Retry_After="0"),
@@ -156,7 +156,7 @@ def test_a_closed_port_makes_the_model_unavailable() -> None:
     assert "connection refused" in error.message
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 418])
+@each_case("status", [401, 403, 404, 418])
 def test_a_no_to_all_requests_makes_it_unavailable(status: int) -> None:
     with serving(gives(status, SECRET.encode())) as served:
         error = expect_refusal(make_model(served.url, key="sk-1"))
@@ -167,9 +167,7 @@ def test_a_no_to_all_requests_makes_it_unavailable(status: int) -> None:
     assert len(served.seen) == 1
 
 
-@pytest.mark.parametrize(
-    "bad", [gives(400, SECRET.encode()), gives(413), says(None), says(" \n")]
-)
+@each_case("bad", [gives(400, SECRET.encode()), gives(413), says(None), says(" \n")])
 def test_a_no_to_this_request_says_nothing_of_the_next(bad: Behavior) -> None:
     with serving(bad) as served:
         assert not isinstance(expect_refusal(make_model(served.url)), ModelUnavailable)
@@ -201,7 +199,7 @@ def test_an_answer_without_end_is_not_read_to_its_end() -> None:
         assert "bytes" in expect_refusal(make_model(served.url)).message
 
 
-@pytest.mark.parametrize("slow", [waits(3, says("late")), drips])
+@each_case("slow", [waits(3, says("late")), drips])
 def test_it_takes_no_longer_than_it_may(slow: Behavior) -> None:
     with serving(slow) as served:
         error = expect_refusal(make_model(served.url, time_limit_s=0.3))
@@ -210,7 +208,7 @@ def test_it_takes_no_longer_than_it_may(slow: Behavior) -> None:
     assert "longer than 0.3 s" in error.message
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("slow", "is_answered"),
     [
         (waits(3, says("late")), False),
@@ -319,7 +317,7 @@ def test_a_certificate_that_is_trusted_is_taken(
 # ------------------------------------------------------- what leaves the machine
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         "http://192.0.2.1/v1",
@@ -337,7 +335,7 @@ def test_an_endpoint_elsewhere_is_refused_at_the_start(url: str) -> None:
     assert make_model(url, local_only=False).name
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "[::1]"])
+@each_case("host", ["127.0.0.1", "127.8.8.8", "localhost", "[::1]"])
 def test_an_endpoint_on_this_machine_is_taken(host: str) -> None:
     assert make_model(f"http://{host}:8080/v1").name
 

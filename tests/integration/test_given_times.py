@@ -66,7 +66,7 @@ def test_an_end_includes_the_day_it_names() -> None:
     assert request.until == here("2026-11-23")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("since", "until", "end"),
     [
         ("1 Nov", "30 Nov", "2026-12-01"),
@@ -127,7 +127,7 @@ def test_each_memory_of_a_batch_may_have_its_time_in_words() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "message"),
     [
         (
@@ -159,7 +159,7 @@ def test_other_mistakes_next_to_a_time_in_words_are_told_too() -> None:
     assert caught.value.message == "limit must be at least 1"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("after", "code"),
     [
         (b'"\xe9"}', "invalid_text"),
@@ -176,7 +176,7 @@ def test_a_body_that_breaks_after_a_time_in_words_is_refused(
     assert caught.value.code == code
 
 
-@pytest.mark.parametrize("given", [timedelta.max, timedelta.min])
+@each_case("given", [timedelta.max, timedelta.min])
 def test_a_duration_beyond_the_calendar_is_refused(given: timedelta) -> None:
     with pytest.raises(InvalidTime, match="outside the calendar"):
         validate(Recall("x", since=given))

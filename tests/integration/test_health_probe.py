@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from support.cases import each_case
 from support.http_server import WAIT_S, server
 
 from mnemosyned.assembly.build import OpenMemory
@@ -69,7 +70,7 @@ def raising(error: Exception) -> Check:
     return check
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("memory", "failed", "checks"),
     [
         (open_memory(lambda: None), [], {"database": "ok", "schema": "ok"}),
@@ -266,7 +267,7 @@ LISTENER = Access(
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("head", "status"),
     [
         ("GET /livez", None),

@@ -42,7 +42,7 @@ def parsed(*parts: bytes) -> list[HttpRequest]:
     return requests
 
 
-@pytest.mark.parametrize("data", [PLAIN, CHUNKS])
+@each_case("data", [PLAIN, CHUNKS])
 def test_a_request_is_the_same_whole_in_halves_and_byte_by_byte(data: bytes) -> None:
     (expected,) = parsed(data)
 
@@ -56,7 +56,7 @@ def test_a_request_is_the_same_whole_in_halves_and_byte_by_byte(data: bytes) -> 
     assert parsed(data * 3) == [expected] * 3
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("head", "path", "query"),
     [
         (b"GET / HTTP/1.1", "/", ""),
@@ -73,7 +73,7 @@ def test_the_target_is_read(head: bytes, path: str, query: str) -> None:
     assert not request.body
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("head", "reusable"),
     [
         (b"GET / HTTP/1.1\r\nHost: x", True),
@@ -477,7 +477,7 @@ def test_a_client_of_http_1_0_reads_to_the_end() -> None:
         assert received.endswith(b"\r\n\r\nab")
 
 
-@pytest.mark.parametrize("chunks", [ticking, flood])
+@each_case("chunks", [ticking, flood])
 def test_a_stream_ends_when_its_client_leaves(
     chunks: Callable[[], Iterator[bytes]],
 ) -> None:

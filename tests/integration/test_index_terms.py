@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
+from support.cases import each_case
 from support.thorough import thorough
 
 from mnemosyned.storage.postgres.fulltext import (
@@ -101,7 +102,7 @@ def test_every_character_parts_and_folds_as_in_fts5(
     assert_alike(texts, tokenizer, hashed)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("tokenizer", "hashed"),
     [(STEMMED, phrase_hashes), (UNSTEMMED, gram_term_hashes)],
 )

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.cases import each_case
 from support.pages import DOCS, PAGES, PROJECT
 
 from mnemosyned import version
@@ -50,7 +51,7 @@ def test_no_text_installs_what_does_not_exist_yet_or_no_longer_must_be_checked_o
     assert lines_with(PUBLISHED if version.IS_PUBLISHED else CHECKOUT)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "line",
     [
         "pip install mnemosyned",

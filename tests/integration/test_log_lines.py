@@ -38,9 +38,7 @@ def test_a_warning_is_called_one() -> None:
     assert readable_line(line) == "2026-07-01 12:00:00 warning: slow"
 
 
-@pytest.mark.parametrize(
-    "line", ["", "Traceback (most recent call last):", "[1]", "{}"]
-)
+@each_case("line", ["", "Traceback (most recent call last):", "[1]", "{}"])
 def test_another_line_stays_as_it_is(line: str) -> None:
     assert readable_line(line) == line
 

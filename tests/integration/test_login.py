@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from support.cases import each_case
 from support.endpoints import Behavior, gives, serving
 
 from mnemosyned import Client
@@ -85,7 +86,7 @@ def test_a_code_becomes_a_token_that_only_the_user_can_read() -> None:
     assert not Path(saved.token_file).exists()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("answer", "words"),
     [
         (refuses(401, "unauthorized"), "it is refused"),

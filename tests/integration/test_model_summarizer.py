@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
 
 import pytest
+from support.cases import each_case
 from support.datasets.meeting import EPISODE, memories
 from support.fake_models import FakeTextModel
 from support.fakes import FakeClock
@@ -135,7 +136,7 @@ def test_an_invention_is_refused_and_named_in_a_second_request_at_temperature_ze
     assert (by_model.accepted, by_model.retried, by_model.rejected) == (1, 1, 0)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("answer", "kind"),
     [
         (INVENTED, "name"),
@@ -231,7 +232,7 @@ def test_a_group_too_short_to_shorten_is_not_put_to_the_model() -> None:
     assert not model.asked
 
 
-@pytest.mark.parametrize("contents", [(), ("",), (" \n", "\t")])
+@each_case("contents", [(), ("",), (" \n", "\t")])
 def test_nothing_to_keep_is_a_failure(contents: tuple[str, ...]) -> None:
     with pytest.raises(SummarizerFailed):
         summarizer(ScriptedModel()).summarize(memories(*contents))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from support.cases import each_case
 from support.model_source import CONTENT, DIGEST, Source, pull, shelf, source
 
 from mnemosyned.cli.commands.model import model as command
@@ -166,7 +167,7 @@ def test_a_redirect_away_from_tls_is_not_followed(
         pull(shelf, source.url)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         "http://models.example/a.gguf",

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.cases import each_case
 from support.fake_models import FakeTextModel
 
 from mnemosyned.config import load_config
@@ -236,7 +237,7 @@ def test_an_owner_whose_turn_comes_late_keeps_no_other_waiting() -> None:
     assert 0 < (turns.next_s() or 0) <= 600
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("limits", "problem"),
     [
         ('{"anna": {"requests": 5}}', "requests is no limit"),

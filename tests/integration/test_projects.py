@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.cases import each_case
 
 from mnemosyned.importers.projects import NO_PROJECT, project_of
 
@@ -120,7 +121,7 @@ def test_the_home_directory_is_no_project_although_it_is_a_repository(
     assert key(notes, home=tmp_path) == str(notes)
 
 
-@pytest.mark.parametrize("directory", ["", None, "/", "relative/path", "/a\0b"])
+@each_case("directory", ["", None, "/", "relative/path", "/a\0b"])
 def test_no_directory_is_no_project(directory: str | None) -> None:
     assert project_of(directory) == NO_PROJECT
 

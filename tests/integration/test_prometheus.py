@@ -38,7 +38,7 @@ def test_families_have_their_type_and_help() -> None:
     assert {family.name for family in others if not family.samples} == {"odd", "d"}
 
 
-@pytest.mark.parametrize("value", ['a"b', "a\\b", "a\nb", "é", "", 'x"} 5\ny{z="'])
+@each_case("value", ['a"b', "a\\b", "a\nb", "é", "", 'x"} 5\ny{z="'])
 def test_a_label_may_be_any_text(value: str) -> None:
     values = read(Sample("odd", 1, {"label": value}))
 

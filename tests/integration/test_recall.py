@@ -431,7 +431,7 @@ def test_a_compound_remembered_later_is_found_too() -> None:
         assert [hit.id for hit in memory.recall("wifi")] == ["new"]
 
 
-@pytest.mark.parametrize("question", ["often", "island", "into"])
+@each_case("question", ["often", "island", "into"])
 def test_two_small_words_are_no_compound(question: str) -> None:
     with Memory(":memory:") as memory:
         memory.remember("one of ten is land, went in to see")

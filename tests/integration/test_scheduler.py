@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from support.cases import each_case
 from support.fakes import (
     NOON,
     FakeClock,
@@ -205,7 +206,7 @@ def test_a_schedule_can_be_switched_off_and_on_again() -> None:
         nights.wait()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("interval", "words"),
     [
         (timedelta(minutes=60), "every 60 minutes"),
@@ -246,9 +247,7 @@ def test_cron_times_are_utc() -> None:
     assert timedelta() < due - datetime.now(UTC) <= timedelta(days=1)
 
 
-@pytest.mark.parametrize(
-    "cron", ["99 * * * *", "a b c d e", "* * * * * *", "*/0 * * * *"]
-)
+@each_case("cron", ["99 * * * *", "a b c d e", "* * * * * *", "*/0 * * * *"])
 def test_a_refused_schedule_leaves_the_earlier_one_in_force(cron: str) -> None:
     with running(Nights()) as scheduler:
         scheduler.set_schedule(schedule(auto=True, interval=HOUR, cron=None))
@@ -525,7 +524,7 @@ def test_a_memory_that_nobody_changed_is_looked_at_only_when_it_may_be_due() -> 
     assert may_be_due(), "others may have changed it"
 
 
-@pytest.mark.parametrize("jump", [-400, -1, 1, 400])
+@each_case("jump", [-400, -1, 1, 400])
 def test_a_clock_that_jumps_by_days_starts_no_storm(jump: int) -> None:
     nights = WatchedNights(age=AGE, count=COUNT)
     nights.now = NOON + timedelta(days=jump)

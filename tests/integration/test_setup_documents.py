@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from support.cases import each_case
 
 from mnemosyned.agents.setup import documents
 from mnemosyned.agents.setup.documents import (
@@ -125,7 +126,7 @@ def test_no_json_is_refused_or_read_otherwise(text: str) -> None:
     assert documents.read_jsonc(text) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "place"),
     [
         ('{"a" 1}', 'line 1, column 6: ":"'),
@@ -183,7 +184,7 @@ NEW = """{
 """
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("before", "after"),
     [
         ('{"mcpServers": {}}', '{"mcpServers": {"mnem": {"c": 1}}}'),
@@ -227,7 +228,7 @@ TOML = [
 ]
 
 
-@pytest.mark.parametrize("text", TOML)
+@each_case("text", TOML)
 def test_a_toml_table_is_set_renewed_and_taken_out(text: str) -> None:
     document = Document(Path("config.toml"), text)
     before = dict(document.data)
@@ -275,7 +276,7 @@ YAML = [
 ]
 
 
-@pytest.mark.parametrize(("text", "shown"), YAML)
+@each_case(("text", "shown"), YAML)
 def test_a_yaml_entry_is_set_renewed_and_taken_out(text: str, shown: str) -> None:
     document = Document(Path("config.yaml"), text)
     others = {k: v for k, v in document.data.items() if k != "extensions"}
@@ -291,7 +292,7 @@ def test_a_yaml_entry_is_set_renewed_and_taken_out(text: str, shown: str) -> Non
     assert document.data == {**others, "extensions": extensions}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     ["extensions: {a: {b: 1}}\n", "extensions: 1\n", "extensions:\nextensions:\n"],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.cases import each_case
 
 from mnemosyned.cli.commands.top_view import (
     GROUPS,
@@ -60,9 +61,7 @@ def test_a_page_is_read_by_group() -> None:
     assert figures.resident_bytes == 64_000_000
 
 
-@pytest.mark.parametrize(
-    "garbage", ["", "not a page\n\x00", "mnemosyned_memories{tier=} 1"]
-)
+@each_case("garbage", ["", "not a page\n\x00", "mnemosyned_memories{tier=} 1"])
 def test_what_is_no_page_gives_no_figures(garbage: str) -> None:
     figures = read_figures(garbage, moment=1.0)
 
@@ -117,7 +116,7 @@ def test_without_a_sample_there_are_no_rows() -> None:
     assert LastMinute().memories_per_s() == 0.0
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("buckets", "share", "value"),
     [
         ({}, 0.5, None),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
-import pytest
+from support.cases import each_case
 from support.fakes import NOON
 
 from mnemosyned.cli.commands import top_view
@@ -110,7 +110,7 @@ def test_the_heading_tells_health_age_and_sizes() -> None:
     assert "green" in styles(line)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "word", "style"),
     [
         ({"problems": ["the index does not answer"]}, "bad", "red"),
@@ -151,9 +151,7 @@ def test_the_tiers_have_a_line_each() -> None:
     assert max(map(len, lines)) <= LINE_COLUMNS
 
 
-@pytest.mark.parametrize(
-    ("share", "filled"), [(-1, 0), (0, 0), (0.5, 12), (1, 24), (7, 24)]
-)
+@each_case(("share", "filled"), [(-1, 0), (0, 0), (0.5, 12), (1, 24), (7, 24)])
 def test_a_bar_has_always_the_same_length(share: float, filled: int) -> None:
     assert top_view.filled_bar(share) == "█" * filled + "░" * (24 - filled)
 
@@ -184,7 +182,7 @@ def test_a_running_cycle_has_a_bar_and_the_time_left() -> None:
     assert line.endswith(", 0 min 30 s left")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "line"),
     [
         ({"running": True}, "sleeping  the cycle has just begun"),
@@ -263,7 +261,7 @@ def test_the_last_events_are_shown_and_a_failure_stays() -> None:
     assert len(top_view.event_lines(past, 6)) == 6
 
 
-@pytest.mark.parametrize("kind", EventKind)
+@each_case("kind", EventKind)
 def test_each_kind_of_event_has_words(kind: EventKind) -> None:
     lines = top_view.event_lines([happened(kind, 1, session="\x1b[2J")], 2)
 

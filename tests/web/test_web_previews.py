@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-import pytest
+from support.cases import each_case
 from web.visitor import Page, Visitor
 
 from mnemosyned import Memory
@@ -16,7 +16,7 @@ def words_in(page: Page, element: str) -> list[str]:
     return re.findall(rf"<{element}[^>]*>(.*?)</{element}>", page.source)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("before", "after", "removed", "added"),
     [
         ("We deploy on Tuesday.", "We deploy on Monday.", ["Tuesday"], ["Monday"]),

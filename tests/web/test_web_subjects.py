@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, timedelta
 
-import pytest
+from support.cases import each_case
 from web.test_web_zoom import bars
 from web.visitor import Visitor
 
@@ -212,7 +212,7 @@ def test_of_many_names_those_in_one_text_are_left_out() -> None:
     assert [name for name, *_ in count_names(texts)] == ["Ada"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("days", "unit", "bars"),
     [
         (["2026-03-09"], "day", 1),
