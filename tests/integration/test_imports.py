@@ -68,7 +68,9 @@ def seen(item: ImportItem, expected: Expected) -> Expected:
 
 
 @EVERY_SAMPLE
-def test_a_format_is_recognized_and_read(sample: Sample, tmp_path: Path) -> None:
+def test_a_format_is_recognized_and_read_alike_from_every_position(
+    sample: Sample, tmp_path: Path
+) -> None:
     path = sample.write(tmp_path)
 
     items, bad = read(path)
@@ -79,6 +81,16 @@ def test_a_format_is_recognized_and_read(sample: Sample, tmp_path: Path) -> None
         for item, expected in zip(items, sample.expected, strict=True)
     ] == sample.expected
     assert len(bad) == sample.bad
+    ids = [item.memory.id for item in items]
+    assert all(ids)
+    assert ids == [item.memory.id for item in read(path)[0]]
+    places = {item.memory.id: item.place for item in items}
+    for number, item in enumerate(items, 1):
+        left, _ = read(path, item.position)
+        left_ids = [item.memory.id for item in left]
+        # All that is left is read, and at the most what shares a position with it again.
+        assert left_ids[-len(ids[number:]) or len(left_ids) :] == ids[number:]
+        assert all(each.place == places[each.memory.id] for each in left)
 
 
 def test_every_format_is_loaded_by_the_name_it_has() -> None:
@@ -86,36 +98,6 @@ def test_every_format_is_loaded_by_the_name_it_has() -> None:
 
     assert loaded == {name: name for name in loaded}
     assert set(loaded) >= {sample.format for sample in SAMPLES.values()}
-
-
-@EVERY_SAMPLE
-def test_records_have_the_same_ids_when_they_are_read_again(
-    sample: Sample, tmp_path: Path
-) -> None:
-    path = sample.write(tmp_path)
-
-    first, _ = read(path)
-    again, _ = read(path)
-
-    ids = [item.memory.id for item in first]
-    assert all(ids)
-    assert ids == [item.memory.id for item in again]
-
-
-@EVERY_SAMPLE
-def test_reading_goes_on_after_every_position(sample: Sample, tmp_path: Path) -> None:
-    path = sample.write(tmp_path)
-    whole, _ = read(path)
-    ids = [item.memory.id for item in whole]
-
-    for number, item in enumerate(whole, 1):
-        left, _ = read(path, item.position)
-        left_ids = [item.memory.id for item in left]
-        # All that is left is read, and at the most what shares a position with it again.
-        assert left_ids[-len(ids[number:]) or len(left_ids) :] == ids[number:]
-        assert set(left_ids) <= set(ids)
-        places = {each.memory.id: each.place for each in whole}
-        assert all(each.place == places[each.memory.id] for each in left)
 
 
 def test_a_calendar_without_its_library_says_what_to_install(
