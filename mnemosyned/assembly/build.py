@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from tzlocal import get_localzone
 
@@ -72,14 +72,6 @@ EMBEDDER_TURNS = 4
 """A thread waits for so many calls of others at most, each as long as it may be."""
 
 
-class ProcessEvents(Protocol):
-    """The buses of owners' events where several processes serve them."""
-
-    def bus(self, owner: int) -> EventBus:
-        """Return the bus of an owner's events in this process."""
-        ...
-
-
 @dataclass(slots=True, kw_only=True)
 class SharedParts:
     """Parts that the memories of one process have in common."""
@@ -99,16 +91,13 @@ class SharedParts:
     """Judges the clock for what cannot be undone; None where it is always believed."""
     audit: AuditLog | None = None
     """The audit log, where one is kept."""
-    relay: ProcessEvents | None = None
-    """Has the bus of each owner's events, where several processes serve them."""
+    find_bus: Callable[[int], EventBus] | None = None
+    """Returns the bus of an owner's events, where several processes serve them."""
     makes_rounds: bool = True
     """Whether sleep cycles begin by themselves here; not in a further process of a daemon."""
 
     def replace_turns(self, turns: ModelTurns | None) -> None:
-        """Replace the queue for the language models that owners share; None means no models.
-
-        The former models are closed once their waiting calls are answered.
-        """
+        """Replace the models that owners share; close the former ones once their calls are answered."""
         former, self.turns = self.turns, turns
         if former:
             former.close()
@@ -232,8 +221,8 @@ def assemble_service(
         host=host,
     )
     # Cycles and verbs publish their events on the same bus.
-    relay = shared.relay
-    cycle.observer = relay.bus(owner) if relay else EventBus(clock=shared.clock)
+    find_bus = shared.find_bus
+    cycle.observer = find_bus(owner) if find_bus else EventBus(clock=shared.clock)
     service = MemoryService(
         store=store,
         sleeper=sleeper,
@@ -291,10 +280,7 @@ def make_vectors(
     embedder: Embedder | None,
     pause: Callable[[], None],
 ) -> VectorIndexer | None:
-    """Build the vector index of a memory for semantic search; None without a model for it.
-
-    An embedder in this process calls `pause` before each batch.
-    """
+    """Build a memory's vector index, which calls `pause` before each batch; None without a model."""
     if embedder is None:
         return None
     # Loaded here: without a model the start need not wait for it.
@@ -319,10 +305,7 @@ def _similarity_min(embedding: EmbeddingConfig, embedder: Embedder) -> float:
 def make_shared_vectors(
     stores: OwnedStores, embedder: Embedder | None, gate: ForegroundGate
 ) -> SharedVectors | None:
-    """Build the part that embeds the memories of all owners; None without an embedding model.
-
-    An embedder in this process yields to the requests that `gate` counts.
-    """
+    """Build the embedding of all owners' memories, which yields to requests; None without a model."""
     if embedder is None:
         return None
     # Loaded here: without a model the start need not wait for it.
@@ -493,18 +476,18 @@ def open_memory(
     *,
     clock: Clock | None = None,
     socket: Path | None = None,
-    relay: ProcessEvents | None = None,
+    find_bus: Callable[[int], EventBus] | None = None,
     makes_rounds: bool = True,
 ) -> Iterator[OpenMemory]:
     """Return a context manager that opens a memory's database and starts its background threads.
 
     `socket` is the Unix socket on which the caller will serve it; without it, threads run only with
     the setting `auto_sleep`. `clock` replaces the system's clock. In a daemon of several processes
-    `relay` has the buses of events, and one process alone `makes_rounds`. Raises `ConfigInvalid`,
+    `find_bus` returns an owner's events, and one process alone `makes_rounds`. Raises `ConfigInvalid`,
     `DatabaseInUse` and `SchemaTooNew`.
     """
     shared, lease = _make_shared_parts(config, clock)
-    shared.relay, shared.makes_rounds = relay, makes_rounds
+    shared.find_bus, shared.makes_rounds = find_bus, makes_rounds
     location = config.location
     if socket and location.file:  # an embedding program sets its own limits
         # Loaded here: on a server there are no page caches.
@@ -556,7 +539,7 @@ def open_memory(
             vectors=vectors,
         )
         stack.enter_context(memory.sleeper)
-        if socket or relay:
+        if socket or find_bus:
             _start_hooks_and_watcher(stack, memory, store, shared.gate)
         yield memory
 

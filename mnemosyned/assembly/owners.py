@@ -164,10 +164,7 @@ class OwnerRounds:
                 self._run_for_owner(owner, purge_and_enforce)
 
     def check_triggers(self) -> None:
-        """Start a sleep cycle in each open memory that has reached a trigger, such as a size.
-
-        The uses of tokens are saved on the way, once a minute.
-        """
+        """Start cycles in open memories that reached a trigger; save the uses of tokens once a minute."""
         self.owners.save_uses()
         for memory in self.list_open():
             if self._stopped.is_set():
@@ -279,7 +276,6 @@ class OwnerMemory:
     sleeper: Sleeper
     retention: RetentionService
     agents: AgentStore
-    lease: SummarizerLease
     get_hooks: Callable[[], HookService]
     """Returns the service for agents' hooks, made at its first call."""
 
@@ -337,10 +333,7 @@ class OwnerMemories:
         return self._figures[1]
 
     def get(self, owner: int) -> OwnerMemory:
-        """Return the memory of the owner with this number, opening it if necessary.
-
-        It counts as the most recently used. Raises `NotFound` and `StorageFailed`.
-        """
+        """Return the memory of an owner, opened at the first call. Raises `NotFound` and `StorageFailed`."""
         with self._lock:
             if memory := self._open.get(owner):
                 self._open.move_to_end(owner)
@@ -354,10 +347,7 @@ class OwnerMemories:
                 self._opening.pop(owner, None)
 
     def visit(self, owner: int) -> OwnerMemory:
-        """Return the memory of an owner for a background task, without counting it as used.
-
-        If it is not open, it is opened for the caller alone.
-        """
+        """Return the memory of an owner for a background task, opened for it alone unless it is open."""
         with self._lock:
             memory = self._open.get(owner)
         return memory or self._make_memory(owner, starts=False)
@@ -370,7 +360,8 @@ class OwnerMemories:
     def reconfigure(self) -> None:
         """Apply the present settings to the summarizers of open memories and to the schedule."""
         for memory in self.open_memories():
-            memory.lease.replace(self._make_summarizer(memory.owner))
+            summarizer = self._make_summarizer(memory.owner)
+            memory.sleeper.cycle.lease.replace(summarizer)
         self.rounds.reschedule()
 
     def release(self) -> None:
@@ -384,7 +375,7 @@ class OwnerMemories:
             self._stopping = True
             in_use = list(self._in_use)
         for memory in in_use:
-            self._stop_memory(memory)
+            _stop_memory(memory)
 
     def _open_once(self, owner: int) -> OwnerMemory:
         """Open the memory of an owner and keep it, unless a thread has already; return the memory."""
@@ -412,10 +403,7 @@ class OwnerMemories:
         return dropped
 
     def _make_memory(self, owner: int, *, starts: bool = True) -> OwnerMemory:
-        """Build the memory of an owner with all its services.
-
-        What forgets and prunes is started if it `starts`: a background task does the same at its end.
-        """
+        """Build an owner's memory; if it `starts`, what forgets runs: a background task does it at its end."""
         shared, store = self._shared, self._stores.store(owner)
         lease = SummarizerLease(self._make_summarizer(owner))
         embedding = shared.settings.config.embedding
@@ -451,14 +439,13 @@ class OwnerMemories:
             sleeper=service.sleeper,
             retention=retention,
             agents=store.agents,
-            lease=lease,
             get_hooks=get_hooks,
         )
         with self._lock:
             self._in_use.add(memory)
             stopping = self._stopping
         if stopping:
-            self._stop_memory(memory)
+            _stop_memory(memory)
         if starts and not self._stores.read_only:
             retention.start()
         return memory
@@ -470,11 +457,11 @@ class OwnerMemories:
         config = shared.settings.config
         return make_summarizer(config, shared.clock, shared.gate, model=model)
 
-    @staticmethod
-    def _stop_memory(memory: OwnerMemory) -> None:
-        """Refuse requests that change the memory from now on, and interrupt its sleep cycle."""
-        memory.service.stop_writes()
-        memory.lease.interrupt()
+
+def _stop_memory(memory: OwnerMemory) -> None:
+    """Refuse requests that change the memory from now on, and interrupt its sleep cycle."""
+    memory.service.stop_writes()
+    memory.sleeper.cycle.lease.interrupt()
 
 
 @contextmanager

@@ -377,7 +377,7 @@ class Daemon:
                         open_memory(
                             self._config,
                             socket=self._socket if self._is_first else None,
-                            relay=self._group.relay if self._group else None,
+                            find_bus=self._group.relay.bus if self._group else None,
                             makes_rounds=self._is_first,
                         )
                     )

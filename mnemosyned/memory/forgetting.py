@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
+from operator import add, or_
+from typing import Any
 
 from mnemosyned.memory.consolidation import GroupReport, GroupStatus, LogEntry
 from mnemosyned.memory.fields import MemoryFilter
@@ -90,19 +92,13 @@ class Removal:
 
     def __or__(self, other: Removal) -> Removal:
         """Return the sum of two removals; an episode that either one removed is not emptied."""
-        removed = self.removed | other.removed
-        return Removal(
-            working=self.working + other.working,
-            archived=self.archived + other.archived,
-            details=self.details + other.details,
-            learnings=self.learnings + other.learnings,
-            pruned=self.pruned + other.pruned,
-            in_force=self.in_force | other.in_force,
-            pruned_losing_summary=self.pruned_losing_summary
-            + other.pruned_losing_summary,
-            removed=removed,
-            emptied=(self.emptied | other.emptied) - removed,
-        )
+        both: dict[str, Any] = {
+            each.name: (or_ if isinstance(each.default, frozenset) else add)(
+                getattr(self, each.name), getattr(other, each.name)
+            )
+            for each in fields(Removal)
+        }
+        return Removal(**both | {"emptied": both["emptied"] - both["removed"]})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,13 +22,13 @@ from mnemosyned.conversation.injected import (
 )
 from mnemosyned.conversation.learnings.relevance import find_scope
 from mnemosyned.conversation.successors import SuccessorFinder
-from mnemosyned.errors import InvalidRequest, NotFound
+from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import CosinesTo
 from mnemosyned.memory.injections import BriefingEdit, BriefingEdits
 from mnemosyned.memory.listing import LearningFilter
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import Learning, LearningScope, MemoryRecord
+from mnemosyned.memory.values import Learning, LearningScope
 from mnemosyned.service.intake import clean_learning_text
 from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.verbs.injections import Briefed, Briefing, EditBriefing
@@ -74,8 +74,10 @@ class BriefingService:
     def edit(self, request: EditBriefing) -> BriefingEdit:
         """Pin, drop or reword a line of briefings, or take that back."""
         before = self.store.injections.edits([request.id]).by_id.get(request.id)
-        if before is None:
-            self._require_source(request.id)
+        if before is None and not self.store.memories.existing([request.id]):
+            chosen = LearningFilter(ids=[request.id])
+            if not self.store.learnings.read_page(chosen, limit=1)[0]:
+                self.store.memories.get(request.id)  # a summary, or it raises
         text = before.text if before else ""
         if request.text is not None:
             text = request.text and clean_learning_text(
@@ -97,15 +99,6 @@ class BriefingService:
         self.store.injections.save_edit(edit)
         # Who may only write reads nothing of what was kept before.
         return edit if request.text is not None else replace(edit, text="")
-
-    def _require_source(self, id: str) -> None:
-        """Raise `NotFound` unless a memory or a learning has this id."""
-        try:
-            self.store.memories.get(id)
-        except NotFound:
-            chosen = LearningFilter(ids=[id])
-            if not self.store.learnings.read_page(chosen, limit=1)[0]:
-                raise
 
     def compose(self, project: str, *, session: str = "") -> InjectedText:
         """Return the text to inject at a start in a project; empty without anything to say.
@@ -186,7 +179,8 @@ class BriefingService:
     ) -> Iterator[InjectedQuote]:
         """Yield the pinned memories of the project and of no project, as quotes."""
         ids = [id for id in edits.by_id if edits.is_pinned(id)]
-        found = [record for id in ids if (record := self._find_memory(id))]
+        memories = {each.id: each for each in self.store.memories.existing(ids)}
+        found = [memories[id] for id in ids if id in memories]
         projects = self.store.agents.projects_of([each.session for each in found])
         for memory in found:
             if projects.get(memory.session, "") in ("", project):
@@ -198,14 +192,6 @@ class BriefingService:
                     speaker=memory.role,
                     reason="pinned by the user",
                 )
-
-    def _find_memory(self, id: str) -> MemoryRecord | None:
-        """Return the memory with this id; None for an id of a learning or a summary."""
-        try:
-            record = self.store.memories.get(id)
-        except NotFound:
-            return None
-        return record if isinstance(record, MemoryRecord) else None
 
     def learnings_in(self, project: str, edits: BriefingEdits) -> list[Learning]:
         """Return the learnings that apply in a project, at most `LEARNINGS_READ_MAX`.

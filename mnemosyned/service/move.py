@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -50,21 +50,30 @@ Advance = Callable[[int, int], object]
 class Compared:
     """The counts of both stores."""
 
-    counts: dict[str, int]
+    counts: Counter[str] = field(default_factory=Counter)
     """Records by kind."""
-    hashes: dict[str, str]
-    """SHA-256 of the records of each kind, in order."""
-    sample: list[ExportedMemory]
+    sample: list[ExportedMemory] = field(default_factory=list)
     """Memories chosen at random, with words."""
+    _digests: dict[str, Any] = field(default_factory=dict)
+    _eligible: int = 0
 
+    @property
+    def hashes(self) -> dict[str, str]:
+        """SHA-256 of the records of each kind, in order."""
+        return {kind: digest.hexdigest() for kind, digest in self._digests.items()}
 
-@dataclass(slots=True)
-class Delivered:
-    """The counts of what came into the target."""
-
-    stored: Counter[str] = field(default_factory=Counter)
-    known: Counter[str] = field(default_factory=Counter)
-    """Records that were there already."""
+    def add(self, record: AnyRecord, line: bytes) -> None:
+        """Count and hash a record by its kind; each memory has the same chance to be in the sample."""
+        kind = KIND_NAMES[type(record)]
+        self.counts[kind] += 1
+        self._digests.setdefault(kind, hashlib.sha256()).update(line + b"\n")
+        if not isinstance(record, ExportedMemory) or not record.content:
+            return
+        self._eligible += 1
+        if len(self.sample) < SAMPLE_MAX:
+            self.sample.append(record)
+        elif (place := random.randrange(self._eligible)) < SAMPLE_MAX:  # noqa: S311 a sample
+            self.sample[place] = record
 
 
 def count_stored(store: ExchangeStore) -> int | None:
@@ -79,7 +88,10 @@ class Moving:
 
     source: ExchangeStore
     target: ExchangeStore
-    delivered: Delivered = field(default_factory=Delivered, init=False)
+    stored: Counter[str] = field(default_factory=Counter, init=False)
+    """Records that were stored in the target, by kind."""
+    known: Counter[str] = field(default_factory=Counter, init=False)
+    """Records that were there already."""
 
     def deliver(self, advance: Advance) -> None:
         """Store all records of the source in the target, which may contain the first of them.
@@ -93,7 +105,7 @@ class Moving:
             for batch in _record_batches(records):
                 restored = self.target.restore(batch)
                 _check_stored(batch, restored)
-                self.delivered.stored.update(restored.stored)
+                self.stored.update(restored.stored)
                 progress.note(batch, moved=True)
         progress.end()
 
@@ -114,7 +126,7 @@ class Moving:
                         "moved into a new one",
                         field="to",
                     )
-                self.delivered.known[KIND_NAMES[type(there)]] += 1
+                self.known[KIND_NAMES[type(there)]] += 1
                 progress.note([there], moved=False)
 
     def compare(self, advance: Advance) -> Compared:
@@ -124,7 +136,7 @@ class Moving:
         first difference.
         """
         progress = _MoveProgress(advance)
-        seen = _RecordTally()
+        seen = Compared()
         with (
             self.source.everything() as (_, records),
             self.target.everything() as (_, present),
@@ -139,7 +151,7 @@ class Moving:
             if more := next(present, None):
                 raise _make_difference_error(more)
         progress.end()
-        return seen.comparison()
+        return seen
 
 
 class _MoveProgress:
@@ -163,38 +175,6 @@ class _MoveProgress:
         """Report the counts since the last report."""
         self._advance(self._waiting, self._moved)
         self._waiting = 0
-
-
-class _RecordTally:
-    """Counts and hashes by kind, and a sample of the memories."""
-
-    def __init__(self) -> None:
-        """Begin without records."""
-        self._counts: Counter[str] = Counter()
-        self._digests: dict[str, Any] = {}
-        self._sample: list[ExportedMemory] = []
-        self._eligible = 0
-        self._random = random.Random()  # noqa: S311 a sample
-
-    def add(self, record: AnyRecord, line: bytes) -> None:
-        """Count and hash a record by its kind; each memory has the same chance to be in the sample."""
-        kind = KIND_NAMES[type(record)]
-        self._counts[kind] += 1
-        if kind not in self._digests:
-            self._digests[kind] = hashlib.sha256()
-        self._digests[kind].update(line + b"\n")
-        if not isinstance(record, ExportedMemory) or not record.content:
-            return
-        self._eligible += 1
-        if len(self._sample) < SAMPLE_MAX:
-            self._sample.append(record)
-        elif (place := self._random.randrange(self._eligible)) < SAMPLE_MAX:
-            self._sample[place] = record
-
-    def comparison(self) -> Compared:
-        """Return the counts, the hashes and the sample of all records added."""
-        hashes = {kind: digest.hexdigest() for kind, digest in self._digests.items()}
-        return Compared(dict(self._counts), hashes, self._sample)
 
 
 def _record_batches(records: Iterator[AnyRecord]) -> Iterator[list[AnyRecord]]:
@@ -274,32 +254,23 @@ def _make_difference_error(record: AnyRecord) -> InvalidRequest:
 QUESTION_WORDS = 12
 
 
-class AnswerComparison(NamedTuple):
-    """How two stores answered."""
-
-    asked: int
-    differing: tuple[str, ...]
-    """The memories whose words were answered otherwise."""
-
-
 def compare_recalls(
     one: SearchStore,
     other: SearchStore,
     sample: Sequence[ExportedMemory],
     *,
     now: datetime,
-) -> AnswerComparison:
-    """Search in two stores for the first words of each sampled memory, and compare the hits.
+) -> tuple[str, ...]:
+    """Search in two stores, at the time `now`, for the first words of each sampled memory.
 
-    Return the number of searches, and the ids of memories for which ids or order of the hits
-    differ. `now` is the time of the questions.
+    Return the ids of the memories for which the hits or their order differ.
     """
     differing: list[str] = []
     for memory in sample:
         question = " ".join(memory.content.split()[:QUESTION_WORDS])
         if _recall_hit_ids(one, question, now) != _recall_hit_ids(other, question, now):
             differing.append(memory.id)
-    return AnswerComparison(len(sample), tuple(differing))
+    return tuple(differing)
 
 
 def _recall_hit_ids(store: SearchStore, question: str, now: datetime) -> list[str]:

@@ -385,8 +385,8 @@ def test_everything_is_moved_once_and_in_order(
 ) -> None:
     records = everything(full)
 
-    moved = deliver(full, target).delivered
-    again = deliver(full, target).delivered
+    moved = deliver(full, target)
+    again = deliver(full, target)
 
     assert everything(target) == records
     assert sum(moved.stored.values()) == len(records)
@@ -404,7 +404,7 @@ def test_a_move_goes_on_behind_what_is_there(
 
         assert everything(target) == records[:count]
 
-    assert deliver(full, target).delivered.stored == {}
+    assert deliver(full, target).stored == {}
 
 
 def test_progress_counts_what_is_known_and_what_is_moved(

@@ -55,7 +55,7 @@ def test_the_file_is_free_when_its_owner_is_done(
 
     assert database_owner(database) is None
     with own_database(database):
-        assert database_owner(database) == DatabaseProcess(os.getpid())
+        assert database_owner(database) == DatabaseProcess(os.getpid(), None)
 
 
 def test_asking_for_the_owner_takes_nothing_away(database: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_stale_owner_in_the_lock_file_is_ignored(database: Path) -> None:
 
     assert database_owner(database) is None
     with own_database(database):
-        assert database_owner(database) == DatabaseProcess(os.getpid())
+        assert database_owner(database) == DatabaseProcess(os.getpid(), None)
 
 
 def test_other_files_of_the_folder_are_free(database: Path) -> None:
@@ -131,7 +131,7 @@ def test_garbage_in_a_held_lock_names_no_owner(database: Path, text: str) -> Non
     with own_database(database):
         lock.write_text(text)
 
-        assert database_owner(database) == DatabaseProcess(0)
+        assert database_owner(database) == DatabaseProcess(0, None)
         with (
             pytest.raises(DatabaseInUse, match="process unknown"),
             own_database(database),

@@ -515,11 +515,11 @@ def test_other_hits_are_told(filled: Path, dsn: str) -> None:
         open_store(parse_location(str(filled))) as full,
         open_store(parse_location(dsn)) as empty,
     ):
-        compared = compare_recalls(
+        differing = compare_recalls(
             full.search, empty.search, [memory], now=datetime.now(UTC)
         )
 
-    assert compared.differing == ("pin",)
+    assert differing == ("pin",)
 
 
 def test_the_words_tell_what_to_set_and_what_stays(filled: Path, dsn: str) -> None:

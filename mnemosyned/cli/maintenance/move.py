@@ -107,19 +107,19 @@ def move(
                 ) from error
         with progress_line("comparing", "record", size) as advance:
             compared = moving.compare(advance)
-        answers = compare_recalls(
+        differing = compare_recalls(
             old.search, new.search, compared.sample, now=datetime.now(UTC)
         )
     return MoveReport(
         source=str(source),
         target=str(target),
         owner=owner,
-        stored=moving.delivered.stored,
-        known=moving.delivered.known,
+        stored=moving.stored,
+        known=moving.known,
         counts=compared.counts,
         sha256=compared.hashes,
-        asked=answers.asked,
-        differing=answers.differing,
+        asked=len(compared.sample),
+        differing=differing,
     )
 
 

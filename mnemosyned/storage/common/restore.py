@@ -44,11 +44,9 @@ from mnemosyned.storage.common.sleep import insert_log
 from mnemosyned.storage.common.state import add_tags, insert_revision
 from mnemosyned.storage.common.surroundings import save_sighting, saved_sighting
 from mnemosyned.storage.common.tables import (
-    ENDINGS,
     EXPORTED_TABLES,
     MOVED_TABLES,
     UNLESS_KNOWN,
-    RecordTable,
 )
 
 
@@ -130,18 +128,6 @@ def _restore_compaction(
     return bool(stored)
 
 
-_TABLES: Mapping[type[Any], RecordTable[Any]] = {
-    table.kind: table
-    for table in (*EXPORTED_TABLES, *MOVED_TABLES)
-    if table is not ENDINGS  # which refer to memories
-}
-
-
-def _insert_unless_known(session: CommonSession, record: object) -> Outcome:
-    """Insert a record that is a row of a table, unless its key is known; return if it was inserted."""
-    return _TABLES[type(record)].add(session, record, UNLESS_KNOWN)
-
-
 def _restore_sighting(session: CommonSession, sighting: Sighting) -> Outcome:
     """Save the exported reading of the clock, unless one is saved; return whether it was saved."""
     if saved_sighting(session):
@@ -157,8 +143,11 @@ RESTORERS: Mapping[type[Any], Callable[[CommonSession, Any], Outcome]] = {
     Sighting: _restore_sighting,
     RecoverableRecord: restore_recoverable,
     Injection: insert_injection,
-    EndingRecord: restore_ending,
-    **dict.fromkeys(_TABLES, _insert_unless_known),
+    **{
+        table.kind: partial(table.add, conflict=UNLESS_KNOWN)
+        for table in (*EXPORTED_TABLES, *MOVED_TABLES)
+    },
+    EndingRecord: restore_ending,  # unlike other rows, endings refer to memories
 }
 """Store a record of each kind that refers to no memory."""
 
@@ -264,7 +253,11 @@ class RestoreTransaction(ABC):
             home = _take_episode_place(homes, memory.episode)
             if memory.episode and home is None and not memory.content:
                 return WORDS_PRUNED
-            placed.append(PlacedMemory(memory, self._free_number(memory.seq), home))
+            seq = memory.seq
+            if seq in self._taken:
+                seq = self._last_seq = self._last_seq + 1
+            self._taken.add(seq)
+            placed.append(PlacedMemory(memory, seq, home))
             self._outcome.working += home is None and memory.episode is not None
             return True
 
@@ -274,14 +267,6 @@ class RestoreTransaction(ABC):
         delete_steps(self._session, seqs)  # of forgotten memories with these numbers
         record_action(self._session, self._action, [(seq, "") for seq in seqs])
         mark_learned(self._session, seqs)
-
-    def _free_number(self, seq: int) -> int:
-        """Return the row number `seq` that a memory had if it is free, else a new row number."""
-        if seq in self._taken:
-            self._last_seq += 1
-            return self._last_seq
-        self._taken.add(seq)
-        return seq
 
     def _restore_rollup(self, rollup: ExportedEpisode) -> Outcome:
         """Store a roll-up if its members are stored without a parent; else the next cycle writes it."""

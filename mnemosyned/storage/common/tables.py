@@ -58,8 +58,8 @@ class RecordTable(Generic[T]):
         self,
         session: CommonSession,
         record: T,
-        conflict: str = "",
         /,
+        conflict: str = "",
         **others: Any,  # noqa: ANN401
     ) -> bool:
         """Insert a record; return whether a row was inserted or changed.

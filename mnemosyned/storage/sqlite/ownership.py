@@ -15,15 +15,16 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+import msgspec
 
 from mnemosyned.errors import DatabaseInUse, DatabaseReplaced, StorageFailed
 from mnemosyned.logs import logger
@@ -63,10 +64,7 @@ class DatabaseFileGuard:
         self._reconnect = False
 
     def secure_connection(self, connection: SqliteSession) -> SqliteSession:
-        """Return the connection to write with; a new one if a deleted file was put back.
-
-        Raises `DatabaseReplaced` if the path does not lead to the file any more.
-        """
+        """Return the connection, a new one if a deleted file was put back. Raises `DatabaseReplaced`."""
         presence = self._file.presence()
         if presence is not self._presence:
             self._presence, self._saved = presence, False
@@ -235,7 +233,7 @@ class DatabaseProcess:
 
     pid: int
     """Its id; 0 if it is unknown."""
-    socket: str | None = None
+    socket: str | None
     """The path of its socket; None for a program that embeds the memory."""
 
 
@@ -256,7 +254,7 @@ def own_database(
             )
             os.fchmod(descriptor, PRIVATE)
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, json.dumps(asdict(me)).encode(), 0)
+            os.pwrite(descriptor, msgspec.json.encode(me), 0)
             yield file
             with suppress(
                 OSError
@@ -278,7 +276,7 @@ def lock_database(database: Path) -> Iterator[int]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = database_owner(database) or DatabaseProcess(0)
+            owner = database_owner(database) or DatabaseProcess(0, None)
             where = f", which listens on {owner.socket}" if owner.socket else ""
             raise DatabaseInUse(
                 f"{database} is in use by process {owner.pid or 'unknown'}{where}. "
@@ -306,20 +304,14 @@ def database_owner(database: Path) -> DatabaseProcess | None:
 def _read_owner(text: bytes) -> DatabaseProcess:
     """Return the process named in the text of a lock file; process 0 for any other text."""
     try:
-        said = json.loads(text)
-        owner = DatabaseProcess(said["pid"], said["socket"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return DatabaseProcess(0)
-    known = isinstance(owner.pid, int) and isinstance(owner.socket, str | None)
-    return owner if known else DatabaseProcess(0)
+        return msgspec.json.decode(text, type=DatabaseProcess)
+    except (ValueError, RecursionError):
+        return DatabaseProcess(0, None)
 
 
 @contextmanager
 def _lock_file(database: Path, flags: int) -> Iterator[int]:
-    """Open the lock file of a database, and close it after the block; yield its descriptor.
-
-    `flags` are those of `os.open`. Raises `StorageFailed` if the lock file is a symbolic link.
-    """
+    """Open a database's lock file while the block runs. Raises `StorageFailed` for a symbolic link."""
     database = _resolve_links(database)  # one file, one lock, whatever links lead to it
     path = database.with_name(database.name + ".lock")
     try:

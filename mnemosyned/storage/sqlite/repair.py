@@ -58,12 +58,12 @@ def repair_database(database: Path, migrations: Path) -> Iterator[str]:
         for orphans in ORPHANS:
             if orphans.table not in present:
                 continue
-            statement = f"DELETE FROM {orphans.table}"
-            if not orphans.deleted:
-                statement = f"UPDATE {orphans.table} SET {orphans.column} = NULL"
+            statement, action = f"DELETE FROM {orphans.table}", "removed"
+            if orphans.emptied:
+                statement = f"UPDATE {orphans.table} SET {orphans.emptied} = NULL"
+                action = "mended"
             changed = connection.execute(f"{statement} WHERE {orphans.where}").rowcount
             if changed:
-                action = "removed" if orphans.deleted else "mended"
                 yield f"{action} {changed:,} {orphans.words}"
         yield from _recount_totals(connection)
     for index in rebuild_indexes(database):

@@ -60,19 +60,14 @@ class Orphans:
     table: str
     where: str
     """The condition that such rows meet."""
-    deleted: bool = True
-    """Whether such rows are deleted; otherwise the column is emptied."""
-    column: str = ""
+    emptied: str = ""
+    """The column that is emptied in such rows; without one, they are deleted."""
 
 
 _ORIGINALS = "(SELECT seq FROM working_memory UNION ALL SELECT seq FROM archive)"
 _IDS = "(SELECT id FROM working_memory UNION ALL SELECT id FROM archive)"
 ORPHANS = (
-    Orphans(
-        "exact details",
-        "detail",
-        "memory_seq NOT IN (SELECT seq FROM archive)",
-    ),
+    Orphans("exact details", "detail", "memory_seq NOT IN (SELECT seq FROM archive)"),
     Orphans("states of memories", "memory_state", f"memory_seq NOT IN {_ORIGINALS}"),
     Orphans(
         "states of working memories",
@@ -83,22 +78,19 @@ ORPHANS = (
         "memories superseded by nothing",
         "memory_state",
         f"superseded_by NOT IN {_ORIGINALS}",
-        deleted=False,
-        column="superseded_by",
+        emptied="superseded_by",
     ),
     Orphans(
         "learnings superseded by nothing",
         "learning",
         "superseded_by NOT IN (SELECT id FROM learning)",
-        deleted=False,
-        column="superseded_by",
+        emptied="superseded_by",
     ),
     Orphans(
         "learnings of a memory that does not exist",
         "learning",
         f"memory_id NOT IN {_IDS}",
-        deleted=False,
-        column="memory_id",
+        emptied="memory_id",
     ),
     Orphans("vectors", "embedding", f"memory_seq NOT IN {_ORIGINALS}"),
     Orphans(
