@@ -54,10 +54,7 @@ def private_directory() -> Iterator[Path]:
 
 
 def _delete_abandoned(parent: Path) -> None:
-    """Delete the private directories in `parent` that killed processes left behind.
-
-    Such a directory has no lock and is a minute old: a younger one may be about to be locked.
-    """
+    """Delete directories that killed processes left in `parent`: not locked, and a minute old."""
     for directory in parent.glob(f"{_PRIVATE}*"):
         with suppress(OSError):  # another user's, in use, or deleted by another call
             if time.time() - directory.stat().st_mtime < _ABANDONED_S:

@@ -279,10 +279,7 @@ def owner_model(
 
 
 def make_model_turns(config: Config) -> ModelTurns | None:
-    """Build the queue that lends the configured language models to all owners in turn.
-
-    None if the settings serve only one owner or name no model. Raises `ConfigInvalid`.
-    """
+    """Build the queue for models that owners share; None without owners or a model. Raises `ConfigInvalid`."""
     llm = config.llm
     model = _language_model(llm) if config.owners.serve else None
     if model is None:
@@ -298,10 +295,7 @@ def make_model_turns(config: Config) -> ModelTurns | None:
 
 
 def _language_model(llm: LlmConfig) -> TextModel | None:
-    """Build the language model that the settings name, at an endpoint or in a file, or return None.
-
-    Raises `ConfigInvalid` for an endpoint that is malformed or not allowed.
-    """
+    """Build the language model of the settings, None without one. Raises `ConfigInvalid`."""
     # Loaded here: a start needs one of them, or none.
     if llm.endpoint:
         from mnemosyned.models.endpoint import EndpointModel, read_api_key  # noqa: PLC0415 see above

@@ -57,10 +57,7 @@ def is_server(database: str | None) -> bool:
 
 
 def url_in_path(path: str) -> str | None:
-    """Return the database URL from which a wrong file path was made; None for a real path.
-
-    Such a path is `/home/ann/postgresql:/ann@host/name`.
-    """
+    """Return the URL from which a path like `/home/ann/postgresql:/ann@host/name` was made; else None."""
     match = _URL_AS_PATH.search(path)
     if match is None:
         return None

@@ -86,4 +86,3 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """Return the present instant, aware, in UTC."""
-        ...

@@ -75,10 +75,7 @@ class MemoryEdit:
         )
 
     def earlier_state(self, *, drop_history: bool) -> tuple[str | None, dict[str, Any]]:
-        """Return the text before the edit, None if unchanged, and the old values of changed fields.
-
-        With `drop_history` return None and no fields.
-        """
+        """Return an edited text or None, and old values of changed fields; nothing with `drop_history`."""
         if drop_history:
             return None, {}
         text = self.before.content
@@ -187,10 +184,7 @@ def in_force_again(
 def details_with(
     memory: MemoryRecord, secrets: Iterable[tuple[str, str]]
 ) -> Sequence[Detail]:
-    """Extract the exact values of a memory, and mark those among `secrets` as sensitive.
-
-    `secrets` has the kind and value of each secret in the other originals of the memory's episode.
-    """
+    """Extract a memory's exact values, as sensitive those among its episode's `secrets` by kind and value."""
     known = [Detail(DetailKind(kind), value, sensitive=True) for kind, value in secrets]
     _, details = mask_memories([memory], known=known)
     return details

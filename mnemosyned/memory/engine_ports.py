@@ -66,7 +66,6 @@ class TextModel(Protocol):
     @property
     def context_tokens(self) -> int:
         """The context window in tokens, prompt and answer together. Raises `SummarizerFailed`."""
-        ...
 
     @property
     def parameters(self) -> int:
@@ -75,7 +74,6 @@ class TextModel(Protocol):
 
     def count_tokens(self, text: str) -> int:
         """Return a text's tokens by the model, or an upper bound. Raises `SummarizerFailed`."""
-        ...
 
     def complete(
         self,
@@ -89,11 +87,9 @@ class TextModel(Protocol):
         The last message may be the assistant's for a model run here: the beginning of the answer,
         which is then one sentence. The call ends within the configured time limit.
         """
-        ...
 
     def close(self) -> None:
         """Stop the processes of the model; the next call starts them again."""
-        ...
 
 
 class Summarizer(Protocol):
@@ -168,17 +164,11 @@ class Summarizer(Protocol):
         return SummarizerStatus(name=self.name, reason=self.reason)
 
     def rule_based(self) -> Summarizer:
-        """Return the extractive summarizer, which follows rules and uses no model.
-
-        It serves callers that cannot wait for a model. By default the summarizer returns itself.
-        """
+        """Return the summarizer that uses no model, for callers that cannot wait; by default itself."""
         return self
 
     def interrupt(self) -> None:
-        """Cancel the model's running answer, and use no model until `resume` is called.
-
-        It may be called from any thread. By default it does nothing, as there is no model.
-        """
+        """Cancel a model's answer, and use none until `resume`; safe from any thread."""
         return
 
     def resume(self) -> None:
@@ -228,19 +218,15 @@ class Embedder(Protocol):
 
     def identity(self) -> str:
         """Return a fingerprint that tells the model from any other. Raises `ModelUnavailable`."""
-        ...
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
         """Return one vector for each text, in order. Raises `EmbedderFailed`, `ModelUnavailable`."""
-        ...
 
     def embed_question(self, text: str) -> bytes:
         """Return the vector of a question. Raises `EmbedderFailed` and `ModelUnavailable`."""
-        ...
 
     def close(self) -> None:
         """Stop the model's processes: a running call fails, and the next call starts new ones."""
-        ...
 
 
 TEXT_CHARS_MAX = 2_000
@@ -290,14 +276,9 @@ class VectorSearch(Protocol):
 
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
         """Return the cosines of the stored vectors at these positions, if any, to a question's vector."""
-        ...
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
-        """Return the `count` positions whose vectors are most similar to `question`, nearest first.
-
-        The values are cosine similarities; those below `least` are left out.
-        """
-        ...
+        """Return cosines of the `count` most similar positions, `least` or more, nearest first."""
 
     def nearest_and_cosines(
         self, question: bytes, count: int, positions: AbstractSet[int], *, least: float
@@ -315,7 +296,6 @@ class StorageSearch(VectorSearch, Protocol):
 
     def prepare(self, *, limit: int) -> int:
         """Index up to `limit` vectors that are not indexed yet; return how many, 0 when all are."""
-        ...
 
 
 class PendingVector(Protocol):
@@ -323,7 +303,6 @@ class PendingVector(Protocol):
 
     def vector(self) -> bytes | None:
         """Wait for the vector of the question; return None if it is not made in time."""
-        ...
 
 
 class MemoryVectors(Protocol):
@@ -332,27 +311,21 @@ class MemoryVectors(Protocol):
     @property
     def state(self) -> EmbedderState:
         """The state of the embedding model, without a look at the database."""
-        ...
 
     def status(self) -> EmbedderStatus:
         """Return the state of the embedding model, with the number of embedded memories."""
-        ...
 
     def note_new_memories(self) -> None:
         """Tell the embedding thread that there are new memories; return at once."""
-        ...
 
     def note_deletions(self) -> None:
         """Tell the embedding thread to drop the vectors of deleted memories; return at once."""
-        ...
 
     def note_edits(self, positions: Sequence[int]) -> None:
         """Tell the embedding thread to embed the changed texts at these row numbers; return at once."""
-        ...
 
     def ask(self, text: str) -> PendingVector | None:
         """Begin to embed a question; return a handle on its vector, None if no model is available."""
-        ...
 
     def near(
         self,
@@ -364,21 +337,15 @@ class MemoryVectors(Protocol):
 
         If the question has no vector, return the candidates unchanged and the reason as the note.
         """
-        ...
 
     def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
-        """Return the cosine similarity of a text to each of these memories, by memory id.
-
-        Memories without a vector are left out; without the model in time, all are.
-        """
-        ...
+        """Return the cosines of a text to memories with a vector, by id; none without the model in time."""
 
     def compare(self, ids: Sequence[str]) -> CosinesTo:
         """Return a function from a given memory's id to its cosines with all given memories, by id.
 
         Memories without a vector are left out. Their vectors are read once; the model is not asked.
         """
-        ...
 
 
 NAME_FORM = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}"

@@ -144,10 +144,7 @@ class RestoreReport:
     conflicts: list[RestoreConflict] = field(default_factory=list)
 
     def count(self, kind: str, id: str, outcome: Outcome) -> None:
-        """Count one record as stored for `outcome` True, as known for False, not at all for None.
-
-        A text as `outcome` is the reason of a conflict, and is listed with kind and id.
-        """
+        """Count a record as stored (True), known (False) or a conflict (its reason); not for None."""
         if isinstance(outcome, str):
             conflict = RestoreConflict(kind=kind, id=id, reason=outcome)
             self.conflicts.append(conflict)

@@ -81,10 +81,7 @@ def mask_memories(
 
 
 def mask_episode(episode: Episode) -> Episode:
-    """Return the episode with the values of its sensitive details masked.
-
-    The text stays as it is, as summaries are made without secrets.
-    """
+    """Return the episode with sensitive details masked; its text was made without secrets."""
     if not any(detail.sensitive for detail in episode.details):
         return episode
     known_secrets = KnownSecrets(episode.details)

@@ -124,30 +124,21 @@ class MaintenanceStore(Protocol):
 
     def totals(self) -> Mapping[Tier, TierTotals]:
         """Return the number of entries, of characters and the earliest time of each tier."""
-        ...
 
     def bytes_on_disk(self) -> int:
         """Return the size of the database in bytes, its log files included."""
-        ...
 
     def problems(self) -> list[str]:
         """Return present faults of the store, a sentence each; empty if it is healthy."""
-        ...
 
     def warnings(self) -> list[str]:
         """Return conditions that endanger the stored data, the gravest first."""
-        ...
 
     def longest_write_s(self) -> float:
         """Return the longest time in s that a commit of this process has blocked other writers."""
-        ...
 
     def ensure_durable(self) -> None:
-        """Verify that acknowledged writes are durable, and repair the database file.
-
-        Raises `DatabaseReplaced` if nothing more can be stored until a restart.
-        """
-        ...
+        """Verify that acknowledged writes are durable, or repair the file. Raises `DatabaseReplaced`."""
 
     def pool_figures(self) -> PoolFigures | None:
         """Return the use of the connections to the server; None for a file."""
@@ -159,11 +150,9 @@ class MaintenanceStore(Protocol):
         Neither connections that are busy nor locks delay it. Raises `StorageFailed`, and `SchemaTooNew`
         if a later program has changed the tables.
         """
-        ...
 
     def flush(self) -> None:
         """Make all writes durable."""
-        ...
 
     def run_upkeep(self) -> bool:
         """Do deferred work now that would otherwise delay a later write.
@@ -179,11 +168,9 @@ class MaintenanceStore(Protocol):
 
     def release_memory(self, *, words: bool = False) -> None:
         """Free caches, which later calls fill again; word caches only with `words`."""
-        ...
 
     def back_up(self, target: Path) -> CopyReport:
         """Write a copy of the store to a new file, read it through, and return what it contains."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,11 +204,9 @@ class SearchStore(Protocol):
 
     def candidates(self, query: Query) -> SearchCandidates:
         """Return the memories and summaries that match a query, not yet ranked."""
-        ...
 
     def documents(self, results: Sequence[RankedResult]) -> Documents:
         """Return the memories and episodes that ranked results refer to."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

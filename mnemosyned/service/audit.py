@@ -328,10 +328,7 @@ class AuditLog:
         via: str = "token",
         about: int = 0,
     ) -> None:
-        """Set the sender of the request that this thread answers.
-
-        `about` is the owner of the memory that is asked, if it is another one.
-        """
+        """Set the sender of this thread's request; `about` is the memory's owner, if it is another one."""
         REQUESTER.set(Requester(owner, token, via, address, about))
 
     def wrap(self, caller: Caller, *, owner: int = 0) -> Caller:
@@ -350,10 +347,7 @@ class AuditLog:
             self._logins[(address, owner) if has_room else ("", 0)] += 1
 
     def _put(self, entry: AuditEntry, *, is_last: bool = False) -> float:
-        """Queue an entry; return when it is written, as a number of entries.
-
-        If the queue is full, it is counted as lost, except for the last one.
-        """
+        """Queue an entry, or count it as lost if the queue is full; return its place by number of entries."""
         with self._changing:
             if len(self._queue) >= QUEUE_MAX and not is_last:
                 self._lost += 1
@@ -473,10 +467,7 @@ class AuditLog:
             self._sealed.append((self._writer, entry.seq, entry.at, line))
 
     def _require_present_database(self) -> None:
-        """Raise `StorageFailed` if the file has lines that the table lacks.
-
-        Then the database was restored from a backup that is older than they are.
-        """
+        """Raise `StorageFailed` if the table lacks lines of the file, as after a restore from a backup."""
         try:
             last = self._file.last_lines() if self._file else []
         except OSError as error:

@@ -59,10 +59,7 @@ def known_backups(database: Path, folder: Path | None = None) -> list[str]:
 
 
 def backup_target(name: str, database: Path) -> Path:
-    """Return the absolute path for a new backup of `database`, from the path `name`.
-
-    Raises `InvalidRequest` if it is unusable, or would overwrite a file that is no backup.
-    """
+    """Return an absolute path for a backup of `database`. Raises `InvalidRequest` for an unusable `name`."""
     given = named_target(name, suffix=SUFFIX)
     try:
         target = given.resolve()

@@ -102,10 +102,7 @@ class IdentifiedConversation:
         self._by_id = {identified["id"]: message for identified, message in pairs}
 
     def restore_message(self, message: Message) -> Message:
-        """Return a message with the agent's own id, if any, in place of the id that we gave.
-
-        A message that a policy left unchanged is returned as the same object that the agent sent.
-        """
+        """Return a message with the agent's own id, if any; the agent's own object if it is unchanged."""
         if id(message) in self._own:
             return self._own[id(message)]
         own = self._by_id.get(str(message.get("id")))
@@ -152,10 +149,7 @@ class CompactService:
     settings: SettingsInForce
 
     def compact(self, request: Compact) -> Shortened:
-        """Shorten a conversation near its token limit, and store the removed messages.
-
-        A conversation that is not near the limit is returned unchanged, unless `force` is given.
-        """
+        """Shorten a conversation near its token limit, or any by `force`; store the removed messages."""
         counter = self.settings.counter
         tokens = counter.total(request.messages)
         limit = request.max_tokens

@@ -81,15 +81,12 @@ class EventRelay(Protocol):
 
     def has_readers(self, owner: int) -> bool:
         """Return whether an owner has readers in any process, or had some a moment ago."""
-        ...
 
     def count_readers(self, owner: int, change: int, *, kept_s: float) -> None:
         """Note one reader more or less; after the last, an owner counts as read for `kept_s`."""
-        ...
 
     def send(self, owner: int, event: Event) -> None:
         """Have an event numbered and handed to the owner's bus in every process."""
-        ...
 
 
 @dataclass(eq=False, kw_only=True)
@@ -154,10 +151,7 @@ class EventBus:
             self._kept = None
 
     def event(self, kind: EventKind, *, id: int = 0, **fields: Any) -> Event:  # noqa: ANN401
-        """Return a new event of the present time with these fields.
-
-        `id` is 0 for an event that only one reader gets.
-        """
+        """Return a new event of the present time; `id` is 0 for an event that only one reader gets."""
         return Event(id=id, kind=kind, at=self.clock.now(), **fields)
 
     def subscribe(self, after: int | None = None) -> Subscription:

@@ -64,10 +64,7 @@ class DailyFigures:
             self.save()
 
     def save(self) -> None:
-        """Save new counts and the size of the database; after a failure keep and log them.
-
-        Without a recall, only a size that changed by `GROWTH_BYTES` is saved.
-        """
+        """Save new counts and a size that changed by `GROWTH_BYTES`; after a failure keep and log them."""
         self._next_save = time.monotonic() + SAVED_EVERY_S
         with self._lock:
             unsaved, self._unsaved = self._unsaved, Counter()
@@ -84,10 +81,7 @@ class DailyFigures:
             log.warning("figures_not_saved", code=error.code)
 
     def complete(self, totals: DayList) -> DayList:
-        """Return ascending days with their figures; a day without a saved size has the last one.
-
-        Hours and months have none, and are returned as they are.
-        """
+        """Return ascending days with figures, by default the last size; hours and months as they are."""
         if totals.by != "day":
             return totals
         saved, today = self.store.figures(), self._today()

@@ -199,10 +199,7 @@ class Pruner:
             )
 
     def doubt(self, retention: Retention | None = None) -> str:
-        """Return why pruning by age must wait, in a sentence; empty if the clock is trusted.
-
-        Empty also for a `retention` without a limit of age.
-        """
+        """Return why pruning by age must wait; empty without a limit of age, or if the clock is trusted."""
         keep = (retention or retention_of(self.settings.config)).keep
         if self.guard is None or keep is None:
             return ""
@@ -399,10 +396,7 @@ class RetentionService:
         return self._forget_selected(selected, kept, grace)
 
     def forget_import(self, ids: Sequence[str], import_id: str) -> Forgotten:
-        """Delete those memories of an import that were not changed since; return the receipt.
-
-        Another import can bring them again.
-        """
+        """Delete an import's memories that were not changed since; another import can bring them again."""
         grace = self.grace.begin()
         selected = SelectedMemories(ids=ids)
         forgotten = self._forget_selected(selected, (), grace, import_id=import_id)

@@ -83,10 +83,7 @@ class DraftMaker:
         )
 
     def draft_compacted(self, memory: MemoryRecord, *, now: datetime) -> Draft:
-        """Return the draft of a message removed by a compaction, to be stored at `now`.
-
-        Its secrets are masked where new ones would be refused.
-        """
+        """Return the draft, of `now`, of a message that a compaction removed, secrets masked if refused."""
         keeps = self.settings.config.secrets == "keep"
         memory, done = apply_secret_rule(memory, "keep" if keeps else "mask")
         learnings = self._recognize_learnings(memory, now, secrets=done)
@@ -187,10 +184,7 @@ def _check_importance(importance: float, *, field: str) -> None:
 
 
 def check_created_at(given: Instant, now: datetime, *, field: str) -> datetime:
-    """Return the creation time that was given for a memory, in UTC.
-
-    Raises `InvalidTime`, which names `field`, if it lies after `now` or outside the calendar.
-    """
+    """Return a given creation time in UTC. Raises `InvalidTime`, which names `field`, if it is after `now`."""
     created_at = instant(given)
     if created_at.tzinfo is None:
         raise InvalidTime(

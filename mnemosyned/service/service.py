@@ -360,10 +360,7 @@ class MemoryService:
     # ------------------------------------------------------------- exchange
 
     def export(self, request: Export) -> Iterator[bytes]:
-        """Return an iterator over the lines of all records that a request selects.
-
-        It yields chunks of whole lines as bytes; closing it ends the snapshot.
-        """
+        """Return chunks of whole lines of all selected records; to close the iterator ends the snapshot."""
         return self._exchange.export(request)
 
     def restore_lines(
@@ -405,10 +402,7 @@ class MemoryService:
         return self._store_drafts([draft]).memories[0]
 
     def remember_many(self, request: RememberMany) -> RememberedMany:
-        """Store the memories of a request, all or none; return one acknowledgement for each.
-
-        With `dry_run`, only the learnings that would be stored are returned.
-        """
+        """Store all memories of a request, or none; with `dry_run` only find learnings. Return answers."""
         now = self._clock.now()
         drafts = []
         for index, memory in enumerate(request.memories):
@@ -554,17 +548,11 @@ class MemoryService:
         return answer
 
     def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
-        """Return the cosine similarity of a text to each of these memories, by memory id.
-
-        Memories without a vector are left out; without an embedding model, all are.
-        """
+        """Return the cosines of a text to memories with a vector, by id; none without an embedding model."""
         return self.vectors.similarities(text, ids) if self.vectors else {}
 
     def compare(self, ids: Sequence[str]) -> CosinesTo:
-        """Return a function from a given memory's id to its cosines with all given memories, by id.
-
-        It gives none without an embedding model.
-        """
+        """Return a function from a given memory's id to its cosines with all, by id; empty without a model."""
         return self.vectors.compare(ids) if self.vectors else lambda _: {}
 
     def get(self, request: Get) -> Got:

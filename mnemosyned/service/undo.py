@@ -58,10 +58,7 @@ Outcome = tuple[int, Left, str]
 
 
 def import_action(import_id: str | None, now: datetime) -> Action | None:
-    """Return the action of an import, by the id that its sender gave it; None without an id.
-
-    Raises `InvalidRequest` for the id that stands for the last action.
-    """
+    """Return the action of an import by its id, if any. Raises `InvalidRequest` for that of the last action."""
     if import_id == LAST_ACTION:
         raise InvalidRequest(
             f"{import_id} means the last action; give the import another id",

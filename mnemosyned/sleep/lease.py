@@ -226,10 +226,7 @@ class ForegroundGate:
         return 0.0 if self._in_flight else time.monotonic() - self._last
 
     def wait_until_quiet(self, is_busy: Callable[[], bool] | None = None) -> None:
-        """Wait until no request is active, up to `QUIET_WAIT_MAX_S` seconds.
-
-        `is_busy` returns whether other work is to be waited for, too.
-        """
+        """Wait up to `QUIET_WAIT_MAX_S` seconds until no request is active and `is_busy` returns False."""
         ends = time.monotonic() + QUIET_WAIT_MAX_S
         while (self.active or (is_busy and is_busy())) and time.monotonic() < ends:
             time.sleep(QUIET_POLL_S)

@@ -135,10 +135,7 @@ class SleepScheduler:
                 self._cap_executor.submit(self._guard_job(enforce_once))
 
     def wake(self) -> None:
-        """Reckon the next cycle again after a jump of the wall clock, such as after suspend.
-
-        If the clock was set back, the next cycle does not wait until it catches up.
-        """
+        """Reckon the next cycle again after the wall clock has jumped, also back, as after suspend."""
         job, plan = self._scheduler.get_job(JOB), self._plan
         if job and plan:
             now = datetime.now(UTC)

@@ -88,10 +88,7 @@ def _can_afford_model(cycle: SleepCycle, model_s: float) -> bool:
 def _interrupt_model_after(
     lease: SummarizerLease, seconds: float, keep_going: Callable[[], bool]
 ) -> Iterator[None]:
-    """Interrupt the model after `seconds`, or when `keep_going` returns False, in a `with` block.
-
-    After the block nothing is interrupted any more. The model may need minutes for one group.
-    """
+    """Interrupt the model during the block, after `seconds` or when `keep_going` returns False."""
     over = threading.Event()
     ends = time.monotonic() + seconds
 
@@ -208,21 +205,17 @@ class SleepHost(Protocol):
     @property
     def description(self) -> str:
         """The schedule of sleep cycles in words: "off", "every 30 minutes" or the cron fields."""
-        ...
 
     @property
     def next_cycle(self) -> datetime | None:
         """Time of the next scheduled cycle; None without a schedule."""
-        ...
 
     @property
     def turn_s(self) -> float | None:
         """Seconds after which a background cycle gives way to other memories; None: never."""
-        ...
 
     def enforce_cap_soon(self) -> None:
         """Consolidate memories over working memory's capacity soon, in the background."""
-        ...
 
 
 @dataclass(eq=False, kw_only=True)
@@ -430,10 +423,7 @@ class Sleeper:
         self._changed_at = time.monotonic()
 
     def check_triggers(self) -> None:
-        """Check the triggers, then run the chores.
-
-        With a host, which looks at many memories, only triggers that may be due are checked.
-        """
+        """Check the triggers, with a host only if one may be due; then run the chores."""
         sleep = self.cycle.settings.config.sleep
         by_age = bool(sleep.on_count or sleep.on_idle_minutes)
         if self._scheduler or self._watch.may_be_due(

@@ -261,10 +261,7 @@ class TriggerWatch:
         )
 
     def check(self) -> Trigger | None:
-        """Run a cycle for the first trigger that is due; return its name, None if none is.
-
-        Return None also while another cycle runs, or shortly after one.
-        """
+        """Run a cycle for the first trigger due; return its name, None without, or close to another cycle."""
         began, triggers = self.monotonic(), self.triggers()
         if not triggers or began < self._quiet_until:
             return None

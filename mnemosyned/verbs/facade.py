@@ -44,7 +44,6 @@ class Caller(Protocol):
         `DaemonUnreachable`, `ForeignDaemon`, `DaemonBusy` and `MalformedRequest`, and `LimitReached`
         where a daemon serves many owners.
         """
-        ...
 
 
 class AsyncCaller(Protocol):
@@ -56,7 +55,6 @@ class AsyncCaller(Protocol):
         The coroutine raises the same errors as `Caller.call`: those that the verb names, and those
         that each verb may raise.
         """
-        ...
 
 
 class Verb(Generic[P, R]):
@@ -217,10 +215,7 @@ def _add_method(
     name: str,
     method: Any,  # noqa: ANN401
 ) -> None:
-    """Set `method` as the verb `name` in the class `owner`.
-
-    It gets the name and docstring of the function that the class has for type checkers.
-    """
+    """Set a method of a class by name, with the name and docstring of the one for type checkers."""
     request = VERBS[ALIASES.get(name, name)]
     method.__name__ = name
     method.__qualname__ = f"{owner.__qualname__}.{name}"

@@ -41,10 +41,7 @@ NAMES_MAX = 1_000
 
 
 def doc(description: str, **limits: Any) -> Meta:  # noqa: ANN401 as Meta takes them
-    """Return a msgspec annotation for a field: its description, for help pages and API, and limits.
-
-    `limits` are msgspec's, such as `max_length`.
-    """
+    """Return a msgspec annotation of a field: its description for help and API, and msgspec's limits."""
     return Meta(description=description, **limits)
 
 
@@ -162,10 +159,7 @@ def instant(given: Instant) -> datetime: ...
 @overload
 def instant(given: Instant | None) -> datetime | None: ...
 def instant(given: Instant | None) -> datetime | None:
-    """Return a time of a validated request, None for None, typed as `datetime`.
-
-    After validation it can have no other type, so that nothing is converted.
-    """
+    """Return a time of a validated request, which has no other type then, typed as `datetime`."""
     return cast("datetime | None", given)
 
 

@@ -98,10 +98,7 @@ class RetentionStore(Transactional):
 
     @abstractmethod
     def prune(self, ids: Sequence[str], *, now: datetime) -> int:
-        """Delete the text of the originals with these ids; return how many had a text.
-
-        Exact values and provenance stay; vectors and revisions are deleted.
-        """
+        """Delete text, vectors and revisions of originals; return how many had a text. Exact values stay."""
 
 
 def _read_unpruned(

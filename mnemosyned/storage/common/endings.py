@@ -42,10 +42,7 @@ def restore_ending(session: CommonSession, ending: EndingRecord) -> bool | None:
 def read_ended(
     session: CommonSession, ids: Sequence[str]
 ) -> dict[str, tuple[EndedStatement, ...]]:
-    """Return the ended statements of these memories by id; memories without any are left out.
-
-    Each statement comes once, with the memory that ended it first; undone endings do not count.
-    """
+    """Return the ended statements of these memories by id, each once, with the memory that ended it first."""
     endings = ENDINGS.find(
         session,
         "AND older_id = ANY(%(ids)s::text[]) AND NOT undone LIMIT %(most)s",
@@ -81,10 +78,7 @@ def _quote_endings(
 def read_memories_after(
     session: CommonSession, position: int, *, limit: int, condition: str = ""
 ) -> dict[int, MemoryRecord]:
-    """Return up to `limit` memories above a row number, by row number, ascending.
-
-    `condition` is SQL that follows a condition on the row number `m.seq`.
-    """
+    """Return up to `limit` memories by row number from an SQL `condition` that follows one on `m.seq`."""
     rows = session.execute(
         # Each part by its index, and no further than the limit.
         "SELECT seq FROM (SELECT m.seq FROM fresh AS m WHERE m.owner = %(owner)s "

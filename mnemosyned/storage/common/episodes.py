@@ -29,11 +29,7 @@ def episode_at(
     *,
     details: bool = False,
 ) -> Episode | None:
-    """Return the episode with an `id` or row number `seq`, with its source ids, or None.
-
-    `key` tells which of the two `value` is. With `details` it also has the exact values of its
-    originals.
-    """
+    """Return an episode by `id` or row number `seq`, as `key` says, or None; exact values with `details`."""
     row = session.execute(
         f"SELECT seq, {EPISODE_COLUMNS} FROM episode "
         f"WHERE owner = %(owner)s AND {key} = %(value)s",

@@ -623,10 +623,7 @@ class DeletionStore(Transactional):
         *,
         grace: Grace | None = None,
     ) -> Removal:
-        """Delete learnings, and return the counts; unknown ids are skipped.
-
-        With `grace` copies are kept until it ends; else a purge is requested.
-        """
+        """Delete learnings, and keep copies until `grace` ends or request a purge; return the counts."""
         if grace:
             save_learnings(session, ids, grace)
         removal = Removal(learnings=remove_learnings(session, ids))

@@ -81,10 +81,7 @@ class _TermForms(NamedTuple):
 
     @classmethod
     def from_term(cls, term: str, *, only_grams: bool) -> _TermForms:
-        """Return the index terms of all spellings of a term.
-
-        With `only_grams` there are none for the first index, of stemmed words.
-        """
+        """Return the index terms of all spellings of a term; with `only_grams`, of the second index alone."""
         texts = [term, *accent_variants(term)]
         words = () if only_grams else map(index_words, texts)
         return cls(

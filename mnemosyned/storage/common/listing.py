@@ -77,10 +77,7 @@ def one_of_condition(column: str, name: str, values: Sequence[object]) -> Condit
 def column_conditions(
     wanted: Mapping[str, Sequence[str]], column: str = "m.{}"
 ) -> list[Condition]:
-    """Return conditions for rows that have one of the `wanted` values in each column.
-
-    `wanted` has the values by column. `column` is a format that turns a column's name into SQL.
-    """
+    """Return conditions, by a format for columns, for rows that have one of the `wanted` values in each."""
     return [
         one_of_condition(column.format(name), name, values)
         for name, values in wanted.items()
@@ -284,10 +281,7 @@ class ListStore(Transactional):
     def _tables_by_number(
         self, tier: Tier | None
     ) -> Iterable[tuple[str, Sequence[Condition]]]:
-        """Return each table with memories of a tier, for look-ups by row number.
-
-        The conditions on its rows `m` leave out memories of other tiers. A tier of None means both.
-        """
+        """Return each table of a tier (None: of both), with conditions that leave out rows `m` of others."""
 
     @abstractmethod
     def _rows_of_roles(
@@ -388,10 +382,7 @@ class ListStore(Transactional):
     def count_periods(
         self, session: CommonSession, bounds: Sequence[datetime]
     ) -> list[tuple[int, int]]:
-        """Count the memories, and the texts given to agents, from each bound to before the next.
-
-        The bounds are in ascending order by a clock. The times that it skips contain nothing.
-        """
+        """Count the memories, and the texts given to agents, from each ascending bound to before the next."""
         # In UTC, compared ten times sooner; those leapt over lie after the end of the leap.
         latest_first = (in_zone(bound, UTC) for bound in reversed(bounds))
         bounds = list(accumulate(latest_first, min))[::-1]

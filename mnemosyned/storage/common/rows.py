@@ -110,10 +110,7 @@ def record_fields(columns: str, row: Row) -> dict[str, Any]:
 
 
 def stored_values(columns: str, record: object) -> dict[str, Any]:
-    """Return the values of a record by column, in stored form: enums as values, lists as JSON.
-
-    `columns` is a comma-separated list. Times stay `datetime` objects.
-    """
+    """Return a record's values by columns, comma-separated: enums as values, lists as JSON text."""
     values = {
         name: getattr(record, _FIELDS.get(name, name)) for name in column_names(columns)
     }
@@ -165,10 +162,7 @@ def fields_from(values: Row, names: Sequence[str] = ROW_NAMES) -> dict[str, Any]
 def column_values(
     memory: MemoryRecord | ExportedMemory, fields: Sequence[MemoryField] = ROW_FIELDS
 ) -> dict[str, Any]:
-    """Return the stored values of these fields of a memory, by column.
-
-    JSON objects become texts; times stay `datetime` objects.
-    """
+    """Return the stored values of a memory's fields by column: JSON objects as text, times as `datetime`."""
     values = {field.column: getattr(memory, field.name) for field in fields}
     for column in _OBJECT_COLUMNS:
         if column in values:

@@ -92,10 +92,7 @@ class VectorStore(Transactional):
 
     @abstractmethod
     def use_model(self, name: str, identity: str) -> int:
-        """Return the number that stands for a model in the store, assigned at its first use.
-
-        `identity` is the fingerprint by which the model is recognized, `name` is stored with it.
-        """
+        """Return the number of a model, assigned at its first use, by the fingerprint `identity`."""
 
     @abstractmethod
     def without_vector(

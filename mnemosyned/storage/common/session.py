@@ -66,15 +66,12 @@ class Result(Protocol):
     @property
     def rowcount(self) -> int:
         """The number of rows that the statement changed."""
-        ...
 
     def fetchone(self) -> Row | None:
         """Return the next row; None if there is none left."""
-        ...
 
     def fetchall(self) -> list[Row]:
         """Return all rows that are left."""
-        ...
 
     def __iter__(self) -> Iterator[Row]: ...
 
@@ -115,54 +112,38 @@ class CommonSession(Protocol):
     """Condition for the memories `m` that have one of the ids in the list `ids`."""
 
     def lock(self) -> None:
-        """Keep other processes from changing the owner's data until the transaction ends.
-
-        By default do nothing: a file has one writer at a time.
-        """
+        """Keep other processes from changing the owner's data until the end; a file does by itself."""
         return
 
     def execute(self, sql: str, /, **values: object) -> Result:
         """Run an SQL statement with values bound by name, and return its result."""
-        ...
 
     def execute_many(self, sql: str, rows: Iterable[Mapping[str, object]], /) -> int:
         """Run an SQL statement once for each row of values; return the number of changed rows."""
-        ...
 
     def scalar(self, sql: str, /, **values: object) -> Any:  # noqa: ANN401 any column
         """Run an SQL statement, and return the first column of its first row, or None."""
-        ...
 
     def stream(self, sql: str, /, **values: object) -> Iterator[Row]:
         """Run an SQL statement and yield its rows, fetched in portions."""
-        ...
 
     def new_number(self, kind: RecordNumbers = "record", /) -> int | None:
         """Return the number for a new row, or None if the table itself numbers new rows."""
-        ...
 
     def skip_numbers(self, kind: RecordNumbers, upto: int, /) -> None:
         """Make sure that new rows of a kind get numbers above `upto`, an imported row's number."""
-        ...
 
     def position_of(self, id: str) -> Position | None:
         """Return row numbers of a memory and of its episode, if it has one; None for an unknown id."""
-        ...
 
     def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
         """Return row numbers of existing memories and of their episodes, if they have one, by id."""
-        ...
 
     def newest_memory(self) -> int:
         """Return the highest row number of a memory; 0 if there is none."""
-        ...
 
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
-        """Return text, time and text hash of stored memories and episodes with these ids, by id.
-
-        The text of an episode is None.
-        """
-        ...
+        """Return text, time and text hash of stored memories and episodes by id; an episode's text is None."""
 
     def successor_of(self, seq: int) -> Position | None:
         """Return row numbers of a memory's successor and its episode; None if it is not superseded."""
@@ -186,11 +167,9 @@ class CommonSession(Protocol):
 
     def memories(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
         """Return the memories of both tiers with these ids, by id, oldest first in each tier."""
-        ...
 
     def memories_at(self, seqs: Collection[int]) -> dict[int, MemoryRecord]:
         """Return the memories of both tiers at these row numbers, as far as there are any."""
-        ...
 
     def original_ids(self, episode: int) -> list[str]:
         """Return the ids of the originals of the episode at this row number, the oldest first."""
@@ -208,31 +187,25 @@ class CommonSession(Protocol):
         For a roll-up, those of its first `DETAILED_MAX` episodes. With `secrets`, the sensitive
         values of all its episodes.
         """
-        ...
 
     def totals(self) -> dict[Tier, tuple[int, int]]:
         """Return the number of entries and of characters in each tier."""
-        ...
 
     def insert_episode(
         self, episode: Episode, index_terms: str, *, seq: int | None = None
     ) -> int:
         """Insert a summary with its index entries, at `seq` or a new row number; return the number."""
-        ...
 
     def write_episode(
         self, statement: str, seq: int, episode: Episode, index_terms: str
     ) -> None:
         """Update the summary at a row number by a text of `statements`, with index entries and totals."""
-        ...
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
         """Erase a summary's text and index terms; save the number of its `originals` if above 0."""
-        ...
 
     def delete_episode(self, seq: int) -> None:
         """Delete the summary at this row number with its index entries."""
-        ...
 
 
 class Transactional(ABC):

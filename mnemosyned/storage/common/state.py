@@ -18,10 +18,7 @@ from mnemosyned.storage.common.session import CommonSession
 
 
 def request_purge(session: CommonSession) -> None:
-    """Record that deleted words wait for a purge; call it in the transaction of the deletion.
-
-    Each request has a new number, so that a purge which began earlier does not settle it.
-    """
+    """Record that deleted words wait for a purge, as a new number: an earlier purge does not settle it."""
     session.execute(
         "INSERT INTO scrub_due (owner, asked) VALUES (%(owner)s, %(asked)s)",
         asked=session.new_number(),

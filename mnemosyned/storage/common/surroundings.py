@@ -144,10 +144,7 @@ class AgentStore(Transactional):
         *,
         informed_at: datetime | None = None,
     ) -> None:
-        """Add memory ids to those injected into an agent's session; do nothing if it is unknown.
-
-        `informed_at` is the time of the session's briefing; None leaves the saved time as it is.
-        """
+        """Add memories to those injected into a known session, with the time of its briefing if given."""
         before = session.scalar(
             "SELECT shown FROM agent_session "
             "WHERE owner = %(owner)s AND session_id = %(name)s",

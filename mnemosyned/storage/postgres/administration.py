@@ -453,10 +453,7 @@ class AdministeredOwners:
             ]
 
     def number(self, name: str, *, is_group: bool | None = None) -> int:
-        """Return the number of the owner with this name.
-
-        With `is_group`, only of a group, or only of an owner that is none. Raises `NotFound`.
-        """
+        """Return an owner's number by name, of a group or none as `is_group` says. Raises `NotFound`."""
         return self._find(name, is_group=is_group)[0]
 
     def _find(self, name: str, *, is_group: bool | None = None) -> tuple[int, bool]:
@@ -488,10 +485,7 @@ class AdministeredOwners:
 def _add_missing(
     session: PostgresSession, names: Sequence[str], *, are_groups: bool = False
 ) -> list[Row]:
-    """Add owners that are missing; return rows of all.
-
-    A row has number, name, whether it is a group, creation time, and whether it is new.
-    """
+    """Add missing owners; return number, name, whether a group, creation time and whether new of all."""
     return session.execute(
         "SELECT * FROM add_owners(%(names)s::text[], %(groups)s)",
         names=list(names),

@@ -45,10 +45,7 @@ def gram_hashes(owner: int, text: str) -> list[int] | None:
 
 
 def gram_term_hashes(owner: int, parts: str) -> list[int]:
-    """Return the hashes of terms for the second index, salted with the owner's number.
-
-    `parts` has the terms, separated by spaces; they are folded but not stemmed.
-    """
+    """Return hashes, salted by owner, of terms between spaces for the second index: folded, not stemmed."""
     return _cached_hashes(owner, gram_words(parts), _HASHES)
 
 

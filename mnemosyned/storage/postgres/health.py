@@ -181,10 +181,7 @@ def exposures(connection: psycopg.Connection[Row]) -> list[str]:
 
 
 def line_exposure(host: str, address: str, *, sslmode: str, encrypted: bool) -> str:
-    """Return what is insecure about the connection to a remote server; empty if nothing is.
-
-    `address` is the server's IP address, empty if unknown.
-    """
+    """Return what is insecure about the connection to a remote server at an IP address; empty if nothing."""
     if host.startswith("/") or (address and ipaddress.ip_address(address).is_loopback):
         return ""
     if not encrypted:

@@ -46,10 +46,7 @@ class DetailColumns(NamedTuple):
 
 
 def detail_columns(originals: Iterable[Values]) -> DetailColumns:
-    """Return the exact values of originals as two columns of JSON texts, one item per original.
-
-    The columns are the plain values and the secrets; None stands for no values.
-    """
+    """Return plain exact values and secrets of originals as columns of JSON texts, None for none."""
     texts = [_detail_texts(values) for values in originals]
     return DetailColumns([plain for plain, _ in texts], [secret for _, secret in texts])
 

@@ -455,18 +455,12 @@ class PostgresServer:
         return Migration(before=before, after=after, statements=tuple(ran))
 
     def purge(self) -> ServerPurge:
-        """Rewrite all tables and the write-ahead log, so that no deleted text is left on disk.
-
-        Each table is locked while it is written. Return what was purged and what is left.
-        """
+        """Rewrite all tables, each locked for it, and the log, to drop deleted text; return what was done."""
         with self._upgrade() as connection:
             return purge_server(connection)
 
     def distribute(self, shards: int) -> Distribution:
-        """Distribute the tables over the nodes of a cluster in `shards` parts.
-
-        All rows of an owner are on one node. Raises `InvalidRequest` if the server is no cluster.
-        """
+        """Distribute the tables by owner over a cluster's nodes. Raises `InvalidRequest` without a cluster."""
         with self._upgrade() as connection:
             return distribute(connection, shards=shards)
 

@@ -137,10 +137,7 @@ def reason(error: BaseException) -> str:
 
 
 def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exception:
-    """Return the exception to raise: a `MnemosynedError` as it is, else a `StorageFailed`.
-
-    `consequence` is the text on what the failure means for the stored data.
-    """
+    """Return a `MnemosynedError` as it is, others as a `StorageFailed` with the `consequence` for data."""
     if isinstance(error, Exception) and not isinstance(error, sqlite3.Error | OSError):
         return error
     why = reason(error)

@@ -92,10 +92,7 @@ class DatabaseFile:
         self._companions = {}
 
     def know_companions(self) -> None:
-        """Save device and inode of the write-ahead log and its index, so that a change is noticed.
-
-        SQLite keeps both files open until it closes the database.
-        """
+        """Save device and inode of the open log and its index, so that a change is noticed."""
         seen = {str(path): _identity(path) for path in self._companion_paths()}
         self._companions = {
             path: identity for path, identity in seen.items() if identity

@@ -173,10 +173,7 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
 
 
 def heal_indexes(database: Path) -> list[str]:
-    """Rebuild the full-text indexes that cannot be read or are near a limit; return their names.
-
-    Each is rebuilt in one transaction, so that a crash leaves it as it was.
-    """
+    """Rebuild indexes that are unreadable or near a limit, each in one transaction; return their names."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("BEGIN")
         unsafe = _unsafe_indexes(connection)
@@ -297,10 +294,7 @@ def purge_indexes(connection: sqlite3.Connection) -> bool:
 
 
 def purge_steps(index: str) -> Iterator[str]:
-    """Yield the SQL statements that merge all deleted entries out of an index, step by step.
-
-    The first statement asks for a merge of all segments into one; later ones go on with that merge.
-    """
+    """Yield the SQL statements that merge deleted entries out of an index; the first begins the merge."""
     for step in range(MERGE_STEPS_MAX):
         pages = MERGE_PAGES if step else -MERGE_PAGES
         yield f"INSERT INTO {index} ({index}, rank) VALUES ('merge', {pages})"
@@ -317,10 +311,7 @@ def any_of(terms: Iterable[str]) -> str:
 
 
 def all_of(having: Having) -> str:
-    """Return an FTS5 expression for rows with all parts of `having`.
-
-    A row has a part if it has any of the part's words in any form.
-    """
+    """Return an FTS5 expression for rows with any word, in any form, of each part of `having`."""
     if len(having) == 1:
         return any_of(chain.from_iterable(having[0]))
     return " AND ".join(f"({any_of(chain.from_iterable(words))})" for words in having)

@@ -92,10 +92,7 @@ _AROUND = (
 
 
 def covering_ranges(rows: Sequence[int]) -> list[tuple[int, int]]:
-    """Return a few ranges (first, last) that together cover ascending row numbers.
-
-    The widest gaps between row numbers lie outside of the ranges.
-    """
+    """Return a few ranges (first, last) that cover ascending row numbers, apart at their widest gaps."""
     gaps = [at for at in range(1, len(rows)) if rows[at] - rows[at - 1] >= GAP_MIN]
     widest = nlargest(STRETCHES_MAX - 1, gaps, key=lambda at: rows[at] - rows[at - 1])
     begins = [0, *sorted(widest)]

@@ -166,10 +166,7 @@ class Writer:
         self._connection.execute("BEGIN IMMEDIATE")
 
     def _secure(self) -> None:
-        """Let the file guard check the connection, and use the connection that the guard returns.
-
-        That is a new one if a deleted file was put back. Raises `DatabaseReplaced`.
-        """
+        """Use the connection that the file guard returns for this one. Raises `DatabaseReplaced`."""
         connection = self._secured(self._connection)
         if connection is not self._connection:
             self._connection = connection
@@ -200,10 +197,7 @@ class Writer:
         self._connection.execute("RELEASE share")
 
     def compact(self) -> bool:
-        """VACUUM the file to remove deleted content; return False if another program writes.
-
-        Copies of moved rows in free space go as well. Writers wait: about a second for 100 MB.
-        """
+        """VACUUM the file while writers wait, a second for 100 MB; return False if another program writes."""
         with self._lock, self._explaining_failures():
             self._secure()
             began = time.monotonic()
@@ -221,10 +215,7 @@ class Writer:
         return True
 
     def checkpoint(self, *, wait_s: float = BUSY_TIMEOUT_S) -> bool:
-        """Checkpoint the write-ahead log and truncate it; return False if a reader prevents it.
-
-        Readers are waited for up to `wait_s` seconds.
-        """
+        """Checkpoint and truncate the log; return False if readers prevent it for `wait_s` seconds."""
         with self._lock, self._explaining_failures():
             return self._checkpoint(wait_s)
 
