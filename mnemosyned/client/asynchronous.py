@@ -8,15 +8,14 @@ import os
 import socket
 import ssl
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from typing import Self, TypeVar
 from weakref import WeakKeyDictionary
 
-from mnemosyned.client import http, tls
+from mnemosyned.client import http
 from mnemosyned.client.address import (
     Address,
     IdleConnections,
     TcpAddress,
-    TlsAddress,
     address_of,
 )
 from mnemosyned.client.connection import (
@@ -33,148 +32,30 @@ from mnemosyned.verbs.facade import AsyncVerbs
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.upkeep import Event
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mnemosyned.client.remote import RemoteDaemon
-
-
-T = TypeVar("T")
-
 BACKLOG_POLL_S = 0.01
 """Wait before the next attempt to connect where the daemon's backlog is full."""
-RECORD_BYTES = 64 * 1024
-"""Bytes that are sealed, or read sealed, at a time."""
 
 
-class Channel(Protocol):
-    """A connection that sends and receives bytes on the running event loop."""
-
-    fileno: Callable[[], int]
-    close: Callable[[], None]
-
-    async def send(self, data: bytes) -> None:
-        """Send all bytes. Raises `OSError`."""
-        ...
-
-    async def receive(self, count: int) -> bytes:
-        """Return up to `count` received bytes, or `b""` at the end. Raises `OSError`."""
-        ...
-
-
-class PlainChannel:
-    """A connection without TLS."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._socket = connection
-        self.fileno = connection.fileno
-        self.close = connection.close
-
-    async def send(self, data: bytes) -> None:
-        """Send all bytes. Raises `OSError`."""
-        await asyncio.get_running_loop().sock_sendall(self._socket, data)
-
-    async def receive(self, count: int) -> bytes:
-        """Return up to `count` received bytes, or `b""` at the end. Raises `OSError`."""
-        return await asyncio.get_running_loop().sock_recv(self._socket, count)
-
-
-class TlsChannel:
-    """A connection with TLS over a plain socket, as asyncio's sockets carry no TLS."""
-
-    def __init__(
-        self, connection: socket.socket, context: ssl.SSLContext, host: str
-    ) -> None:
-        """Prepare TLS over a connected socket; the certificate must have the name `host`."""
-        self._plain = PlainChannel(connection)
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(
-            self._incoming, self._outgoing, server_hostname=host
-        )
-        self.fileno = connection.fileno
-        self.close = connection.close
-
-    async def handshake(self) -> None:
-        """Run the TLS handshake. Raises `OSError`."""
-        await self._run_step(self._tls.do_handshake)
-
-    async def send(self, data: bytes) -> None:
-        """Encrypt and send all bytes. Raises `OSError`."""
-        view = memoryview(data)
-        for begin in range(0, len(view), RECORD_BYTES):
-            try:
-                self._tls.write(view[begin : begin + RECORD_BYTES])
-            except ssl.SSLError as error:
-                raise ConnectionResetError(str(error)) from error
-            await self._send_encrypted()
-
-    async def receive(self, count: int) -> bytes:
-        """Return up to `count` decrypted bytes, or `b""` at the end. Raises `OSError`."""
-        try:
-            return await self._run_step(lambda: self._tls.read(count))
-        except ssl.SSLEOFError:  # as of a plain connection that ends
-            return b""
-        except ssl.SSLError as error:
-            raise ConnectionAbortedError(str(error)) from error
-
-    def pending(self) -> int:
-        """Return the number of bytes, encrypted ones too, that `receive` has not returned yet."""
-        return self._tls.pending() + self._incoming.pending
-
-    async def _run_step(self, step: Callable[[], T]) -> T:
-        """Run a TLS operation until it has all the bytes that it needs. Raises `OSError`."""
-        while True:  # ends with the connection, or the caller's limit
-            try:
-                result = step()
-            except ssl.SSLWantReadError:
-                await self._send_encrypted()
-                data = await self._plain.receive(RECORD_BYTES)
-                if data:
-                    self._incoming.write(data)
-                elif self._incoming.eof:
-                    raise ConnectionResetError("the connection ended") from None
-                else:
-                    self._incoming.write_eof()
-            else:
-                await self._send_encrypted()
-                return result
-
-    async def _send_encrypted(self) -> None:
-        """Send all encrypted bytes. Raises `OSError`.
-
-        The unsent ones are then dropped, as the daemon's answer says why it hung up.
-        """
-        while data := self._outgoing.read(RECORD_BYTES):
-            try:
-                await self._plain.send(data)
-            except OSError:
-                self._outgoing.read()
-                raise
-
-
-async def open_channel(address: Address) -> Channel:
-    """Return a new connection to a daemon, with TLS if the address asks for it.
+async def connect(address: Address, timeout_s: float) -> socket.socket:
+    """Return a new non-blocking connection to a daemon, with TLS if the address asks for it.
 
     The caller limits the time. Raises `OSError`, and `ForeignDaemon` if an untrusted user listens.
     """
+    loop = asyncio.get_running_loop()
     remote = address.remote if isinstance(address, TcpAddress) else None
-    if remote and remote.saved and remote.saved.is_renewal_due:
-        await asyncio.to_thread(remote.renew_if_due)
-    if isinstance(address, TlsAddress):
-        connection = await _connect_remote(address.remote)
-        channel = TlsChannel(connection, address.context, address.remote.host)
+    if remote and (remote.tls or (remote.saved and remote.saved.is_renewal_due)):
+        opening = loop.run_in_executor(None, address.connect, timeout_s)
         try:
-            with http.ClosedOnFailure(connection):
-                async with asyncio.timeout(tls.HANDSHAKE_S):
-                    await channel.handshake()
-        except OSError as error:
-            raise tls.handshake_fault(address.remote, error) from error
-        return channel
+            connection = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_close_opened)
+            raise
+        connection.settimeout(0)
+        return connection
     connection = address.open()
     with http.ClosedOnFailure(connection):
         connection.settimeout(0)
-        if connection.family != socket.AF_UNIX:
-            loop = asyncio.get_running_loop()
+        if remote:
             await loop.sock_connect(connection, address.target)
         else:
             while True:  # within the call's timeout
@@ -183,36 +64,48 @@ async def open_channel(address: Address) -> Channel:
                     break
                 await asyncio.sleep(BACKLOG_POLL_S)
         address.check(connection)
-    return PlainChannel(connection)
+    return connection
 
 
-async def _connect_remote(remote: RemoteDaemon) -> socket.socket:
-    """Return a connection to the first address that answers, as `tls.connect` finds it.
+def _close_opened(opening: asyncio.Future[socket.socket]) -> None:
+    """Close the connection that was opened for a call that is cancelled."""
+    if opening.exception() is None:
+        opening.result().close()
 
-    Raises `RemoteFault`.
-    """
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + tls.CONNECT_S
-    try:
-        addresses = await loop.getaddrinfo(
-            remote.host, remote.port, type=socket.SOCK_STREAM
-        )
-    except (OSError, UnicodeError) as error:
-        raise tls.unknown_host_fault(remote, error) from error
-    tried = tls.list_targets(addresses)
-    failure: OSError = OSError("the host has no address")
-    for position, (family, place) in enumerate(tried):
-        connection = tls.tcp_socket(family)
-        share = (deadline - loop.time()) / (len(tried) - position)
+
+async def send(connection: socket.socket, data: bytes) -> None:
+    """Send all bytes over a non-blocking socket, plain or with TLS. Raises `OSError`."""
+    left = memoryview(data)
+    while left:
         try:
-            with http.ClosedOnFailure(connection):
-                connection.settimeout(0)
-                async with asyncio.timeout(share):
-                    await loop.sock_connect(connection, place)
-                return connection
-        except OSError as error:
-            failure = error
-    raise tls.connect_fault(remote, failure) from failure
+            left = left[connection.send(left) :]
+        except BlockingIOError:
+            await _until_ready(connection, writable=True)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as error:
+            writable = isinstance(error, ssl.SSLWantWriteError)
+            await _until_ready(connection, writable=writable)
+
+
+async def receive(connection: socket.socket) -> bytes:
+    """Return what a non-blocking socket has received, or `b""` at its end. Raises `OSError`."""
+    while True:  # ends with the connection, or the caller's limit
+        try:
+            return connection.recv(http.RECEIVED_BYTES)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            await _until_ready(connection, writable=False)
+
+
+async def _until_ready(connection: socket.socket, *, writable: bool) -> None:
+    """Wait until a socket can be written to, or read from."""
+    loop, ready, file = asyncio.get_running_loop(), asyncio.Event(), connection.fileno()
+    add, remove = loop.add_reader, loop.remove_reader
+    if writable:
+        add, remove = loop.add_writer, loop.remove_writer
+    add(file, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        remove(file)
 
 
 R = TypeVar("R")
@@ -221,7 +114,7 @@ CONNECTIONS_MAX = 16
 
 
 class AsyncClient(AsyncVerbs):
-    """Speaks to a running daemon from asyncio, without threads, over its socket or TCP.
+    """Speaks to a running daemon from asyncio, over its socket or TCP.
 
     Up to `connections` calls run at once; further calls wait for a free connection, and the wait
     counts toward their timeout. A cancelled call closes its connection; the daemon may have done
@@ -297,11 +190,12 @@ class AsyncClient(AsyncVerbs):
         while not ended:  # a stream has a time limit; the next takes over
             reader = EventReader(self._address)
             try:
-                with contextlib.closing(await open_channel(self._address)) as channel:
-                    await channel.send(events_request(after, self._address.headers))
+                opened = await connect(self._address, self._timeout_s)
+                with contextlib.closing(opened) as connection:
+                    await send(connection, events_request(after, self._address.headers))
                     while not reader.is_at_end:
                         async with asyncio.timeout(SILENCE_S):
-                            data = await channel.receive(http.RECEIVED_BYTES)
+                            data = await receive(connection)
                         for event in reader.feed(data):
                             yield event
             except OSError as error:
@@ -319,13 +213,15 @@ class AsyncClient(AsyncVerbs):
                 return await self._exchange_over(idle, call.data)
         for _ in range(ATTEMPTS - 1):
             with contextlib.suppress(http.Unread):
-                return await self._exchange_over(
-                    await open_channel(self._address), call.data
-                )
-        return await self._exchange_over(await open_channel(self._address), call.data)
+                opened = await connect(self._address, call.timeout_s)
+                return await self._exchange_over(opened, call.data)
+        opened = await connect(self._address, call.timeout_s)
+        return await self._exchange_over(opened, call.data)
 
-    async def _exchange_over(self, channel: Channel, data: bytes) -> http.HttpResponse:
-        """Send a request over a channel, keep or close it, and return the complete response.
+    async def _exchange_over(
+        self, connection: socket.socket, data: bytes
+    ) -> http.HttpResponse:
+        """Send a request over a connection, keep or close it, and return the complete response.
 
         Raises `Unread` if the request can be sent again, and `OSError`.
         """
@@ -333,19 +229,19 @@ class AsyncClient(AsyncVerbs):
         response = http.HttpResponse()
         try:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                await channel.send(data)
+                await send(connection, data)
                 sent = True
             while not response.is_complete:
-                response.feed(await channel.receive(http.RECEIVED_BYTES), sent=sent)
+                response.feed(await receive(connection), sent=sent)
         except ConnectionResetError as error:
-            channel.close()
+            connection.close()
             proves_unread = self._address.reset_is_unread
             raise response.connection_error(sent=sent and not proves_unread) from error
         except BaseException:  # a cancelled call, too, must not leave half an answer
-            channel.close()
+            connection.close()
             raise
         if response.stays_open:
-            self._idle.put(channel)
+            self._idle.put(connection)
         else:
-            channel.close()
+            connection.close()
         return response

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 """Type checkers take it for true; `typing`, which has it too, takes 5 ms to load in a hook."""
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from mnemosyned.client.remote import RemoteDaemon
@@ -63,10 +63,12 @@ _NO_TLS = frozenset(
 class TlsSocket(ssl.SSLSocket):
     """A TLS socket that raises `ConnectionError` where `ssl` raises `SSLError`."""
 
-    def sendall(self, data: Any, flags: int = 0) -> None:  # noqa: ANN401 as its parent
-        """Send all bytes. Raises `ConnectionResetError` if the connection is closed."""
+    def send(self, data: Any, flags: int = 0) -> int:  # noqa: ANN401 as its parent
+        """Send bytes and return their number. Raises `ConnectionResetError` if it is closed."""
         try:
-            super().sendall(data, flags)
+            return super().send(data, flags)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):  # of a non-blocking one
+            raise
         except ssl.SSLError as error:
             raise ConnectionResetError(str(error)) from error
 
@@ -74,6 +76,8 @@ class TlsSocket(ssl.SSLSocket):
         """Return up to `buflen` bytes. Raises `ConnectionAbortedError` for a broken record."""
         try:
             return super().recv(buflen, flags)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
         except ssl.SSLError as error:
             raise ConnectionAbortedError(str(error)) from error
 
@@ -121,8 +125,12 @@ def connect(
             remote.host, remote.port, type=socket.SOCK_STREAM
         )
     except (OSError, UnicodeError) as error:
-        raise unknown_host_fault(remote, error) from error
-    plain = _connect_to_any(list_targets(addresses), min(timeout_s, CONNECT_S), remote)
+        reason = getattr(error, "strerror", None) or str(error)
+        raise RemoteFault(
+            f"the host of {remote} is not known ({reason}); check its name, and this machine's network"
+        ) from error
+    tried = [(family, place) for family, *_, place in addresses][:ADDRESSES_MAX]
+    plain = _connect_to_any(tried, min(timeout_s, CONNECT_S), remote)
     with ClosedOnFailure(plain):
         plain.settimeout(min(timeout_s, HANDSHAKE_S))
         sealed = context.wrap_socket(
@@ -132,13 +140,8 @@ def connect(
         with ClosedOnFailure(sealed):
             sealed.do_handshake()
     except OSError as error:
-        raise handshake_fault(remote, error) from error
+        raise _handshake_fault(remote, error) from error
     return sealed
-
-
-def list_targets(addresses: Iterable[Any]) -> list[Target]:
-    """Return family and socket address of each result of `getaddrinfo`, or the first ones."""
-    return [(family, place) for family, *_, place in addresses][:ADDRESSES_MAX]
 
 
 def _connect_to_any(
@@ -151,7 +154,9 @@ def _connect_to_any(
     deadline = time.monotonic() + limit_s
     failure: OSError = OSError("the host has no address")
     for position, (family, place) in enumerate(tried):
-        plain = tcp_socket(family)
+        plain = socket.socket(family, socket.SOCK_STREAM)
+        for level, option, value in _KEEPALIVE:
+            plain.setsockopt(level, option, value)
         share = (deadline - time.monotonic()) / (len(tried) - position)
         try:
             with ClosedOnFailure(plain):
@@ -160,38 +165,17 @@ def _connect_to_any(
                 return plain
         except OSError as error:
             failure = error
-    raise connect_fault(remote, failure) from failure
-
-
-def tcp_socket(family: int) -> socket.socket:
-    """Return a TCP socket with keepalive, to notice a vanished machine within two minutes."""
-    plain = socket.socket(family, socket.SOCK_STREAM)
-    for level, option, value in _KEEPALIVE:
-        plain.setsockopt(level, option, value)
-    return plain
-
-
-def unknown_host_fault(remote: RemoteDaemon, error: Exception) -> RemoteFault:
-    """Return the fault to raise for `error`, a failed lookup of the host's name, with advice."""
-    reason = getattr(error, "strerror", None) or str(error)
-    return RemoteFault(
-        f"the host of {remote} is not known ({reason}); check its name, and this machine's network"
-    )
-
-
-def connect_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
-    """Return the fault to raise for `error`, a failed TCP connection, with advice."""
-    if isinstance(error, TimeoutError):
-        return RemoteFault(
+    if isinstance(failure, TimeoutError):
+        raise RemoteFault(
             f"{remote} does not answer; check the address, and the firewalls on the way"
-        )
-    return RemoteFault(
-        f"no daemon answers on {remote} ({error.strerror or error}); check the address, and that "
-        "the daemon there has `listen` set and runs"
-    )
+        ) from failure
+    raise RemoteFault(
+        f"no daemon answers on {remote} ({failure.strerror or failure}); check the address, and "
+        "that the daemon there has `listen` set and runs"
+    ) from failure
 
 
-def handshake_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
+def _handshake_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
     """Return the fault to raise for `error`, a failed TLS handshake, with advice."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return RemoteFault(_describe_certificate_fault(remote, error), is_foreign=True)
