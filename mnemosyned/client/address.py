@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 """Type checkers take it for true; `typing`, which has it too, takes 10 ms to load in `mnem mcp`."""
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from mnemosyned.client.remote import RemoteDaemon
 
 
@@ -207,9 +205,9 @@ class IdleConnections:
     """A pool of open connections that no call uses; safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._connections: deque[Any] = deque()
+        self._connections: deque[socket.socket] = deque()
 
-    def take(self) -> Any:  # noqa: ANN401 a connection as it was put, or None
+    def take(self) -> socket.socket | None:
         """Return the newest idle connection that is still open, or None; close others."""
         while True:  # ends with the last idle one
             try:
@@ -220,7 +218,7 @@ class IdleConnections:
                 return connection
             connection.close()  # the daemon closed it, or sent unexpected bytes
 
-    def put(self, connection: Any) -> None:  # noqa: ANN401
+    def put(self, connection: socket.socket) -> None:
         """Add a connection to the pool, or close it if the pool is full."""
         if len(self._connections) < IDLE_MAX:
             self._connections.append(connection)

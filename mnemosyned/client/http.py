@@ -17,14 +17,6 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Protocol
-
-    class IdleConnection(Protocol):
-        """A connection that can be reused for another call."""
-
-        def fileno(self) -> int: ...
-
-        def close(self) -> None: ...
 
 
 HEAD_BYTES_MAX = 64 * 1024
@@ -243,7 +235,7 @@ def receive_parts(connection: socket.socket, response: HttpResponse) -> Iterator
 class ClosedOnFailure:
     """A block that closes a connection if it raises anything; `contextlib` takes long to load."""
 
-    def __init__(self, connection: IdleConnection) -> None:
+    def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
 
     def __enter__(self) -> None:
@@ -254,7 +246,7 @@ class ClosedOnFailure:
             self._connection.close()
 
 
-def is_quiet(connection: IdleConnection) -> bool:
+def is_quiet(connection: socket.socket) -> bool:
     """Return True if the daemon has neither closed an idle connection nor sent unexpected bytes."""
     arrivals = select.poll()
     arrivals.register(connection.fileno(), select.POLLIN)
