@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -68,7 +68,10 @@ class BackupRetention:
         scheduled = sorted((each for each in backups if each.scheduled), reverse=True)
         kept = set(scheduled[: max(self.newest, 1)])
         for unit, count in self.periods:
-            kept.update(_newest_backup_per_period(scheduled, _PERIODS[unit])[:count])
+            newest = {
+                _PERIODS[unit](each.made_at): each for each in reversed(scheduled)
+            }
+            kept.update(list(newest.values())[-count:])
         return [backup for backup in scheduled if backup not in kept]
 
 
@@ -95,13 +98,3 @@ def is_backup_overdue(
 ) -> bool:
     """Return True if the last backup is older than two intervals; False if there is none."""
     return last is not None and now - last > 2 * interval
-
-
-def _newest_backup_per_period(
-    newest_first: Sequence[DatedBackup], period_of: Callable[[datetime], Period]
-) -> list[DatedBackup]:
-    """Return the newest backup of each period, such as a day, the newest period first."""
-    by_period: dict[Period, DatedBackup] = {}
-    for backup in newest_first:
-        by_period.setdefault(period_of(backup.made_at), backup)
-    return list(by_period.values())

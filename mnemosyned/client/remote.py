@@ -97,8 +97,11 @@ class RemoteDaemon:
         """The headers of each request, with a login's token read again after it was renewed."""
         host = f"Host: {self.authority}\r\n"
         if self.saved is not None:
-            changed = _time_of(self.saved.token_file)
-            if changed not in (0, self._token_time):
+            try:
+                changed = os.stat(self.saved.token_file).st_mtime_ns  # noqa: PTH116
+            except OSError:
+                changed = self._token_time
+            if changed != self._token_time:
                 self.token = read_token(self.saved.token_file)
                 self._token_time = changed
         token = f"Authorization: Bearer {self.token}\r\n" if self.token else ""
@@ -158,14 +161,6 @@ def remote_of(saved: SavedConnection, *, owner: str | None = None) -> RemoteDaem
     )
     remote.saved = saved
     return remote
-
-
-def _time_of(file: str) -> int:
-    """Return the time of a file's last change in nanoseconds; 0 without one."""
-    try:
-        return os.stat(file).st_mtime_ns  # noqa: PTH116
-    except OSError:
-        return 0
 
 
 def _parse_url(url: str) -> tuple[str, str, int | None]:

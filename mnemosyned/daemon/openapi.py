@@ -87,6 +87,9 @@ def openapi(*, serves_owners: bool = False) -> Schema:
         verbs |= {verb.verb_name(): verb for verb in (*ENROLMENT, *ADMINISTRATION)}
     types = [*verbs.values(), *(result_type(verb) for verb in verbs.values())]
     _, schemas = msgspec.json.schema_components(types, ref_template=REF)
+    error = copy.deepcopy(_FIXED["error"])
+    codes = sorted(error_classes_by_code())
+    error["properties"]["error"]["properties"]["code"]["enum"] = codes
     return {
         "openapi": "3.1.0",
         "info": {
@@ -107,7 +110,7 @@ def openapi(*, serves_owners: bool = False) -> Schema:
             **_page_paths(),
         },
         "components": {
-            "schemas": {**_complete_schemas(schemas), "Error": _error_schema()},
+            "schemas": {**_complete_schemas(schemas), "Error": error},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -263,14 +266,6 @@ def _schema_reference(name: str) -> Schema:
 
 
 # ------------------------------------------------------------------ schemas
-
-
-def _error_schema() -> Schema:
-    """Return the JSON schema of an error response, which lists all error codes."""
-    codes = sorted(error_classes_by_code())
-    schema: Schema = copy.deepcopy(_FIXED["error"])
-    schema["properties"]["error"]["properties"]["code"]["enum"] = codes
-    return schema
 
 
 def _complete_schemas(schemas: Mapping[str, Schema]) -> dict[str, Schema]:

@@ -57,7 +57,8 @@ def put_aside(
     is_start = (
         letters == "sessionstart" and fields.get("source") not in tables["continued"]
     )
-    if not (is_start or _take_warning_turn(place)):
+    is_time = is_start or spool.age_s(place, spool.WARNED) >= WARN_EVERY_S
+    if not (is_start or (is_time and spool.touch(place, spool.WARNED))):
         return b'{"continue": true}' if name == "beforeSubmitPrompt" else b"{}"
     return format_warning(name, notes[0] if is_kept else notes[1])
 
@@ -70,12 +71,6 @@ def choose_file_name(fields: dict[str, Any]) -> str:
         stem = "".join(filter(str.isalnum, os.path.basename(transcript)))[-60:]
         return f"t-{stem}-{zlib.crc32(transcript.encode('utf-8', 'replace')):08x}"
     return f"c-{time.time_ns()}-{os.getpid()}"
-
-
-def _take_warning_turn(place: str) -> bool:
-    """Return True if no hook has warned for an hour, and save the time of this warning."""
-    is_time = spool.age_s(place, spool.WARNED) >= WARN_EVERY_S
-    return is_time and spool.touch(place, spool.WARNED)
 
 
 def format_warning(name: str, text: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import inf
@@ -286,7 +287,10 @@ class HookService:
                 failure = str(refused)
         messages = hook_messages(call)
         if call.messages or messages:
-            called_at = _find_late_call_time(envelope)
+            called_at = None
+            if envelope.late:
+                with suppress(ValueError, OverflowError, OSError):
+                    called_at = datetime.fromtimestamp(envelope.time, tz=UTC)
             dated = [
                 message
                 if message.created_at
@@ -424,13 +428,3 @@ class HookService:
 def _share_of(words: frozenset[str], others: frozenset[str]) -> float:
     """Return the share of the keywords of two texts that they have in common."""
     return len(words & others) / max(1, len(words | others))
-
-
-def _find_late_call_time(envelope: HookEnvelope) -> datetime | None:
-    """Return when a call was put into the spool; None if it was not, or the time is invalid."""
-    if not envelope.late:
-        return None
-    try:
-        return datetime.fromtimestamp(envelope.time, tz=UTC)
-    except (ValueError, OverflowError, OSError):
-        return None

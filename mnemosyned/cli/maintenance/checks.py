@@ -630,33 +630,28 @@ def check_models(installation: Installation) -> Iterator[Finding]:
 
 def check_spool(_: Installation) -> Iterator[Finding]:
     """Yield findings on calls of agents' hooks that wait on disk for a daemon."""
-    for place in spool.folders():
-        yield from _check_spool_of(Path(place))
-
-
-def _check_spool_of(folder: Path) -> Iterator[Finding]:
-    """Yield findings on the hooks' calls that wait in one daemon's spool."""
-    try:
-        files = list(islice(folder.iterdir(), FILES_MAX))
-    except OSError:
-        return
-    if odd := [file.name for file in files if file.name.startswith(spool.SET_ASIDE)]:
-        text = (
-            f"{count_of(len(odd), 'entry')} of {folder} cannot be handed in: {odd[0]}"
-        )
-        yield warning("hooks", text, f"ls -la {folder}")
-    calls = [file for file in files if not file.name.startswith(".")]
-    if not calls:
-        return
-    oldest = min(file.lstat().st_mtime for file in calls)
-    age_s = datetime.now(UTC).timestamp() - oldest
-    text = f"{count_of(len(calls), 'call')} of agents' hooks wait in {folder}"
-    if age_s < SPOOL_OLD_S:
-        yield note("hooks", f"{text}; the next hook hands them in")
-    else:
-        text = f"{text}, the oldest for {age_s / 86_400:,.1f} days"
-        is_local = folder.name == "spool"
-        yield warning("hooks", text, "mnem start" if is_local else "mnem login URL")
+    for folder in map(Path, spool.folders()):
+        try:
+            files = list(islice(folder.iterdir(), FILES_MAX))
+        except OSError:
+            continue
+        if odd := [
+            file.name for file in files if file.name.startswith(spool.SET_ASIDE)
+        ]:
+            text = f"{count_of(len(odd), 'entry')} of {folder} cannot be handed in: {odd[0]}"
+            yield warning("hooks", text, f"ls -la {folder}")
+        calls = [file for file in files if not file.name.startswith(".")]
+        if not calls:
+            continue
+        oldest = min(file.lstat().st_mtime for file in calls)
+        age_s = datetime.now(UTC).timestamp() - oldest
+        text = f"{count_of(len(calls), 'call')} of agents' hooks wait in {folder}"
+        if age_s < SPOOL_OLD_S:
+            yield note("hooks", f"{text}; the next hook hands them in")
+        else:
+            text = f"{text}, the oldest for {age_s / 86_400:,.1f} days"
+            is_local = folder.name == "spool"
+            yield warning("hooks", text, "mnem start" if is_local else "mnem login URL")
 
 
 def _permission_finding(path: Path, mask: int) -> Finding | None:
