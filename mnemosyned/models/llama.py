@@ -104,7 +104,7 @@ class LlamaModel(TextModel):
     ) -> str:
         """Return the model's answer to the messages of a conversation. Raises `SummarizerFailed`.
 
-        `max_tokens` limits the answer. A last message of the assistant is continued.
+        `max_tokens` limits the answer.
         """
         asked = [dict(message) for message in messages]
         return self._request_reply(Complete(asked, max_tokens, temperature)).text

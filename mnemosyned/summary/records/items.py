@@ -283,7 +283,6 @@ COMMANDS_MAX = 400
 RUN_CHARS_MAX = 300
 COMMAND_CHARS_MAX = 140
 FAILURES_SHOWN_MAX = 4
-COUNTS_SHOWN_MAX = 2
 PROSE_SHARE_MAX = 0.34
 
 
@@ -326,11 +325,15 @@ def _read_run_output(lines: Sequence[str]) -> list[RecordItem]:
     left = len(failures) - len(shown)
     shown += [f"and {left} more"] * bool(left)
     command = lines[0].removeprefix("$ ") if output is not lines else "Test run"
-    parts = [shorten(line, TEXT_CHARS_MAX) for line in counts[-COUNTS_SHOWN_MAX:]]
+    failed = [line for line in counts if _has_failed(line)]
+    passed = [line for line in counts if not _has_failed(line)]
+    parts = [shorten(line, TEXT_CHARS_MAX) for line in failed[:FAILURES_SHOWN_MAX]]
+    if passed:
+        such = f"{len(passed)} lines such as " if len(passed) > 1 else ""
+        parts.append(f"{such}{shorten(passed[-1], TEXT_CHARS_MAX)}")
     text = f"{shorten(command, COMMAND_CHARS_MAX)}: {'; '.join([*parts, *shown])}"
-    has_failed = bool(failures) or any(map(_has_failed, counts))
     source = "\n".join(failures)
-    return [RecordItem(RUN, text, source, is_alert=has_failed)]
+    return [RecordItem(RUN, text, source, is_alert=bool(failed or failures))]
 
 
 def _is_failed_test(line: str) -> bool:
@@ -586,7 +589,8 @@ def _read_aligned(lines: Sequence[str]) -> Grid | None:
         return None
     for split in (_PATTERNS["gap"].split, str.split):
         grid = [split(line) for line in (header, *rows)]
-        if len(grid[0]) > 2 and _has_even_rows(grid):
+        is_named = all(map(_PATTERNS["column_name"].fullmatch, grid[0]))
+        if len(grid[0]) > 2 and is_named and _has_even_rows(grid):
             return grid
     return None
 
