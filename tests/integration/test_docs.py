@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import click
 import pytest
 import yaml
 from bench.published import BENCHMARKS, CHARTS, charts
-from bench.readability import Readability, is_bare_list, is_dangling, is_whole
-from bench.scale import PAGE, Assumed, Plan, heavy, per_node, tables, written
+from bench.readability import Readability
+from bench.scale import PAGE, Assumed, tables, written
 from bench.summary_levels import LEVELS, demo_week, written_levels
 from support.cases import each_case
 from support.pages import DOCS, PAGES, PROJECT, README, anchors, blocks, links
@@ -243,44 +240,7 @@ def test_the_summaries_of_the_demo_can_be_read() -> None:
         assert figures["shrunk"] == 1, name
 
 
-@each_case(
-    ("line", "faults"),
-    [
-        ("We round VAT on every line.", ""),
-        ("the export worker leaks a connection for every", "torn"),
-        ("She bought the crane for 39.90 EUR.", "dangling"),
-        ("This week the pool was closed.", ""),
-        ("160 EUR, 142 EUR, 9 minutes, 27 April, Bella", "torn bare"),
-        ("We bought flour, water and salt for the bread.", ""),
-        ("Decision: the archive moves to Malmö…", "torn"),
-    ],
-)
-def test_the_rules_of_readability_tell_good_lines_from_bad(
-    line: str, faults: str
-) -> None:
-    wrong = {
-        "torn": not is_whole(line, ""),
-        "dangling": is_dangling(line),
-        "bare": is_bare_list(line),
-    }
-
-    assert " ".join(name for name, is_so in wrong.items() if is_so) == faults
-
-
-def test_a_summary_that_hardly_shrinks_and_one_that_repeats_are_counted() -> None:
-    source = "The export worker leaks a connection for every pier. " * 14
-    readable = Readability()
-    readable.add(source.strip(), [source[:364], source[364:]])
-
-    figures = readable.figures()
-    assert figures["shrunk"] == 0
-    assert figures["repeated"] > 0.9
-
-
 # The page on scale has the tables that its script computes, and the script computes soundly.
-
-
-SCRIPT = Path(__file__).parents[1] / "bench" / "scale.py"
 
 
 def test_the_page_has_the_tables_of_the_script() -> None:
@@ -291,47 +251,6 @@ def test_the_page_has_the_tables_of_the_script() -> None:
     assert written(text, Assumed()) == text
 
 
-def test_other_assumptions_give_other_tables() -> None:
-    text = PAGE.read_text("utf-8")
-
-    assert written(text, Assumed(node_tb=8)) != text
-
-
-def test_twice_the_owners_need_twice_of_everything() -> None:
-    one, two = Plan(1e6, Assumed()), Plan(2e6, Assumed())
-
-    assert two.bytes == 2 * one.bytes
-    assert two.server_cores == 2 * one.server_cores
-    assert abs(two.nodes - 2 * one.nodes) <= 2
-
-
-def test_a_full_node_is_one_and_an_owner_more_needs_another() -> None:
-    given = Assumed(copies=1)
-    fits = min(per_node(given))
-
-    assert Plan(fits, given).nodes == 1
-    assert Plan(fits * 1.01, given).nodes == 2
-
-
-def test_cores_decide_where_disks_are_large() -> None:
-    roomy = replace(heavy(Assumed()), node_tb=1_000)
-    disk, cores = per_node(roomy)
-
-    assert cores < disk
-
-
-def test_the_script_prints_all_tables() -> None:
-    run = subprocess.run(
-        [sys.executable, SCRIPT, "--memories", "200"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    given = Assumed(memories=200)
-    assert run.stdout == "\n\n".join(tables(given).values()) + "\n"
-
-
 # The charts of the page on benchmarks are drawn from its tables.
 
 
@@ -340,19 +259,3 @@ def test_the_charts_of_the_page_show_the_figures_of_its_tables() -> None:
         assert (CHARTS / f"{name}.svg").read_text("utf-8") == svg, (
             f"{name}.svg is not of the page's figures: make bench-plots"
         )
-
-
-def test_a_chart_follows_its_table() -> None:
-    page = BENCHMARKS.read_text("utf-8")
-    row = next(line for line in page.splitlines() if "| `make bench-locomo`" in line)
-    figure = row.split(" | ")[1]
-
-    changed = charts(page.replace(f" | {figure} | ", " | .111 / .222 | "))
-
-    values = re.findall(r">([^<]+)</text>", changed["locomo"])
-    assert {"0.111", "0.222"} <= set(values)
-
-
-def test_a_page_without_the_row_of_a_chart_is_refused() -> None:
-    with pytest.raises(ValueError, match="bench-locomo"):
-        charts("# Benchmarks\n")

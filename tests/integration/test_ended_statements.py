@@ -11,7 +11,6 @@ import pytest
 from mnemosyned import Memory
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.values import Tier
-from mnemosyned.verbs.retention import Forget
 
 
 class StoppedClock:
@@ -172,20 +171,6 @@ def test_only_what_is_ended_is_closed_among_two_hundred_others(
     assert [(each.id, each.by) for each in endings] == [(old.id, new.id)]
 
 
-def test_an_undone_ending_is_not_shown_and_not_found_again(
-    memory: Memory, clock: StoppedClock
-) -> None:
-    old, _ = remember_port(memory, clock)
-    memory.endings()
-
-    memory.undo_ending(old)
-
-    assert not any(hit.ended for hit in memory.recall("staging server port").hits)
-    assert [each.undone for each in memory.endings().endings] == [True]
-    memory.undo_ending(old, redo=True)
-    assert any(hit.ended for hit in memory.recall("staging server port").hits)
-
-
 def test_undoing_what_was_not_ended_says_so(memory: Memory) -> None:
     with pytest.raises(NotFound, match="no statement of 'nobody' is ended"):
         memory.undo_ending("nobody")
@@ -234,26 +219,6 @@ def test_an_edited_statement_is_ended_by_newer_memories(
     memory.edit(old, text=OLD)
 
     assert [(each.id, each.by) for each in memory.endings().endings] == [(old, new)]
-
-
-@pytest.mark.parametrize(
-    "forgotten", [Forget(session="a"), Forget(session="b"), Forget(source="codex")]
-)
-@pytest.mark.parametrize("undone", [False, True])
-def test_a_memory_that_is_put_back_has_its_endings_again(
-    memory: Memory, clock: StoppedClock, forgotten: Forget, *, undone: bool
-) -> None:
-    old, new = remember_port(memory, clock)
-    assert memory.endings().endings
-    if undone:
-        memory.undo_ending(old)
-    receipt = memory.call(forgotten)
-    assert memory.endings().endings == []
-
-    memory.restore(receipt.call)
-
-    (ending,) = memory.endings().endings
-    assert (ending.id, ending.by, ending.undone) == (old, new, undone)
 
 
 def test_what_an_assistant_says_of_itself_ends_nothing_of_another_project(

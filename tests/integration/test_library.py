@@ -102,14 +102,6 @@ def test_it_is_at_hand_under_the_packages_name() -> None:
         _ = mnemosyned.Memorie  # type: ignore[attr-defined]  # mypy finds it, too
 
 
-def test_what_was_remembered_is_there_when_opened_again(database: Path) -> None:
-    with Memory(database) as memory:
-        memory.remember("the bike is blue", id="1")
-
-    with Memory(str(database)) as memory:
-        assert memory.recall("bike").hits[0].id == "1"
-
-
 @pytest.mark.parametrize("given", [5, True, object(), Remember("not in a list")])
 def test_a_batch_that_is_no_list_is_refused_in_words(
     mem: Memory, given: object
@@ -246,23 +238,6 @@ def test_a_killed_program_loses_nothing_and_leaves_the_file_free(
 
     with Memory(database) as memory:
         assert {memory.get(id).memory is not None for id in acknowledged} == {True}
-
-
-@pytest.mark.thorough
-def test_a_program_that_dies_in_the_middle_loses_no_acknowledged_memory(
-    database: Path,
-) -> None:
-    with writing(database, "exit") as process:
-        assert process.stdout
-        acknowledged = process.stdout.read().split()
-        assert process.wait(10) == 1
-
-    assert "3-10" in acknowledged
-    with Memory(database) as memory:
-        kept = memory.status().tiers[Tier.WORKING].count
-        assert kept >= len(acknowledged)
-        assert {memory.get(id).memory is not None for id in acknowledged} == {True}
-        assert len(memory.recall("note", limit=100).hits) == min(kept, 100)
 
 
 # `AsyncMemory`: a database in this process that never blocks the event loop.

@@ -76,49 +76,6 @@ def pages(memory: Memory, **filters: Any) -> list[MemoryRecord]:  # noqa: ANN401
     return records + page.memories
 
 
-FILTERS: dict[str, tuple[dict[str, Any], Any]] = {
-    "session": ({"session": "home"}, lambda record: record.session == "home"),
-    "sessions": ({"session": ["home", "work"]}, lambda _: True),
-    "source": ({"source": "cook"}, lambda record: record.source == "cook"),
-    "role": ({"role": "user"}, lambda record: record.role == "user"),
-    "tier": ({"tier": "archive"}, lambda record: record.tier == "archive"),
-    "working": ({"tier": "working"}, lambda record: record.tier == "working"),
-    "pinned": ({"pinned": True}, lambda record: record.pinned),
-    "unpinned": ({"pinned": False}, lambda record: not record.pinned),
-    "since": (
-        {"since": START + timedelta(hours=30)},
-        lambda record: record.created_at >= START + timedelta(hours=30),
-    ),
-    "until": (
-        {"until": START + timedelta(hours=30)},
-        lambda record: record.created_at < START + timedelta(hours=30),
-    ),
-    "prefix": (
-        {"id_prefix": "nOTE-0", "tier": "archive"},
-        lambda record: record.id.startswith("Note-0") and record.tier == "archive",
-    ),
-}
-
-
-@pytest.mark.parametrize("order", ListOrder)
-def test_pages_of_any_size_hold_each_match_once_in_order(
-    listed_memory: Memory, order: ListOrder
-) -> None:
-    filled(listed_memory, count=90, seed=5)
-    everything = pages(listed_memory, limit=1_000)
-    assert len(everything) == 90
-
-    for filters, matches in FILTERS.values():
-        shown = pages(listed_memory, limit=7, order=order, **filters)
-
-        assert {record.id for record in shown} == {
-            record.id for record in everything if matches(record)
-        }
-        times = [record.created_at for record in shown]
-        assert times == sorted(times, reverse=order is ListOrder.NEWEST)
-        assert len(times) == len({record.id for record in shown})
-
-
 @pytest.mark.parametrize("order", ListOrder)
 def test_a_sleep_and_new_memories_between_pages_neither_repeat_nor_hide_any(
     listed_memory: Memory, order: ListOrder
@@ -220,28 +177,6 @@ def test_a_cursor_that_no_page_gave_is_refused(
 ) -> None:
     with pytest.raises(InvalidRequest, match="not a cursor"):
         listed_memory.list(after=cursor)
-
-
-def test_sessions_and_sources_are_counted_over_all_tiers(listed_memory: Memory) -> None:
-    filled(listed_memory, count=90, seed=5)
-    everything = pages(listed_memory, limit=1_000)
-
-    sessions = listed_memory.sessions()
-    sources = listed_memory.sources()
-
-    assert sum(total.count for total in sessions) == 90
-    assert sum(total.count for total in sources) == 90
-    home = next(total for total in sessions if total.session == "home")
-    of_home = [record for record in everything if record.session == "home"]
-    assert home.count == len(of_home)
-    assert home.first == min(record.created_at for record in of_home)
-    assert home.last == max(record.created_at for record in of_home)
-    assert home.sources == ("cook", "mail")
-    assert {total.source for total in sources} == {None, "cook", "mail"}
-    assert listed_memory.sessions(prefix="ho").total == 1
-    assert [total.session for total in listed_memory.sessions(limit=1)] == [
-        sessions.sessions[0].session
-    ]
 
 
 def test_days_are_counted_one_by_one_and_a_few_at_once(listed_memory: Memory) -> None:

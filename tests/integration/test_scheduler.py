@@ -262,15 +262,6 @@ def test_a_refused_schedule_leaves_the_earlier_one_in_force(cron: str) -> None:
 # -------------------------------------------------------------------- relief
 
 
-def test_relief_runs_in_the_background_at_once() -> None:
-    came = threading.Event()
-
-    with running(Nights(), came.set) as scheduler:
-        scheduler.enforce_cap_soon()
-
-        assert came.wait(WAIT_S)
-
-
 def test_relief_asked_for_again_and_again_never_overlaps_and_warns_of_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

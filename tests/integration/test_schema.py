@@ -7,9 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from sqlite_utils import Database
-from sqlite_utils.cli import cli
 from support.fakes import (
     consolidate,
     memory,
@@ -298,14 +296,6 @@ def outside(used: Path) -> Iterator[Database]:
     database = Database(used)
     yield database
     database.conn.close()
-
-
-def test_sqlite_utils_counts_every_table(used: Path) -> None:
-    result = CliRunner().invoke(cli, ["tables", str(used), "--counts"])
-
-    assert result.exit_code == 0, result.output
-    assert '"table": "working_memory", "count": 1' in result.output
-    assert '"table": "archive", "count": 3' in result.output
 
 
 def test_sqlite_utils_reads_the_rows_of_every_table_and_view(outside: Database) -> None:
