@@ -416,25 +416,6 @@ def test_forgetting_shows_what_would_go_and_needs_a_yes_where_nobody_can_answer(
     assert b"heron" not in done.stdout + done.stderr
 
 
-def test_a_preview_shows_every_memory_that_would_go(filled: Daemon) -> None:
-    said = [f"ibex {number} on the ridge" for number in range(86)]
-    filled.post("remember_many", memories=[{"content": words} for words in said])
-
-    asked = filled.mnem("forget", "--query", "ibex").stderr.decode()
-    shown = filled.mnem("forget", "--query", "ibex", "--dry-run").stdout.decode()
-    as_json = json.loads(
-        filled.mnem("forget", "--query", "ibex", "--dry-run", "--json").stdout
-    )
-    over_http = filled.post("forget", query="ibex", dry_run=True).body
-
-    for text in (asked, shown):
-        assert [words for words in said if words not in text] == []
-        assert " more" not in text
-    for answer in (as_json, over_http):
-        assert [line["snippet"] for line in answer["lines"]] == said
-        assert (answer["memories"], answer["further"]) == (86, 0)
-
-
 @pytest.mark.parametrize(
     ("words", "code"),
     [(["forget", "--query", "zeppelin"], 1), (["archive", "prune"], 0)],
@@ -448,26 +429,6 @@ def test_forgetting_nothing_asks_no_question(
     assert (done.returncode, done.stderr) == (code, b"")
     assert done.stdout.startswith(b"nothing to ")
     assert json.loads(as_json.stdout)["memories"] == 0
-
-
-@pytest.mark.parametrize(
-    ("answer", "code", "status"), [(b"n\n", 1, 200), (b"y\n", 0, 404)]
-)
-def test_on_a_terminal_forgetting_asks(
-    filled: Daemon, answer: bytes, code: int, status: int
-) -> None:
-    filled.post("remember", id="ask", content="the heron stands alone")
-
-    with on_terminal(filled, "forget", "ask") as (process, seen):
-        seen.type(answer)
-        process.wait(WAIT_S)
-        said = seen()
-
-    assert b"the heron stands alone" in said
-    assert b"Forget this memory? This cannot be undone." in said
-    assert (b"nothing was forgotten" in said) == (code == 1)
-    assert process.returncode == code
-    assert filled.post("get", id="ask").status == status
 
 
 @pytest.mark.parametrize("named", [False, True])

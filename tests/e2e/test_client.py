@@ -29,7 +29,6 @@ from mnemosyned import (
 )
 from mnemosyned.errors import (
     DaemonUnreachable,
-    DatabaseInUse,
     IdTaken,
     InvalidTime,
     MnemosynedError,
@@ -228,14 +227,6 @@ def test_memory_of_a_file_with_a_daemon_goes_through_the_daemon(daemon: Daemon) 
             daemon.post("get", id="lib").body["memory"]["content"]
             == "said to the library"
         )
-
-
-def test_a_file_that_a_program_embeds_is_refused_to_the_next(tmp_path: Path) -> None:
-    with (
-        Memory(tmp_path / "memory.db"),
-        pytest.raises(DatabaseInUse, match="in use by process"),
-    ):
-        Memory(tmp_path / "memory.db")
 
 
 class HeldClock:

@@ -171,18 +171,6 @@ def test_a_yes_changes_what_was_shown(filled: Daemon) -> None:
     assert len(tagged) == COUNT
 
 
-@pytest.mark.thorough
-def test_a_no_to_an_edit_of_many_changes_nothing(filled: Daemon) -> None:
-    code, shown = dialogue(
-        filled, b"n\n", "edit", "--of-session", "zoo", "--session", "farm"
-    )
-
-    assert code == 1
-    assert f"Edit these {COUNT} memories? [y/N]" in shown
-    assert "nothing was edited" in shown
-    assert filled.post("get", id="m0").body["memory"]["session"] == "zoo"
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

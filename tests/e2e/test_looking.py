@@ -108,17 +108,6 @@ def test_a_list_of_any_length_comes_page_by_page(filled: Daemon) -> None:
 
 
 @pytest.mark.thorough
-def test_a_list_is_shown_by_day_and_origin(filled: Daemon) -> None:
-    lines = shown(filled, "list", "-s", "kitchen", "-n", "6").splitlines()
-
-    assert lines[0] == "Sunday 29 March 2026"
-    assert lines[1] == "  kitchen · cook"
-    assert lines[2].startswith("   1  ")
-    assert lines[2].endswith("  Ada: Day 20: step 4 of the stew.")
-    assert lines[7] == "Saturday 28 March 2026"
-
-
-@pytest.mark.thorough
 def test_a_list_that_matches_nothing_fails_with_a_word(filled: Daemon) -> None:
     printed = filled.mnem("list", "-s", "nowhere")
 
@@ -156,14 +145,6 @@ def test_the_numbers_of_a_period_name_what_it_showed(filled: Daemon) -> None:
 
     assert "originals   5" in shown(filled, "show", "1")
     assert shown(filled, "show", "3", form="ids") == "Step-01-1\n"
-
-
-@pytest.mark.thorough
-def test_a_month_is_its_summary_and_its_weeks(filled: Daemon) -> None:
-    text = shown(filled, "month", "March 2026")
-
-    assert text.startswith("March 2026\n   summary of 105 memories")
-    assert text.count("(week ") == 3
 
 
 @pytest.mark.thorough
@@ -213,11 +194,6 @@ def test_what_cannot_be_shown_is_said(
 
     assert printed.returncode == code
     assert said in printed.stderr.decode()
-
-
-@pytest.mark.thorough
-def test_show_is_get(filled: Daemon) -> None:
-    assert shown(filled, "show", "Step-03-1") == shown(filled, "get", "Step-03-1")
 
 
 # ----------------------------------------------------------------------- tail

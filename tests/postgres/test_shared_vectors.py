@@ -60,20 +60,6 @@ def test_vectors_that_one_stores_are_news_to_the_other_part_by_part(
     assert rest.removals == begin.removals
 
 
-def test_memories_that_one_forgets_are_news_to_the_other(
-    stores: list[PostgresStore],
-) -> None:
-    here, there = stores
-    remember_batch(here, *map(memory, "ab"))
-    model = here.vectors.use_model("fake", "digest")
-    here.vectors.keep_vectors(model, {1: b"a", 2: b"b"})
-    begin = news(there, model, None)
-
-    here.deletion.forget(["a"])
-
-    assert news(there, model, begin.version).removals != begin.removals
-
-
 def test_the_index_of_one_follows_what_the_other_embeds_and_forgets(
     stores: list[PostgresStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -25,8 +24,7 @@ from support.postgres import number_of, rows
 from support.seeds import seed_of
 
 from mnemosyned import Client
-from mnemosyned.errors import DaemonUnreachable, NotFound, SleepInProgress
-from mnemosyned.memory.values import Tier
+from mnemosyned.errors import NotFound
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.store import open_store
 
@@ -63,20 +61,6 @@ def remember_groups(daemon: Daemon) -> list[str]:
     ]
     assert daemon.post("remember_many", memories=memories).status == 200
     return [str(memory["id"]) for memory in memories]
-
-
-def assert_in_one_episode_each(client: Client, ids: list[str]) -> None:
-    rows = client.log(limit=1_000).rows
-    promoted = [row.episode for row in rows if row.episode and not row.level]
-    sources = [
-        id
-        for episode in promoted
-        if (record := client.get(episode).episode)
-        for id in record.summary_of
-    ]
-    assert sorted(sources) == sorted(ids)
-    tiers = client.status().tiers
-    assert (tiers[Tier.WORKING].count, tiers[Tier.ARCHIVE].count) == (0, len(ids))
 
 
 def test_what_one_remembers_edits_and_forgets_the_other_shows_at_once(
@@ -119,62 +103,6 @@ def test_what_one_learns_the_other_tells(pair: tuple[Daemon, Daemon]) -> None:
         assert [learning.id for learning in there.learnings()] == [learned.id]
         there.remove_learning(learned.id)
         assert list(here.learnings()) == []
-
-
-def test_two_that_sleep_at_once_make_one_episode_of_each_group(
-    pair: tuple[Daemon, Daemon],
-) -> None:
-    first, second = pair
-    ids = remember_groups(first)
-
-    def sleep_to_the_end(daemon: Daemon) -> None:
-        with daemon.client() as client:
-            while client.status().tiers[Tier.WORKING].count:
-                try:
-                    client.sleep()
-                except SleepInProgress:
-                    time.sleep(0.02)
-
-    sleepers = [
-        threading.Thread(target=sleep_to_the_end, args=(daemon,)) for daemon in pair
-    ]
-    for sleeper in sleepers:
-        sleeper.start()
-    for sleeper in sleepers:
-        sleeper.join()
-
-    with second.client() as client:
-        assert_in_one_episode_each(client, ids)
-
-
-def test_one_that_is_killed_amid_a_sleep_leaves_the_rest_to_the_other(
-    pair: tuple[Daemon, Daemon],
-) -> None:
-    first, second = pair
-    ids = remember_groups(first)
-    sleeping = threading.Thread(target=sleep_until_killed, args=(first,))
-    sleeping.start()
-    with second.client() as client:
-        eventually(
-            lambda: client.status().tiers[Tier.ARCHIVE].count, "a group was promoted"
-        )
-        first.kill()
-        sleeping.join()
-
-        def slept() -> bool:
-            try:
-                client.sleep()
-            except SleepInProgress:  # the server has not noticed its death yet
-                return False
-            return not client.status().tiers[Tier.WORKING].count
-
-        eventually(slept, "the other did the rest")
-        assert_in_one_episode_each(client, ids)
-
-
-def sleep_until_killed(daemon: Daemon) -> None:
-    with daemon.client() as client, pytest.raises(DaemonUnreachable):
-        client.sleep()
 
 
 def test_one_that_stops_while_the_other_sleeps_leaves_it_to_that_one(
