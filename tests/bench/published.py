@@ -22,76 +22,81 @@ def charts(page: str) -> dict[str, str]:
 
 
 def _locomo(page: str) -> str:
-    label, figure, target = _row(page, "`make bench-locomo`")
-    after, slept, _ = _row(page, "the same after sleep")
-    bare, peer = _ratios(label, "bare FTS5"), _ratios(label, "mnemosyne-memory 3.15.1")
+    before, after = (
+        [
+            _row(page, f"searched {where}, {when} a sleep")
+            for where in ("within their conversation", "in all ten conversations")
+        ]
+        for when in ("before", "after")
+    )
     return bars(
         "Evidence found among the first 10 results, LoCoMo",
         y_label="recall@10",
         groups=["asked within the conversation", "over all ten conversations"],
         series=[
-            Series("bare FTS5", bare),
-            Series("mnemosyne-memory", peer),
-            Series("mnemosyne-memory, slept", _ratios(after, "the peer")),
-            Series("mnemosyned", _numbers(figure)),
-            Series("mnemosyned, slept", _numbers(slept)),
+            Series("bare FTS5", _column(before, 2)),
+            Series("mnemosyne-memory", _column(before, 3)),
+            Series("mnemosyne-memory, slept", _column(after, 3)),
+            Series("mnemosyned", _column(before, 1)),
+            Series("mnemosyned, slept", _column(after, 1)),
         ],
-        targets=_numbers(target),
+        targets=_column(before, 4),
     )
 
 
 def _recall(page: str) -> str:
-    _, small, target = _row(page, "`make bench-recall`")
-    _, large, _ = _row(page, "the same at 100,000")
-    by_question = zip(_numbers(small), _numbers(large), strict=True)
-    names = ("person and code", "question", "six common words")
+    rows = [
+        _row(page, label)
+        for label in ("a person and a code", "a question", "six common words")
+    ]
     return bars(
         "Time of a recall against the bare FTS5 query, p95",
         y_label="times the bare query; lower is better",
         groups=["10,000 memories", "100,000 memories"],
         series=[
-            Series(name, values)
-            for name, values in zip(names, by_question, strict=True)
+            Series(name, [_numbers(cell)[0] for cell in row[1:3]])
+            for name, row in zip(
+                ("person and code", "question", "six common words"), rows, strict=True
+            )
         ],
-        targets=_numbers(target) * 2,
+        targets=_column(rows, 3)[:1] * 2,
     )
 
 
 def _write(page: str) -> str:
-    _, figure, target = _row(page, "`make bench-write`")
-    runs = [_numbers(part) for part in figure.split("/")]
+    rows = [
+        _row(page, f"{label}, against bare SQLite")
+        for label in ("batches over the socket", "one by one, embedded in a program")
+    ]
     return bars(
         "Memories stored in the same time, against bare SQLite",
         y_label="share of bare SQLite",
         groups=["batches over the socket", "one by one, embedded"],
         series=[
-            Series("lowest run", [low for low, _ in runs]),
-            Series("highest run", [high for _, high in runs]),
+            Series("lowest run", _column(rows, 1)),
+            Series("highest run", [_numbers(row[1])[1] for row in rows]),
         ],
-        targets=_numbers(target),
+        targets=_column(rows, 2),
     )
 
 
-def _row(page: str, beginning: str) -> tuple[str, str, str]:
-    """Return label, figure and target of the row whose label begins so."""
+def _row(page: str, label: str) -> list[str]:
+    """Return the cells of the first row with this label."""
     for line in page.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
-        if line.startswith(f"| {beginning}") and len(cells) == 3:
-            return cells[0], cells[1], cells[2]
-    raise ValueError(f"docs/benchmarks.md has no row that begins with {beginning}")
+        if line.startswith("| ") and cells[0] == label:
+            return cells
+    raise ValueError(f"docs/benchmarks.md has no row {label!r}")
+
+
+def _column(rows: list[list[str]], column: int) -> list[float]:
+    """Return the first number of a column of each row."""
+    return [_numbers(row[column])[0] for row in rows]
 
 
 def _numbers(text: str) -> list[float]:
     """Return the numbers in a cell."""
     return [float(number) for number in NUMBER.findall(text)]
-
-
-def _ratios(label: str, name: str) -> list[float]:
-    """Return the two figures that a label names after a competitor's name."""
-    match = re.search(rf"{re.escape(name)}: (\.\d+) / (\.\d+)", label)
-    if match is None:
-        raise ValueError(f"docs/benchmarks.md names no figures of {name} in {label!r}")
-    return [float(match[1]), float(match[2])]
 
 
 if __name__ == "__main__":
