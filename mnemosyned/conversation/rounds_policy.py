@@ -17,6 +17,7 @@ from mnemosyned.conversation.compaction import (
     Compaction,
     CompactionDecision,
     RemovedMessage,
+    SplitConversation,
     SummarizeMessages,
     mark_as_removed,
     summarize_with_model,
@@ -35,7 +36,6 @@ from mnemosyned.conversation.messages import (
     MessageGroups,
     PartKind,
     count_pinned,
-    group_messages,
     is_intent,
     is_system,
     message_parts,
@@ -91,33 +91,23 @@ class RoundsPolicy:
         """
         keep = self.keep_last if keep_recent is None else keep_recent
         tokens = sum(map(self._counter.message, messages))
-        groups = group_messages(messages)
-        unchanged = Compaction(
-            messages=list(messages),
-            policy=self.name,
-            counter=self._counter.name,
-            tokens_before=tokens,
-            tokens_after=tokens,
-            limit=max(0, self.token_limit),
-            facts=_merge_summary_facts(messages),
-            orphans=groups.orphans,
+        split = SplitConversation(messages, keep=keep)
+        unchanged = split.unchanged(
+            tokens, policy=self.name, counter=self._counter, limit=self.token_limit
         )
         if not self.due(tokens).due:
             return unchanged
-        immovable = _mark_immovable_messages(messages, groups)
+        immovable = _mark_immovable_messages(messages, split.groups)
         last_round = _find_last_round_start(messages, immovable)
         done = self._summarize_runs(
             unchanged, _find_compactable_runs(immovable, 0, last_round)
         )
         if not self.due(done.tokens_after).due:
             return done
-        open_round = range(last_round, len(messages))
-        begin, end = _find_compactable_range(
-            messages, groups, immovable, open_round, keep=keep
-        )
+        end = max(last_round, split.tail_start)
         removed = len(messages) - len(done.messages)
         runs = _find_compactable_runs(
-            immovable[removed:], begin - removed, end - removed
+            immovable[removed:], last_round - removed, end - removed
         )
         return self._summarize_runs(done, runs)
 
@@ -257,32 +247,6 @@ def _find_last_round_start(
         if stays and is_intent(messages[position])
     ]
     return intents[-1] + 1 if intents else count_pinned(messages)
-
-
-def _find_compactable_range(
-    messages: Sequence[Message],
-    groups: MessageGroups,
-    immovable: Sequence[bool],
-    last_round: range,
-    *,
-    keep: int,
-) -> tuple[int, int]:
-    """Return the positions at which the part of the last round to be summarized begins and ends.
-
-    The `keep` newest messages are not in it, and tool calls stay together with their results.
-    """
-    live = [
-        position
-        for position in last_round
-        if not immovable[position] and not is_summary(messages[position])
-    ]
-    begin = last_round.start
-    if len(live) <= keep:
-        return begin, begin
-    end = live[-keep] if keep else len(messages)
-    if groups.pending_call is not None:
-        end = min(end, groups.pending_call)
-    return begin, max(begin, groups.cut_before(end))
 
 
 def _find_compactable_runs(

@@ -6,11 +6,12 @@ from functools import reduce
 from math import exp
 from operator import or_
 
-from mnemosyned.text.rule_files import read_rule_file
+from mnemosyned.text.rule_files import read_rule_file, read_tables
 from mnemosyned.text.word_cache import WordCache
 
 _RULES = read_rule_file(__file__)
 _WORDS, _PATTERNS = _RULES.words, _RULES.patterns
+_POINTS: dict[str, float] = read_tables(__file__, "events.toml")["points"]
 _PAST_ENDINGS = tuple(sorted(_WORDS["past_endings"]))
 _MARKS = {
     name: 1 << place
@@ -27,42 +28,12 @@ EARLY_WORDS = 6
 SHORT_WORDS = 6
 LONG_WORDS = 30
 FEELINGS_MAX = 3
-
-# Log-odds that annotators marked what a sentence says as an event, fitted on conversations 1-5 of LoCoMo.
-BASE = -1.2
-BY_LENGTH = 1.9
-DEED = 0.6
-OWN_DEED = 0.4
-HEADLINE = 0.9
-"""Of a sentence that begins with a deed: "Moved the docs to …", "Lost my job"."""
-SELF = 0.6
-ONGOING = 1.0
-NAME = 0.5
-NEWS = 1.5
-FEELING = -0.4
-FELT_STATE = -1.0
-"""Of a feeling in a sentence without a deed, a time, a beginning or a plan."""
-ATTITUDE = -0.8
-ECHO = -1.1
-FRAGMENT = -0.8
-ADVICE = -2.0
-GERUND = -1.2
-LOOKING = -2.0
-SHORT = -2.0
-QUESTION = -1.4
-TIMES = 1.2
-BY_WORD = {
-    "beginnings": 1.1,
-    "plans": 0.3,
-    "thoughts": -0.7,
-    "listener": -1.8,
-    "conditional": -1.0,
-    "pictures": -0.5,
-}
-REFERENCE = -1.2
 STRENGTH = 0.5
 """Exponent of the odds: how strongly events are preferred to sentences with more names and values."""
-_BY_MARK = tuple((_MARKS[name], points) for name, points in BY_WORD.items())
+_BY_WORD = tuple(
+    (mark, _POINTS[name]) for name, mark in _MARKS.items() if name in _POINTS
+)
+"""Points of a sentence with a word of a list."""
 _DONE = _MARKS["deeds"] | _MARKS["past"]
 _PERSONAL = _MARKS["listener"] | _MARKS["feelings"]
 _HAPPENING = _MARKS["beginnings"] | _MARKS["plans"]
@@ -100,67 +71,63 @@ def rate_event(
     marks = [_WORD_MARKS[word] for word in sentence.split()]
     if not marks:
         return 0.0
-    union = reduce(or_, marks)
-    score = BASE + BY_LENGTH * min(len(marks), LONG_WORDS) / LONG_WORDS
-    for mark, points in _BY_MARK:
-        if union & mark:
-            score += points
-    score += _rate_happening(sentence, marks, union)
-    is_advice = bool(marks[0] & _MARKS["advice"])
-    if union & _MARKS["refusals"] and _PATTERNS["encouragement"].match(sentence):
-        is_advice = True
-    if is_advice:
-        score += ADVICE
+    union, first = reduce(or_, marks), marks[0]
+    is_advice = bool(first & _MARKS["advice"]) or _matches(
+        "encouragement", sentence, union, "refusals"
+    )
+    is_echo = bool(first & _MARKS["echoes"]) or not any(map(str.isalnum, sentence[:2]))
     early = reduce(or_, marks[:EARLY_WORDS])
-    if early & _MARKS["references"] and not is_introduced:
-        score += REFERENCE
-    if marks[0] & _MARKS["echoes"] or not any(map(str.isalnum, sentence[:2])):
-        score += ECHO
-    elif marks[0] & _MARKS["gerund"]:
-        score += GERUND
-    if sentence[0].islower():
-        score += FRAGMENT
-    if len(marks) < SHORT_WORDS and sentence.isascii():
-        score += SHORT
-    if sentence.endswith(("?", "？", "؟")):
-        score += QUESTION
+    features = {
+        "base": 1,
+        "length": min(len(marks), LONG_WORDS) / LONG_WORDS,
+        "advice_given": is_advice,
+        "reference": early & _MARKS["references"] and not is_introduced,
+        "echo": is_echo,
+        "gerund_first": first & _MARKS["gerund"] and not is_echo,
+        "fragment": sentence[0].islower(),
+        "short": len(marks) < SHORT_WORDS and sentence.isascii(),
+        "question": sentence.endswith(("?", "？", "؟")),
+        **_find_happening(sentence, marks, union),
+    }
+    score = sum(_POINTS[name] * value for name, value in features.items() if value)
+    score += sum([points for mark, points in _BY_WORD if union & mark])
     if is_ruling and not is_advice and not union & _PERSONAL:
         score = max(score, 0.0)
     return exp(STRENGTH * score)
 
 
-def _rate_happening(sentence: str, marks: list[int], union: int) -> float:
-    """Return the points of a sentence for a deed, its subject and time, and for feelings.
+def _find_happening(sentence: str, marks: list[int], union: int) -> dict[str, float]:
+    """Return the features of a sentence for a deed, its subject and time, and for feelings.
 
     `marks` are the bits of its words, `union` all of them.
     """
     is_own = bool(reduce(or_, marks[:SUBJECT_WORDS]) & _MARKS["self"])
-    is_headline = bool(marks[0] & _DONE)
-    is_done = bool(union & _DONE or _reports_foreign_deed(sentence, union))
-    is_timed = bool(
-        union & _MARKS["times"]
-        or (union & _MARKS["digit"] and _PATTERNS["dated"].search(sentence))
+    is_done = bool(union & _DONE) or _reports_foreign_deed(sentence, union)
+    is_timed = bool(union & _MARKS["times"]) or _matches(
+        "dated", sentence, union, "digit"
     )
-    is_ongoing = bool(
-        union & _MARKS["gerund"] and _PATTERNS["ongoing"].search(sentence)
-    )
-    score = DEED * is_done + OWN_DEED * (is_done and is_own) + SELF * is_own
-    score += TIMES * is_timed + ONGOING * is_ongoing
-    score += HEADLINE * is_headline
-    if '"' in sentence or any(mark & _MARKS["capital"] for mark in marks[1:]):
-        score += NAME
-    if union & _MARKS["news"] and _PATTERNS["news"].match(sentence):
-        score += NEWS
-    if union & _MARKS["looks"] and _PATTERNS["looking"].search(sentence):
-        score += LOOKING
-    if union & _MARKS["attitudes"] and _PATTERNS["attitude"].search(sentence):
-        score += ATTITUDE
-    if union & _MARKS["feelings"]:
-        felt = sum(bool(mark & _MARKS["feelings"]) for mark in marks)
-        score += FEELING * min(felt, FEELINGS_MAX)
-        if not (is_done or is_timed or is_ongoing or union & _HAPPENING):
-            score += FELT_STATE
-    return score
+    is_ongoing = _matches("ongoing", sentence, union, "gerund")
+    felt = sum(bool(mark & _MARKS["feelings"]) for mark in marks)
+    happens = is_done or is_timed or is_ongoing or union & _HAPPENING
+    return {
+        "deed": is_done,
+        "own_deed": is_done and is_own,
+        "own": is_own,
+        "timed": is_timed,
+        "ongoing_deed": is_ongoing,
+        "headline": bool(marks[0] & _DONE),
+        "name": '"' in sentence or any(mark & _MARKS["capital"] for mark in marks[1:]),
+        "turn_to_news": _matches("news", sentence, union, "news"),
+        "looking": _matches("looking", sentence, union, "looks"),
+        "attitude": _matches("attitude", sentence, union, "attitudes"),
+        "feeling": min(felt, FEELINGS_MAX),
+        "felt_state": felt > 0 and not happens,
+    }
+
+
+def _matches(pattern: str, sentence: str, union: int, hint: str) -> bool:
+    """Return True if a sentence has a word of the list `hint`, and then matches a pattern."""
+    return bool(union & _MARKS[hint] and _PATTERNS[pattern].search(sentence))
 
 
 def _reports_foreign_deed(sentence: str, union: int) -> bool:
