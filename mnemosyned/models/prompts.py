@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, tzinfo
 
 from mnemosyned.instants import in_zone
-from mnemosyned.summary.chunking import Piece
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.text.dates.formatting import format_day
 from mnemosyned.text.frames import neutralize, neutralize_line
 from mnemosyned.text.languages.tables import WEEKDAY_ABBREVIATIONS
@@ -33,14 +33,16 @@ _TEXTS: dict[str, str] = read_tables(__file__, "prompts.toml")["texts"]
 
 
 def write_summary_request(
-    pieces: Sequence[Piece], *, chars_max: int, zone: tzinfo = UTC
+    memories: Sequence[MemoryRecord], *, chars_max: int, zone: tzinfo = UTC
 ) -> list[Message]:
     """Return the chat messages that ask a model for a summary of these memories.
 
-    `chars_max` is the length to ask for; times are given in `zone`. Blank pieces are left out.
+    `chars_max` is the length to ask for; times are given in `zone`. Blank memories are left out.
     """
     blocks = "\n".join(
-        render_piece(piece, zone=zone) for piece in pieces if piece.text.strip()
+        render_memory(memory, zone=zone)
+        for memory in memories
+        if memory.content.strip()
     )
     return _write_request(blocks, given="memories", chars_max=chars_max)
 
@@ -83,20 +85,20 @@ def write_retry_request(
     return [*messages[:-1], {**last, "content": f"{last['content']}\n{again}"}]
 
 
-def render_piece(piece: Piece, *, zone: tzinfo = UTC) -> str:
+def render_memory(memory: MemoryRecord, *, zone: tzinfo = UTC) -> str:
     """Return a memory's text between tags with its time in `zone` and its role.
 
     Text that looks like a tag is neutralized, so that it cannot end the memory.
     """
-    said = in_zone(piece.created_at, zone)
+    said = in_zone(memory.created_at, zone)
     when = f"{WEEKDAY_ABBREVIATIONS[said.weekday()]} {format_day(said)} {said:%H:%M}"
     role = (
         _PATTERNS["attribute"]
-        .sub(" ", neutralize_line(piece.role))
+        .sub(" ", neutralize_line(memory.role))
         .strip()[:ROLE_CHARS_MAX]
     )
     who = f' role="{role}"' if role else ""
-    return f'<memory time="{when}"{who}>\n{neutralize(piece.text)}\n</memory>'
+    return f'<memory time="{when}"{who}>\n{neutralize(memory.content)}\n</memory>'
 
 
 def render_partial_summary(text: str, part: int) -> str:

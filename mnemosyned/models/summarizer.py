@@ -12,14 +12,14 @@ from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.models.prompts import (
     Message,
     clean_answer,
+    render_memory,
     render_partial_summary,
-    render_piece,
     trim_to_sentence,
     write_combining_request,
     write_retry_request,
     write_summary_request,
 )
-from mnemosyned.summary.chunking import Piece, make_whole_piece, split_to_fit
+from mnemosyned.summary.chunking import split_to_fit
 from mnemosyned.summary.extract import (
     CHARS_MAX,
     CHARS_MIN,
@@ -126,7 +126,7 @@ class ModelSummarizer(Summarizer):
         )
 
     def ask_model(
-        self, messages: Sequence[Message], judge: Judge, sources: Sequence[Piece]
+        self, messages: Sequence[Message], judge: Judge, sources: Sequence[MemoryRecord]
     ) -> str:
         """Return the model's answer if `judge` finds no problem, or else its answer to a retry.
 
@@ -206,7 +206,6 @@ class _GroupSummarizer:
     ) -> None:
         self._by = summarizer
         self._memories = memories
-        self._pieces = [make_whole_piece(memory) for memory in memories]
         self._extract = kept
         self._budget = budget
         self._asked = min(
@@ -223,7 +222,7 @@ class _GroupSummarizer:
         found = split_to_fit(
             self._memories,
             count_tokens=lambda piece: self._by.count_line_tokens(
-                render_piece(piece, zone=zone)
+                render_memory(piece, zone=zone)
             ),
             tokens_max=self._by.count_room_tokens(ask([])),
         )
@@ -237,21 +236,21 @@ class _GroupSummarizer:
 
     def _finish(self, messages: Sequence[Message]) -> ComposedEpisode:
         """Send the last request for the group; return the checked answer with index terms."""
-        answer = self._by.ask_model(messages, self._check_final, self._pieces)
+        answer = self._by.ask_model(messages, self._check_final, self._memories)
         return self._compose_episode(answer)
 
-    def _summarize_part(self, part: Sequence[Piece]) -> str:
+    def _summarize_part(self, part: Sequence[MemoryRecord]) -> str:
         """Return the model's summary of one window's pieces; short pieces are only joined."""
-        size = sum(len(piece.text) for piece in part)
+        size = sum(len(piece.content) for piece in part)
         if size <= CHARS_MIN:
-            return "\n".join(piece.text for piece in part)
+            return "\n".join(piece.content for piece in part)
         write = partial(write_summary_request, part, zone=self._by.zone)
         return self._ask_for_part(write, part, size)
 
     def _ask_for_part(
         self,
         write: Callable[..., list[Message]],
-        sources: Sequence[Piece],
+        sources: Sequence[MemoryRecord],
         size: int,
     ) -> str:
         """Ask for a summary of about half of `size` characters, checked against `sources`.
@@ -278,7 +277,7 @@ class _GroupSummarizer:
             summaries = [
                 self._ask_for_part(
                     partial(write_combining_request, window),
-                    self._pieces,
+                    self._memories,
                     sum(map(len, window)),
                 )
                 for window in found
@@ -297,14 +296,14 @@ class _GroupSummarizer:
         found = split_to_fit(
             numbered,
             count_tokens=lambda piece: self._by.count_line_tokens(
-                render_partial_summary(piece.text, len(summaries))
+                render_partial_summary(piece.content, len(summaries))
             ),
             tokens_max=room,
         )
-        return [[piece.text for piece in part] for part in found]
+        return [[piece.content for piece in part] for part in found]
 
     def _check_grounding(
-        self, text: str, *, sources: Sequence[Piece], chars_max: int
+        self, text: str, *, sources: Sequence[MemoryRecord], chars_max: int
     ) -> Sequence[SummaryProblem]:
         """Return the problems of an answer that is checked against its sources.
 
@@ -315,7 +314,7 @@ class _GroupSummarizer:
     def _check_final(self, text: str) -> Sequence[SummaryProblem]:
         """Return the problems of the group's final summary, including that it says too little."""
         problems = self._check_grounding(
-            text, sources=self._pieces, chars_max=self._budget
+            text, sources=self._memories, chars_max=self._budget
         )
         if problems or self._compose_episode(text).informative:
             return problems

@@ -99,9 +99,15 @@ class StatementSelection:
         """
         if statement.at in heads or len(heads) >= HEADS_MAX:
             return
-        head = heads[statement.at] = self._shorten(statement)
+        head = self.fit(statement, self.room)
         if head:
+            left = {token.stem for token in tokenize(head.text)}
+            head = head._replace(
+                stems=tuple([stem for stem in head.stems if stem in left]),
+                emphasis=head.emphasis * SHORTENED_FACTOR,
+            )
             heappush(heap, (-self.measure_gain(head), statement.at))
+        heads[statement.at] = head
 
     def measure_gain(self, statement: Statement) -> float:
         """Return how much worth a statement would add, divided by a power of its length.
@@ -144,20 +150,19 @@ class StatementSelection:
             self._worth.update(dict.fromkeys(part.stems, 0.0))
             self._speakers.add(part.memory)
 
-    def _shorten(self, statement: Statement) -> Statement | None:
-        """Return a copy of the statement cut after the last clause that fits; None if none fits."""
+    def fit(self, statement: Statement, chars_max: int) -> Statement | None:
+        """Return the statement, or a copy cut after the last clause that fits; None if none fits.
+
+        A statement that needs another is not cut.
+        """
+        chars = self.count_chars(statement)
+        if chars <= chars_max:
+            return statement
         if statement.needs is not None:
             return None
-        frame = self.count_chars(statement) - len(statement.text)
-        text = shorten_at_clause(statement.text, self.room - frame)
-        if not text:
-            return None
-        left = {token.stem for token in tokenize(text)}
-        return statement._replace(
-            text=text,
-            stems=tuple([stem for stem in statement.stems if stem in left]),
-            emphasis=statement.emphasis * SHORTENED_FACTOR,
-        )
+        frame = chars - len(statement.text)
+        text = shorten_at_clause(statement.text, chars_max - frame)
+        return statement._replace(text=text) if text else None
 
     def list_selected(self) -> list[Statement]:
         """Return the selected statements in their original order."""
@@ -292,27 +297,11 @@ def _select_statements(
     nameless = [one._replace(role="") for one in statements]
     for pool in (readable, statements, nameless):
         ranked = sorted(pool, key=lambda one: (-selection.measure_gain(one), one.at))
-        if whole := _find_fitting_statement(ranked, selection):
-            return [whole]
+        for statement in ranked[:FALLBACK_TRIES_MAX]:
+            alone = statement.needs is None
+            if alone and (fitting := selection.fit(statement, selection.room)):
+                return [fitting]
     return [_cut_beginning(ranked[0], chars_max)] if ranked else []
-
-
-def _find_fitting_statement(
-    ranked: Sequence[Statement], selection: StatementSelection
-) -> Statement | None:
-    """Return the first statement that fits the selection, whole or cut after a clause, or None.
-
-    `ranked` are the statements, the best first.
-    """
-    for statement in ranked[:FALLBACK_TRIES_MAX]:
-        if statement.needs is not None:
-            continue
-        if selection.count_chars(statement) <= selection.room:
-            return statement
-        frame = selection.count_chars(statement) - len(statement.text)
-        if head := shorten_at_clause(statement.text, selection.room - frame):
-            return statement._replace(text=head)
-    return None
 
 
 def _cut_beginning(statement: Statement, chars_max: int) -> Statement:

@@ -405,12 +405,6 @@ class _RollupComposer:
         for value, _, statement in ranked:
             if value >= 0:
                 return
-            cost = selection.count_chars(statement)
-            if cost <= limit:
-                selection.select(statement)
+            if fitting := selection.fit(statement, limit):
+                selection.select(fitting)
                 return
-            if statement.needs is None:
-                frame = cost - len(statement.text)
-                if head := shorten_at_clause(statement.text, limit - frame):
-                    selection.select(statement._replace(text=head))
-                    return

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.report import Report
 
-from mnemosyned.summary.chunking import Piece
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.grounding.check import SummaryProblem, check_grounding
 
 TUNED_ON = 5
@@ -48,7 +48,7 @@ INVENTED = {
 @dataclass(frozen=True, slots=True)
 class Session:
     name: str
-    turns: tuple[Piece, ...]
+    turns: tuple[MemoryRecord, ...]
     summary: str
 
 
@@ -67,15 +67,22 @@ def sessions(item: dict[str, Any]) -> Iterator[Session]:
             yield Session(f"{item['sample_id']} {name}", turns, str(summary).strip())
 
 
-def piece(turn: dict[str, Any], when: datetime) -> Piece:
+def piece(turn: dict[str, Any], when: datetime) -> MemoryRecord:
     """A turn with its picture's caption, which the model that wrote the summaries was shown."""
     seen = f" [{turn['blip_caption']}]" if turn.get("blip_caption") else ""
-    return Piece(turn["dia_id"], turn["text"] + seen, when, turn["speaker"])
+    return MemoryRecord(
+        id=turn["dia_id"],
+        content=turn["text"] + seen,
+        created_at=when,
+        role=turn["speaker"],
+    )
 
 
 def judged(session: Session, summary: str) -> Sequence[SummaryProblem]:
     return check_grounding(
-        summary, session.turns, chars_max=sum(len(turn.text) for turn in session.turns)
+        summary,
+        session.turns,
+        chars_max=sum(len(turn.content) for turn in session.turns),
     )
 
 

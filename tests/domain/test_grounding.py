@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from support.cases import each_case
 
-from mnemosyned.summary.chunking import Piece
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.grounding.check import (
     GroundingFault,
     SummaryProblem,
@@ -25,9 +25,14 @@ DATASETS = Path(__file__).parents[1] / "support" / "datasets"
 NOON = datetime(2023, 5, 8, 12, tzinfo=UTC)
 
 
-def pieces(*said: Sequence[str], at: datetime = NOON) -> list[Piece]:
+def pieces(*said: Sequence[str], at: datetime = NOON) -> list[MemoryRecord]:
     return [
-        Piece(str(number), text, at + timedelta(minutes=number), role)
+        MemoryRecord(
+            id=str(number),
+            content=text,
+            created_at=at + timedelta(minutes=number),
+            role=role,
+        )
         for number, (role, text) in zip(count(), said, strict=False)
     ]
 
@@ -39,7 +44,7 @@ ENGLISH = SOURCES["english"]
 
 def check_case(sources: str, summary: str) -> list[GroundingFault]:
     """The faults of a summary that may be as long as its sources."""
-    chars = sum(len(piece.text) for piece in SOURCES[sources])
+    chars = sum(len(piece.content) for piece in SOURCES[sources])
     found = check_grounding(summary, SOURCES[sources], chars_max=chars)
     return [problem.kind for problem in found]
 
@@ -93,10 +98,11 @@ def test_endless_runs_are_read_without_failing(run: str) -> None:
 
 
 WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
-OUTDOORS = [
-    Piece("1", "I bought a green kayak in Oslo. I never sold the canoe.", WHEN, "Ana"),
-    Piece("2", "I rented a cabin near Bergen for the summer.", WHEN, "Ben"),
-]
+OUTDOORS = pieces(
+    ("Ana", "I bought a green kayak in Oslo. I never sold the canoe."),
+    ("Ben", "I rented a cabin near Bergen for the summer."),
+    at=WHEN,
+)
 
 
 def problems(text: str) -> Sequence[SummaryProblem]:

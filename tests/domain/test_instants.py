@@ -26,8 +26,7 @@ from mnemosyned.cli.output.terminal import local_time
 from mnemosyned.conversation.memory_items import MemoryItem, consolidate_memories
 from mnemosyned.instants import day_at, in_zone, shift, shift_months
 from mnemosyned.memory.periods import Level, begin_of, closed_before, end_of, key_of
-from mnemosyned.models.prompts import render_piece
-from mnemosyned.summary.chunking import make_whole_piece
+from mnemosyned.models.prompts import render_memory
 from mnemosyned.summary.extract import ExtractiveSummarizer, compose_episode, extract
 from mnemosyned.summary.grounding.check import GroundingSources
 from mnemosyned.text.dates import formatting as dates
@@ -159,7 +158,6 @@ def test_memories_of_either_end_are_summarized_and_checked(
         )
         for at, (text, said) in enumerate(told)
     ]
-    pieces = [make_whole_piece(one) for one in memories]
 
     summary = ExtractiveSummarizer(zone=zone).summarize(memories)
 
@@ -168,9 +166,9 @@ def test_memories_of_either_end_are_summarized_and_checked(
     prose = compose_episode(memories, ["Ada agreed."], extract=extracted, zone=zone)
     assert "Ada agreed." in prose.text
     assert all(
-        render_piece(piece, zone=zone).startswith("<memory time=") for piece in pieces
+        render_memory(one, zone=zone).startswith("<memory time=") for one in memories
     )
-    assert GroundingSources(pieces, zone=zone).numbers
+    assert GroundingSources(memories, zone=zone).numbers
 
 
 @given(instants, st.sampled_from(LEVELS))

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, strategies as st
 
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.summary.chunking import Piece, make_whole_piece, split_to_fit
+from mnemosyned.summary.chunking import split_to_fit
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 
@@ -20,33 +20,31 @@ def group(*contents: str) -> list[MemoryRecord]:
     ]
 
 
-def words(piece: Piece) -> int:
-    return len(piece.text.split()) + 1
+def words(piece: MemoryRecord) -> int:
+    return len(piece.content.split()) + 1
 
 
-def characters(piece: Piece) -> int:
-    return len(piece.text) + 3
+def characters(piece: MemoryRecord) -> int:
+    return len(piece.content) + 3
 
 
-def said(found: list[list[Piece]], memories: list[MemoryRecord]) -> list[str]:
+def said(found: list[list[MemoryRecord]], memories: list[MemoryRecord]) -> list[str]:
     """What the parts hold of each memory, without blanks."""
     pieces = [piece for part in found for piece in part]
     return [
-        "".join(piece.text for piece in pieces if piece.memory_id == memory.id)
+        "".join(piece.content for piece in pieces if piece.id == memory.id)
         for memory in memories
     ]
 
 
-def texts(found: list[list[Piece]]) -> list[list[str]]:
-    return [[piece.text for piece in part] for part in found]
+def texts(found: list[list[MemoryRecord]]) -> list[list[str]]:
+    return [[piece.content for piece in part] for part in found]
 
 
 def test_a_group_that_fits_is_one_part() -> None:
     memories = group("one two", "three four")
 
-    assert split_to_fit(memories, count_tokens=words, tokens_max=6) == [
-        [make_whole_piece(one) for one in memories]
-    ]
+    assert split_to_fit(memories, count_tokens=words, tokens_max=6) == [memories]
 
 
 def test_a_larger_group_is_split_between_memories_in_their_order() -> None:
@@ -93,7 +91,7 @@ def test_a_word_longer_than_a_part_is_split_between_characters() -> None:
 def test_an_accent_stays_with_its_letter() -> None:
     found = split_to_fit(group("e\u0301" * 6), count_tokens=characters, tokens_max=8)
 
-    assert all(piece.text.startswith("e") for part in found for piece in part)
+    assert all(piece.content.startswith("e") for part in found for piece in part)
 
 
 def test_a_piece_keeps_the_time_and_role_of_its_memory() -> None:
@@ -102,9 +100,7 @@ def test_a_piece_keeps_the_time_and_role_of_its_memory() -> None:
     found = split_to_fit([memory], count_tokens=words, tokens_max=3)
 
     assert {
-        (piece.memory_id, piece.created_at, piece.role)
-        for part in found
-        for piece in part
+        (piece.id, piece.created_at, piece.role) for part in found for piece in part
     } == {(memory.id, memory.created_at, memory.role)}
 
 
@@ -133,7 +129,7 @@ def test_every_memory_is_covered_in_order_and_every_part_fits(
 
     kept = ["".join(text.split()) for text in said(found, memories)]
     assert kept == ["".join(text.split()) for text in contents]
-    order = [int(piece.memory_id) for part in found for piece in part]
+    order = [int(piece.id) for part in found for piece in part]
     assert order == sorted(order)
     assert set(order) == set(range(len(contents)))
     assert all(sum(map(characters, part)) <= tokens_max for part in found)

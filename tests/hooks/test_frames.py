@@ -21,13 +21,13 @@ from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.agents.mcp.prompts import make_resource_uri
 from mnemosyned.conversation.memory_items import MemoryItem, consolidation_prompt
 from mnemosyned.errors import MnemosynedError
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.models.prompts import (
     write_combining_request,
     write_retry_request,
     write_summary_request,
 )
 from mnemosyned.service.service import MemoryService
-from mnemosyned.summary.chunking import Piece
 from mnemosyned.text.frames import neutralize, neutralize_line
 from mnemosyned.verbs.conversation import Context, Learn
 from mnemosyned.verbs.listing import ListMemories
@@ -143,7 +143,7 @@ class Caller:
 
 def prompts(text: str) -> Iterator[tuple[str, str]]:
     """The prompts of summaries, without their own frames."""
-    piece = Piece("1", text, NOON, text)
+    piece = MemoryRecord(id="1", content=text, created_at=NOON, role=text)
     asked = write_summary_request([piece, piece], chars_max=600)
     combined = write_combining_request([text, text], chars_max=600)
     retried = write_retry_request(asked, ungrounded=[text], otherwise=["too long"])

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from mnemosyned.instants import in_zone
-from mnemosyned.summary.chunking import Piece
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.grounding.names import find_unknown_names, list_name_forms
 from mnemosyned.summary.grounding.values import (
     SourceDates,
@@ -86,18 +86,20 @@ _TRAILING = ".,;:!?…)]}>\"'`*_»”’、。，；：！？"
 class GroundingSources:
     """Index of the words, numbers and dates of a group of memories."""
 
-    def __init__(self, pieces: Sequence[Piece], *, zone: tzinfo = UTC) -> None:
-        self.pieces = pieces
+    def __init__(self, memories: Sequence[MemoryRecord], *, zone: tzinfo = UTC) -> None:
+        self.memories = memories
         self._zone = zone
-        self.text = "\n".join(_normalize_text(piece.text) for piece in pieces)
-        self.roles = tuple(dict.fromkeys(piece.role for piece in pieces if piece.role))
+        self.text = "\n".join(_normalize_text(memory.content) for memory in memories)
+        self.roles = tuple(
+            dict.fromkeys(memory.role for memory in memories if memory.role)
+        )
 
     @cached_property
     def calendar(self) -> SourceDates:
         """The dates that the memories mention, absolute or relative, and the days they are of."""
         found = SourceDates()
-        for piece in self.pieces:
-            found.add(piece.text, in_zone(piece.created_at, self._zone))
+        for memory in self.memories:
+            found.add(memory.content, in_zone(memory.created_at, self._zone))
         return found
 
     @cached_property
@@ -107,8 +109,8 @@ class GroundingSources:
         Also 1, and 2 if there are two roles.
         """
         found: set[str] = {"1", "2"} if len(self.roles) == 2 else {"1"}
-        for piece in self.pieces:
-            said = in_zone(piece.created_at, self._zone)
+        for memory in self.memories:
+            said = in_zone(memory.created_at, self._zone)
             found.update(
                 (f"{said.hour}:{said:%M}", f"{(said.hour - 1) % 12 + 1}:{said:%M}")
             )
@@ -149,7 +151,7 @@ class GroundingSources:
 
 
 def check_grounding(
-    summary: str, sources: Sequence[Piece], *, chars_max: int, zone: tzinfo = UTC
+    summary: str, sources: Sequence[MemoryRecord], *, chars_max: int, zone: tzinfo = UTC
 ) -> tuple[SummaryProblem, ...]:
     """Return the problems of a summary: its form and language, and values that no source has.
 
@@ -339,7 +341,7 @@ SHARED_MIN = 0.6
 def select_grounded_sentences(
     answer: str,
     judge: Callable[[str], Sequence[SummaryProblem]],
-    sources: Sequence[Piece],
+    sources: Sequence[MemoryRecord],
 ) -> str:
     """Return an answer without the sentences that are faulty or that the sources do not confirm.
 
@@ -363,18 +365,18 @@ def select_grounded_sentences(
     return "".join(kept).strip() if dropped else ""
 
 
-def is_confirmed(sentence: str, sources: Sequence[Piece]) -> bool:
+def is_confirmed(sentence: str, sources: Sequence[MemoryRecord]) -> bool:
     """Return True if the speakers that a sentence names said all its content words.
 
     Without a name any speaker counts. One of their sentences must have most of the words, and be
     negated if and only if the sentence is.
     """
-    roles = {piece.role for piece in sources}
+    roles = {memory.role for memory in sources}
     names = roles - {""}
     wanted = find_content_stems([sentence]) - find_content_stems(names)
     named = {name for name in names if re.search(rf"\b{re.escape(name)}\b", sentence)}
     speakers = named or roles
-    texts = [piece.text for piece in sources if piece.role in speakers]
+    texts = [memory.content for memory in sources if memory.role in speakers]
     if not wanted or not wanted <= find_content_stems(texts):
         return False
     lines = [line for text in texts for line, _ in split_sentences(text)]
