@@ -162,7 +162,7 @@ class ContextService:
                     id=id,
                     text=words,
                     reason="recalled for this message"
-                    + (", told as ended" if quote.text != words else ""),
+                    + (", given as ended" if quote.text != words else ""),
                 )
                 for owner, id, words, quote in quoted
                 if owner is None

@@ -159,7 +159,7 @@ class DayTotals(msgspec.Struct, frozen=True):
     day: date
     """Of a month, its first day."""
     memories: int
-    told: int
+    given: int
     """Texts that agents were given, of those that are kept."""
     hour: int | None = None
     """The hour of the day, from 0; null unless hours are counted."""

@@ -52,7 +52,7 @@ def transcripts(tmp_path: Path) -> Path:
     return folder
 
 
-def test_it_says_what_starts_and_prompts_would_have_been_told_and_its_cost(
+def test_it_says_what_starts_and_prompts_would_have_been_given_and_its_cost(
     transcripts: Path,
 ) -> None:
     result = CliRunner().invoke(bench, [str(transcripts), "--show"])
@@ -61,7 +61,7 @@ def test_it_says_what_starts_and_prompts_would_have_been_told_and_its_cost(
     shown = result.stdout
     assert "2 conversations in 1 project" in shown
     assert "2 prompts of 3 messages" in shown
-    assert "told at 1 of 2 starts" in shown
+    assert "memories given at 1 of 2 starts" in shown
     assert "row security" in shown
     assert "of the" in shown.partition("cost: ")[2]
 
@@ -89,7 +89,7 @@ def test_files_that_are_no_conversation_are_counted_and_left_out(
 
     result = CliRunner().invoke(bench, [str(transcripts)])
 
-    assert "left out: 1 file that hold no conversation" in result.stdout
+    assert "left out: 1 file without a conversation" in result.stdout
 
 
 def test_a_folder_without_a_conversation_is_refused_with_what_to_name(

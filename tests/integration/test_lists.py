@@ -185,7 +185,7 @@ def test_days_are_counted_one_by_one_and_a_few_at_once(listed_memory: Memory) ->
 
     days = listed_memory.days(since="2026-03-09", until="2026-03-11").days
 
-    assert [(str(one.day), one.memories, one.told) for one in days] == [
+    assert [(str(one.day), one.memories, one.given) for one in days] == [
         ("2026-03-09", 1, 0),
         ("2026-03-10", 0, 0),
         ("2026-03-11", 1, 0),

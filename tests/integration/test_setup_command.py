@@ -354,7 +354,7 @@ def test_a_check_adds_up_what_the_hooks_of_a_tool_did() -> None:
     shown = " ".join(checks_text([check], daemon="reachable").split())
     assert check.problems == []
     assert "4 calls, 20 ms on average, the slowest 90 ms; 2 memories stored" in shown
-    assert "700 characters told" in shown
+    assert "700 characters given to the agent" in shown
     assert "1 failure, the last 2026-11-20" in shown
     assert "StorageFailed" in shown
 

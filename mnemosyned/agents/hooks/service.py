@@ -384,7 +384,7 @@ class HookService:
                 line = InjectedLine(
                     id=known[0].id,
                     text=known[0].content[:PROMPT_CHARS_MAX],
-                    reason="known in this project, and not told",
+                    reason="known in this project, and not given",
                 )
                 self._ledger.add(
                     make_injection(

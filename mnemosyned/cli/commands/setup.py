@@ -205,14 +205,14 @@ def _activity_lines(activity: ToolActivity) -> list[str]:
     times = {
         "last called": activity.called_at,
         "last stored": activity.stored_at,
-        "last told the agent": activity.informed_at,
+        "last gave the agent something": activity.informed_at,
     }
     moments = [f"{what} {local_time(time)}" for what, time in times.items() if time]
     counts = (
         f"{count_of(activity.calls, 'call')}, {activity.mean_ms:.0f} ms on average, "
         f"the slowest {activity.slowest_ms:.0f} ms; "
         f"{count_of(activity.stored, 'memory')} stored, "
-        f"{count_of(activity.characters, 'character')} told"
+        f"{count_of(activity.characters, 'character')} given to the agent"
     )
     failures = count_of(activity.failures, "failure")
     failed = (

@@ -58,18 +58,18 @@ class BenchReport:
     prompts: int = 0
     tokens: int = 0
     """Estimated tokens of the conversations themselves."""
-    starts_told: int = 0
+    starts_given: int = 0
     start_tokens: int = 0
-    prompts_told: int = 0
+    prompts_given: int = 0
     prompt_tokens: int = 0
     said_again: int = 0
-    """Times that the user said or asked what memory knew and had not told."""
+    """Times that the user said or asked again what memory knew and had not given."""
     undated: int = 0
     """Messages without a time, which were left out."""
     skipped_files: int = 0
     """Files that are no conversation, or cannot be read."""
     injections: list[Injection] = field(default_factory=list)
-    """Everything that was told, and what was said again, oldest first."""
+    """Everything that was given, and what was said again, oldest first."""
 
 
 @dataclass(slots=True)
@@ -184,7 +184,7 @@ class ConversationReplay:
     def _call_hook(
         self, message: Remember, event: str, payload: Mapping[str, object]
     ) -> None:
-        """Call a hook as the message's tool does, and count what it told."""
+        """Call a hook as the message's tool does, and count the texts that it gives."""
         ledger, report = self._memory.store.injections, self._report
         named, _, conversation = message.session.partition(":")
         client = named if named in CLIENTS else "agent"
@@ -201,18 +201,18 @@ class ConversationReplay:
                 }
             )
         )
-        for told in ledger.find(session, limit=1):
-            if told in before:
+        for injection in ledger.find(session, limit=1):
+            if injection in before:
                 continue
-            report.injections.append(told)
-            if told.outcome is InjectionOutcome.SAID_AGAIN:
+            report.injections.append(injection)
+            if injection.outcome is InjectionOutcome.SAID_AGAIN:
                 report.said_again += 1
-            elif told.kind is InjectionKind.START:
-                report.starts_told += 1
-                report.start_tokens += told.tokens
+            elif injection.kind is InjectionKind.START:
+                report.starts_given += 1
+                report.start_tokens += injection.tokens
             else:
-                report.prompts_told += 1
-                report.prompt_tokens += told.tokens
+                report.prompts_given += 1
+                report.prompt_tokens += injection.tokens
 
 
 @click.command("bench")
@@ -254,8 +254,8 @@ def bench(paths: tuple[Path, ...], *, show: bool) -> None:
         ):
             ConversationReplay(memory, clock, report).run(messages, advance)
     if show:
-        for told in report.injections:
-            say("\n".join([*injection_lines(told), ""]))
+        for injection in report.injections:
+            say("\n".join([*injection_lines(injection), ""]))
     say_result(report, "\n".join(report_lines(report)))
 
 
@@ -267,21 +267,21 @@ def report_lines(report: BenchReport) -> Iterator[str]:
         f"{local_time(report.first)} to {local_time(report.last)}: "
         f"{count_of(report.prompts, 'prompt')} of {count_of(report.messages, 'message')}"
     )
-    for name, told, total, tokens in (
-        ("starts", report.starts_told, report.conversations, report.start_tokens),
-        ("prompts", report.prompts_told, report.prompts, report.prompt_tokens),
+    for name, given, total, tokens in (
+        ("starts", report.starts_given, report.conversations, report.start_tokens),
+        ("prompts", report.prompts_given, report.prompts, report.prompt_tokens),
     ):
-        each = f", {tokens // told:,} each" if told else ""
-        row = f"told at {told:,} of {total:,} {name}: {count_of(tokens, 'token')}{each}"
-        yield row
+        each = f", {tokens // given:,} each time" if given else ""
+        text = f"{given:,} of {total:,} {name}: {count_of(tokens, 'token')}{each}"
+        yield f"memories given at {text}"
     cost = report.start_tokens + report.prompt_tokens
     yield (
         f"cost: {count_of(cost, 'token')}, {cost / max(1, report.tokens):.1%} of the "
-        f"{count_of(report.tokens, 'token')} that were said"
+        f"{count_of(report.tokens, 'token')} of the conversations"
     )
     again = count_of(report.said_again, "prompt")
-    yield f"said or asked again, although known and not told: {again}"
+    yield f"said or asked again, although known and not given: {again}"
     if report.undated:
         yield f"left out: {count_of(report.undated, 'message')} without a time"
     if report.skipped_files:
-        yield f"left out: {count_of(report.skipped_files, 'file')} that hold no conversation"
+        yield f"left out: {count_of(report.skipped_files, 'file')} without a conversation"

@@ -72,7 +72,7 @@ RENDERERS[RatedInjection] = Renderer(
 
 
 def _briefing_text(result: Briefed) -> str:
-    """Return a briefing as it is told, each line followed by its reason and id."""
+    """Return a briefing as agents are given it, each line followed by its reason and id."""
     lines = iter(result.lines)
     shown = []
     for text in result.text.splitlines():
@@ -88,13 +88,13 @@ def _briefing_text(result: Briefed) -> str:
 def _edit_text(edit: BriefingEdit) -> str:
     """Return what a person decided about a line."""
     parts = ["pinned"] * edit.pinned + ["dropped"] * edit.dropped
-    parts += [f"told as: {edit.text}"] * bool(edit.text)
+    parts += [f"given as: {edit.text}"] * bool(edit.text)
     return "; ".join(parts) or "as its source has it"
 
 
 RENDERERS[Briefed] = Renderer(
     _briefing_text,
-    lambda result: "" if result.lines else "nothing would be told here",
+    lambda result: "" if result.lines else "nothing would be given here",
     lambda result: result.lines,
     is_as_written=True,
 )

@@ -173,7 +173,7 @@ def _days_table(result: DayList) -> str:
         [
             period_name(unit, total.day)
             + (f" {total.hour:02}:00" if total.hour is not None else ""),
-            *(f"{total.memories:,}", f"{total.told:,}"),
+            *(f"{total.memories:,}", f"{total.given:,}"),
             "" if total.recalls is None else f"{total.recalls:,}",
             *(
                 f"{each:,g}" if each else ""
@@ -183,7 +183,7 @@ def _days_table(result: DayList) -> str:
         ]
         for total in result.days
     ]
-    headers = [result.by, "memories", "told", "recalls", "p50 ms", "p95 ms", "on disk"]
+    headers = [result.by, "memories", "given", "recalls", "p50 ms", "p95 ms", "on disk"]
     return table(headers, rows, without_empty=True)
 
 
