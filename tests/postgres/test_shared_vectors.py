@@ -11,9 +11,13 @@ from support.vector_service import wait_until
 
 from mnemosyned.memory.engine_ports import VectorNews
 from mnemosyned.paths import shipped
+from mnemosyned.search.query import Query
 from mnemosyned.search.vectors import indexer
 from mnemosyned.search.vectors.indexer import VectorIndexer
+from mnemosyned.storage.common.session import Result
+from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.store import PostgresStore, open_store
+from mnemosyned.text.terms import parse_terms
 
 pytestmark = pytest.mark.postgres
 
@@ -58,6 +62,37 @@ def test_vectors_that_one_stores_are_news_to_the_other_part_by_part(
     assert rest.vectors == {1: b"A"}
     assert news(there, model, rest.version).vectors == {}
     assert rest.removals == begin.removals
+
+
+def test_no_news_is_looked_for_while_nobody_writes(
+    stores: list[PostgresStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = stores
+    remember_batch(here, *map(memory, "ab"))
+    model = here.vectors.use_model("fake", "digest")
+    here.vectors.keep_vectors(model, {1: b"a"})
+    sent: list[str] = []
+    execute = PostgresSession.execute
+
+    def count(session: PostgresSession, sql: str, /, **values: object) -> Result:
+        sent.append(sql)
+        return execute(session, sql, **values)
+
+    def ask(since: int | None) -> VectorNews:
+        with there.search.one_snapshot():
+            there.search.candidates(Query(terms=parse_terms("lunch"), limit=9))
+            sent.clear()
+            return news(there, model, since)
+
+    begin = ask(None)
+    monkeypatch.setattr(PostgresSession, "execute", count)
+    assert (ask(begin.version), len(sent)) == (begin, 0)
+
+    here.vectors.keep_vectors(model, {2: b"b"})
+    assert ask(begin.version).vectors == {2: b"b"}
+    begin = ask(begin.version + 1)
+    here.deletion.forget(["a"])
+    assert ask(begin.version).removals != begin.removals
 
 
 def test_the_index_of_one_follows_what_the_other_embeds_and_forgets(

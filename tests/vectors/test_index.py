@@ -107,3 +107,29 @@ def test_what_is_not_near_enough_is_not_found() -> None:
     index = filled(table)
 
     assert list(index.nearest(pack((1.0, 0.1, 0.0)), 5, least=0.4)) == [1]
+
+
+def test_few_vectors_are_held_and_not_read_until_some_were_changed() -> None:
+    table = Table({n: pack((1.0, n, 0.0)) for n in range(1, 6)})
+    index = VectorIndex(read=table.vectors_of, kept_max=6)
+    index.put(table)
+    question = pack((1.0, 3.0, 0.0))
+
+    found = index.nearest(question, 5, least=0.0)
+    assert set(index.cosines(question, [1, 9])) == {1}
+    assert table.read == 0
+
+    del table[3]
+    index.drop_vectors()
+    index.put({6: pack((0.0, 1.0, 0.0))})
+    assert index.kept == {}
+    assert found.keys() - index.nearest(question, 5, least=0.0).keys() == {3}
+
+
+def test_vectors_beyond_the_limit_are_read() -> None:
+    table = Table({n: pack((1.0, n, 0.0)) for n in range(1, 6)})
+    index = VectorIndex(read=table.vectors_of, kept_max=4)
+    index.put(table)
+
+    assert index.cosines(pack((1.0, 3.0, 0.0)), [1, 2]).keys() == {1, 2}
+    assert table.read == 2

@@ -188,15 +188,37 @@ class VectorIndex(VectorCodes, VectorSearch):
         *,
         read: Callable[[Sequence[int]], Mapping[int, bytes]],
         rows_max: int = CODE_ROWS_MAX,
+        kept_max: int = 0,
     ) -> None:
-        """Hold codes of up to `rows_max` positions; `read` returns vectors by position."""
+        """Hold codes of up to `rows_max` positions; `read` returns vectors by position.
+
+        The vectors are held as well while there are no more than `kept_max`, and not read.
+        """
         super().__init__(rows_max=rows_max)
         self._read = read
+        self._kept_max = kept_max
+        self.kept: dict[int, bytes] = {}
+        """Vectors by position."""
+
+    def put(self, vectors: Mapping[int, bytes]) -> bool:
+        """Store the codes of {position: vector}, and the vectors themselves if there is room."""
+        if len(self.kept) + len(vectors) <= self._kept_max:
+            self.kept = {**self.kept, **vectors}
+        else:
+            self.drop_vectors()
+        return super().put(vectors)
+
+    def drop_vectors(self) -> None:
+        """Read the vectors from now on: those held may have been changed or deleted, or are too many."""
+        self._kept_max, self.kept = 0, {}
 
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
         """Return {position: cosine with the vector `question`} of `positions` with a vector."""
-        wanted = list(positions)
-        return cosines(self._read(wanted), question) if wanted else {}
+        kept, wanted = self.kept, sorted(positions)
+        found = {position: kept[position] for position in wanted if position in kept}
+        if missing := [position for position in wanted if position not in found]:
+            found |= self._read(missing)
+        return cosines(found, question)
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
         """Return {position: cosine} of up to `count` vectors nearest to `question`, nearest first.

@@ -1,7 +1,7 @@
 """`SharedVectors`: vectors of many owners' memories, by one embedding model and one thread.
 
-No vector of an owner is held in memory: vectors and indexing progress are in the storage. If the
-process embeds itself, it contains the codes of owners who asked lately. Several daemons may do the same
+Vectors and indexing progress are in the storage. If the process embeds itself, it contains the codes
+of owners who asked lately, and the vectors of those with few. Several daemons may do the same
 work: each passes by the memories that another one has claimed.
 """
 
@@ -142,6 +142,8 @@ FAILED_AGAIN_S = 10.0
 PREPARED_AT_ONCE = 500
 CODES_MAX = 500_000
 """Vectors of all owners whose codes are held, in 36 MB; whoever asked longest ago makes room."""
+KEPT_MAX, KEPT_OF_OWNER_MAX = 100_000, 4_000
+"""Vectors of all owners that are held with their codes, in 40 MB, and of one owner; others are read."""
 LOADED_AT_ONCE, NEWS_AT_ONCE = 5_000, 500
 READ_WHILE_LOADING = 2_000
 """Newest vectors that a question is compared with before an owner's codes are loaded."""
@@ -255,12 +257,20 @@ class SharedVectors(EmbeddingThread):
         with self._changing:
             if news and self._indexes.get(owner) is known:
                 is_outdated = news.removals != known.news.removals
+                if is_outdated:
+                    known.codes.drop_vectors()
                 if is_outdated and now - known.loaded_at > LOAD_AGAIN_S:
                     self._unloaded[owner] = None
                 else:
                     news = news._replace(removals=known.news.removals)
                 self._indexes[owner] = known._replace(news=news._replace(vectors={}))
         return known.codes
+
+    def drop_vectors(self, owner: int) -> None:
+        """Read an owner's vectors for each question from now on, until its codes are loaded again."""
+        with self._changing:
+            if known := self._indexes.get(owner):
+                known.codes.drop_vectors()
 
     def note_new_memories(self, owner: int) -> None:
         """Queue an owner's new memories for embedding; return at once."""
@@ -304,7 +314,9 @@ class SharedVectors(EmbeddingThread):
             if not model or news is None:
                 return
             index = VectorIndex(
-                read=partial(store.vectors_of, model), rows_max=CODES_MAX
+                read=partial(store.vectors_of, model),
+                rows_max=CODES_MAX,
+                kept_max=KEPT_OF_OWNER_MAX,
             )
             before = store.newest_position() + 1
             while not self._closing.is_set():
@@ -318,9 +330,13 @@ class SharedVectors(EmbeddingThread):
         with self._changing:
             self._indexes[owner] = _OwnerIndex(index, model, news, time.monotonic())
             self._indexes.move_to_end(owner)
-            left = CODES_MAX
+            left, kept = CODES_MAX, KEPT_MAX
             for other in reversed(list(self._indexes)):
-                left -= max(CODE_ROWS_MIN, len(self._indexes[other].codes))
+                codes = self._indexes[other].codes
+                left -= max(CODE_ROWS_MIN, len(codes))
+                kept -= len(codes.kept)
+                if kept < 0:
+                    codes.drop_vectors()
                 if left < 0 and other != owner:
                     del self._indexes[other]
 
@@ -428,7 +444,7 @@ class SharedVectors(EmbeddingThread):
 
 
 class OwnerVectors(CommonVectors):
-    """`MemoryVectors` of one owner; no vector is held in memory."""
+    """`MemoryVectors` of one owner."""
 
     _store: PostgresVectors
 
@@ -477,7 +493,8 @@ class OwnerVectors(CommonVectors):
         self._shared.note_new_memories(self._owner)
 
     def note_deletions(self) -> None:
-        """Do nothing: no search finds vectors that the database has deleted."""
+        """Drop the owner's vectors from memory, as some of them were deleted."""
+        self._shared.drop_vectors(self._owner)
 
     def note_edits(self, positions: Sequence[int]) -> None:
         """Delete the vectors of memories with these row numbers, and queue the owner.

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 
 from mnemosyned.memory.fields import FILTER_FIELDS, column_list
 from mnemosyned.memory.ports import SearchStore
-from mnemosyned.memory.values import Episode, Tier
+from mnemosyned.memory.values import Tier
 from mnemosyned.search.bm25 import READ_CHARS_MAX
 from mnemosyned.search.finding import (
     COMPARED_CHARS,
@@ -211,6 +209,7 @@ class PostgresIndex(CommonIndex):
         if row is None:
             return OriginalTotals(0, 0, slept=False, states=False)
         *totals, episodes, last, rewordings = row
+        self._session.owner_version = totals[-1]
         self._all_words.use_cache(self._kept_rows, Moment(rewordings, last))
         self._versions = {
             "memory": (totals[0], rewordings),
@@ -433,44 +432,22 @@ class PostgresSearch(PostgresPart, SearchStore):
         places = [result.episode for result in results if result.episode is not None]
         statements: list[Statement] = [(MEMORIES_AT, {"seqs": list(asked)})]
         if places:
-            statements += [
-                (sql, {"seqs": places}) for sql in (_EPISODES, _ORIGINALS, _ROLLED_UP)
-            ]
+            statements.append((_EPISODES, {"seqs": places}))
         rows, *episodes = self._pool.read(self._owner, statements)
         memories = {row[0]: memory_from(row[1:]) for row in rows}
-        return Documents(memories, _episodes_from(episodes))
+        found = {
+            seq: episode_from(row, summary_of=(*originals, *summaries))
+            for seq, originals, summaries, *row in chain.from_iterable(episodes)
+        }
+        return Documents(memories, found)
 
 
+# The ids of what each is made of are in its row: as rows of their own they took longer to read here.
 _EPISODES = (
-    f"SELECT seq, {EPISODE_COLUMNS} FROM episode "
-    "WHERE owner = %(owner)s AND seq = ANY(%(seqs)s)"
-)
-_ORIGINALS = (
-    "SELECT p.episode_seq, m.id FROM placed AS p "
+    "SELECT e.seq, ARRAY(SELECT m.id FROM placed AS p "
     "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
-    "WHERE p.owner = %(owner)s AND p.episode_seq = ANY(%(seqs)s) "
-    "ORDER BY m.created_at, m.seq"
+    "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq ORDER BY m.created_at, m.seq), "
+    "ARRAY(SELECT c.id FROM episode AS c WHERE c.owner = %(owner)s AND c.parent_id = e.id "
+    f"ORDER BY c.covers_from, c.seq), {EPISODE_COLUMNS} FROM episode AS e "
+    "WHERE e.owner = %(owner)s AND e.seq = ANY(%(seqs)s)"
 )
-_ROLLED_UP = (
-    "SELECT e.seq, c.id FROM episode AS e "
-    "JOIN episode AS c ON c.owner = e.owner AND c.parent_id = e.id "
-    "WHERE e.owner = %(owner)s AND e.seq = ANY(%(seqs)s) "
-    "ORDER BY c.covers_from, c.seq"
-)
-
-
-def _episodes_from(answers: Sequence[Iterable[Row]]) -> dict[int, Episode]:
-    """Return episodes with the ids of their sources, by row number.
-
-    `answers` are the rows of `_EPISODES`, `_ORIGINALS` and `_ROLLED_UP`, or empty for no episodes.
-    """
-    if not answers:
-        return {}
-    rows, *provenance = answers
-    made_of: dict[int, list[str]] = defaultdict(list)
-    for seq, id in chain.from_iterable(provenance):
-        made_of[seq].append(id)
-    return {
-        row[0]: replace(episode_from(row[1:]), summary_of=tuple(made_of[row[0]]))
-        for row in rows
-    }

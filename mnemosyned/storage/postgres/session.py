@@ -226,6 +226,8 @@ class PostgresSession(CommonSession):
         self._lock: Result | None = None
         self._locked: Row | None = None
         self._streams = 0
+        self.owner_version = ""
+        """The version of the owner's row in a snapshot, if it was read: each write of vectors changes it."""
         self.first: Result | None = None
         """The result of the statement that went with the transaction's beginning."""
 

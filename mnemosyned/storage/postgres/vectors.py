@@ -183,6 +183,8 @@ class PostgresVectors(PostgresPart, VectorStore):
         """Store one owner's vectors; with `searched` the server compares them by pgvector."""
         super().__init__(pool, owner)
         self._searched = searched
+        self._no_news = ("", 0, 0), VectorNews({}, 0, 0)
+        """The owner's row, the model and the vectors' version for which there was no news; the result."""
 
     def search(
         self, model: int, *, limit_s: float | None = None
@@ -293,6 +295,9 @@ class PostgresVectors(PostgresPart, VectorStore):
     def news(
         self, session: PostgresSession, model: int, *, since: int | None, limit: int
     ) -> VectorNews | None:
+        known, no_news = self._no_news
+        if session.owner_version and known == (session.owner_version, model, since):
+            return no_news
         newest, removals = session.execute(
             "SELECT (SELECT coalesce(max(v.version), 0) FROM embedding AS v "
             "WHERE v.owner = %(owner)s AND v.model = %(model)s), o.rewordings "
@@ -300,7 +305,9 @@ class PostgresVectors(PostgresPart, VectorStore):
             model=model,
         ).fetchone() or (0, 0)
         if since is None or newest <= since:
-            return VectorNews({}, newest, removals)
+            no_news = VectorNews({}, newest, removals)
+            self._no_news = (session.owner_version, model, newest), no_news
+            return no_news
         rows = session.execute(
             "SELECT memory_seq, vector, version FROM embedding WHERE owner = %(owner)s "
             "AND model = %(model)s AND version > %(since)s ORDER BY version LIMIT %(limit)s",
