@@ -63,7 +63,7 @@ class MemberCaller(ScopedCaller):
     def readable_groups(self) -> Groups:
         """Functions that open the memories of groups that the token may read, by name of the group."""
         return {
-            group.name: partial(self._open, group)
+            group.name: partial(self._open, group, is_noted=True)
             for group in self._groups
             if Scope.READ in group.scopes
         }
@@ -118,11 +118,15 @@ class MemberCaller(ScopedCaller):
         _log_about(self._holder.owner)
         raise refused
 
-    def _open(self, group: SharedMemory) -> MemoryService:
-        """Return the service of a group's memory."""
-        return self._service_of(group.owner)
+    def _open(self, group: SharedMemory, *, is_noted: bool = False) -> MemoryService:
+        """Return the service of a group's memory; `is_noted` has the audit log name the group."""
+        service = self._service_of(group.owner)
+        if is_noted:
+            sender = REQUESTER.get()
+            REQUESTER.set(sender._replace(groups=(*sender.groups, group.owner)))
+        return service
 
 
 def _log_about(owner: int) -> None:
     """Have the audit log name the owner of the memory that this thread's request is about."""
-    REQUESTER.set(REQUESTER.get()._replace(about=owner))
+    REQUESTER.set(REQUESTER.get()._replace(about=owner, groups=()))

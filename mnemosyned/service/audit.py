@@ -62,6 +62,7 @@ class AuditEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
     via: str = ""
     address: str = ""
     about: int = 0
+    groups: Sequence[int] = ()
     ids: Sequence[str] = ()
     count: int = 0
     heads: Heads = {}
@@ -208,7 +209,7 @@ def read_lines(files: Iterable[Path]) -> Iterator[str]:
 
 
 class Requester(NamedTuple):
-    """Who sends a request; `about` is the owner of the memory that is asked."""
+    """Who sends a request; `about` is the owner of the memory that is asked, `groups` further ones."""
 
     owner: int = 0
     token: str = ""
@@ -216,6 +217,7 @@ class Requester(NamedTuple):
     address: str = ""
     about: int = 0
     name: str = ""
+    groups: tuple[int, ...] = ()
 
 
 _NOBODY = Requester()

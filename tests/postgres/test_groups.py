@@ -166,10 +166,10 @@ def test_an_id_is_looked_for_in_ones_own_memory_first(anna: Memory) -> None:
 def test_the_audit_log_is_told_whose_memory_each_call_is_about(
     service: Service, anna: Memory
 ) -> None:
-    team = service.owners.number("team")
+    team, board = map(service.owners.number, ("team", "board"))
     kept = anna.call("remember", owner="team", content="The team meets.")["id"]
 
-    about = []
+    about, groups = [], []
     for verb, fields in (
         ("list", {"id_prefix": kept[:20]}),
         ("remember", {"content": "My own note."}),
@@ -178,11 +178,13 @@ def test_the_audit_log_is_told_whose_memory_each_call_is_about(
     ):
         anna.call(verb, **fields)
         about.append(REQUESTER.get().about)
+        groups.append(REQUESTER.get().groups)
     assert status_of(anna, "get", None, id="nowhere") == HTTPStatus.NOT_FOUND
     about.append(REQUESTER.get().about)
 
     own = anna.owner.number
     assert about == [team, own, team, own, own]
+    assert groups == [(), (), (), (board, team)]
 
 
 def test_a_summary_of_a_group_is_expanded_without_naming_it(anna: Memory) -> None:

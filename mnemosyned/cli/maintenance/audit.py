@@ -167,7 +167,8 @@ def list_lines(
 
     def is_meant(entry: AuditEntry) -> bool:
         """Return whether an entry matches all options."""
-        whose = (entry.name, str(entry.owner), str(entry.about))
+        numbers = (entry.owner, entry.about, *entry.groups)
+        whose = (entry.name, *map(str, numbers))
         is_theirs = owner is None or owner in whose
         is_named = id is None or id in entry.ids
         return (
