@@ -178,7 +178,7 @@ def test_settings_that_need_each_other_are_set_and_taken_out_together(
     assert half.returncode == 2
     assert out.returncode == 0
     assert b"wm_max is 10000, its default" in out.stdout
-    wanted = FILE.replace("wm_max: 500   # not many\n", "") + "tls:\n"
+    wanted = FILE.replace("wm_max: 500   # not many\n", "") + "tls: {}\n"
     assert file.read_text() == wanted
 
 

@@ -13,8 +13,9 @@ from support.cases import each_case
 from support.thorough import thorough
 
 from mnemosyned.agents.hooks import client as hooks
+from mnemosyned.agents.setup.documents import set_in_yaml
 from mnemosyned.cli.calls import configured_socket
-from mnemosyned.cli.settings_file import with_setting, write_settings
+from mnemosyned.cli.settings_file import write_settings
 from mnemosyned.config import (
     DEFAULT_MODEL,
     Config,
@@ -748,7 +749,7 @@ def test_a_setting_is_written_and_every_other_word_stays(
 def test_a_setting_changes_one_line_of_the_shipped_file() -> None:
     before = (shipped("config") / "mnemosyned.yaml").read_text("utf-8")
 
-    after = with_setting(before, "llm.model_path", "/m.gguf")
+    after = set_in_yaml(before, ("llm", "model_path"), "/m.gguf")
 
     pairs = zip(before.splitlines(), after.splitlines(), strict=True)
     changed = [(old, new) for old, new in pairs if old != new]

@@ -487,38 +487,44 @@ def read_yaml(text: str) -> Json:
 
 
 def set_in_yaml(text: str, path: KeyPath, value: Json) -> str:
-    """Return a YAML text with an object set as the last entry of its mapping.
+    """Return a YAML text with a value set in its place, or an object as the last entry.
 
-    `path` is the key of a root mapping and the entry's. Raises `Unreadable` and `NotEditable`.
+    `path` is a key of the root mapping, or that of a mapping there and the entry's. Raises
+    `Unreadable` and `NotEditable`.
     """
-    section, name = map(str, path)
+    *section, name = map(str, path)
     newline = _line_end(text)
-    pair = _find_yaml_pair(_parse_yaml_root(text), section)
-    if pair is None:
-        before = text if not text or text.endswith("\n") else text + newline
-        entry = _format_yaml_entry(name, value, _YAML_INDENT, newline)
-        return before + f"{section}:" + newline + entry
-    if _find_yaml_pair(pair[1], name) is not None:
-        text = remove_from_yaml(text, path)
-        return set_in_yaml(text, path, value)
-    key, mapping = pair
-    is_empty = not mapping.value or mapping.tag.endswith(":null")
-    if is_empty:
+    if text and not text.endswith("\n"):
+        text += newline
+    mapping = _parse_yaml_root(text)
+    lines = text.splitlines(keepends=True)
+    indent, after = 0, len(lines)
+    if section:
+        pair = _find_yaml_pair(mapping, section[0])
+        if pair is None:
+            entry = _format_yaml_entry(name, value, _YAML_INDENT, newline)
+            return f"{text}{section[0]}:{newline}{entry}"
+        key, mapping = pair
         indent, after = key.start_mark.column + _YAML_INDENT, key.start_mark.line + 1
-    elif not isinstance(mapping, yaml.MappingNode) or mapping.flow_style:
-        raise NotEditable(f"{key.value} is not a block mapping")
-    else:
+        if not mapping.value or mapping.tag.endswith(":null"):
+            # Such as `{}`, which entries follow now.
+            if mapping.end_mark.line != key.start_mark.line:
+                raise NotEditable(f"{key.value} has a value of an unusual form")
+            line = lines[after - 1]
+            rest = line[mapping.end_mark.column :]
+            lines[after - 1] = line[: mapping.start_mark.column].rstrip() + rest
+        elif not isinstance(mapping, yaml.MappingNode) or mapping.flow_style:
+            raise NotEditable(f"{key.value} is not a block mapping")
+    if present := _find_yaml_pair(mapping, name):
+        node = present[1]
+        if isinstance(value, dict) or getattr(node, "flow_style", None) is False:
+            return set_in_yaml(remove_from_yaml(text, path), path, value)
+        begin, end = node.start_mark.index, node.end_mark.index
+        blank = " " if text[begin - 1] == ":" else ""
+        return f"{text[:begin]}{blank}{_json_text(value)}{text[end:]}"
+    if isinstance(mapping, yaml.MappingNode) and mapping.value:
         indent = mapping.value[0][0].start_mark.column
         after = _find_last_line(mapping.value[-1]) + 1
-    lines = text.splitlines(keepends=True)
-    if lines and after == len(lines) and not lines[-1].endswith("\n"):
-        lines[-1] += newline
-    if is_empty:  # such as `{}`, which entries follow now
-        if mapping.end_mark.line != key.start_mark.line:
-            raise NotEditable(f"{key.value} has a value of an unusual form")
-        line = lines[after - 1]
-        rest = line[mapping.end_mark.column :]
-        lines[after - 1] = line[: mapping.start_mark.column].rstrip() + rest
     lines.insert(after, _format_yaml_entry(name, value, indent, newline))
     return "".join(lines)
 
@@ -578,15 +584,21 @@ def _find_last_line(pair: _Pair) -> int:
 
 
 def _format_yaml_entry(name: str, value: Json, indent: int, newline: str) -> str:
-    """Return the YAML lines of an entry, indented, members as JSON. Raises `NotEditable`."""
-    if not isinstance(value, dict):
-        raise NotEditable(f"{name} is not a mapping")
-    blanks = " " * indent
-    lines = [f"{blanks}{name}:"]
-    for key, part in value.items():
-        written = json.dumps(part, ensure_ascii=False)
-        lines.append(f"{blanks}{' ' * _YAML_INDENT}{key}: {written}")
-    return newline.join(lines) + newline
+    """Return the YAML lines of an entry, indented, the value or its members as JSON."""
+    lines = [f"{name}:"]
+    if isinstance(value, dict):
+        lines += [
+            f"{' ' * _YAML_INDENT}{key}: {_json_text(part)}"
+            for key, part in value.items()
+        ]
+    else:
+        lines[0] += f" {_json_text(value)}"
+    return "".join(f"{' ' * indent}{line}{newline}" for line in lines)
+
+
+def _json_text(value: Json) -> str:
+    """Return a value as JSON on one line, which YAML takes too."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 # ----------------------------------------------------------------- any format
