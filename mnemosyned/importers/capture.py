@@ -305,41 +305,35 @@ class Capture:
                 self._read_due_session(session)
                 self._due.rest(REST_S)
 
-    def _read_due_session(self, session: str) -> None:
+    def _read_due_session(self, name: str) -> None:
         """Read a part of a session's transcript, and queue it again for the rest or a retry."""
         try:
-            complete = self._read_share(session)
+            session = self._agents.session(name)
+            if session is None or not session.transcript:
+                return
+            with self._capturing:
+                stored, complete = self._capture_share(session, BACKGROUND_BYTES)
+            if stored:
+                self._agents.count(
+                    AgentCall(
+                        client=session.client,
+                        event=BACKGROUND,
+                        called_at=self._clock.now(),
+                        duration_ms=0.0,
+                        stored=stored,
+                    )
+                )
+        except transcripts.TranscriptRefused:  # deleted since
+            return
         except MnemosynedError as error:
-            log.warning("capture_failed", session=session, code=error.code)
+            log.warning("capture_failed", session=name, code=error.code)
             if isinstance(error, DatabaseUnreachable | MemoryBusy):
-                self._due.put(session, after_s=AGAIN_S)
+                self._due.put(name, after_s=AGAIN_S)
         except Exception:
-            log.exception("capture_failed", session=session)
+            log.exception("capture_failed", session=name)
         else:
             if not complete:
-                self._due.put(session)
-
-    def _read_share(self, session_id: str) -> bool:
-        """Store the next `BACKGROUND_BYTES` of a transcript; return False if it has more."""
-        session = self._agents.session(session_id)
-        if session is None or not session.transcript:
-            return True
-        with self._capturing:
-            try:
-                stored, complete = self._capture_share(session, BACKGROUND_BYTES)
-            except transcripts.TranscriptRefused:  # deleted since
-                return True
-        if stored:
-            self._agents.count(
-                AgentCall(
-                    client=session.client,
-                    event=BACKGROUND,
-                    called_at=self._clock.now(),
-                    duration_ms=0.0,
-                    stored=stored,
-                )
-            )
-        return complete
+                self._due.put(name)
 
     def _capture_share(self, session: AgentSession, bytes_max: int) -> tuple[int, bool]:
         """Store about `bytes_max` new bytes of a transcript, and save the new position.

@@ -285,12 +285,8 @@ MATCHING_MAX = 2
 PART_BYTES_MAX = 2_400
 """Bytes of an original among others; it is cut at this, and `get` shows the rest."""
 
-_ESTIMATOR = TokenEstimator()
-
-
-def tokens_of(text: str) -> int:
-    """Return the estimated number of tokens in a text."""
-    return _ESTIMATOR.count(text)
+tokens_of = TokenEstimator().count
+"""Returns the estimated number of tokens in a text."""
 
 
 def json_bytes(value: object) -> int:

@@ -155,20 +155,15 @@ def files_below(root: str) -> Iterator[FileState]:
     if state:
         yield state
         return
-    waiting = [(root, 0)]
-    while waiting:
-        folder, depth = waiting.pop()
-        try:
-            with os.scandir(folder) as listed:
-                entries = sorted(listed, key=lambda entry: entry.name)
-        except OSError:
-            continue
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                is_skipped = entry.name.startswith(".") or entry.name in SKIPPED
-                if depth < DEPTH_MAX and not is_skipped:
-                    waiting.append((entry.path, depth + 1))
-            elif may_have_format(entry.path) and (found := state_of(entry.path)):
+    for folder, folders, names in os.walk(root):
+        is_deep = folder.count("/") - root.count("/") >= DEPTH_MAX
+        folders[:] = [
+            name
+            for name in sorted(folders)
+            if not (is_deep or name.startswith(".") or name in SKIPPED)
+        ]
+        for path in (os.path.join(folder, name) for name in sorted(names)):  # noqa: PTH118
+            if may_have_format(path) and (found := state_of(path)):
                 yield found
 
 
@@ -179,23 +174,15 @@ NOTE_FORMATS: tuple[ImportFormat, ...] = (ClaudeMemory(), Notes())
 SPECSTORY = SpecStory()
 
 
+@dataclass(kw_only=True)
 class FileReader:
     """Stores the new content of one file at a time."""
 
-    def __init__(
-        self,
-        *,
-        service: MemoryService,
-        watches: WatchStore,
-        agents: AgentStore,
-        capture: Capture,
-        clock: Clock,
-    ) -> None:
-        self._service = service
-        self._watches = watches
-        self._agents = agents
-        self._capture = capture
-        self._clock = clock
+    service: MemoryService
+    watches: WatchStore
+    agents: AgentStore
+    capture: Capture
+    clock: Clock
 
     def read(self, path: str, pause: Callable[[], bool]) -> int:
         """Store what is new in a file since its last reading; return the number of new memories.
@@ -219,17 +206,16 @@ class FileReader:
         for format in GROWING:
             if format.recognizes(source):
                 return self._read_growing(present, before, format, source)
-        self._save_state(present, before, format="", position=START)
-        return 0
+        return self._save_state(present, before, format="", position=START)
 
     def _find_saved_state(self, present: FileState) -> WatchedFile | None:
         """Return the state saved about a file, also under a former name, or None."""
-        known = self._watches.file(printable_path(present.path))
+        known = self.watches.file(printable_path(present.path))
         if known:
             return known
-        for moved in self._watches.moved_from(present.file):
+        for moved in self.watches.moved_from(present.file):
             if state_of(moved.path) is None:
-                self._watches.drop_files([moved.path])
+                self.watches.drop_files([moved.path])
                 return moved
         return None
 
@@ -242,9 +228,9 @@ class FileReader:
         position: str,
         memories: dict[str, str] | None = None,
         stored: int = 0,
-    ) -> None:
-        """Save a file's state, format, and the position up to which it was read."""
-        self._watches.keep_file(
+    ) -> int:
+        """Save a file's state, format, and the position up to which it was read; return `stored`."""
+        self.watches.keep_file(
             WatchedFile(
                 path=printable_path(present.path),
                 file=present.file,
@@ -254,9 +240,10 @@ class FileReader:
                 position=position,
                 memories=memories or {},
                 stored=stored + (before.stored if before else 0),
-                read_at=self._clock.now(),
+                read_at=self.clock.now(),
             )
         )
+        return stored
 
     # ----------------------------------------------------------- transcripts
 
@@ -285,7 +272,7 @@ class FileReader:
                 )
             except transcripts.TranscriptRefused:  # deleted meanwhile
                 return stored
-            stored += self._capture.store_messages(
+            stored += self.capture.store_messages(
                 session,
                 reading.messages,
                 conversation=reading.conversation,
@@ -296,24 +283,23 @@ class FileReader:
             position, file = reading.position, reading.file
         is_whole = reading.complete or reading.position == position
         seen = present if is_whole else replace(present, size=-1)
-        self._save_state(
+        return self._save_state(
             replace(seen, file=reading.file or present.file),
             before,
             format=TRANSCRIPT,
             position=str(reading.position),
             stored=stored,
         )
-        return stored
 
     def _find_or_add_session(
         self, present: FileState, identity: transcripts.TranscriptIdentity
     ) -> AgentSession:
         """Return the agent's session; add one, without a transcript for hooks to read again."""
-        known = self._agents.session(identity.session)
+        known = self.agents.session(identity.session)
         if known:
             return known
         modified = datetime.fromtimestamp(present.modified_ns / 1e9, tz=UTC)
-        seen_at = min(modified, self._clock.now())
+        seen_at = min(modified, self.clock.now())
         session = AgentSession(
             session=identity.session,
             client=identity.client,
@@ -323,7 +309,7 @@ class FileReader:
             project=project_of(identity.directory).key,
             directory=identity.directory,
         )
-        self._agents.keep_session(session)
+        self.agents.keep_session(session)
         return session
 
     # --------------------------------------------------------------- others
@@ -336,16 +322,15 @@ class FileReader:
         except SourceRefused:
             pass  # it names no conversation yet
         else:
-            stored = self._capture.store_messages(
+            stored = self.capture.store_messages(
                 self._find_or_add_session(present, identity),
                 messages,
                 conversation=identity.conversation,
                 by_hook=False,
             )
-        self._save_state(
+        return self._save_state(
             present, before, format=SPECSTORY.name, position=START, stored=stored
         )
-        return stored
 
     def _read_note(
         self,
@@ -359,8 +344,8 @@ class FileReader:
         parts = [each.memory for each in records if isinstance(each, ImportItem)]
         known = dict(before.memories) if before else {}
         version = str(present.modified_ns)
-        memories, stored = store_note(self._service, parts, known, version=version)
-        self._save_state(
+        memories, stored = store_note(self.service, parts, known, version=version)
+        return self._save_state(
             present,
             before,
             format=format.name,
@@ -368,7 +353,6 @@ class FileReader:
             memories=memories or known,
             stored=stored,
         )
-        return stored
 
     def _read_growing(
         self,
@@ -390,13 +374,12 @@ class FileReader:
         stored = 0
         while batch := list(islice(items, BATCH)):
             stored += store_batch(
-                self._service,
+                self.service,
                 [item.memory for item in batch],
                 background=True,
                 refusal_event=REFUSAL_EVENT,
             )
             position = batch[-1].position
-        self._save_state(
+        return self._save_state(
             present, before, format=format.name, position=position, stored=stored
         )
-        return stored
