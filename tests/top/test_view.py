@@ -10,7 +10,7 @@ from support.cases import each_case
 from support.fakes import NOON
 
 from mnemosyned.cli.commands import top_view
-from mnemosyned.cli.commands.top_view import Figures, RequestRow
+from mnemosyned.cli.commands.top_view import RequestRow
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry, Progress
 from mnemosyned.memory.values import (
     AgentActivity,
@@ -102,7 +102,7 @@ def agent(client: str, **changes: object) -> AgentActivity:
 
 
 def test_the_heading_tells_health_age_and_sizes() -> None:
-    line = top_view.heading_line(stats(), Figures(0.0, resident_bytes=72_400_000))
+    line = top_view.heading_line(stats(), 72_400_000)
 
     assert words(line) == (
         "mnem top  healthy  up 3 h 12 min  72 MB in memory  14.2 MB on disk"
@@ -124,8 +124,8 @@ def test_problems_are_in_the_heading_and_in_words(
     sick = stats(**changes)
     (said,) = changes.values()
 
-    assert f"  {word}  " in words(top_view.heading_line(sick, None))
-    assert style in styles(top_view.heading_line(sick, None))
+    assert f"  {word}  " in words(top_view.heading_line(sick, 0))
+    assert style in styles(top_view.heading_line(sick, 0))
     assert words(*top_view.problem_lines(sick)) == (
         said if isinstance(said, str) else said[0]
     )

@@ -303,7 +303,8 @@ class Top(App[None]):
         stats = snapshot.stats
         self._paused = stats.sleep.paused_until is not None
         cycles = CYCLES_SHOWN_TALL if self._is_tall else CYCLES_SHOWN
-        self._show_panel("heading", [top_view.heading_line(stats, minute.newest)])
+        resident = minute.newest.resident_bytes
+        self._show_panel("heading", [top_view.heading_line(stats, resident)])
         self._show_panel("tiers", top_view.tier_lines(stats, minute.memories_per_s()))
         self._show_panel("activity", top_view.request_lines(minute.rows()))
         self._show_panel(

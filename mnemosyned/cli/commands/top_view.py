@@ -38,7 +38,7 @@ _LINE = re.compile(r"(?P<name>[a-z_]+)(?:\{(?P<labels>.*)\})? (?P<value>\S+)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Figures:
     """Figures from the daemon's metrics page at one moment."""
 
@@ -49,7 +49,9 @@ class Figures:
     resident_bytes: float = 0.0
     memories: float = 0.0
     """Originals kept, in working memory and in the archive."""
-    buckets: Mapping[str, Counter[float]] = field(default_factory=dict)
+    buckets: defaultdict[str, Counter[float]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
     """By group: requests that took at most so many seconds."""
     requests: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
@@ -74,68 +76,53 @@ def read_figures(page: str, *, moment: float) -> Figures:
 
     `moment` is the time of reading by a monotonic clock, in seconds.
     """
-    plain: dict[str, float] = {}
-    memories = 0.0
-    buckets: dict[str, Counter[float]] = {name: Counter() for name in GROUPS}
-    requests: Counter[str] = Counter()
-    failures: Counter[str] = Counter()
+    figures = Figures(moment)
     for match in filter(None, map(_LINE.fullmatch, page.splitlines())):
         name, value = match["name"], float(match["value"])
         labels = dict(_LABEL.findall(match["labels"] or ""))
         verb = labels.get("verb", "")
         group = next((group for group, verbs in GROUPS.items() if verb in verbs), "")
         if name == f"{_DURATIONS}_bucket" and group:
-            buckets[group][float(labels["le"])] += int(value)
+            figures.buckets[group][float(labels["le"])] += int(value)
         elif name == f"{_DURATIONS}_count" and group:
-            requests[group] += int(value)
-            failures[group] += int(value) if labels["status"] >= "400" else 0
+            figures.requests[group] += int(value)
+            figures.failures[group] += int(value) if labels["status"] >= "400" else 0
         elif name == "mnemosyned_memories" and labels.get("tier") != "episodic":
-            memories += value
-        elif not labels:
-            plain[name] = value
-    return Figures(
-        moment=moment,
-        started_at=plain.get("process_start_time_seconds", 0.0),
-        resident_bytes=plain.get("process_resident_memory_bytes", 0.0),
-        memories=memories,
-        buckets=buckets,
-        requests=requests,
-        failures=failures,
-    )
+            figures.memories += value
+        elif name == "process_start_time_seconds":
+            figures.started_at = value
+        elif name == "process_resident_memory_bytes":
+            figures.resident_bytes = value
+    return figures
 
 
 class LastMinute:
     """Samples of the figures over the last minute; a restart of the daemon clears them."""
 
     def __init__(self) -> None:
-        self._samples: deque[Figures] = deque(maxlen=SAMPLES_MAX)
+        self._samples = deque([Figures(0.0)], maxlen=SAMPLES_MAX)
 
     def add(self, figures: Figures) -> None:
         """Add a sample; if the daemon has restarted since the sample before, remove all others."""
-        if self._samples and figures.started_at != self._samples[-1].started_at:
+        if figures.started_at != self.newest.started_at:
             self._samples.clear()
         self._samples.append(figures)
 
     @property
-    def newest(self) -> Figures | None:
-        """The newest sample; None before the first."""
-        return self._samples[-1] if self._samples else None
+    def newest(self) -> Figures:
+        """The newest sample; without figures before the first."""
+        return self._samples[-1]
 
     def rows(self) -> list[RequestRow]:
-        """Return rates and latencies of each group of requests; empty before the first sample."""
-        newest = self.newest
-        if newest is None:
-            return []
-        before = self._rate_baseline()
-        rows = []
+        """Return rates and latencies of each group of requests."""
+        newest, rows = self.newest, []
         for name in GROUPS:
-            answered = newest.requests[name] - before.requests[name]
             taken = Counter(newest.buckets[name])
             if len(self._samples) > 1:
                 taken.subtract(self._samples[0].buckets[name])
             row = RequestRow(
                 name=name,
-                per_s=_rate_between(answered, before, newest),
+                per_s=self._per_s(newest.requests[name] - self._before.requests[name]),
                 p50_s=percentile(taken, 0.5),
                 p95_s=percentile(taken, 0.95),
                 total=newest.requests[name],
@@ -146,21 +133,17 @@ class LastMinute:
 
     def memories_per_s(self) -> float:
         """Return the growth of the store in memories per second, over some five seconds."""
-        newest = self.newest
-        if newest is None:
-            return 0.0
-        before = self._rate_baseline()
-        return _rate_between(newest.memories - before.memories, before, newest)
+        return self._per_s(self.newest.memories - self._before.memories)
 
-    def _rate_baseline(self) -> Figures:
-        """Return the sample of some five seconds ago, from which rates are computed."""
+    @property
+    def _before(self) -> Figures:
+        """The sample of some five seconds ago, from which rates are computed."""
         return self._samples[max(0, len(self._samples) - RATE_SAMPLES)]
 
-
-def _rate_between(difference: float, before: Figures, newest: Figures) -> float:
-    """Return a difference between two samples per second between them; 0 for no time."""
-    seconds = newest.moment - before.moment
-    return difference / seconds if seconds > 0 else 0.0
+    def _per_s(self, grown: float) -> float:
+        """Return a growth since that sample per second; 0 for no time."""
+        seconds = self.newest.moment - self._before.moment
+        return grown / seconds if seconds > 0 else 0.0
 
 
 def percentile(buckets: Mapping[float, int], share: float) -> float | None:
@@ -276,16 +259,15 @@ class Span(NamedTuple):
 Line = list[Span]
 
 
-def heading_line(stats: Stats, figures: Figures | None) -> Line:
+def heading_line(stats: Stats, resident_bytes: float) -> Line:
     """Return the heading of the view: the daemon's health, uptime, and sizes in memory and disk."""
     state = Span("healthy", "green")
     if stats.warnings or stats.clock:
         state = Span("warning", "yellow")
     if stats.problems:
         state = Span("bad", "red")
-    resident = figures.resident_bytes if figures else 0.0
     sizes = [f"up {duration_text(stats.uptime_s)}"]
-    sizes += [f"{resident / 1e6:.0f} MB in memory"] if resident else []
+    sizes += [f"{resident_bytes / 1e6:.0f} MB in memory"] if resident_bytes else []
     sizes += [f"{stats.bytes_on_disk / 1e6:.1f} MB on disk"]
     return [Span("mnem top", "bold"), Span("  "), state, Span(f"  {'  '.join(sizes)}")]
 
