@@ -55,6 +55,8 @@ CHANGES = {
 OF_FIRST = ("token_rotate", "token_renew", "group_join", "group_leave")
 """Lines about their first id: of a token that is gone, before its successor; a member's
 number, before the name and the scopes that are left."""
+COUNTED = ("forgotten", "learnings", "tokens", "codes", "members", "suspended")
+"""Of a replay's receipt."""
 ALL_CHAINS = 10**9
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -368,12 +370,7 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
         "lines": lines,
         "owners": removed,
         "renamed": len(renamed),
-        **{
-            name: done[name]
-            for name in (
-                *("forgotten", "learnings", "tokens", "codes", "members", "suspended"),
-            )
-        },
+        **{name: done[name] for name in COUNTED},
     }
     again = "would be done again" if dry_run else "done again"
     what = [
