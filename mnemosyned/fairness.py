@@ -53,7 +53,7 @@ class FairTurns:
     """The processor time that owners use for requests; safe from any thread."""
 
     def __init__(self) -> None:
-        self._changing = threading.Lock()
+        self._changing = threading.RLock()
         self._running: Counter[int] = Counter()
         self._used: Counter[int] = Counter()
         """In microseconds."""
@@ -75,7 +75,7 @@ class FairTurns:
         finally:
             _thread.turns = None
             with self._changing:
-                self._count_time(owner, time.thread_time() - _thread.since)
+                self.count_time(owner, time.thread_time() - _thread.since)
                 self._running[owner] -= is_awaited
                 self._running += Counter()  # without those that have none
                 if owner not in self._running:
@@ -89,7 +89,7 @@ class FairTurns:
         if used_s < QUANTUM_S:
             return
         with self._changing:
-            self._count_time(owner, used_s)
+            self.count_time(owner, used_s)
             threads = max(1, self._running[owner])
         ends = time.monotonic() + min(used_s, 4 * QUANTUM_S) * REST_TIMES * threads
         while (now := time.monotonic()) < ends:
@@ -104,19 +104,15 @@ class FairTurns:
         _thread.since = time.thread_time()
 
     def count_time(self, owner: int, used_s: float) -> None:
-        """Add time in seconds to what an owner used, from any thread."""
-        with self._changing:
-            self._count_time(owner, used_s)
-
-    def _count_time(self, owner: int, used_s: float) -> None:
-        """Add processor time to an owner's total; halve all totals every `FORGOTTEN_S`."""
+        """Add processor time in seconds to an owner's total; halve all every `FORGOTTEN_S`."""
         now = time.monotonic()
-        if now - self._halved > FORGOTTEN_S:
-            self._halved = now
-            self._used = Counter(
-                {each: used // 2 for each, used in self._used.items() if used > 1}
-            )
-        self._used[owner] += int(used_s * 1e6)
+        with self._changing:
+            if now - self._halved > FORGOTTEN_S:
+                self._halved = now
+                self._used = Counter(
+                    {each: used // 2 for each, used in self._used.items() if used > 1}
+                )
+            self._used[owner] += int(used_s * 1e6)
 
 
 USERS_MAX = 10_000

@@ -57,15 +57,11 @@ def token_path() -> Path:
     return state_dir() / "token"
 
 
-def config_dir() -> Path:
-    """Return the directory in which the configuration file is looked for."""
-    usual = str(Path.home() / ".config")
-    return Path(standard_directory("CONFIGURATION_DIRECTORY", "XDG_CONFIG_HOME", usual))
-
-
 def default_config_file() -> Path:
     """Return the path of the configuration file where none is named; it may not exist."""
-    return config_dir() / "mnemosyned.yaml"
+    usual = str(Path.home() / ".config")
+    folder = standard_directory("CONFIGURATION_DIRECTORY", "XDG_CONFIG_HOME", usual)
+    return Path(folder, "mnemosyned.yaml")
 
 
 def default_socket() -> Path:

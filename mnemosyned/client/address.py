@@ -9,7 +9,12 @@ from collections import deque
 
 from mnemosyned.client.http import ClosedOnFailure, foreign_listener, is_quiet
 from mnemosyned.errors import ForeignDaemon, InvalidRequest
-from mnemosyned.socket_path import connection_for, socket_path, url_from_environment
+from mnemosyned.socket_path import (
+    SOCKET_VARIABLE,
+    connection_for,
+    socket_path,
+    url_from_environment,
+)
 
 TYPE_CHECKING = False
 """Type checkers take it for true; `typing`, which has it too, takes 10 ms to load in `mnem mcp`."""
@@ -159,17 +164,19 @@ def address_of(
     token: str | None = None,
     ca: str | os.PathLike[str] | None = None,
     owner: str | None = None,
+    *,
+    folder: str | None = None,
 ) -> Address:
     """Return the address of a daemon: its socket at `path`, or its URL.
 
-    Without either, it is that of the environment, of `mnem login` for the current directory, or the
-    usual socket. `ca` is the PEM file of a certificate authority, `owner` whose memory is asked on a
-    server. Raises `ValueError` for arguments that do not belong together, and `InvalidRequest` for an
-    unusable path.
+    Without either, it is that of the environment, of `mnem login` for `folder`, by default the
+    current one, or the usual socket. `ca` is the PEM file of a certificate authority, `owner` whose
+    memory is asked on a server. Raises `ValueError` for arguments that do not belong together, and
+    `InvalidRequest` for an unusable path.
     """
     if (path, url, token, ca) == (None,) * 4:
         url = url_from_environment()
-        if url is None and (saved := connection_for()):
+        if url is None and (saved := connection_for(folder)):
             # Loaded here: most clients ask the socket.
             from mnemosyned.client.remote import remote_of  # noqa: PLC0415
 
@@ -178,14 +185,15 @@ def address_of(
         if (token, ca, owner) != (None,) * 3:
             raise ValueError("a token, an authority and an owner go with a url")
         named = socket_path(os.fspath(path) if path else None)
-        # Loaded here: `mnem mcp` asks a socket whose path nobody typed.
-        from mnemosyned.paths import path_form_fault, shown_path  # noqa: PLC0415
+        if path or os.environ.get(SOCKET_VARIABLE):
+            # Loaded here: the usual path needs no check.
+            from mnemosyned.paths import path_form_fault, shown_path  # noqa: PLC0415
 
-        if fault := path_form_fault(named):
-            raise InvalidRequest(
-                f"the socket {shown_path(named)} cannot be used: {fault}",
-                field="socket",
-            )
+            if fault := path_form_fault(named):
+                raise InvalidRequest(
+                    f"the socket {shown_path(named)} cannot be used: {fault}",
+                    field="socket",
+                )
         return SocketAddress(named)
     if path is not None:
         raise ValueError("give a socket, or a url and a token")

@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
-from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ from mnemosyned import process_memory
 from mnemosyned.assembly.build import OpenMemory, check_settings, open_memory
 from mnemosyned.assembly.stores import open_audit
 from mnemosyned.cli.output.terminal import say
-from mnemosyned.client.http import exchange
+from mnemosyned.client.connection import Connection
 from mnemosyned.config import Config, config_file, load_config, with_default_model
 from mnemosyned.config.settings import LimitsConfig
 from mnemosyned.daemon.health import LIVE_PATH, HealthProbe
@@ -66,16 +65,12 @@ HEALTH_TIMEOUT_S = 5.0
 
 def answers_health_check(path: Path) -> bool:
     """Return True if the daemon on the Unix socket `path` says within 5 seconds that it is live."""
-    head = f"GET {LIVE_PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    with socket.socket(
-        socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC
-    ) as probe:
-        probe.settimeout(HEALTH_TIMEOUT_S)
-        try:
-            probe.connect(str(path))
-            return exchange(probe, head.encode()).status == HTTPStatus.OK
-        except OSError:
-            return False
+    try:
+        with Connection(path, timeout_s=HEALTH_TIMEOUT_S) as client:
+            client.page(LIVE_PATH)
+    except MnemosynedError:
+        return False
+    return True
 
 
 LOG_FILE_BYTES_MAX = 5_000_000

@@ -116,31 +116,23 @@ def make_change(
     return change
 
 
+@dataclass(frozen=True, slots=True)
 class WebApplication:
     """Answers the requests of browsers; safe from any thread."""
 
-    def __init__(
-        self,
-        caller: Caller,
-        access: WebAccess,
-        routes: Mapping[str, PageHandler],
-        *,
-        listen: Callable[[Callable[[], bool]], Iterator[bytes]] | None = None,
-    ) -> None:
-        """Serve pages by method and path, asking `caller`, to browsers that `access` lets in.
-
-        `listen` returns a stream of what changes, which ends once its function returns False.
-        """
-        self._caller = caller
-        self._access = access
-        self._routes = routes
-        self._listen = listen
+    caller: Caller
+    access: WebAccess
+    """Which browsers are let in."""
+    routes: Mapping[str, PageHandler]
+    """The pages, by method and path."""
+    listen: Callable[[Callable[[], bool]], Iterator[bytes]] | None = None
+    """Returns a stream of what changes, which ends once its function returns False."""
 
     def answer(self, request: HttpRequest) -> Response:
         """Return the response to a request: a page, a file, or an error as a page."""
-        session = self._access.find_session(request.headers)
+        session = self.access.find_session(request.headers)
         try:
-            self._access.check_origin(request)
+            self.access.check_origin(request)
             response = self._respond(request, session)
         except MnemosynedError as error:
             response = _show_error(error, session)
@@ -161,25 +153,25 @@ class WebApplication:
             return self._let_in(request, session)
         if session is None:
             raise Unauthorized(f"this browser is not let in: {AGAIN}")
-        if request.path == EVENTS and request.method == "GET" and self._listen:
+        if request.path == EVENTS and request.method == "GET" and self.listen:
             # A page that is left open does not use it, and so neither does its stream.
-            stream = self._listen(lambda: session in self._access.sessions)
+            stream = self.listen(lambda: session in self.access.sessions)
             return Response(HTTPStatus.OK, content_type=EVENT_STREAM, stream=stream)
         method = "GET" if request.method == "HEAD" else request.method
-        handler = self._routes.get(f"{method} {request.path}")
+        handler = self.routes.get(f"{method} {request.path}")
         if handler is None:
             raise UnknownVerb(
                 f"there is no page for {method} {request.path}; follow a link above"
             )
         if method == "POST":
             fields = _read_form(request)
-            self._access.check_form(session, fields.pop("token", ""))
+            self.access.check_form(session, fields.pop("token", ""))
         else:
             fields = _first_values(request.query)
-        visit = Visit(self._caller, session, request, fields)
+        visit = Visit(self.caller, session, request, fields)
         if request.headers.get(FRAGMENT) == LIVE:
             return handler(visit)
-        with self._access.note_use():
+        with self.access.note_use():
             response = handler(visit)
         if response.stream is None:
             return response
@@ -187,7 +179,7 @@ class WebApplication:
 
     def _note_use_of(self, stream: Iterator[bytes]) -> Iterator[bytes]:
         """Yield what a stream yields, as a request of a person that runs until its end."""
-        with self._access.note_use():
+        with self.access.note_use():
             yield from stream
 
     def _let_in(self, request: HttpRequest, session: WebSession | None) -> Response:
@@ -197,8 +189,8 @@ class WebApplication:
         """
         if session:
             return redirect_to("/")
-        session = self._access.redeem_key(_first_values(request.query).get("key", ""))
-        cookie = f"{self._access.cookie_name}={session.cookie}; Path=/; HttpOnly; SameSite=Strict"
+        session = self.access.redeem_key(_first_values(request.query).get("key", ""))
+        cookie = f"{self.access.cookie_name}={session.cookie}; Path=/; HttpOnly; SameSite=Strict"
         response = redirect_to("/")
         return dataclasses.replace(
             response, headers=(*response.headers, ("Set-Cookie", cookie))

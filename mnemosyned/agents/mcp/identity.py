@@ -44,6 +44,9 @@ _NOT_NAME = re.compile(r"[^a-z0-9]+")
 _NOT_VISIBLE = re.compile(r"[^!-~]+")
 
 
+_FACTS = {"directory", "project", "life", "claude_session", "claude_directory"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientIdentity:
     """The client, conversation and project of a request."""
@@ -66,7 +69,7 @@ class ClientOrigin:
 
     directory: str = ""
     """The working directory, or the first root."""
-    override: str = ""
+    project: str = ""
     """The project that the user chose."""
     life: str = ""
     """A random word for one life of `mnem mcp`."""
@@ -81,18 +84,15 @@ class ClientOrigin:
 def origin_of(headers: Mapping[str, str], *, local: bool) -> ClientOrigin:
     """Return what the HTTP headers say of a client; unless `local`, without directories."""
     words = parse_qs(headers.get(ORIGIN_HEADER, ""), max_num_fields=20)
-    given = {name: values[0] for name, values in words.items()}
-    if not local:
-        given |= {"directory": "", "claude_directory": ""}
     session = headers.get(SESSION_HEADER, "")
     return ClientOrigin(
-        directory=given.get("directory", ""),
-        override=given.get("project", ""),
-        life=given.get("life", ""),
-        claude_session=given.get("claude_session", ""),
-        claude_directory=given.get("claude_directory", ""),
         client=headers.get(CLIENT_HEADER, "") or session.partition(".")[0],
         session=session,
+        **{
+            name: words[name][0]
+            for name in _FACTS & words.keys()
+            if local or "directory" not in name
+        },
     )
 
 
@@ -117,7 +117,7 @@ def identify(
     return ClientIdentity(
         client=client,
         conversation=_NOT_VISIBLE.sub("-", conversation)[:CONVERSATION_CHARS_MAX],
-        project=sessions.project_of(directory, origin.override),
+        project=sessions.project_of(directory, origin.project),
         directory=directory,
     )
 

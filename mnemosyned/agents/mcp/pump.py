@@ -18,16 +18,10 @@ from mnemosyned.client import http
 from mnemosyned.client.address import (
     Address,
     IdleConnections,
-    SocketAddress,
+    address_of,
     remote_address,
 )
-from mnemosyned.errors import ForeignDaemon, RemoteFault
-from mnemosyned.socket_path import (
-    URL_VARIABLE,
-    connection_for,
-    socket_path,
-    url_from_environment,
-)
+from mnemosyned.errors import ForeignDaemon, InvalidRequest, RemoteFault
 
 TYPE_CHECKING = False
 """Type checkers take it for true; `typing`, which has it too, takes 10 ms to load."""
@@ -90,7 +84,7 @@ class PumpedDaemon:
         """Take an address, or None and the fault with which every message is answered."""
         self._address = address
         self._fault = fault
-        self._idle = IdleConnections()
+        self.idle = IdleConnections()
         self._was_met = False
         self._projects: dict[str, str] = {}
         """Keys of projects on this machine, by directory."""
@@ -132,7 +126,7 @@ class PumpedDaemon:
         limited_until = time.monotonic() + LIMITED_MAX_S
         unread = 0
         while unread < ATTEMPTS:  # a message that was read ends at `limited_until`
-            connection = self._idle.take() or self._connect(address)
+            connection = self.idle.take() or self._connect(address)
             with http.ClosedOnFailure(connection):
                 on_connection(connection)
             request = b"POST /mcp HTTP/1.1\r\n" + address.headers + further + body
@@ -158,10 +152,6 @@ class PumpedDaemon:
             connection.close()
             time.sleep(pause_s)
         raise DaemonLost(f"the daemon on {address} hangs up on every message")
-
-    def give_back(self, connection: socket.socket) -> None:
-        """Keep a connection for the next message."""
-        self._idle.put(connection)
 
     def _connect(self, address: Address) -> socket.socket:
         """Return a new connection to the daemon. Raises `DaemonLost`.
@@ -305,7 +295,7 @@ class McpPump:
                     self._write_line(message)
         call.hold(None)
         if response.stays_open and not call.is_cancelled:
-            self._daemon.give_back(connection)
+            self._daemon.idle.put(connection)
         else:
             connection.close()
 
@@ -463,19 +453,11 @@ def run(socket: str | None = None, remote: RemoteDaemon | None = None) -> None:
         address: Address | None = None
         fault = ""
         try:
-            saved = None
-            if not (remote or socket):
-                saved = connection_for(os.environ.get("CLAUDE_PROJECT_DIR"))
-            if remote or saved or (os.environ.get(URL_VARIABLE) and not socket):
-                # Loaded here: a daemon on this machine needs nothing of it.
-                from mnemosyned.client.remote import remote_daemon, remote_of  # noqa: PLC0415
-
-                found = remote or (remote_of(saved) if saved else None)
-                found = found or remote_daemon(url_from_environment() or "")
-                address = remote_address(found)
-            else:
-                address = SocketAddress(socket_path(socket))
-        except ValueError as error:
+            folder = os.environ.get("CLAUDE_PROJECT_DIR")
+            address = (
+                remote_address(remote) if remote else address_of(socket, folder=folder)
+            )
+        except (ValueError, InvalidRequest) as error:
             fault = str(error)
         McpPump(PumpedDaemon(address, fault), origin_here()).run()
     except KeyboardInterrupt:

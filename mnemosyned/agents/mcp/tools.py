@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -147,9 +148,8 @@ def _search_memory(
     )
 
 
-def key_of(hit: Hit) -> tuple[str | None, str]:
-    """Return the owner and the id of a hit: memories of two owners may have the same id."""
-    return hit.owner, hit.id
+key_of = attrgetter("owner", "id")
+"""Returns the owner and the id of a hit: memories of two owners may have the same id."""
 
 
 def merge_hits(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:

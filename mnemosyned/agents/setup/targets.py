@@ -82,7 +82,7 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return [
             part
             for place in places
-            for part in self._make_parts_of_file(_choose_suffix(place), target, site)
+            for part in self._make_parts_of_file(place, target, site)
         ]
 
     def _select_places(self, machine: Machine) -> Iterator[Path]:
@@ -107,7 +107,14 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def _make_parts_of_file(
         self, file: Path, target: SetupTarget, site: SetupSite
     ) -> Parts:
-        """Return the parts in one file: hooks one for each event, other kinds one."""
+        """Return the parts in one file: hooks one for each event, other kinds one.
+
+        A name that ends in `.json[c]` is that with `.jsonc` if it exists, else with `.json`.
+        """
+        stem, found, _ = str(file).partition("[c]")
+        if found:
+            commented = Path(f"{stem}c")
+            file = commented if commented.exists() else Path(stem)
         if self.kind == "file":
             return [
                 OwnFile(file, template_text(self.content, site.programs), self.mark)
@@ -261,13 +268,6 @@ def expand_path(path: str, machine: Machine) -> Path:
         return str(folders[name] if name else machine.home)
 
     return Path(_VARIABLE.sub(expand, path))
-
-
-def _choose_suffix(file: Path) -> Path:
-    """Return the path for a name that ends in `.json[c]`: `.jsonc` if it exists, else `.json`."""
-    stem = str(file).removesuffix("[c]")
-    commented = Path(f"{stem}c")
-    return commented if stem != str(file) and commented.exists() else Path(stem)
 
 
 def _has_our_hooks(tool: str, site: SetupSite) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from textual import work
 from textual.app import App, ComposeResult
@@ -24,11 +24,10 @@ from mnemosyned.cli.commands.top_view import Feed, Snapshot, Span
 from mnemosyned.cli.output.terminal import count_of, local_time
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import MnemosynedError
-from mnemosyned.memory.consolidation import CycleReport, CycleStatus
+from mnemosyned.memory.consolidation import CycleStatus
 from mnemosyned.memory.values import Hit, MemoryRecord
 from mnemosyned.text.display import escape_invisible, escape_line
 from mnemosyned.verbs.memories import Expand, Get, Recall, Recalled
-from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.upkeep import Event, Sleep
 
 RESULTS = 50
@@ -189,8 +188,6 @@ class RecordScreen(OverlayScreen):
         shown = self.query_one("#text", Static)
         self.app.call_from_thread(shown.update, Content(escape_invisible(text)))
 
-
-R = TypeVar("R")
 
 PAUSE_MINUTES = 60
 EVERY_S = 1.0
@@ -382,34 +379,29 @@ class Top(App[None]):
     def action_sleep(self) -> None:
         """Have the daemon run a sleep cycle, and show a notification at its end."""
         self.notify("a sleep cycle was asked for")
-        self._call_daemon(Sleep(), _cycle_notice)
+        self._run_sleep(Sleep())
 
     def action_pause(self) -> None:
         """Pause automatic sleep for an hour, or resume it if paused; show a notification."""
         minutes = 0 if self._paused else PAUSE_MINUTES
-        self._call_daemon(Sleep(pause_minutes=minutes), _pause_notice)
+        self._run_sleep(Sleep(pause_minutes=minutes))
 
     @work(thread=True, group="calls")
-    def _call_daemon(self, request: Request[R], notice: Callable[[R], str]) -> None:
-        """Send a request in a thread, and notify of the error or of what `notice` makes of it."""
+    def _run_sleep(self, request: Sleep) -> None:
+        """Send a request in a thread, and show a notification of its result or error."""
         try:
-            answer = notice(self._call_connection.call(request))
+            report = self._call_connection.call(request)
         except MnemosynedError as error:
             self.call_from_thread(self.notify, error.message, severity="error")
-        else:
-            self.call_from_thread(self.notify, answer)
-
-
-def _cycle_notice(report: CycleReport) -> str:
-    """Return the text of the notification on a finished sleep cycle."""
-    if report.status is CycleStatus.NOTHING_TO_DO:
-        return "nothing to do: no memory is old enough (mnem sleep --force takes all)"
-    episodes = count_of(report.promoted, "episode")
-    return f"{count_of(report.evicted, 'memory')} became {episodes}"
-
-
-def _pause_notice(report: CycleReport) -> str:
-    """Return the text of the notification that automatic sleep is paused, or goes on."""
-    if report.held_until is None:
-        return "cycles start by themselves again"
-    return f"no cycle starts by itself until {local_time(report.held_until)}"
+            return
+        episodes = count_of(report.promoted, "episode")
+        notice = f"{count_of(report.evicted, 'memory')} became {episodes}"
+        if report.status is CycleStatus.NOTHING_TO_DO:
+            notice = (
+                "nothing to do: no memory is old enough (mnem sleep --force takes all)"
+            )
+        elif report.status is CycleStatus.PAUSED:
+            notice = "cycles start by themselves again"
+            if until := report.held_until:
+                notice = f"no cycle starts by itself until {local_time(until)}"
+        self.call_from_thread(self.notify, notice)
