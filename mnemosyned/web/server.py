@@ -133,8 +133,5 @@ def serve_pages(
             activity=ServerActivity(),
         )
         access.is_served = loop.is_running
-        loop.start()
-        try:
+        with loop:
             yield access
-        finally:
-            loop.stop()

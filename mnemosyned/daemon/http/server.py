@@ -14,9 +14,9 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
+from typing import Self
 
 from mnemosyned.config.settings import LimitsConfig
 from mnemosyned.daemon.health import PROBE_PATHS, READY_PATH, HealthProbe
@@ -145,12 +145,13 @@ class EventLoop:
             target=self._serve_clients, name="http", daemon=True
         )
 
-    def start(self) -> None:
+    def __enter__(self) -> Self:
         """Start the worker threads, and the thread of the event loop, which serves the clients."""
         for fd in (*self._listeners, self._wake_fd):
             self._epoll.register(fd, select.EPOLLIN)
         self._workers.start()
         self._thread.start()
+        return self
 
     def is_running(self) -> bool:
         """Return whether the event loop serves clients: neither stopped nor failed."""
@@ -165,7 +166,7 @@ class EventLoop:
         """Close each connection after its next response, so that clients connect to another daemon."""
         self._workers.is_draining = True
 
-    def stop(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Accept no more clients, give running requests `DRAIN_S` seconds, and hang up."""
         deadline = time.monotonic() + DRAIN_S
         self._stop_at = deadline
@@ -567,7 +568,6 @@ ResourcesOf = Callable[[HttpRequest], Mapping[str, Resource]]
 """The resources, by path, of whoever sent a request. Raises `RequestRefused` for who has none."""
 
 
-@contextmanager
 def serve_http(
     resources: Mapping[str, Resource],
     listeners: Sequence[Listener],
@@ -577,14 +577,14 @@ def serve_http(
     tcp_resources: ResourcesOf | None = None,
     owner_of: OwnerOf | None = None,
     probe: HealthProbe | None = None,
-) -> Iterator[EventLoop]:
-    """Serve HTTP clients in a block, and yield the event loop.
+) -> EventLoop:
+    """Return an event loop that serves HTTP clients in its block.
 
     `resources` has the handlers by path, `tcp_resources` finds those for TCP, `owner_of` the number
     of the owner of a request, so that none takes all threads. At the end running requests may finish.
     """
     activity = activity or ServerActivity()
-    loop = EventLoop(
+    return EventLoop(
         listeners,
         answer=make_handler(resources, activity, tcp_resources=tcp_resources),
         limits=limits,
@@ -592,11 +592,6 @@ def serve_http(
         owner_of=owner_of,
         probe=probe,
     )
-    loop.start()
-    try:
-        yield loop
-    finally:
-        loop.stop()
 
 
 def make_handler(
