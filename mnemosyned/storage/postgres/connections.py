@@ -69,10 +69,7 @@ def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exc
 
 @contextmanager
 def explaining_failures(consequence: str) -> Iterator[None]:
-    """Turn the server's errors within the block into `StorageFailed`.
-
-    `consequence` is the text that says what the failure means for the stored data.
-    """
+    """Turn the server's errors in the block into `StorageFailed` with the `consequence` for the data."""
     try:
         yield
     except psycopg.Error as error:
@@ -312,10 +309,7 @@ class Connections:
                 self._drop(self._idle.popleft()[1])
 
     def _wait_for_place(self, owner: int, use: Use) -> None:
-        """Wait until an owner may use one more connection, and count that connection as lent.
-
-        Raises `MemoryBusy` after the time limit of the use, or if the owner's row stays locked.
-        """
+        """Wait to lend an owner one more connection. Raises `MemoryBusy` after the use's time limit."""
         waiter = _Waiter(owner, use)
         with self._changing:
             self._waiting.append(waiter)
@@ -335,10 +329,7 @@ class Connections:
             raise MemoryBusy(BUSY.format(seconds=wait_s))
 
     def _wake_waiters(self) -> None:
-        """Wake the waiting threads in order, as long as a connection is free for them.
-
-        An owner with its full share of connections is passed over.
-        """
+        """Wake waiters in order while connections are free, except owners with their full share."""
         for waiter in list(self._waiting):
             if self._lent.total() >= CONNECTIONS_MAX:
                 return
@@ -348,10 +339,7 @@ class Connections:
                 waiter.woken.set()
 
     def _has_room(self, owner: int, use: Use) -> bool:
-        """Return whether an owner may use one more connection for reading, writing or streaming.
-
-        Both the owner's share and the limits of all owners together must have room.
-        """
+        """Return whether an owner's share and the limits of all leave room for one more connection."""
         if use is Use.STREAM:
             return self._lent_for(use) < STREAMS_MAX
         writes = self._lent[owner, Use.WRITE]
@@ -374,10 +362,7 @@ class Connections:
     def _begin_on_connection(
         self, begin: Callable[[Connection], R]
     ) -> tuple[Connection, R]:
-        """Call `begin` on an idle or new connection; return the connection and the result.
-
-        If the server has closed the idle connection, `begin` is called again on a new one.
-        """
+        """Return an idle or new connection, and the result of `begin` on it; again if it was closed."""
         with self._changing:
             kept = self._idle.pop()[1] if self._idle else None
         if kept:
@@ -427,11 +412,7 @@ class Connections:
         *,
         replan: bool = False,
     ) -> R:
-        """Call `begin` on a connection, and return the result.
-
-        With `replan`, the connection's query plans are discarded first. On an error the connection
-        is given back.
-        """
+        """Call `begin` on a connection, after a `replan` of its queries; on an error give it back."""
         try:
             if replan:
                 connection.execute("DISCARD PLANS")
@@ -442,10 +423,7 @@ class Connections:
             raise
 
     def _return_connection(self, connection: Connection) -> None:
-        """Roll back a lent connection, and keep it for the next use.
-
-        Close it if it is broken or too old, or the pool is closed.
-        """
+        """Roll back a lent connection, and keep it; close one that is broken or old, or of a closed pool."""
         if not connection.closed:
             with suppress(psycopg.Error):
                 connection.rollback()
@@ -468,10 +446,7 @@ class Connections:
 
 
 def connected_once(dsn: str) -> Connection:
-    """Open a connection for one task, with the limit on waiting for locks that requests have.
-
-    Raises `psycopg.Error`.
-    """
+    """Open a connection for one task, with the usual limit on locks. Raises `psycopg.Error`."""
     limit = f"-c lock_timeout={LOCK_WAIT_MS}"
     return psycopg.connect(dsn, **_SETTINGS, options=f"{_OPTIONS} {limit}")
 
@@ -482,10 +457,7 @@ def connected_apart(dsn: str) -> Connection:
 
 
 def check_alive(connection: Connection) -> None:
-    """Raise `psycopg.OperationalError` if the server has closed an idle connection, and close it.
-
-    Only data that has arrived already is read, without a round trip.
-    """
+    """Close an idle connection and raise `OperationalError` if the server has; without a round trip."""
     waiting = select.poll()
     waiting.register(connection.fileno(), select.POLLIN)
     try:

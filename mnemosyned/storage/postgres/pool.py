@@ -162,10 +162,7 @@ class OwnerGrowth:
         self._changing = threading.Lock()
 
     def is_due(self, owner: int, memories: int) -> bool:
-        """Add `memories` to the count of an owner's new memories.
-
-        Return whether the planner's statistics about the owner should be checked now.
-        """
+        """Count an owner's new `memories`; return whether to check the planner's statistics now."""
         if not memories:
             return False
         with self._changing:
@@ -180,21 +177,14 @@ class OwnerGrowth:
         return is_due
 
     def postpone(self, owner: int) -> None:
-        """Put off an owner's next check of statistics until its count of memories has doubled.
-
-        The count is that of new memories since the start of the process.
-        """
+        """Put off an owner's next check until its count of new memories has doubled."""
         with self._changing:
             grown = self._owners.setdefault(owner, _OwnerGrowthCount())
             grown.checked_at = max(grown.checked_at, 2 * grown.memories)
 
 
 def refresh_statistics(session: PostgresSession) -> bool:
-    """Analyze the tables if the planner expects far fewer rows of an owner than there are.
-
-    Call it outside a transaction. Return whether the tables were analyzed; they never are if the
-    user does not own them.
-    """
+    """Outside a transaction, analyze tables of far too few expected rows, if owned; return whether."""
     counts = session.execute(_COUNTS).fetchone() if session.scalar(_OWN) else None
     if counts is None:
         return False
@@ -208,10 +198,7 @@ def refresh_statistics(session: PostgresSession) -> bool:
 
 
 def _expected_rows(session: PostgresSession, table: str) -> float:
-    """Return how many rows of the session's owner the planner expects in a table.
-
-    On a cluster the number is infinite, as each node has its own statistics.
-    """
+    """Return the rows that the planner expects of the session's owner; infinitely many on a cluster."""
     (plan,) = session.scalar(_BELIEVED.format(table=table))
     node = plan["Plan"]
     return float("inf") if node["Node Type"] == "Custom Scan" else node["Plan Rows"]
@@ -284,19 +271,13 @@ class Pool:
         self.connections.serves_owners = True
 
     def check_ready(self, *, takes_writes: bool) -> None:
-        """Check on a connection of its own that the server can serve.
-
-        It must accept writes if `takes_writes`. Raises `StorageFailed` and `SchemaTooNew`.
-        """
+        """Check apart that the server can serve, or write. Raises `StorageFailed` and `SchemaTooNew`."""
         with explaining_failures(NOT_ANSWERED):
             check_ready(self._dsn, known=self._schema or 0, takes_writes=takes_writes)
 
     @contextmanager
     def sharing(self, owner: int) -> Iterator[None]:
-        """Give all of this thread's reads of an owner in the block one snapshot.
-
-        The first read begins the transaction, which saves each further one its own.
-        """
+        """Give this thread's reads of an owner in the block the snapshot that the first one takes."""
         if self._shared.snapshot is not None:
             yield
             return
@@ -457,10 +438,7 @@ class Pool:
     def _begin(
         self, connection: Connection, owner: int, first: Iterable[str]
     ) -> PostgresSession:
-        """Send the statements `first`, which begin an owner's transaction; return the session.
-
-        The answers are not waited for.
-        """
+        """Send the statements `first`, which begin an owner's transaction, and return the session."""
         session = PostgresSession(connection, owner, has_citus=self._has_citus)
         for statement in first:
             session.execute(statement)
@@ -500,10 +478,7 @@ def _check_owner(session: PostgresSession) -> None:
 
 
 def _failure_consequence(error: psycopg.Error, is_committing: bool) -> str:  # noqa: FBT001
-    """Return the text on what a failed write means for its data.
-
-    Nothing was kept, unless the connection was lost in the commit: then it is unknown.
-    """
+    """Return what a failed write means: nothing was kept, or it is unknown after a lost commit."""
     is_unknown = is_committing and is_unreachable(error)
     return PERHAPS_KEPT if is_unknown else NOTHING_KEPT
 
@@ -519,16 +494,11 @@ class PostgresPart(Transactional):
         self._owner = owner
 
     def _read(self, work: Callable[[PostgresSession], R]) -> R:
-        """Call `work` with a session on one snapshot of the rows; return its result."""
         with self._pool.reading(self._owner) as session:
             return work(session)
 
     def _write(
         self, work: Callable[[PostgresSession], R], *, durable: bool = True
     ) -> R:
-        """Call `work` in a write transaction of the owner, commit, and return its result.
-
-        If `durable`, the changes are on disk on return; else a crash of the server may undo them.
-        """
         with self._pool.writing(self._owner, durable=durable) as session:
             return work(session)

@@ -53,10 +53,7 @@ class AnyOf:
 
     @classmethod
     def from_phrases(cls, phrases: Iterable[Phrase]) -> AnyOf:
-        """Return the look-up of rows with any of these phrases.
-
-        Phrases of one term become terms, and repeated or empty phrases are left out.
-        """
+        """Return the look-up of rows with any of these phrases: terms, and longer ones, each once."""
         distinct = [phrase for phrase in dict.fromkeys(phrases) if phrase]
         return cls(
             tuple(phrase[0] for phrase in distinct if len(phrase) == 1),
@@ -186,10 +183,7 @@ def rows_with_all(
     limit: int,
     order: Literal["", "ASC", "DESC"],
 ) -> list[int]:
-    """Return up to `limit` row numbers with any form of each word, sorted by `order`.
-
-    The rows pass the filter `narrow`. An empty `order` means in no order.
-    """
+    """Return up to `limit` rows within `narrow` with any form of each word, by `order` if given."""
     where, values = _all_words_conditions(having, "m.words")
     ordered = f"ORDER BY m.seq {order} " if order else ""
     table = "memory" if narrow.only is not None else "memory_index"
@@ -296,10 +290,7 @@ def counts_of_each(
 def _all_words_conditions(
     having: Sequence[AnyOf], column: str
 ) -> tuple[str, dict[str, object]]:
-    """Return the SQL conditions for rows with any form of each word, and their bind values.
-
-    `column` is the column of index terms.
-    """
+    """Return conditions on a column of index terms for any form of each word, with bind values."""
     where, values = "", dict[str, object]()
     for at, any_of in enumerate(having):
         either: list[str] = []
@@ -392,10 +383,7 @@ class IndexCache:
     def size(
         self, session: PostgresSession, source: Source, version: Version
     ) -> IndexSize:
-        """Return the number of rows in an index, and of terms in all of these rows.
-
-        They are counted again if `version` differs from the version when they were counted.
-        """
+        """Return the rows of an index and the terms in all of them, counted again if `version` is new."""
         known = self._sizes.get(source)
         if known and known[0] == version:
             return known[1]

@@ -92,10 +92,7 @@ class PostgresWords(WordRows):
         self._moment = Moment(0, 0)
 
     def use_cache(self, kept: RowCache, moment: Moment) -> None:
-        """Take rows of words from the cache `kept`, and store in it the rows that are looked up.
-
-        `moment` is the state of the owner's words in this snapshot.
-        """
+        """Use and fill the cache `kept` of rows, as of the words of this snapshot's `moment`."""
         self._kept, self._moment = kept, moment
 
     @cached_property
@@ -108,17 +105,12 @@ class PostgresWords(WordRows):
         return row or 0
 
     def expect(self, asked: Iterable[tuple[Forms, int]]) -> None:
-        """Queue words to be looked up together at the next need for rows.
-
-        Each word has its number of rows; a word of which as many rows are known is not queued.
-        """
         for word, limit in asked:
             forms = tuple(word)
             if self._newest_known(forms, limit) is None:
                 self._expected[forms] = max(limit, self._expected.get(forms, 0))
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
-        """Return the newest `limit` row numbers that have all of these words, newest first."""
         if len(having) == 1 and len(having[0]) == 1:
             forms = tuple(having[0][0])
             newest = self._newest_known(forms, limit)
@@ -143,7 +135,6 @@ class PostgresWords(WordRows):
         return newest_with_all(self._session, parts, self._narrow, limit=limit)
 
     def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:
-        """Return those of the row numbers that pass the filters of the question."""
         found = self._session.execute(
             "SELECT m.seq FROM memory AS m WHERE m.owner = %(owner)s "
             f"AND m.seq = ANY(%(rows)s){self._narrow.where}",
@@ -153,10 +144,7 @@ class PostgresWords(WordRows):
         return [seq for (seq,) in found.fetchall()]
 
     def _newest_known(self, forms: Forms, limit: int) -> Sequence[int] | None:
-        """Return the known rows of a word, newest first, if they include its newest `limit` rows.
-
-        None if they do not.
-        """
+        """Return the known rows of a word, newest first, if they include its newest `limit`, else None."""
         known = self._known_rows.get(forms)
         if known and (known.is_all or known.limit >= limit):
             return known.newest
@@ -167,10 +155,7 @@ class PostgresWords(WordRows):
         return found.newest
 
     def _cached_rows(self, forms: Forms, limit: int) -> _WordRows | None:
-        """Return a word's rows from the cache, with newer rows looked up and added.
-
-        None if fewer than the newest `limit` rows are cached.
-        """
+        """Return a word's cached rows and newer ones, or None for fewer than the newest `limit` rows."""
         if self._kept is None:
             return None
         word = self._hash_forms(forms)
@@ -289,10 +274,7 @@ def newest_with_all(
     *,
     limit: int,
 ) -> list[int]:
-    """Return the newest `limit` row numbers with any form of each word, newest first.
-
-    The rows pass the filter `narrow`.
-    """
+    """Return the newest `limit` rows within `narrow` with any form of each word, newest first."""
     rows = rows_with_all(session, having, narrow, limit=limit, order="")
     if len(rows) >= limit:
         return rows_with_all(session, having, narrow, limit=limit, order="DESC")
@@ -359,10 +341,7 @@ class IndexSearch:
         return self._kept.size(self._session, self._source, self._version)
 
     def _find_postings(self, phrases: Sequence[Phrase]) -> dict[Phrase, Postings]:
-        """Return for each phrase its newest rows and their BM25, before the idf is multiplied in.
-
-        They come from the cache or the index.
-        """
+        """Return the newest rows of each phrase, cached or looked up, with BM25 except for the idf."""
         source, version = self._source, self._version
         found: dict[Phrase, Postings] = {}
         for phrase in phrases if self._is_kept else ():
@@ -418,10 +397,7 @@ class IndexSearch:
 
 
 def _newest_rows(found: Sequence[Postings], most: int) -> tuple[list[Postings], bool]:
-    """Limit the rows of all phrases together to the newest `most`.
-
-    Also return True if no row was dropped.
-    """
+    """Limit rows of all phrases together to the newest `most`; return whether none was dropped."""
     every = {seq for postings in found for seq in postings.seqs}
     if len(every) < most:
         return list(found), True

@@ -218,7 +218,6 @@ class PostgresIndex(CommonIndex):
         return OriginalTotals(*totals)
 
     def word_rows(self, query: Query | None = None) -> PostgresWords:
-        """Return a look-up of words in all memories, or in those that pass a query's filters."""
         narrow = query_filter(self._session, query) if query else None
         if narrow is None or not narrow.where:
             return self._all_words
@@ -227,10 +226,6 @@ class PostgresIndex(CommonIndex):
     def best_by_grams(
         self, table: IndexedTable, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        """Search the newest entries for any of the terms in the index of character pairs.
-
-        Return up to `limit` row numbers of memories or episodes with their BM25, best first.
-        """
         owner = self._session.owner
         phrases = [tuple(gram_term_hashes(owner, term)) for term in terms]
         narrow = memory_filter(query) if table == "memory" else episode_filter(query)
@@ -239,10 +234,6 @@ class PostgresIndex(CommonIndex):
     def best_episodes(
         self, forms: Forms, query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        """Search summaries for any form of a word; return row numbers with BM25, best first.
-
-        At most `limit` are returned.
-        """
         phrases = [tuple(phrase_hashes(self._session.owner, form)) for form in forms]
         return self._best(("episode", "words"), phrases, episode_filter(query), limit)
 
@@ -266,11 +257,6 @@ class PostgresIndex(CommonIndex):
     def _first_of_each_source(
         self, query: Query, walk: TimeWalk, *, limit: int
     ) -> list[TimedMemory]:
-        """Return up to `limit` memories of each source in a period, from each tier asked for.
-
-        `walk` has the period and the order in which its memories are read. The query's filters
-        apply.
-        """
         narrow = postgres_filter(
             [
                 *column_conditions(query.columns),
@@ -298,11 +284,6 @@ class PostgresIndex(CommonIndex):
         ]
 
     def first_with_words(self, words: Sequence[Forms], query: Query) -> set[int]:
-        """Return the row numbers of memories with all words that pass the filters of a question.
-
-        Up to `ORDERED_MAX` are read, the oldest if the question asks for the earliest, else the
-        newest.
-        """
         rows = rows_with_all(
             self._session,
             [_hash_forms(self._session, forms) for forms in words],
@@ -320,11 +301,6 @@ class PostgresIndex(CommonIndex):
         *,
         limit: int,
     ) -> list[int]:
-        """Return the newest `limit` memories that have all words of any of the alternatives.
-
-        They are row numbers, newest first. If `about` has forms of a word, the memories have one,
-        too.
-        """
         narrow = memory_filter(query)
         found: set[int] = set()
         for parts in alternatives:
@@ -336,10 +312,6 @@ class PostgresIndex(CommonIndex):
     def read_beginnings(
         self, positions: Collection[int]
     ) -> Iterable[tuple[int, datetime, str]]:
-        """Return row number, time and first `MENTION_CHARS_MAX` characters of memories.
-
-        `positions` are their row numbers.
-        """
         return self._session.execute(
             f"SELECT seq, created_at, left(content, {MENTION_CHARS_MAX}) FROM memory "
             "WHERE owner = %(owner)s AND seq = ANY(%(positions)s)",
@@ -349,11 +321,6 @@ class PostgresIndex(CommonIndex):
     def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
     ) -> list[Match]:
-        """Read the memories at the row numbers in `scores`, in its order, with their scores.
-
-        `grams` has scores by row number from the index of character pairs. Missing memories are
-        left out.
-        """
         missing = [seq for seq in scores if seq not in self._read]
         if missing:
             rows = self._session.execute(
@@ -371,10 +338,6 @@ class PostgresIndex(CommonIndex):
     def positions_around(
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
-        """Return for each match the row numbers near it of memories in its session and source.
-
-        They are sorted, and pass the filters of the question. `slept` has no effect here.
-        """
         del slept  # a memory has one home
         around = [[match.position] for match in matches]
         if not matches:

@@ -256,7 +256,6 @@ class PostgresSession(CommonSession):
         return self._locked
 
     def execute(self, sql: str, /, **values: object) -> Result:
-        """Run an SQL statement with values bound by name, and return its result."""
         return self._send(sql, values)
 
     def execute_once(self, sql: str, /) -> None:
@@ -310,10 +309,6 @@ class PostgresSession(CommonSession):
         return cast("AbstractContextManager[object]", self._connection.pipeline())
 
     def execute_many(self, sql: str, rows: Iterable[Mapping[str, object]], /) -> int:
-        """Run an SQL statement once for each row of values, in few round trips.
-
-        Return the number of changed rows.
-        """
         with self._connection.cursor() as cursor:
             cursor.executemany(
                 sql.encode(),
@@ -326,7 +321,6 @@ class PostgresSession(CommonSession):
             return int(cursor.rowcount)
 
     def scalar(self, sql: str, /, **values: object) -> Any:  # noqa: ANN401 any column
-        """Run an SQL statement, and return the first column of its first row, or None."""
         row = self.execute(sql, **values).fetchone()
         return row[0] if row else None
 
@@ -373,7 +367,6 @@ class PostgresSession(CommonSession):
     def skip_numbers(
         self, kind: RecordNumbers | Literal["memory"], upto: int, /
     ) -> None:
-        """Make sure that new rows of a kind get numbers above `upto`, an imported row's number."""
         self.save_additions()
         column = f"last_{kind}"
         if column in self._last_numbers:
@@ -385,10 +378,6 @@ class PostgresSession(CommonSession):
         )
 
     def position_of(self, id: str) -> Position | None:
-        """Return the row numbers of a memory and of its episode, None for the episode if working.
-
-        Return None for an unknown id.
-        """
         row = self.execute(
             "SELECT m.seq, p.episode_seq FROM memory AS m "
             "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
@@ -398,10 +387,6 @@ class PostgresSession(CommonSession):
         return (row[0], row[1]) if row else None
 
     def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
-        """Return the row numbers of each existing memory and of its episode, by the memory's id.
-
-        The episode's is None in working memory.
-        """
         rows = self.execute(
             "SELECT m.id, m.seq, (SELECT p.episode_seq FROM placed AS p "
             "WHERE p.owner = %(owner)s AND p.seq = m.seq) FROM memory AS m "
@@ -411,17 +396,12 @@ class PostgresSession(CommonSession):
         return {id: (seq, episode) for id, seq, episode in rows}
 
     def newest_memory(self) -> int:
-        """Return the highest row number of a memory; 0 if there is none."""
         newest: int = self.scalar(
             "SELECT coalesce(max(seq), 0) FROM memory WHERE owner = %(owner)s"
         )
         return newest
 
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
-        """Return text, time and text hash of stored memories and episodes with these ids, by id.
-
-        The text of an episode is None.
-        """
         if not ids:
             return {}
         rows = self.execute(
@@ -436,10 +416,6 @@ class PostgresSession(CommonSession):
     def insert_episode(
         self, episode: Episode, index_terms: str, *, seq: int | None = None
     ) -> int:
-        """Insert a summary with its index entries; return the row number.
-
-        `seq` is the row number; None stands for a new one.
-        """
         number = self.new_number() if seq is None else seq
         row = episode_row(episode, index_terms, self.owner, number)
         self.execute(self.statements.insert, **row)
@@ -449,10 +425,6 @@ class PostgresSession(CommonSession):
     def write_episode(
         self, statement: str, seq: int, episode: Episode, index_terms: str
     ) -> None:
-        """Update the summary at a row number by `statement`, an SQL text taken from `statements`.
-
-        Its index entries are values of the row; the totals are corrected, too.
-        """
         before = self._episode_characters(seq)
         self.execute(statement, **episode_row(episode, index_terms, self.owner, seq))
         self.note_rewording()
@@ -467,10 +439,6 @@ class PostgresSession(CommonSession):
         return characters
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
-        """Erase the text and index terms of the summary at a row number.
-
-        If `originals` is above 0, save it as the number of its originals.
-        """
         characters = self._episode_characters(seq)
         self.execute(
             "UPDATE episode SET content = '', index_terms = '', words = '{}', grams = NULL, "
@@ -484,7 +452,6 @@ class PostgresSession(CommonSession):
         self.add_to_totals(Tier.EPISODIC, characters=-characters)
 
     def delete_episode(self, seq: int) -> None:
-        """Delete the summary at this row number with its index entries."""
         characters = self._episode_characters(seq)
         self.execute(
             "DELETE FROM episode WHERE owner = %(owner)s AND seq = %(seq)s", seq=seq
@@ -493,7 +460,6 @@ class PostgresSession(CommonSession):
         self.add_to_totals(Tier.EPISODIC, count=-1, characters=-characters)
 
     def memories(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
-        """Return the memories of both tiers with these ids, by id, sorted by time."""
         memories: dict[str, MemoryRecord] = {}
         for start in range(0, len(ids), IDS_PER_QUERY):
             rows = self.execute(
@@ -505,15 +471,10 @@ class PostgresSession(CommonSession):
         return memories
 
     def memories_at(self, seqs: Collection[int]) -> dict[int, MemoryRecord]:
-        """Return the memories of both tiers at these row numbers, by row number.
-
-        Row numbers without a memory are left out.
-        """
         rows = self.execute(MEMORIES_AT, seqs=list(seqs)) if seqs else ()
         return {row[0]: memory_from(row[1:]) for row in rows}
 
     def details_under(self, summary: str, *, secrets: bool = False) -> Iterator[Detail]:
-        """Yield the exact values in the first episodes below a summary, or the secrets of all."""
         plain = "NULL" if secrets else "p.details"
         rows = self.execute(
             f"{BELOW} SELECT {plain}, p.secrets, m.id, s.superseded_at IS NOT NULL "
@@ -553,7 +514,6 @@ class PostgresSession(CommonSession):
             )
 
     def totals(self) -> dict[Tier, tuple[int, int]]:
-        """Return the number of entries and of characters in each tier."""
         self.save_additions()
         row = self.execute(
             "SELECT working_count, working_characters, episodic_count, episodic_characters, "

@@ -82,6 +82,16 @@ def _open(
     return connection
 
 
+def truncate_log(connection: SqliteSession, *, wait_s: float = BUSY_TIMEOUT_S) -> bool:
+    """Checkpoint and truncate the log; return False if readers prevent it for `wait_s` seconds."""
+    connection.execute(f"PRAGMA busy_timeout = {int(wait_s * 1000)}")
+    try:
+        busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
+    return not busy
+
+
 def bound_caches(limit_bytes: int) -> None:
     """Limit the page caches of all SQLite connections of this process together to `limit_bytes`."""
     with closing(sqlite3.connect(":memory:")) as connection:

@@ -11,19 +11,18 @@ import os
 import sqlite3
 import struct
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from mnemosyned.errors import StorageFailed
 from mnemosyned.logs import logger
 from mnemosyned.storage.sqlite.connections import (
-    BUSY_TIMEOUT_S,
     CHECKPOINT_PAGES,
     NOT_CLEANED,
     open_log,
     storage_failed,
+    truncate_log,
 )
 from mnemosyned.storage.sqlite.session import SqliteSession
 
@@ -50,9 +49,13 @@ class LeftLog:
 def frames_left(database: Path) -> LeftLog | None:
     """Return the committed frames in the log next to a closed database; None without a log."""
     path = database.with_name(database.name + "-wal")
-    with _open_log(path) as descriptor:
-        if descriptor is None:
-            return None
+    try:
+        descriptor = os.open(
+            path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        )
+    except OSError:  # none, or none that SQLite would read: it says so itself
+        return None
+    with os.fdopen(descriptor, "rb", buffering=0):
         header = os.pread(descriptor, HEADER.size, 0)
         size = os.fstat(descriptor).st_size
         if size < HEADER.size + FRAME.size:
@@ -99,22 +102,6 @@ def _is_sound(header: bytes) -> bool:
         second = (second + odd + first) & 0xFFFFFFFF
     magic, *_, third, fourth = HEADER.unpack(header)
     return magic & ~1 == MAGIC and (first, second) == (third, fourth)
-
-
-@contextmanager
-def _open_log(path: Path) -> Iterator[int | None]:
-    """Open the log for reading while the block runs; yield its descriptor, None if that fails."""
-    try:
-        descriptor = os.open(
-            path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        )
-    except OSError:  # none, or none that SQLite would read: it says so itself
-        yield None
-        return
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 LOG_IDLE_BYTES = 1_000_000
@@ -178,13 +165,7 @@ class Checkpoints:
             if self._connection is None:
                 return
             try:
-                self._connection.execute("PRAGMA busy_timeout = 0")
-                try:
-                    self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                finally:
-                    self._connection.execute(
-                        f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1_000)}"
-                    )
+                truncate_log(self._connection, wait_s=0)
             except (OSError, sqlite3.Error) as error:
                 raise storage_failed(error, NOT_CLEANED) from error
 

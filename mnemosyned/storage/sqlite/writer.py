@@ -23,6 +23,7 @@ from mnemosyned.storage.sqlite.connections import (
     Readers,
     reason,
     storage_failed,
+    truncate_log,
 )
 from mnemosyned.storage.sqlite.session import SqliteSession
 
@@ -217,20 +218,7 @@ class Writer:
     def checkpoint(self, *, wait_s: float = BUSY_TIMEOUT_S) -> bool:
         """Checkpoint and truncate the log; return False if readers prevent it for `wait_s` seconds."""
         with self._lock, self._explaining_failures():
-            return self._checkpoint(wait_s)
-
-    def _checkpoint(self, wait_s: float) -> bool:
-        """Checkpoint the write-ahead log and truncate it; return False if a reader prevents it."""
-        self._connection.execute(f"PRAGMA busy_timeout = {int(wait_s * 1000)}")
-        try:
-            busy = self._connection.execute(
-                "PRAGMA wal_checkpoint(TRUNCATE)"
-            ).fetchone()[0]
-        finally:
-            self._connection.execute(
-                f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}"
-            )
-        return not busy
+            return truncate_log(self._connection, wait_s=wait_s)
 
     def shrink(self) -> None:
         """Free the page cache; the next write reads its pages again."""
@@ -259,7 +247,7 @@ class Writer:
                 return
             try:
                 self._secure()
-                self._checkpoint(BUSY_TIMEOUT_S)
+                truncate_log(self._connection)
             except DatabaseReplaced as error:
                 if not error.saved:
                     raise
