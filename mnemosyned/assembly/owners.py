@@ -223,11 +223,7 @@ class OwnerRounds:
             page = list_owners(after=page[-1])
 
     def _run_for_owner(self, owner: int, work: Callable[[OwnerMemory], R]) -> R | None:
-        """Call `work` with the memory of an owner and return its result.
-
-        Errors are logged, so that the round goes on, and None is returned. Raises only
-        `DatabaseUnreachable`, which concerns all owners.
-        """
+        """Return the result of `work` on an owner's memory; log errors except `DatabaseUnreachable`."""
         if self._stopped.is_set():
             return None
         try:

@@ -117,11 +117,7 @@ def load_config(
     environ: Mapping[str, str] | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> Config:
-    """Return the settings from the file, the environment and `overrides`, of which later ones win.
-
-    `environ` is the environment, None for this process's; `overrides` are values by dotted key.
-    Raises `ConfigInvalid`, which names the file, line and key.
-    """
+    """Return the settings alone, as `load_with_origins` reads them. Raises `ConfigInvalid`."""
     return load_with_origins(file, environ=environ, overrides=overrides)[0]
 
 

@@ -410,12 +410,12 @@ class Config(_Section, frozen=True):
                 f"mnem config set database {shlex.quote(without_password(url, shown=''))}",
                 field="database",
             )
-        path = _resolve_path(
+        path = _expand_path(
             self.database or str(state_dir() / "memory.db"),
             key="database",
             suffix=DATABASE_SUFFIX,
             bytes_max=DATABASE_PATH_BYTES_MAX,
-        )
+        ).resolve()
         if path.is_dir():
             raise ConfigInvalid(
                 f"database: {shown_path(str(path))} is a folder; name a file in it",
@@ -428,15 +428,15 @@ class Config(_Section, frozen=True):
         """Path of the folder for backups; None for the database's. Raises `ConfigInvalid`."""
         if not self.backup.dir:
             return None
-        return _resolve_path(self.backup.dir, key="backup.dir")
+        return _expand_path(self.backup.dir, key="backup.dir").resolve()
 
     @property
     def audit_file(self) -> Path | None:
         """Path that the audit log's files are named after; None for none. Raises `ConfigInvalid`."""
-        suffix = "-2026-11"
-        if self.audit.file is None:
+        suffix, file = "-2026-11", self.audit.file
+        if file is None:
             return None
-        return _resolve_path(self.audit.file, key="audit.file", suffix=suffix)
+        return _expand_path(file, key="audit.file", suffix=suffix).resolve()
 
     @property
     def tls_files(self) -> tuple[Path, Path] | None:
@@ -452,8 +452,8 @@ class Config(_Section, frozen=True):
                 field=f"tls.{missing}",
             )
         return (
-            _resolve_path(certificate, key="tls.certificate"),
-            _resolve_path(key, key="tls.key"),
+            _expand_path(certificate, key="tls.certificate").resolve(),
+            _expand_path(key, key="tls.key").resolve(),
         )
 
     @property
@@ -474,17 +474,6 @@ class Config(_Section, frozen=True):
         if not self.socket:
             return default_socket()
         return _expand_path(self.socket, key="socket")
-
-
-def _resolve_path(
-    name: str, *, key: str, suffix: str = "", bytes_max: int = PATH_BYTES_MAX
-) -> Path:
-    """Return the absolute path that the setting `key` names, with `~` and links resolved.
-
-    `suffix` is the longest suffix of files made beside the path, `bytes_max` the limit of both
-    together. Raises `ConfigInvalid` for a path that cannot be used.
-    """
-    return _expand_path(name, key=key, suffix=suffix, bytes_max=bytes_max).resolve()
 
 
 def _expand_path(

@@ -256,11 +256,7 @@ def make_episode(
     now: datetime,
     details: tuple[Detail, ...] = (),
 ) -> Episode:
-    """Make the episode that has `content` as the summary of these memories, oldest first.
-
-    `summarizer` is the name of the program that wrote the summary, `now` the time of creation, and
-    `details` are the exact values of the memories.
-    """
+    """Make the episode of these memories, oldest first, with a summary as its `content`."""
     return Episode(
         id=id,
         content=content,

@@ -411,10 +411,7 @@ class AuditLog:
         return moved
 
     def _write_batch(self) -> None:
-        """Write the next lines to the table, then to the file; wake who waits for them.
-
-        If another process took their numbers, they are put back, to be the first of a new chain.
-        """
+        """Write lines to the table, then the file; begin a new chain if their numbers were taken."""
         if not self._sealed:
             self._seal_next()
         sealed = [line for *_, line in self._sealed]

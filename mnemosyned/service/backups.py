@@ -52,8 +52,6 @@ log = logger()
 class BackupRules:
     """When the daemon makes backups by itself, where, and how many it keeps."""
 
-    folder: Path | None = None
-    """None: `backups` next to the database."""
     interval: timedelta | None = None
     cron: str | None = None
     """Five fields in UTC, in place of the interval."""
@@ -73,7 +71,6 @@ def backup_rules(config: Config) -> BackupRules:
     if not has_name:
         cron_trigger(schedule, key="backup.schedule")
     return BackupRules(
-        folder=config.backup_folder,
         interval=INTERVALS.get(schedule),
         cron=None if has_name else schedule,
         keep=BackupRetention.parse(str(backup.keep)),

@@ -200,11 +200,7 @@ class ChangeService:
         action = self._new_action(ActionKind.EDIT)
 
         def edit_once() -> tuple[EditOutcome | None, str]:
-            """Read and edit the memory once; return the outcome and how its secrets are treated.
-
-            The outcome is None if the edit has no effect. The treatment is "kept", "masked" or
-            empty.
-            """
+            """Edit the memory; return the outcome, None for no effect, and how its secrets are treated."""
             before = self._editable_memory(id, request)
             edit, secrets = self._make_edit(before, changes)
             if not _has_effect(edit, drop_history=request.drop_history):

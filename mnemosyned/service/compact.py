@@ -83,10 +83,7 @@ class IdentifiedConversation:
         source: str | None,
         stored: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
     ) -> None:
-        """Give each message an id, the digest of its content, session and source.
-
-        `stored` returns the form of a message to be digested, as it will be stored.
-        """
+        """Give each message an id: the digest of what `stored` makes of it, its session and source."""
         self.session = session
         self.source = source
         self.own = messages

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mnemosyned.conversation.briefing import ASSISTANT
@@ -132,11 +133,7 @@ class EndingFinder:
             log_failure("endings_not_found", error)
 
     def find_before_sleep(self) -> None:
-        """Read the unread memories before a sleep: summaries leave out ended statements.
-
-        These are up to `SLEEP_MAX` where the background reads the others, else what `SLEEP_S`
-        seconds allow.
-        """
+        """Read up to `SLEEP_MAX` memories before a sleep; without a background for `SLEEP_S` seconds."""
         self.find(limit=SLEEP_MAX if self.in_background else None, seconds=SLEEP_S)
 
     def find_in_background(self) -> None:
@@ -374,14 +371,13 @@ class EndingFinder:
         judgment = JudgedEndings()
         for memory in memories:
             if not memory.pruned_at and not memory.superseded_at:
+                compare = partial(self._compare, memory, is_yielding=is_yielding)
                 try:
-                    found = self._compare(memory, meanings, is_yielding=is_yielding)
-                    compared = list(found)
+                    compared = list(compare(meanings))
                 except (EmbedderFailed, ModelUnavailable) as error:
                     log.warning("endings_without_vectors", reason=error.message)
                     meanings = None
-                    found = self._compare(memory, None, is_yielding=is_yielding)
-                    compared = list(found)
+                    compared = list(compare(None))
                 judgment.judged += [memory.id] if meanings else []
                 self._note_endings(memory, compared, judgment)
             judgment.done += 1

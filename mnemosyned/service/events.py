@@ -256,11 +256,7 @@ def _describe_event(
     result: Any,  # noqa: ANN401
     limits: EventLimits,
 ) -> tuple[EventKind, Fields] | None:
-    """Return the kind and the fields of the event for a request that succeeded.
-
-    Return None for a cycle, which publishes its own events, and for other reads than those that
-    recall.
-    """
+    """Return kind and fields of a request's event; None for a cycle, and for reads that recall nothing."""
     if isinstance(request, Remember):
         return EventKind.REMEMBERED, _describe_new_memories([request], [result], limits)
     if isinstance(request, RememberMany):

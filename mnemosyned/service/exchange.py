@@ -35,6 +35,7 @@ from mnemosyned.memory.fields import ROW_FIELDS, FieldKind, MemoryFilter
 from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.periods import Level
 from mnemosyned.memory.values import tag_names
+from mnemosyned.service.backup_files import file_bytes
 from mnemosyned.service.intake import check_metadata
 from mnemosyned.service.reading import read_filters
 from mnemosyned.text.details import SECRET_KINDS, DetailKind
@@ -77,11 +78,7 @@ _DETAIL_KINDS = frozenset(DetailKind)
 
 
 def accept_record(record: Record, rule: SecretRule) -> Record:
-    """Check an imported record, and return it with secrets treated by `rule`.
-
-    Secrets are kept only if `rule` keeps secrets; else they are masked. Raises `InvalidRequest` and
-    `InvalidText`.
-    """
+    """Check a record; mask secrets unless `rule` keeps them. Raises `InvalidRequest` and `InvalidText`."""
     kind: type[object] = type(record)
     _check_fields(record, _FIELDS[kind])
     if isinstance(record, ExportedMemory):
@@ -304,12 +301,8 @@ class ExchangeService:
 
     def _wal_bytes(self) -> int:
         """Return the size of the write-ahead log in bytes; 0 if there is none."""
-        if self.file is None:
-            return 0
-        try:
-            return self.file.with_name(self.file.name + "-wal").stat().st_size
-        except FileNotFoundError:
-            return 0
+        file = self.file
+        return file_bytes(file.with_name(f"{file.name}-wal")) if file else 0
 
     def restore(
         self, body: bytes | bytearray, action: Action | None = None

@@ -440,23 +440,17 @@ class RetentionService:
         memories are left out.
         """
         if kept:
+            asked = names(request.id)
+            stored = {memory.id for memory in self.store.memories.existing(asked)}
             ids = [
                 id
-                for id in names(request.id)
-                if self._is_stored(id) or not self.grace.recoverable_keys([id])
+                for id in asked
+                if id in stored or not self.grace.recoverable_keys([id])
             ]
             if not ids:
                 return SelectedMemories(ids=())
             request = msgspec.structs.replace(request, id=ids)
         return self.selector.select(request)
-
-    def _is_stored(self, id: str) -> bool:
-        """Return whether a memory or episode with this id is stored."""
-        try:
-            self.store.memories.get(id)
-        except NotFound:
-            return False
-        return True
 
     def _preview_forget(
         self, request: Forget, selected: SelectedMemories, kept: Sequence[str]

@@ -261,8 +261,14 @@ class ConsolidationRun:
                 self.reports.append(_promoted_report(group))
         self._since_checkpoint += len(finished) + self._pacing.commit_groups
         if self._since_checkpoint >= self._pacing.checkpoint_groups:
-            done = self._run_checkpoint()
-            self._since_checkpoint = 0 if done else self._pacing.checkpoint_groups
+            self._since_checkpoint = self._pacing.checkpoint_groups
+            try:
+                if self._store.maintenance.run_upkeep():
+                    self._since_checkpoint = 0
+            except StorageFailed as failure:  # tried again after the next commit
+                log.warning(
+                    "checkpoint_failed", cycle=self._context.id, reason=failure.reason
+                )
         # What was computed since the last rest kept requests waiting, too.
         computed_s = time.thread_time() - self._computed_s
         self._context.rest_after(time.monotonic() - began + computed_s)
@@ -271,16 +277,6 @@ class ConsolidationRun:
     def _end_for_lost_database(self, error: DatabaseUnreachable) -> None:
         """End the cycle because the database cannot be reached; the caller tries again later."""
         self.ended, self.lost = True, error
-
-    def _run_checkpoint(self) -> bool:
-        """Checkpoint the write-ahead log; return False if the next commit should try again."""
-        try:
-            return self._store.maintenance.run_upkeep()
-        except StorageFailed as error:  # tried again after the next commit
-            log.warning(
-                "checkpoint_failed", cycle=self._context.id, reason=error.reason
-            )
-            return False
 
     def _make_promotion(
         self, work: BatchWork, originals: Sequence[MemoryRecord], digest: Digest

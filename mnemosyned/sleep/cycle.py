@@ -387,7 +387,12 @@ class SleepCycle:
             if run.lost:
                 raise run.lost
             if context.rolls_up and not run.ended:
-                rollup.roll_up(before=_find_rollup_limit(context, rollup_cutoff))
+                # Not beyond an older memory that waits for consolidation.
+                waiting = context.pending(
+                    limit=1, selection=Selection(before=rollup_cutoff)
+                )
+                moments = [rollup_cutoff, *(each.created_at for each in waiting)]
+                rollup.roll_up(before=min(moments))
         except StorageFailed as error:
             if not (run.reports or rollup.reports):
                 nothing = f"nothing was consolidated: {error.reason}"
@@ -427,12 +432,6 @@ def _consolidate_all(run: ConsolidationRun, context: CycleContext) -> None:
         remaining -= sum(len(batch.members) for batch in batches)
         if not more:
             return
-
-
-def _find_rollup_limit(context: CycleContext, cutoff: datetime) -> datetime:
-    """Return `cutoff`, or the time of an older memory that waits for consolidation."""
-    waiting = context.pending(limit=1, selection=Selection(before=cutoff))
-    return min(waiting[0].created_at, cutoff) if waiting else cutoff
 
 
 def _log_finished_cycle(

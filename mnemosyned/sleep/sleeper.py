@@ -62,7 +62,11 @@ def final_consolidation(
     if deadline_s > RULES_S:
         cycle.lease.wait_idle(deadline_s - RULES_S)
         model_s = ends - time.monotonic() - RULES_S
-    use_model = _can_afford_model(cycle, model_s)
+    use_model = False
+    if model_s > 0 and not cycle.lease.is_lent:
+        cycle.lease.current.resume()
+        due = cycle.preview(CycleRequest(trigger=Trigger.SHUTDOWN))
+        use_model = due.model_s is not None and due.model_s * MARGIN <= model_s
     request = CycleRequest(
         trigger=Trigger.SHUTDOWN,
         rules_only=not use_model,
@@ -73,15 +77,6 @@ def final_consolidation(
         return cycle.run(request)
     with _interrupt_model_after(cycle.lease, model_s, keep_going):
         return cycle.run(request)
-
-
-def _can_afford_model(cycle: SleepCycle, model_s: float) -> bool:
-    """Tell whether a model can write all summaries due in `model_s` seconds, with a margin."""
-    if model_s <= 0 or cycle.lease.is_lent:
-        return False
-    cycle.lease.current.resume()
-    expected_s = cycle.preview(CycleRequest(trigger=Trigger.SHUTDOWN)).model_s
-    return expected_s is not None and expected_s * MARGIN <= model_s
 
 
 @contextmanager
@@ -301,11 +296,7 @@ class Sleeper:
         return report
 
     def exceeds_capacity(self, working: int | None = None) -> bool:
-        """Return whether working memory has more memories than `wm_max`, or the raised capacity.
-
-        `_raise_capacity` says when the capacity is raised. `working` is the number of working
-        memories, if known.
-        """
+        """Return whether the `working` memories, counted by default, exceed `wm_max` or a raised capacity."""
         if working is None:
             working = self.store.memories.working_count()
         capacity = self.cycle.settings.config.wm_max

@@ -91,8 +91,12 @@ class ExportSnapshot(ABC):
             yield from self._rollups()
         yield from self._supersessions()
         if not self._chosen.excludes_summaries:
-            yield from self._learnings()
-            yield from self._log()
+            for kept in (LEARNINGS, LOG):
+                rows = self._stream(
+                    f"SELECT {kept.columns} FROM {kept.name} AS r WHERE r.owner = %(owner)s "
+                    f"AND {export_condition(self._chosen, 'r')} ORDER BY r.{kept.order}"
+                )
+                yield from map(kept.read, rows)
         if not self._chosen.is_set:
             yield from self._compactions()
             for table in EXPORTED_TABLES:
@@ -152,22 +156,6 @@ class ExportSnapshot(ABC):
                 members = tuple(id for _, id in group[1])
                 group = next(groups, None)
             yield exported_episode_from(row, summary_of=members)
-
-    def _learnings(self) -> Iterator[Record]:
-        """Yield the exported learnings in the order they were learned."""
-        rows = self._stream(
-            f"SELECT {LEARNINGS.columns} FROM learning AS l WHERE l.owner = %(owner)s "
-            f"AND {export_condition(self._chosen, 'l')} ORDER BY l.seq"
-        )
-        return map(LEARNINGS.read, rows)
-
-    def _log(self) -> Iterator[Record]:
-        """Yield the exported entries of the consolidation log."""
-        rows = self._stream(
-            f"SELECT {LOG.columns} FROM consolidation_log AS g WHERE g.owner = %(owner)s "
-            f"AND {export_condition(self._chosen, 'g')} ORDER BY g.id"
-        )
-        return map(LOG.read, rows)
 
     def _compactions(self) -> Iterator[Record]:
         """Yield the exported compactions with the ids of their messages, the oldest first."""

@@ -386,10 +386,7 @@ def _known_summary(content: str | None) -> Outcome:
 
 
 def insert_states(session: CommonSession, memories: Sequence[PlacedMemory]) -> None:
-    """Insert the validity, holds, tags and revisions of restored memories.
-
-    A hold keeps sleep cycles from taking a working memory until a time.
-    """
+    """Insert validity, holds (until when no cycle takes a memory), tags and revisions of restored memories."""
     for table, names, members in (
         ("memory_state", ("valid_until", "superseded_at", "pruned_at"), memories),
         (

@@ -128,11 +128,6 @@ def stored_values(columns: str, record: object) -> dict[str, Any]:
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def _object_from(text: str) -> dict[str, Any]:
-    """Return the object in a JSON text."""
-    return {} if text == "{}" else _decode_object(text)
-
-
 def object_text(value: Mapping[str, Any]) -> str:
     """Return an object as JSON text."""
     return msgspec.json.encode(value).decode() if value else "{}"
@@ -141,7 +136,7 @@ def object_text(value: Mapping[str, Any]) -> str:
 _READERS: Mapping[FieldKind, Callable[[Any], Any]] = {
     FieldKind.FLAG: bool,
     FieldKind.TIME: instant,
-    FieldKind.JSON: _object_from,
+    FieldKind.JSON: lambda text: {} if text == "{}" else _decode_object(text),
 }
 # By name, as a member of an enumeration is looked up slowly, and rows are read by the thousand.
 _READ_FIELDS = [
@@ -171,10 +166,7 @@ def column_values(
 
 
 def exported_fields_from(values: Row, content_hash: int | None) -> dict[str, Any]:
-    """Return the fields of an exported memory by name, from the values of its columns.
-
-    `content_hash`, the hash of the memory's text, is among them only if the text was pruned.
-    """
+    """Return an exported memory's fields from its columns, with `content_hash` only if it was pruned."""
     fields = fields_from(values)
     fields["content_hash"] = None if fields["content"] else content_hash
     return fields

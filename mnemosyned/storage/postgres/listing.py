@@ -122,10 +122,7 @@ def _term_condition(
 
 
 def query_filter(session: PostgresSession, query: Query) -> PostgresFilter:
-    """Return the filter for memories `m` that a question sets.
-
-    If it names sessions or tags, and at most `FEW_MAX` memories pass, it has their row numbers.
-    """
+    """Return a question's filter for memories `m`: by row number if few pass sessions or tags."""
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
         return narrow

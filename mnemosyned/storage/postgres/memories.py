@@ -57,11 +57,7 @@ def replace_details(
     episode: int,
     find: Callable[[Sequence[tuple[str, str]]], Iterable[Detail]],
 ) -> None:
-    """Replace the exact values of an original by those that `find` returns.
-
-    `find` is called with kind and value of each secret in the other originals of the episode. `seq`
-    and `episode` are row numbers.
-    """
+    """Replace an original's exact values by those that `find` returns for the secrets of the others."""
     others = session.execute(
         "SELECT p.secrets FROM placed AS p WHERE p.owner = %(owner)s "
         "AND p.episode_seq = %(episode)s AND p.seq != %(seq)s AND p.secrets IS NOT NULL",
@@ -76,11 +72,7 @@ def replace_details(
 
 
 def leave_secrets(session: PostgresSession, seq: int, episode: int) -> None:
-    """Mark the secrets of an original as secret in other originals of its episode.
-
-    Only originals whose text contains a secret are changed. Call it before the original leaves the
-    episode. `seq` and `episode` are row numbers.
-    """
+    """Before an original leaves its episode, mark its secrets as secret in the other originals."""
     own = session.scalar(
         "SELECT secrets FROM placed WHERE owner = %(owner)s AND seq = %(seq)s", seq=seq
     )

@@ -64,10 +64,7 @@ class DatabaseFile:
             )
 
     def adopt(self, path: Path, flags: int = 0) -> None:
-        """Open and lock the file at a path, and close the file that was open before.
-
-        That file is another copy of the same database. Raises `DatabaseInUse` and OSError.
-        """
+        """Open and lock another copy of the database; close the former one. Raises `DatabaseInUse`, OSError."""
         flags |= os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
         with _owning:
             if (

@@ -36,11 +36,7 @@ def index_memories(
 def unindex_memory(
     connection: sqlite3.Connection, seq: int, content: str, role: str
 ) -> None:
-    """Remove the memory at row number `seq` from the full-text indexes.
-
-    `content` and `role` are the text and the speaker that were indexed. A pruned memory, whose text
-    is empty, was removed before.
-    """
+    """Remove a memory by its row number, indexed text and speaker; a pruned one was removed before."""
     if not content:
         return
     connection.execute(
@@ -202,7 +198,12 @@ def _rebuild_from_nothing(database: Path, indexes: list[str]) -> None:
         connection.execute("PRAGMA secure_delete = ON")
         for index in indexes:
             connection.execute("BEGIN IMMEDIATE")
-            _empty_tables(connection, index)
+            for table in ("data", "idx", "docsize"):
+                connection.execute(f"DELETE FROM {index}_{table}")
+            connection.execute(  # as in a new index
+                f"INSERT INTO {index}_data VALUES (1, x''), (?, x'00000000000000')",
+                (_STRUCTURE_ROW,),
+            )
             rebuild_index(connection, index)
             connection.execute("COMMIT")
 
@@ -241,16 +242,6 @@ def _unsafe_indexes(connection: sqlite3.Connection) -> list[str]:
     if len(known) == len(INDEXES):
         unsafe.update(failing_indexes(connection))
     return [index for index in INDEXES if index in unsafe]
-
-
-def _empty_tables(connection: sqlite3.Connection, index: str) -> None:
-    """Reset the tables behind a full-text index to those of a new index."""
-    for table in ("data", "idx", "docsize"):
-        connection.execute(f"DELETE FROM {index}_{table}")
-    connection.execute(
-        f"INSERT INTO {index}_data VALUES (1, x''), (?, x'00000000000000')",
-        (_STRUCTURE_ROW,),
-    )
 
 
 def rebuild_index(connection: sqlite3.Connection, index: str) -> None:

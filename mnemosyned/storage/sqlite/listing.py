@@ -87,10 +87,7 @@ def term_conditions(terms: Terms, seq: str) -> list[Condition]:
 
 
 def query_filter(session: SqliteSession, query: Query) -> SqliteFilter:
-    """Return the filter for memories that a question sets.
-
-    If it names sessions or tags, and at most `FEW_MAX` memories pass, it has their row numbers.
-    """
+    """Return a question's filter for memories: by row number if at most `FEW_MAX` pass sessions or tags."""
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
         return narrow

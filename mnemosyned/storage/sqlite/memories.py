@@ -68,11 +68,7 @@ def sensitive_details(
 
 
 def leave_secrets(session: SqliteSession, seq: int, episode: int) -> None:
-    """Mark the secrets of an original as secret in other originals of its episode.
-
-    Only originals whose text contains a secret are changed. Call it before the original leaves the
-    episode. `seq` and `episode` are row numbers.
-    """
+    """Before an original leaves its episode, mark its secrets as secret in the other originals."""
     for kind, value in session.execute(
         "SELECT kind, value FROM detail WHERE memory_seq = ? AND sensitive", (seq,)
     ).fetchall():
@@ -85,11 +81,7 @@ def leave_secrets(session: SqliteSession, seq: int, episode: int) -> None:
 
 
 def return_one(session: SqliteSession, seq: int, episode: int) -> None:
-    """Move the original at row number `seq` from its episode to working memory.
-
-    `episode` is the row number of its episode. Other originals of the episode whose text contains a
-    secret of the memory have that value marked as secret.
-    """
+    """Move an original from its episode to working memory; its secrets stay marked in the others."""
     session.execute(
         f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
         f"SELECT seq, {MEMORY_COLUMNS} FROM archive WHERE seq = ?",

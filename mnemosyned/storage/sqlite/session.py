@@ -241,11 +241,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     def archived_memories(
         self, condition: str, values: Sequence[Any]
     ) -> dict[int, MemoryRecord]:
-        """Return the originals that an SQL clause selects, by row number.
-
-        `condition` is the whole clause with WHERE, in which `a` is the original and `e` its
-        episode; `values` are bound in it.
-        """
+        """Return the originals `a` of episodes `e` that an SQL clause with WHERE selects, by row number."""
         rows = self.execute(
             f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM episodic_memory AS e "
             f"JOIN archive AS a ON a.episode_seq = e.seq {condition}",

@@ -128,11 +128,7 @@ class Checkpoints:
         self._connection: SqliteSession | None = self._connect()
 
     def run(self) -> bool:
-        """Checkpoint as far as possible while others read and write; return False for a long log.
-
-        Readers may keep SQLite from starting the log again after a checkpoint. Raises
-        `StorageFailed`.
-        """
+        """Checkpoint as far as others allow; return False if the log stays long. Raises `StorageFailed`."""
         with self._lock:
             try:
                 if self._connection is None:
