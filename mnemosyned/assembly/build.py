@@ -241,11 +241,7 @@ def assemble_service(
 
 
 def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | None:
-    """Build the embedding model of the settings, or return None if they turn it off.
-
-    A model file has precedence over the built-in encoder. If `is_shared`, calls of a model file from
-    several threads take turns.
-    """
+    """Build the configured embedder, a model file first, in turns if `is_shared`; None if it is off."""
     if not embedding.model_path:
         if embedding.encoder == "none":
             return None

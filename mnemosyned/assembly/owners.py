@@ -239,28 +239,27 @@ class OwnerRounds:
         return None
 
 
+@dataclass(frozen=True)
 class OwnerHost:
     """The `SleepHost` of one owner: it passes requests on to the rounds of all owners."""
 
+    rounds: OwnerRounds
+    owner: int
     turn_s = TURN_S
-
-    def __init__(self, rounds: OwnerRounds, owner: int) -> None:
-        self._rounds = rounds
-        self._owner = owner
 
     @property
     def description(self) -> str:
         """When the owner's sleep cycles are scheduled, in words: with those of all owners."""
-        return self._rounds.description
+        return self.rounds.description
 
     @property
     def next_cycle(self) -> datetime | None:
         """When the next scheduled round of sleep cycles begins; None without a schedule."""
-        return self._rounds.next_round
+        return self.rounds.next_round
 
     def enforce_cap_soon(self) -> None:
         """Have this owner's memory purged and kept to its maximum size soon, in the background."""
-        self._rounds.request_upkeep(self._owner)
+        self.rounds.request_upkeep(self.owner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)

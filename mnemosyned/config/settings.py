@@ -173,10 +173,7 @@ class SleepConfig(_Section, frozen=True):
         return shift(now, -self.consolidation_age)
 
     def rollup_cutoff(self, now: datetime) -> datetime:
-        """Return the time before which a day, week or month must have ended to be summarized now.
-
-        It is `rollup_delay_hours` before the cutoff for consolidating memories.
-        """
+        """Return the time before which a period to be summarized now must have ended."""
         return shift(self.cutoff(now), -timedelta(hours=self.rollup_delay_hours))
 
 
@@ -479,11 +476,7 @@ class Config(_Section, frozen=True):
 def _expand_path(
     name: str, *, key: str, suffix: str = "", bytes_max: int = PATH_BYTES_MAX
 ) -> Path:
-    """Return the path that the setting `key` names, with `~` replaced by the home directory.
-
-    `suffix` is the longest suffix of files made beside the path, `bytes_max` the limit of both
-    together. Raises `ConfigInvalid` for a path that cannot be used.
-    """
+    """Return the path that a setting names, `~` expanded, for files with `suffix`. Raises `ConfigInvalid`."""
     fault = path_fault(name, suffix=suffix, bytes_max=bytes_max)
     if fault:
         raise ConfigInvalid(

@@ -260,10 +260,7 @@ class ForgottenList:
     def _append_lines(
         self, lines: Callable[[bytes], list[_ListEvent]], *, create: bool = False
     ) -> None:
-        """Append the events that `lines` returns for the secret key of the list; log a failure.
-
-        If there is no list yet, do nothing, or with `create` begin one with a new key.
-        """
+        """Append what `lines` makes of the list's key; without a list `create` it, or do nothing."""
         folder = self.folder()
         try:
             if folder is None or not (create or (folder / NAME).exists()):

@@ -329,10 +329,7 @@ class EndingFinder:
             log.info("learned_by_vectors", learnings=new)
 
     def read_again(self) -> None:
-        """Read all memories again in the background, as records were restored among them.
-
-        The restored ones have their learnings, and those of others may have been removed.
-        """
+        """Read all memories again in the background, as some were restored with their learnings."""
         self.store.endings.read_again()
         self._read_to = 0
         self._has_news = self._has_news_ahead = True

@@ -116,10 +116,7 @@ class EventBus:
         return self._kept_until > 0 and time.monotonic() < self._kept_until
 
     def publish(self, kind: EventKind, **fields: Any) -> None:  # noqa: ANN401
-        """Send an event to all readers, and end the subscription of a reader too far behind.
-
-        Without readers, nothing happens. `fields` are the values of the event for its kind.
-        """
+        """Send an event with these fields to all readers; drop those who are too far behind."""
         if not self.listening:
             return
         if self.relay:

@@ -93,11 +93,7 @@ class GraceKeeper:
         return Grace(new_id(now), shift(now, timedelta(hours=hours)))
 
     def put_back(self, id: str) -> int:
-        """Restore a forgotten memory by its id, or all memories by the id of a forget call.
-
-        Return how many. They are restored chunk by chunk. Raises `PartlyDone` if a later chunk
-        fails.
-        """
+        """Restore a forgotten memory, or all of a forget call; return how many. Raises `PartlyDone`."""
         keys = self.store.recoverable_keys([id])
 
         def put_back_chunk(chunk: Sequence[str]) -> int:

@@ -154,14 +154,13 @@ class Moving:
         return seen
 
 
+@dataclass(slots=True)
 class _MoveProgress:
     """Counts memories and summaries, and tells of them now and then."""
 
-    def __init__(self, advance: Advance) -> None:
-        """Report counts by calls of `advance`."""
-        self._advance = advance
-        self._waiting = 0
-        self._moved = 0
+    advance: Advance
+    _waiting: int = 0
+    _moved: int = 0
 
     def note(self, records: Sequence[AnyRecord], *, moved: bool) -> None:
         """Count memories and summaries among records; `moved` tells them from those found there."""
@@ -173,7 +172,7 @@ class _MoveProgress:
 
     def end(self) -> None:
         """Report the counts since the last report."""
-        self._advance(self._waiting, self._moved)
+        self.advance(self._waiting, self._moved)
         self._waiting = 0
 
 

@@ -192,10 +192,7 @@ class LimitsOfOwner:
     owner: int
 
     def admit(self, request: Request[Any]) -> None:
-        """Count a writing request by its number of memories.
-
-        Deletions and dry runs are never rejected. Raises `LimitReached`, and `StorageFailed`.
-        """
+        """Count a request's writes, but no deletion or dry run. Raises `LimitReached`, `StorageFailed`."""
         if request.deletes or request.is_preview:
             return
         memories: Sequence[Remember] = ()

@@ -402,11 +402,7 @@ def remove_ended(
 def _verbatim_digests(
     work: BatchWork,
 ) -> Iterator[tuple[Sequence[MemoryRecord], Digest]]:
-    """Yield the memories and the text of each episode of a batch that is kept word for word.
-
-    Memories that no summary may have share one episode without their text; each of the others has
-    an episode of its own.
-    """
+    """Yield the episodes of a batch kept word for word; memories that no summary may have share one."""
     lasting, details = select_mentionable(work.originals)
     masked = {memory.id: add_speaker(memory) for memory in lasting}
     texts = [

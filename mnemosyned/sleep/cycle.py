@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -223,34 +223,25 @@ CLAIM_LOST = "the database ended the connection that kept other daemons from sle
 log = logger()
 
 
+@dataclass(eq=False, kw_only=True)
 class SleepCycle:
     """Runner of sleep cycles, one at a time; an interrupted cycle leaves no group half done."""
 
-    def __init__(
-        self,
-        *,
-        store: MemoryStore,
-        lease: SummarizerLease,
-        clock: Clock,
-        settings: SettingsInForce,
-        age_clock: Clock | None = None,
-        gate: ForegroundGate | None = None,
-    ) -> None:
-        """Run cycles over `store` with the summarizer of `lease`, by `settings`.
+    store: MemoryStore
+    lease: SummarizerLease
+    clock: Clock
+    """Dates all that is written."""
+    settings: SettingsInForce
+    age_clock: Clock | None = None
+    """Decides how old memories are, without the jumps of `clock`; None: that decides."""
+    gate: ForegroundGate = field(default_factory=ForegroundGate)
+    """Counts the requests to which cycles yield."""
 
-        `clock` dates all that is written, and `age_clock`, which may distrust its jumps, decides
-        how old memories are. Cycles yield to the requests that `gate` counts.
-        """
-        self.lease = lease
-        self.gate = gate or ForegroundGate()
+    def __post_init__(self) -> None:
         self.last_finished: datetime | None = None
-        self.clock = clock
-        self.stopper = CycleStopper(clock)
-        self._store = store
-        self.settings = settings
+        self.stopper = CycleStopper(self.clock)
         self.pacing = CommitPacing()
         self.plan_size = PLAN_SIZE
-        self._age_clock = age_clock or clock
         self._run: tuple[ConsolidationRun, int] | None = None
         self.observer: EventBus | None = None
         self.outcomes: Counter[tuple[str, str]] = Counter()
@@ -258,7 +249,7 @@ class SleepCycle:
 
     def now(self) -> datetime:
         """Return the present time by the clock for the age of memories."""
-        return self._age_clock.now()
+        return (self.age_clock or self.clock).now()
 
     @property
     def progress(self) -> Progress | None:
@@ -275,7 +266,7 @@ class SleepCycle:
         wait_s = (request.deadline_s or 0.0) if request.final else 0.0
         with (
             self.lease.exclusive(wait_s=wait_s) as summarizer,
-            self._store.sleep.claim() as claimed,
+            self.store.sleep.claim() as claimed,
         ):
             stop = self.stopper.begin()
             try:
@@ -347,7 +338,7 @@ class SleepCycle:
             id=new_id(self.clock.now()),
             request=request,
             selection=request.select(cutoff=sleep.cutoff(now), now=now),
-            store=self._store,
+            store=self.store,
             summarizer=summarizer,
             has_model=has_model,
             lease=self.lease,
@@ -374,8 +365,8 @@ class SleepCycle:
         Periods that ended after `rollup_cutoff` wait. Raises `StorageFailed` only if nothing was
         done before the store failed.
         """
-        self._store.clock.note_future(now=self.now())
-        total = self._store.sleep.count_due(
+        self.store.clock.note_future(now=self.now())
+        total = self.store.sleep.count_due(
             context.selection, limit=context.candidates_max
         )
         run = ConsolidationRun(context)

@@ -22,7 +22,7 @@ from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.common.session import Result
 from mnemosyned.storage.postgres import pool
-from mnemosyned.storage.postgres.memories import evict
+from mnemosyned.storage.postgres.parts import PostgresPromoting
 from mnemosyned.storage.postgres.pool import (
     CHECKED_EVERY,
     OwnerGrowth,
@@ -309,8 +309,9 @@ def test_a_group_that_falls_asleep_leaves_by_its_ids(
     slept: Twins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store: Any = slept.stores[POSTGRES]
+    ids = [f"new{at}" for at in range(100, 120)]
     with noted(monkeypatch) as statements, store._pool.writing(1) as session:  # noqa: SLF001 one step of a sleep
-        assert evict(session, [f"new{at}" for at in range(100, 120)], 1, ()) == 20
+        assert PostgresPromoting(session)._evict(ids, 1, ()) == 20  # noqa: SLF001
     check_reached(slept, statements)
 
 

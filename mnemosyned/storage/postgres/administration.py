@@ -31,6 +31,7 @@ from mnemosyned.memory.engine_ports import (
     format_code,
     owner_of,
 )
+from mnemosyned.storage.common.rows import column_names
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres import purge
 from mnemosyned.storage.postgres.pool import Pool
@@ -53,20 +54,11 @@ DELETED_AT_ONCE = 5_000
 ALL = 0
 """The owner of statements about all of them: none."""
 _OWNER_FIELDS = (
-    *(
-        "number",
-        "name",
-        "is_group",
-        "created_at",
-        "memories",
-        "summaries",
-        "characters",
-    ),
-    *("tokens", "invitations", "suspended_at", "last_used_at", "requests"),
+    "number, name, is_group, created_at, memories, summaries, characters, tokens, invitations, "
+    "suspended_at, last_used_at, requests"
 )
-_TOKEN_FIELDS = (
-    *("id", "name", "created_at", "expires_at", "revoked_at", "valid", "last_used_at"),
-    "requests",
+_ISSUED_FIELDS = (
+    "id, name, created_at, expires_at, revoked_at, valid, last_used_at, requests"
 )
 _BYTES = (
     "SELECT owner, sum(pg_column_size({table}.*))::bigint FROM {table} GROUP BY owner"
@@ -204,7 +196,7 @@ class AdministeredOwners:
             if measured:
                 require_table_owner(session)
             rows = session.execute(
-                f"SELECT {', '.join(_OWNER_FIELDS)} FROM list_owners(%(most)s)",
+                f"SELECT {_OWNER_FIELDS} FROM list_owners(%(most)s)",
                 most=OWNERS_LISTED_MAX,
             ).fetchall()
             for table in ("memory", "episode") if measured else ():
@@ -213,7 +205,7 @@ class AdministeredOwners:
                 )
         return [
             Owner(
-                **dict(zip(_OWNER_FIELDS, row, strict=True)),
+                **dict(zip(column_names(_OWNER_FIELDS), row, strict=True)),
                 bytes=sizes[row[0]] if measured else None,
             )
             for row in rows
@@ -535,11 +527,11 @@ def _list_tokens(
 ) -> Iterator[tuple[OwnerToken, timedelta | None]]:
     """Yield an owner's tokens, newest first, each with the time from its issue to its expiry."""
     for *row, scopes, lasts in session.execute(
-        f"SELECT {', '.join(_TOKEN_FIELDS)}, scopes, valid_for "
+        f"SELECT {_ISSUED_FIELDS}, scopes, valid_for "
         "FROM list_tokens(%(number)s::bigint)",
         number=number,
     ):
-        known = dict(zip(_TOKEN_FIELDS, row, strict=True))
+        known = dict(zip(column_names(_ISSUED_FIELDS), row, strict=True))
         yield OwnerToken(**known, scopes=tuple(map(Scope, scopes))), lasts
 
 

@@ -268,7 +268,7 @@ def _array_text(numbers: Sequence[int] | None) -> str | None:
     return None if numbers is None else f"{{{','.join(map(str, numbers))}}}"
 
 
-_EVICT = (
+EVICT = (
     "DELETE FROM fresh AS f USING memory AS m "
     "WHERE f.owner = %(owner)s AND m.owner = %(owner)s AND m.seq = f.seq "
     f"AND {OF_IDS} AND NOT m.pinned RETURNING m.seq, m.id, length(m.content)"
@@ -283,36 +283,6 @@ _RETURN = (
     "WHERE p.owner = %(owner)s AND m.owner = %(owner)s AND m.seq = p.seq AND p.{key} = %(value)s "
     "RETURNING m.seq, m.created_at, length(m.content)"
 )
-
-
-def evict(
-    session: PostgresSession,
-    ids: Sequence[str],
-    episode_seq: int,
-    details: Sequence[Detail],
-) -> int:
-    """Move memories, except pinned ones, from working memory to the archive; return how many moved.
-
-    They become originals of the episode at row number `episode_seq`, with the exact values
-    `details`.
-    """
-    evicted = sorted(session.execute(_EVICT, ids=list(ids)).fetchall())
-    values: dict[str, Values] = {}
-    for detail in details:
-        known = values.setdefault(detail.memory, {})
-        known[str(detail.kind), detail.value] = detail.sensitive
-    if evicted:
-        session.execute(
-            INSERT_PLACED,
-            seqs=[seq for seq, _, _ in evicted],
-            homes=[episode_seq] * len(evicted),
-            **detail_columns(values.get(id, {}) for _, id, _ in evicted)._asdict(),
-        )
-        session.grown += len(evicted)
-    count, characters = len(evicted), sum(size for _, _, size in evicted)
-    session.add_to_totals(Tier.WORKING, count=-count, characters=-characters)
-    session.add_to_totals(Tier.ARCHIVE, count=count, characters=characters)
-    return count
 
 
 def return_originals(

@@ -26,15 +26,17 @@ from mnemosyned.storage.common.sleep import PromotionTransaction, SleepStore
 from mnemosyned.storage.common.surroundings import AgentStore
 from mnemosyned.storage.postgres.fulltext import gram_hashes, word_hashes
 from mnemosyned.storage.postgres.memories import (
+    EVICT,
+    INSERT_PLACED,
     SAID,
     PostgresIntake,
-    evict,
+    detail_columns,
     leave_secrets,
     replace_details,
     return_originals,
 )
 from mnemosyned.storage.postgres.pool import PostgresPart
-from mnemosyned.storage.postgres.session import OF_ID, OF_IDS, PostgresSession
+from mnemosyned.storage.postgres.session import OF_ID, OF_IDS, PostgresSession, Values
 from mnemosyned.storage.postgres.vectors import requeue_embedding
 from mnemosyned.text.details import Detail
 from mnemosyned.text.terms import glued_words
@@ -294,4 +296,21 @@ class PostgresPromoting(PromotionTransaction):
     def _evict(
         self, ids: Sequence[str], episode: int, details: Sequence[Detail]
     ) -> int:
-        return evict(self._session, ids, episode, details)
+        session = self._session
+        evicted = sorted(session.execute(EVICT, ids=list(ids)).fetchall())
+        values: dict[str, Values] = {}
+        for detail in details:
+            known = values.setdefault(detail.memory, {})
+            known[str(detail.kind), detail.value] = detail.sensitive
+        if evicted:
+            session.execute(
+                INSERT_PLACED,
+                seqs=[seq for seq, _, _ in evicted],
+                homes=[episode] * len(evicted),
+                **detail_columns(values.get(id, {}) for _, id, _ in evicted)._asdict(),
+            )
+            session.grown += len(evicted)
+        count, characters = len(evicted), sum(size for _, _, size in evicted)
+        session.add_to_totals(Tier.WORKING, count=-count, characters=-characters)
+        session.add_to_totals(Tier.ARCHIVE, count=count, characters=characters)
+        return count

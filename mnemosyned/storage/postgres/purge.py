@@ -60,10 +60,7 @@ _NOT_OURS = (
 
 
 def purge_owner(pool: Pool, owner: int) -> bool:
-    """Purge all tables if deleted words of an owner wait for it; return False if that is prevented.
-
-    Another program prevents it by an open transaction or a lock. Raises `StorageFailed`.
-    """
+    """Purge tables if an owner's words wait; return False if others prevent it. Raises `StorageFailed`."""
     with pool.reading(owner) as session:
         newest = session.scalar(DUE)
     if newest is None:

@@ -342,10 +342,7 @@ def has_citus(dsn: str) -> bool:
 
 
 def _count_nodes(session: PostgresSession) -> int:
-    """Return the number of nodes that take rows.
-
-    Raises `InvalidRequest` without Citus, and `StorageFailed` if no node takes rows.
-    """
+    """Return how many nodes take rows. Raises `InvalidRequest` without Citus, `StorageFailed` for none."""
     if not session.scalar(_HAS_CITUS):
         raise InvalidRequest(
             "this database has no Citus: as a superuser, CREATE EXTENSION citus in it on every "

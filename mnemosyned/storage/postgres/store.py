@@ -156,10 +156,7 @@ class PostgresStore(MemoryStore):
         searches_vectors: bool = False,
         read_only: bool = False,
     ) -> None:
-        """Serve one owner's memory; `searches_vectors` if the server compares vectors, with pgvector.
-
-        `read_only`: the server is a standby, or refuses writes.
-        """
+        """Serve an owner; the server compares vectors if `searches_vectors`, or takes no writes."""
         self.schema_version = schema_version
         self.read_only = read_only
         self.owner = owner
@@ -384,10 +381,7 @@ def _prepare(
 
 
 def refuses_writes(dsn: str) -> bool:
-    """Return whether the server refuses writes, as a standby does, without changing anything.
-
-    Raises `ConfigInvalid` if no daemon could use the server, and `StorageFailed`.
-    """
+    """Return whether the server refuses writes, as a standby. Raises `ConfigInvalid` and `StorageFailed`."""
     _check_server(dsn)
     with explaining_failures("nothing was looked at"):
         return check_server(dsn)

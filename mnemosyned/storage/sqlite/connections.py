@@ -230,10 +230,7 @@ class Readers:
 
     @contextmanager
     def pause(self, *, wait_s: float) -> Iterator[bool]:
-        """Let no new read begin while the block runs, and wait for the running reads to end.
-
-        Yields True, or False if a read still runs after `wait_s` seconds. For one caller at a time.
-        """
+        """Let no read begin in the block; yield whether running ones ended within `wait_s` seconds."""
         self._admitting.clear()
         ends = time.monotonic() + wait_s
         idle: list[SqliteSession | None] = []

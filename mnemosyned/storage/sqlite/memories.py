@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import TypeVar, cast
 
@@ -18,11 +18,6 @@ from mnemosyned.storage.sqlite.writer import SqlitePart
 from mnemosyned.text.details import Detail
 
 T = TypeVar("T")
-
-
-def placeholders(values: Collection[object]) -> str:
-    """Return question marks between commas, one for each value, for an SQL statement."""
-    return ", ".join("?" * len(values))
 
 
 def insert_details(

@@ -31,7 +31,6 @@ from mnemosyned.storage.sqlite.memories import (
     SqliteIntake,
     insert_details,
     leave_secrets,
-    placeholders,
     return_one,
     sensitive_details,
 )
@@ -273,16 +272,14 @@ class SqlitePromoting(PromotionTransaction):
     def _evict(
         self, ids: Sequence[str], episode: int, details: Sequence[Detail]
     ) -> int:
-        among = f"id IN ({placeholders(ids)})"
+        among = "WHERE id = ANY(%(ids)s::text[]) AND NOT pinned"
         moved = self._session.execute(
             f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) "
-            f"SELECT seq, {MEMORY_COLUMNS}, ? FROM working_memory "
-            f"WHERE {among} AND NOT pinned ORDER BY seq",
-            (episode, *ids),
+            f"SELECT seq, {MEMORY_COLUMNS}, %(episode)s FROM working_memory {among} ORDER BY seq",
+            ids=list(ids),
+            episode=episode,
         ).rowcount
-        self._session.execute(
-            f"DELETE FROM working_memory WHERE {among} AND NOT pinned", ids
-        )
+        self._session.execute(f"DELETE FROM working_memory {among}", ids=list(ids))
         # Where some were not there or are pinned, the caller takes all of it back.
         if details and moved == len(ids):
             insert_details(self._session, details, episode)
