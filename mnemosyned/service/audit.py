@@ -8,7 +8,6 @@ text of a memory or a question.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import threading
@@ -26,6 +25,7 @@ import msgspec
 from mnemosyned.errors import MnemosynedError, StorageFailed
 from mnemosyned.ids import new_id
 from mnemosyned.logs import log_failure
+from mnemosyned.service.backup_files import append_lines
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.request import Request, names
 
@@ -168,21 +168,7 @@ class AuditFile:
     def append(self, lines: Sequence[str]) -> None:
         """Append lines, all of them on disk or none. Raises `OSError`."""
         name = f"{self._path.stem}-{datetime.now(UTC):%Y-%m}{self._path.suffix}"
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(self._path.with_name(name), flags, 0o600)
-        with os.fdopen(descriptor, "r+b", buffering=0):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            size = os.lseek(descriptor, 0, os.SEEK_END)
-            text = "".join(f"{line}\n" for line in lines).encode()
-            if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                text = b"\n" + text  # a crash cut the last line off
-            try:
-                while text:
-                    text = text[os.write(descriptor, text) :]
-                os.fdatasync(descriptor)
-            except OSError:
-                os.ftruncate(descriptor, size)
-                raise
+        append_lines(self._path.with_name(name), map(str.encode, lines))
 
     def last_lines(self) -> list[str]:
         """Return the last lines of the newest file. Raises `OSError`."""

@@ -183,6 +183,7 @@ class _ListEvent(msgspec.Struct, omit_defaults=True):
 
 
 _decode = msgspec.json.Decoder(_ListEvent).decode
+_encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +249,7 @@ class ForgottenList:
                     begins = msgspec.structs.replace(first, at=oldest)
                     partial = folder / f"{NAME}.new"
                     partial.unlink(missing_ok=True)
-                    _append_events(partial, [begins, *left])
+                    append_lines(partial, map(_encode, [begins, *left]))
                     partial.replace(folder / NAME)
         except (OSError, ValueError) as error:
             log_failure("forgotten_list_not_written", error)
@@ -272,8 +273,9 @@ class ForgottenList:
                 )
                 if first is None:
                     first = self._new_event(key=secrets.token_hex(KEY_BYTES))
-                    _append_events(folder / NAME, [first])
-                _append_events(folder / NAME, lines(bytes.fromhex(first.key)))
+                    append_lines(folder / NAME, [_encode(first)])
+                events = lines(bytes.fromhex(first.key))
+                append_lines(folder / NAME, map(_encode, events))
         except (OSError, ValueError) as error:
             log_failure("forgotten_list_not_written", error)
 
@@ -358,14 +360,20 @@ def _read_list(path: Path) -> tuple[_ListEvent | None, list[_ListEvent]]:
     return first, list(lines)
 
 
-def _append_events(path: Path, lines: Sequence[_ListEvent]) -> None:
-    """Append events to a list file, after a line break if a crash cut the last line off."""
+def append_lines(path: Path, lines: Iterable[bytes]) -> None:
+    """Append lines to a private file, all of them on disk or none. Raises `OSError`."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    with os.fdopen(os.open(path, flags, _PRIVATE), "r+b") as file:
-        text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
-        size = file.seek(0, os.SEEK_END)
-        if size and os.pread(file.fileno(), 1, size - 1) != b"\n":
+    descriptor = os.open(path, flags, _PRIVATE)
+    with os.fdopen(descriptor, "r+b", buffering=0):
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        text = b"".join(line + b"\n" for line in lines)
+        size = os.lseek(descriptor, 0, os.SEEK_END)
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
             text = b"\n" + text  # a crash cut the last line off
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+        try:
+            while text:
+                text = text[os.write(descriptor, text) :]
+            os.fdatasync(descriptor)
+        except OSError:
+            os.ftruncate(descriptor, size)
+            raise
