@@ -75,7 +75,7 @@ class MemoryEdit:
         )
 
     def earlier_state(self, *, drop_history: bool) -> tuple[str | None, dict[str, Any]]:
-        """Return an edited text or None, and old values of changed fields; nothing with `drop_history`."""
+        """Return the former text, if changed, and former values of fields; nothing with `drop_history`."""
         if drop_history:
             return None, {}
         text = self.before.content
@@ -184,7 +184,7 @@ def in_force_again(
 def details_with(
     memory: MemoryRecord, secrets: Iterable[tuple[str, str]]
 ) -> Sequence[Detail]:
-    """Extract a memory's exact values, as sensitive those among its episode's `secrets` by kind and value."""
+    """Extract a memory's exact values; those among `secrets`, by kind and value, are sensitive."""
     known = [Detail(DetailKind(kind), value, sensitive=True) for kind, value in secrets]
     _, details = mask_memories([memory], known=known)
     return details

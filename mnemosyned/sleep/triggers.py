@@ -261,7 +261,7 @@ class TriggerWatch:
         )
 
     def check(self) -> Trigger | None:
-        """Run a cycle for the first trigger due; return its name, None without, or close to another cycle."""
+        """Run a cycle for the first trigger that is due; return its name, None without or after a cycle."""
         began, triggers = self.monotonic(), self.triggers()
         if not triggers or began < self._quiet_until:
             return None

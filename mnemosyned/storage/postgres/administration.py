@@ -445,7 +445,7 @@ class AdministeredOwners:
             ]
 
     def number(self, name: str, *, is_group: bool | None = None) -> int:
-        """Return an owner's number by name, of a group or none as `is_group` says. Raises `NotFound`."""
+        """Return an owner's number by name, if given only of a group or of none. Raises `NotFound`."""
         return self._find(name, is_group=is_group)[0]
 
     def _find(self, name: str, *, is_group: bool | None = None) -> tuple[int, bool]:
@@ -477,7 +477,7 @@ class AdministeredOwners:
 def _add_missing(
     session: PostgresSession, names: Sequence[str], *, are_groups: bool = False
 ) -> list[Row]:
-    """Add missing owners; return number, name, whether a group, creation time and whether new of all."""
+    """Add missing owners; return rows of all: number, name, is_group, created_at, and whether it is new."""
     return session.execute(
         "SELECT * FROM add_owners(%(names)s::text[], %(groups)s)",
         names=list(names),

@@ -184,7 +184,7 @@ class OwnerGrowth:
 
 
 def refresh_statistics(session: PostgresSession) -> bool:
-    """Outside a transaction, analyze tables of far too few expected rows, if owned; return whether."""
+    """Outside a transaction, analyze owned tables of which too few rows are expected; return whether."""
     counts = session.execute(_COUNTS).fetchone() if session.scalar(_OWN) else None
     if counts is None:
         return False
@@ -271,7 +271,7 @@ class Pool:
         self.connections.serves_owners = True
 
     def check_ready(self, *, takes_writes: bool) -> None:
-        """Check apart that the server can serve, or write. Raises `StorageFailed` and `SchemaTooNew`."""
+        """Check on a connection of its own that the server can serve, as `health.check_ready` does."""
         with explaining_failures(NOT_ANSWERED):
             check_ready(self._dsn, known=self._schema or 0, takes_writes=takes_writes)
 

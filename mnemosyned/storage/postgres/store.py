@@ -156,7 +156,7 @@ class PostgresStore(MemoryStore):
         searches_vectors: bool = False,
         read_only: bool = False,
     ) -> None:
-        """Serve an owner; the server compares vectors if `searches_vectors`, or takes no writes."""
+        """Serve an owner; the server compares vectors if `searches_vectors`, and may be `read_only`."""
         self.schema_version = schema_version
         self.read_only = read_only
         self.owner = owner
