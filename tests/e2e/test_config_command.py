@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 from e2e.conftest import Start
-from e2e.daemons import Daemon, eventually, mnem
+from e2e.daemons import WAIT_S, Daemon, eventually, mnem, spawn
+
+from mnemosyned.daemon.main import EXIT_CONFIG
 
 pytestmark = pytest.mark.e2e
 
@@ -77,6 +79,27 @@ def test_where_a_daemon_runs_its_own_settings_are_shown(
 def test_one_value_is_printed_alone(tmp_path: Path, file: Path) -> None:
     assert run(tmp_path, "get", "wm_max").stdout == b"500\n"
     assert run(tmp_path, "path").stdout == f"{file}\n".encode()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("wm_maxx", "5"), b"did you mean wm_max?"),
+        (("wm_max", "many"), b"whole number"),
+        (("sleep.ttl_hours", "null"), b"ttl_hours"),
+        (("sleep.cron", "99 3 * * *"), b"sleep.cron"),
+        (("llm.endpoint", "http://example.com/v1"), b"llm.local_only"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_and_nothing_is_written(
+    tmp_path: Path, file: Path, words: tuple[str, str], says: bytes
+) -> None:
+    refused = run(tmp_path, "set", *words)
+
+    assert refused.returncode == 2
+    assert says in refused.stderr
+    assert file.read_text() == FILE
 
 
 def test_a_file_with_a_mistake_is_not_changed_but_can_be_edited(
@@ -227,6 +250,25 @@ PATHS: dict[str, str] = {
     "a loop": "/loop",
     "below a file": "/file/x",
 }
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "backup": ("backup",),
+    "export": ("export", "--format", "jsonl"),
+    "export to read": ("export", "--format", "markdown"),
+    "export a copy": ("export", "--format", "sqlite"),
+    "import": ("import",),
+    "watch": ("watch",),
+    "restore": ("restore-db", "--database"),
+    "move": ("move", "--to"),
+    "move from": ("move", "--to", "postgresql://localhost/none", "--from"),
+    "database": ("config", "set", "--no-reload", "database"),
+    "model": ("model", "use"),
+    "socket": ("--socket",),
+}
+LAST = {"restore": ("nothing.db",), "socket": ("status",)}
+MAY_BE = {
+    ("no room beside it", "export to read"),  # it is a folder of files
+    ("no room beside it", "watch"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -264,3 +306,49 @@ def test_a_nul_in_a_path_is_named_by_its_place(shared: Daemon) -> None:
     assert (watched.status, *watched.error) == (400, "invalid_text", "paths[1]")
     assert (unwatched.status, *unwatched.error) == (400, "invalid_text", "paths[1]")
     assert (made.status, *made.error) == (400, "invalid_text", "file")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_refuses_a_path_that_cannot_be(
+    shared: Daemon, room: Path, tmp_path: Path, command: str
+) -> None:
+    for case, name in PATHS.items():
+        words = [*COMMANDS[command], f"{room}{name}", *LAST.get(command, ())]
+        if command != "socket":
+            words = ["--socket", str(shared.socket), *words]
+
+        done = mnem(*words, home=tmp_path)
+
+        said = done.stderr.decode()
+        expected = (0, 2) if (case, command) in MAY_BE else (2, 3)
+        assert done.returncode in expected, (case, said)
+        assert "Traceback" not in said, case
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", PATHS)
+def test_a_database_that_cannot_be_ends_every_command_about_it(
+    room: Path, tmp_path: Path, case: str
+) -> None:
+    # A value is stripped of its last line breaks.
+    database = f"{room}{PATHS[case]}" + "x" * (case == "line breaks")
+
+    ended = {
+        command: mnem(command, home=tmp_path, MNEMOSYNE_DATABASE=database)
+        for command in ("start", "restart", "doctor", "stop")
+    }
+    process = spawn(home=tmp_path, log=tmp_path / "log", MNEMOSYNE_DATABASE=database)
+
+    assert process.wait(WAIT_S) == EXIT_CONFIG
+    codes = [done.returncode for done in ended.values()]
+    assert codes[:3] == [2, 2, 1]
+    assert codes[3] in (
+        0,
+        2,
+    )  # a mistake of the settings keeps no daemon from being stopped
+    said = (tmp_path / "log").read_text() + "".join(
+        (done.stderr + done.stdout).decode() for done in ended.values()
+    )
+    assert "; choose a" in said or "; name the file itself" in said
+    assert "Traceback" not in said

@@ -148,6 +148,14 @@ def test_the_numbers_of_a_period_name_what_it_showed(filled: Daemon) -> None:
 
 
 @pytest.mark.thorough
+def test_a_month_is_its_summary_and_its_weeks(filled: Daemon) -> None:
+    text = shown(filled, "month", "March 2026")
+
+    assert text.startswith("March 2026\n   summary of 105 memories")
+    assert text.count("(week ") == 3
+
+
+@pytest.mark.thorough
 def test_what_was_not_slept_over_is_shown_by_its_memories(filled: Daemon) -> None:
     assert (
         shown(filled, "today", form="ids").split()
@@ -197,6 +205,11 @@ def test_what_cannot_be_shown_is_said(
 
 
 # ----------------------------------------------------------------------- tail
+
+
+@pytest.mark.thorough
+def test_show_is_get(filled: Daemon) -> None:
+    assert shown(filled, "show", "Step-03-1") == shown(filled, "get", "Step-03-1")
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import pytest
 from mnemosyned import Memory
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.values import Tier
+from mnemosyned.verbs.retention import Forget
 
 
 class StoppedClock:
@@ -219,6 +220,26 @@ def test_an_edited_statement_is_ended_by_newer_memories(
     memory.edit(old, text=OLD)
 
     assert [(each.id, each.by) for each in memory.endings().endings] == [(old, new)]
+
+
+@pytest.mark.parametrize(
+    "forgotten", [Forget(session="a"), Forget(session="b"), Forget(source="codex")]
+)
+@pytest.mark.parametrize("undone", [False, True])
+def test_a_memory_that_is_put_back_has_its_endings_again(
+    memory: Memory, clock: StoppedClock, forgotten: Forget, *, undone: bool
+) -> None:
+    old, new = remember_port(memory, clock)
+    assert memory.endings().endings
+    if undone:
+        memory.undo_ending(old)
+    receipt = memory.call(forgotten)
+    assert memory.endings().endings == []
+
+    memory.restore(receipt.call)
+
+    (ending,) = memory.endings().endings
+    assert (ending.id, ending.by, ending.undone) == (old, new, undone)
 
 
 def test_what_an_assistant_says_of_itself_ends_nothing_of_another_project(

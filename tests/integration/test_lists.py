@@ -179,6 +179,16 @@ def test_a_cursor_that_no_page_gave_is_refused(
         listed_memory.list(after=cursor)
 
 
+def test_sessions_and_sources_are_those_that_begin_so(listed_memory: Memory) -> None:
+    for session, source in (("home", "cook"), ("hotel", "mail"), ("work", "mail")):
+        listed_memory.remember("tea", session=session, source=source)
+
+    sessions = listed_memory.sessions(prefix="ho", limit=1)
+
+    assert (len(sessions), sessions.total) == (1, 2)
+    assert [total.source for total in listed_memory.sources(prefix="co")] == ["cook"]
+
+
 def test_days_are_counted_one_by_one_and_a_few_at_once(listed_memory: Memory) -> None:
     listed_memory.remember("late", created_at="2026-03-09T12:00:00Z")
     listed_memory.remember("early", created_at="2026-03-11T12:00:00Z")

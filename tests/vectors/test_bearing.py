@@ -270,6 +270,7 @@ def test_no_sentence_of_a_forgotten_memory_stays_in_a_cache(
     rated.rate_texts("write to a customer", [RULE])
 
     def cached() -> list[str]:
+        gc.collect()
         raters = [each for each in gc.get_objects() if isinstance(each, BearingRater)]
         kept = [value for each in raters for value in vars(each).values()]
         caches = [each for each in kept if isinstance(each, OrderedDict)]
