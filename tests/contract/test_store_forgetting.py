@@ -21,16 +21,6 @@ from mnemosyned.memory.ports import Draft, MemoryStore
 from mnemosyned.memory.values import Learning, LearningKind, Tier
 
 
-def test_a_forgotten_memory_is_gone(store: MemoryStore) -> None:
-    remember_batch(store, *TRIO)
-
-    store.deletion.forget(["2"])
-
-    with pytest.raises(NotFound):
-        store.memories.get("2")
-    assert working_ids(store) == ["1", "3"]
-
-
 def test_forgetting_deletes_from_every_tier(store: MemoryStore) -> None:
     remember_batch(store, *TRIO, memory("4"))
     consolidate(store, promotion("e", *TRIO))

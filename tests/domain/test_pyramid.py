@@ -6,7 +6,6 @@ from hypothesis import given, strategies as st
 from support.cases import each_case
 
 from mnemosyned.memory.periods import Child, Level, begin_of, end_of, group_into_periods
-from mnemosyned.text.details import Detail, DetailKind
 
 
 def child(date: str, **changes: object) -> Child:
@@ -66,20 +65,6 @@ def test_members_stand_in_order_and_their_originals_are_counted() -> None:
 
     assert found.ids == ("2026-03-09", "2026-03-10", "2026-03-11")
     assert found.item_count == 30
-
-
-def test_details_are_carried_up_each_once() -> None:
-    share = Detail(DetailKind.NUMBER, "0.75", memory="m1")
-    again = Detail(DetailKind.NUMBER, "0.75", memory="m2")
-    mail = Detail(DetailKind.EMAIL, "a@b.io", memory="m3")
-    days = [
-        child(f"2026-03-{9 + at:02}", details=(detail,))
-        for at, detail in enumerate((share, mail, again))
-    ]
-
-    (found,) = group_into_periods(days, to_level=2)
-
-    assert found.details == (share, mail)
 
 
 def test_a_rolled_up_summary_is_left_out_unless_its_parent_is_reopened() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 
 import pytest
 from support.fakes import (
@@ -31,14 +31,12 @@ from mnemosyned.memory.consolidation import (
 )
 from mnemosyned.memory.engine_ports import Summary
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
-from mnemosyned.search.query import Query
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import HOLD, CycleRequest, CycleStop, CycleStopper
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import BackgroundCycles
 from mnemosyned.sleep.triggers import MachineState
 from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.text.terms import parse_terms
 from mnemosyned.verbs.upkeep import Sleep, Status
 
 
@@ -76,20 +74,6 @@ def test_an_odd_ttl_is_halved_exactly(
 ) -> None:
     change(settings, {"sleep.ttl_hours": 1})
     remember_batch(store, memory("1", hours_ago=0.51), memory("2", hours_ago=0.49))
-
-    sleep(cycle)
-
-    assert working_ids(store) == ["2"]
-
-
-def test_times_of_other_zones_are_compared_as_instants(
-    store: SqliteStore, cycle: SleepCycle
-) -> None:
-    remember_batch(
-        store,
-        memory("1", created_at=datetime.fromisoformat("2026-03-17T08:00:00+09:00")),
-        memory("2", created_at=datetime.fromisoformat("2026-03-17T10:00:00+09:00")),
-    )
 
     sleep(cycle)
 
@@ -198,16 +182,6 @@ def test_a_small_group_is_promoted_word_for_word(
     assert summarizer.calls == []
 
 
-def test_what_slept_is_still_found(store: SqliteStore, cycle: SleepCycle) -> None:
-    remember_batch(store, *trio("a"), memory("bike", "my bike is blue", hours_ago=19.5))
-    sleep(cycle)
-
-    found = store.search.candidates(Query(terms=parse_terms("blue bike"), limit=1))
-
-    assert len(found.memories) == 1
-    assert len(found.episodes) == 1
-
-
 def test_each_group_leaves_a_row_in_the_log(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
@@ -302,23 +276,6 @@ def test_a_group_that_fails_stays_and_the_others_go_on(
     )
     assert (failed.source, failed.items_consolidated, failed.episode) == ("b", 0, None)
     assert (failed.error, failed.summary_preview) == ("summarizer_failed", "")
-
-
-def test_a_failed_group_is_tried_again_by_the_next_cycle(
-    store: SqliteStore, cycle: SleepCycle, summarizer: FakeSummarizer
-) -> None:
-    remember_batch(store, *trio("a"))
-    cycle.lease.replace(failing_for("a"))
-    sleep(cycle)
-    cycle.lease.replace(summarizer)
-
-    report = sleep(cycle)
-
-    assert (report.status, report.evicted) == (CycleStatus.DONE, 3)
-    assert [row.status for row in store.sleep.log(limit=9)] == [
-        GroupStatus.PROMOTED,
-        GroupStatus.FAILED,
-    ]
 
 
 def test_an_error_nobody_foresaw_is_logged_without_its_words(
@@ -561,21 +518,6 @@ def test_the_present_group_is_finished_and_no_other_begun(
     assert reader.answer() == report
     assert working_ids(store) == ["b0", "b1", "b2"]
     assert not cycle.lease.is_in_cycle
-
-
-def test_the_next_cycle_takes_the_rest(
-    store: SqliteStore,
-    service: MemoryService,
-    cycle: SleepCycle,
-    summarizer: FakeSummarizer,
-) -> None:
-    remember_batch(store, *trio("a", session="a"), *trio("b", session="b"))
-    summarizer.meanwhile = StoppingReader(service, cycle)
-    service.call(Sleep(force=True))
-
-    rest = service.call(Sleep(force=True))
-
-    assert (rest.status, rest.evicted) == (CycleStatus.DONE, 3)
 
 
 def test_without_a_cycle_there_is_nothing_to_stop(service: MemoryService) -> None:

@@ -57,77 +57,10 @@ CJK = "鑫淼焱垚"
 CAMEL = "zqxjvSecretName"
 
 
-def secret_memories() -> list[MemoryRecord]:
-    """A secret among so many others that it is spread over pages and merged segments."""
-    rest = [
-        memory(
-            str(at),
-            f"note {at} " + " ".join(f"word{at}x{n}" for n in range(40)),
-            hours_ago=20,
-        )
-        for at in range(150)
-    ]
-    words = f"the code is {UNIQUE}, {CJK}を{CAMEL}"
-    secret = memory(
-        "secret", words, role=UNIQUE, metadata={"also": UNIQUE}, hours_ago=20
-    )
-    return [*rest[:70], secret, *rest[70:]]
-
-
 def test_the_search_for_leftovers_finds_what_is_there(store: SqliteStore) -> None:
-    remember_batch(store, *secret_memories())
+    remember_batch(store, memory("secret", f"the code is {UNIQUE}"))
 
     assert left_of(store, UNIQUE) in (["memory.db-wal"], ["memory"])
-
-
-def test_a_memory_forgotten_after_sleep_is_gone_from_the_disk(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle
-) -> None:
-    for one in secret_memories():
-        remember_batch(store, one)
-    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
-
-    receipt = service.call(Forget("secret"))
-
-    assert (receipt.memories, receipt.episodes_removed, receipt.episodes_rewritten) == (
-        1,
-        0,
-        1,
-    )
-    assert store.memories.working_count() == 0
-    assert left_of(store, UNIQUE, CJK, CAMEL) == []
-
-
-def test_an_episode_forgotten_is_gone_from_the_disk_with_its_originals(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle
-) -> None:
-    remember_batch(store, *secret_memories())
-    report = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
-    original = store.memories.get("secret")
-    assert isinstance(original, MemoryRecord)
-    assert original.episode
-
-    receipt = service.call(Forget(original.episode))
-
-    assert receipt.episodes_removed == 1
-    assert receipt.memories in {group.items for group in report.groups}
-    assert left_of(store, UNIQUE, CJK, CAMEL) == []
-
-
-def test_previews_in_the_log_forget_too(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle
-) -> None:
-    remember_batch(
-        store, *(memory(str(at), f"{UNIQUE}{at} said", hours_ago=20) for at in range(3))
-    )
-    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
-    assert UNIQUE in store.sleep.log(limit=1)[0].summary_preview
-
-    service.call(Forget("1"))
-
-    preview = store.sleep.log(limit=1)[0].summary_preview
-    assert f"{UNIQUE}1" not in preview
-    assert f"{UNIQUE}0" in preview
 
 
 def test_a_preview_too_long_for_one_answer_is_listed_page_by_page(
@@ -272,21 +205,6 @@ def test_forgetting_a_month_forgets_all_it_was_made_of(
     assert find_remains(store, WORDS["words"]) == []
 
 
-def test_every_summary_above_is_rewritten_from_what_remains(
-    store: SqliteStore, service: MemoryService, parts: Parts
-) -> None:
-    remember_batch(store, *memories_of(Case("words", "id", "rolled_up")))
-    rolled_up(parts)
-
-    service.call(Forget("m3"))
-
-    day, week, month = above(store, "m2")
-    assert (day.item_count, week.item_count) == (PER_EPISODE - 1, 4 * PER_EPISODE - 1)
-    for summary in (day, week, month):
-        assert "meadow" in summary.content
-        assert "note 3" not in summary.content
-
-
 def test_a_forget_without_matches_does_not_purge(
     store: SqliteStore, service: MemoryService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -419,23 +337,6 @@ def test_copies_beside_the_database_are_named(
         str(folder / "old" / "memory.db.gz"),
         str(folder / "other.sqlite"),
     ]
-
-
-def test_what_a_crash_left_empty_is_rewritten_and_never_shows_old_words(
-    store: SqliteStore,
-    service: MemoryService,
-    parts: Parts,
-    retention: RetentionService,
-) -> None:
-    remember_batch(store, *memories_of(Case("words", "id", "rolled_up")))
-    rolled_up(parts)
-
-    store.deletion.forget(["m3"])  # and the process dies here
-
-    assert [summary.content for summary in above(store, "m2")] == ["", "", ""]
-    assert retention.rewrite_stale() == 4
-    assert "meadow" in above(store, "m2")[-1].content
-    assert service.call(Forget(query=WORDS["words"])).memories == 1
 
 
 def test_opening_a_memory_rewrites_what_a_crash_left_empty(database: Path) -> None:

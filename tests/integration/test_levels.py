@@ -8,7 +8,7 @@ import pytest
 from support.engines import contents
 from support.fakes import FakeClock, FakeSummarizer, memory, remember_batch
 
-from mnemosyned.errors import DatabaseUnreachable, StorageFailed
+from mnemosyned.errors import StorageFailed
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.consolidation import (
     CycleReport,
@@ -381,25 +381,6 @@ def test_a_fold_that_fails_leaves_all_as_it_was_and_is_tried_again(
     } == {"storage_failed"}
 
 
-def test_folds_that_lose_the_database_are_logged_without_a_traceback(
-    store: SqliteStore,
-    cycle: SleepCycle,
-    clock: FakeClock,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    def lose(_: Rollup) -> None:
-        raise DatabaseUnreachable("the server ended")
-
-    a_day(store, 0)
-    monkeypatch.setattr(store.rollups, "write", lose)
-
-    sleep(cycle, clock, day=7)
-
-    (line,) = (one for one in caplog.records if one.message == "rollup_failed")
-    assert (line.levelname, line.exc_info) == ("WARNING", None)
-
-
 def test_a_memory_forgotten_during_a_roll_up_does_not_return(
     store: SqliteStore,
     cycle: SleepCycle,
@@ -445,19 +426,6 @@ def test_forgetting_rewrites_the_summaries_above_at_once(
     assert not any(
         "d3e1x1" in row.summary_preview for row in store.sleep.log(limit=999)
     )
-
-
-def test_forgetting_a_day_forgets_its_originals(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
-) -> None:
-    for day in range(2):
-        a_day(store, day)
-    sleep(cycle, clock, day=2)
-
-    receipt = service.call(Forget(level(store, 1)[0].id))
-
-    assert receipt.memories == 9
-    assert store.maintenance.totals()[Tier.ARCHIVE].count == 9
 
 
 def test_relief_at_the_cap_and_a_cycle_of_one_session_fold_nothing(

@@ -156,19 +156,6 @@ def test_an_undo_is_in_the_log_and_cannot_be_repeated(
         undo_cycle(service, "never")
 
 
-def test_a_dry_run_of_an_undo_changes_nothing(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle
-) -> None:
-    remember_batch(store, *trio("a"))
-    first = run_cycle(cycle)
-
-    report = undo_cycle(service, first, dry_run=True)
-
-    assert (report.candidates, report.restored) == (3, 0)
-    assert [group.status for group in report.groups] == [GroupStatus.PLANNED]
-    assert working_ids(store) == []
-
-
 def test_a_dry_run_of_an_undo_foresees_what_cannot_come_back(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
