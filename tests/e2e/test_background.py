@@ -85,16 +85,6 @@ def test_working_memory_stays_under_its_cap_and_nothing_is_lost(start: Start) ->
     )
 
 
-def test_a_burst_over_the_cap_is_no_reason_for_warnings(start: Start) -> None:
-    daemon = start(MNEMOSYNE_WM_MAX=str(CAP))
-
-    for number in range(400):
-        daemon.post("remember", content=f"memory {number}")
-    eventually(lambda: len(working(daemon)) <= CAP, "working memory is under its cap")
-
-    assert [event for event in daemon.events() if event["level"] != "info"] == []
-
-
 def episodes(daemon: Daemon) -> int:
     query = "SELECT count(*) FROM episodic_memory WHERE level = 0"
     count: int = rows(daemon.database, query)[0][0]
@@ -148,15 +138,6 @@ def test_a_trigger_that_is_switched_on_starts_a_cycle_and_is_logged(
     eventually(lambda: triggers(daemon), f"{name} starts a cycle")
 
     assert set(triggers(daemon)) == {name}
-
-
-def test_age_starts_a_cycle_by_itself(start: Start) -> None:
-    daemon = start(**AWAKE)
-
-    remember_old(daemon, 3, created_at=LONG_AGO)
-    eventually(lambda: triggers(daemon), "age starts a cycle")
-
-    assert triggers(daemon)[0] == "age"
 
 
 def test_switched_off_nothing_starts_by_itself(start: Start) -> None:
@@ -248,14 +229,6 @@ def test_sighup_takes_over_the_settings(configured: Daemon, reload: Reload) -> N
         "every 7 minutes",
     )
     assert after["sleep"]["next_cycle"] is not None
-
-
-def test_sighup_can_end_the_schedule(reload: Reload) -> None:
-    reload("auto_sleep: true\n")
-
-    status = reload("auto_sleep: false\n")
-
-    assert (status["sleep"]["auto"], status["sleep"]["next_cycle"]) == (False, None)
 
 
 def test_sighup_changes_what_is_logged(configured: Daemon, reload: Reload) -> None:

@@ -255,14 +255,3 @@ def test_a_client_that_hangs_up_within_its_body_leaves_nothing(shared: Daemon) -
 
     assert shared.post("status").status == 200
     assert kept(shared.database) == before
-
-
-def test_a_body_in_chunks_is_a_body(shared: Daemon) -> None:
-    with closing(UnixConnection(shared.socket)) as connection:
-        chunks = iter([b'{"content": "in ch', b'unks", "id": "chunks"}'])
-        connection.request("POST", "/v1/remember", chunks, encode_chunked=True)
-        response = connection.getresponse()
-        response.read()
-
-    assert response.status == 200
-    assert shared.post("get", id="chunks").body["memory"]["content"] == "in chunks"

@@ -6,7 +6,6 @@ import errno
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -298,30 +297,6 @@ def test_a_forgetting_says_what_is_gone_and_what_is_still_readable(
                     )  # by now all of it left the file
             daemon.post("forget", query=f"{WORD}f{moment}x")
             assert files_containing(tmp_path, f"{WORD}f{moment}x") == []
-        whole(daemon)
-
-
-def test_words_that_cannot_be_purged_are_never_hidden_behind_a_not_found(
-    shim: Path, tmp_path: Path
-) -> None:
-    with failing(tmp_path, shim) as (daemon, faults):
-        (id,) = fill_memory(daemon, "n", 1)
-        for moment in count(1):
-            faults.arm(moment, error=errno.ENOSPC)
-            first = daemon.post("forget", id=id)
-            if first.status == 200:
-                break
-            assert moment < MOMENTS_MAX
-        assert not first.body["complete"]
-        assert "free space" in first.body["reason"]
-
-        again = daemon.post("forget", id=id)
-
-        assert again.error == ("not_purged", "id")
-        assert "free space" in again.body["error"]["message"]
-        faults.disarm()
-        assert daemon.post("forget", id=id).error == ("not_found", "id")
-        assert files_containing(tmp_path, f"{WORD}n") == []
         whole(daemon)
 
 

@@ -104,16 +104,6 @@ def test_importing_twice_adds_nothing(daemon: Daemon, file: Path) -> None:
     assert len(before) == 5, "a line said twice was said twice"
 
 
-@pytest.mark.parametrize(
-    "text", ["\n".join(GOOD), "[\n" + ",\n".join(GOOD) + "\n]\n"], ids=["lines", "list"]
-)
-def test_standard_input_is_imported(daemon: Daemon, text: str) -> None:
-    done = importing(daemon, "-", stdin=text.encode())
-
-    assert done.returncode == 0, done.stderr
-    assert len(kept(daemon.database)) == 4
-
-
 def test_a_pipe_is_imported_from_its_beginning(daemon: Daemon, tmp_path: Path) -> None:
     """More than the beginning by which its format is recognized."""
     lines = [json.dumps({"content": f"number {n}"}) for n in range(4_000)]
@@ -136,20 +126,6 @@ def test_an_empty_file_is_said_to_be_empty(daemon: Daemon, file: Path) -> None:
 
     assert done.returncode == 2
     assert f"{file} is empty".encode() in done.stderr
-
-
-@pytest.mark.thorough
-def test_a_large_file_is_kept_whole_and_in_order(daemon: Daemon, file: Path) -> None:
-    lines = [
-        json.dumps({"content": f"number {n}", "id": f"n{n:05}"}) for n in range(1501)
-    ]
-    file.write_text("\n".join(lines))
-
-    done = importing(daemon, file)
-
-    assert done.returncode == 0
-    assert b"1,501 remembered" in done.stdout
-    assert kept(daemon.database) == [f"n{n:05}" for n in range(1501)]
 
 
 def test_a_record_that_the_daemon_refuses_is_named_by_its_place(
@@ -240,37 +216,6 @@ def test_lines_in_another_encoding_are_read(
 
     assert done.returncode == 0, done.stderr
     assert daemon.post("get", id="g").body["memory"]["content"] == "größer 東京"
-
-
-@pytest.mark.thorough
-def test_a_giant_line_is_passed_over(daemon: Daemon, file: Path) -> None:
-    with file.open("wb") as opened:
-        opened.write(GOOD[0].encode() + b'\n{"content": "')
-        for _ in range(50):
-            opened.write(b"x" * 1_000_000)
-        opened.write(b'"}\n' + GOOD[1].encode())
-
-    done = importing(daemon, file)
-
-    assert done.returncode == 1
-    assert f"{file}:2: the line is longer than".encode() in done.stderr
-    assert len(kept(daemon.database)) == 2
-
-
-@pytest.mark.thorough
-def test_a_single_record_whose_id_is_taken_does_not_end_the_import(
-    daemon: Daemon, file: Path
-) -> None:
-    importing(daemon, "-", stdin=b'{"content": "first", "id": "one"}')
-    file.write_text('{"content": "other", "id": "one"}')
-
-    done = importing(daemon, file)
-
-    assert done.returncode == 2
-    assert (
-        f"{file}:1: the id 'one' already belongs to something else"
-        in done.stderr.decode()
-    )
 
 
 # Stores of other programs, imported again after they changed.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import socket
 import struct
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPResponse
@@ -221,19 +219,6 @@ def test_without_a_daemon_no_port_is_opened() -> None:
 
     assert isinstance(run.exception, DaemonUnreachable)
     assert "http" not in run.output
-
-
-def test_the_daemon_loads_nothing_of_the_pages() -> None:
-    program = (
-        "import sys; import mnemosyned.daemon.main, mnemosyned.cli.main; "
-        "print(sorted(name for name in sys.modules if 'jinja2' in name or '.web' in name))"
-    )
-
-    run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, check=True, text=True
-    )
-
-    assert run.stdout.strip() == "[]"
 
 
 def test_how_to_open_it_over_ssh_is_said() -> None:
