@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from heapq import heappop, heappush
@@ -379,7 +379,7 @@ def compose_episode(
         for token in _tokenize_line(extract.text)
         if token.kind is not TokenKind.STOP and token.stem not in covered
     }
-    terms += _make_missing_terms(known, covered, missing)
+    terms += [token.surface for token in missing.values()]
     covered |= missing.keys()
     room = compute_terms_chars_max(memories) - sum(
         len(term) + len(SEPARATOR) for term in terms
@@ -392,38 +392,6 @@ def compose_episode(
         informative=_sum_worth(known, _find_stems(text))
         >= PROSE_WORTH_MIN * rule_worth,
     )
-
-
-def _make_missing_terms(
-    known: Vocabulary, covered: AbstractSet[str], missing: Mapping[str, TextToken]
-) -> Iterator[str]:
-    """Yield index terms for the words in `missing`, tokens by stem; adjacent words form a phrase.
-
-    `covered` are the stems that need no term any more; `known` has the words of the memories.
-    """
-    others = known.first.keys() - missing.keys()
-    chars_max = sum(len(token.surface) * 2 for token in missing.values())
-    phrases = select_keywords(known, covered=covered | others, chars_max=chars_max)
-    yield from phrases
-    named = _find_stems(" ".join(phrases))
-    for root, token in missing.items():
-        if root not in named:
-            written = _write_term(known, token)
-            named |= _find_stems(written)
-            yield written
-
-
-def _write_term(known: Vocabulary, token: TextToken) -> str:
-    """Return a token as written, for an index term; a bare number with the word after it.
-
-    `known` has the first sentence with the number, from which the word after it is taken. No word
-    is added if punctuation follows the number there (`closes`), or if `known` lacks the number.
-    """
-    if token.kind is not TokenKind.NUMBER or token.stem not in known.first:
-        return token.surface
-    words, _, place = known.first[token.stem]
-    counted = words[place].kind is TokenKind.NUMBER and not words[place].closes
-    return " ".join(word.surface for word in words[place : place + 1 + counted])
 
 
 def _read_vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:
