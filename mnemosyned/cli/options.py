@@ -26,13 +26,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 SOCKET, URL, TOKEN_FILE, CA = "--socket", "--url", "--token-file", "--ca"
 OWNER = "--owner"
 _HELP = {
-    SOCKET: "The daemon's socket; default: $MNEMOSYNE_SOCKET or the usual one.",
-    URL: "A daemon behind https://HOST:PORT; default: $MNEMOSYNE_URL.",
-    TOKEN_FILE: "A file with its token, for you alone to read; default: $MNEMOSYNE_TOKEN, or the "
-    "file in $MNEMOSYNE_TOKEN_FILE.",
-    CA: "A PEM file with the authority of its certificate; default: $MNEMOSYNE_CA, or those that "
-    "this machine knows.",
-    OWNER: "Whose memory there: that of a group; default: $MNEMOSYNE_OWNER, or your own.",
+    SOCKET: "The daemon's socket; default: $MNEMOSYNE_SOCKET, else the settings, else the runtime directory.",
+    URL: "Address of a daemon on a server, https://HOST:PORT; default: $MNEMOSYNE_URL.",
+    TOKEN_FILE: "A file with the token for --url, which only you may read; default: "
+    "$MNEMOSYNE_TOKEN, or the file in $MNEMOSYNE_TOKEN_FILE.",
+    CA: "A PEM file with the authority that signed the certificate of --url; default: "
+    "$MNEMOSYNE_CA, or the authorities that this machine trusts.",
+    OWNER: "Use the memory of this group at --url; default: $MNEMOSYNE_OWNER, or your own memory.",
 }
 _METAVARS = {SOCKET: "PATH", URL: "URL", TOKEN_FILE: "FILE", CA: "FILE", OWNER: "NAME"}
 ALL_COMMANDS = "mnemosyned.all_commands"

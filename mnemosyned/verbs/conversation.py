@@ -100,10 +100,10 @@ class Context(_MessageRequest[Assembled], frozen=True, kw_only=True):
         Tokens | None, doc("tokens reserved for tool definitions")
     ] = None
     memory_fraction: Annotated[
-        Fraction | None, doc("share of the rest for recalled memories")
+        Fraction | None, doc("share of the remaining tokens for recalled memories")
     ] = None
     learnings_fraction: Annotated[
-        Fraction | None, doc("share of the rest for learnings")
+        Fraction | None, doc("share of the remaining tokens for learnings")
     ] = None
     fresh_tail: Annotated[Few | None, doc("newest messages that are always kept")] = (
         None
@@ -142,9 +142,10 @@ class _Messages(Request[R], frozen=True):
 
 
 class Compact(_Messages[Shortened], frozen=True, kw_only=True):
-    """Shorten a conversation that nears its token limit.
+    """Shorten a conversation that is near its token limit.
 
-    Messages taken out are remembered word for word; the answer has the ids to `expand`.
+    Messages that are taken out are remembered word for word; `expand` shows them by the ids in the
+    answer.
 
     Raises `InvalidRequest` and `StorageFailed`.
     """
@@ -174,7 +175,7 @@ class Compact(_Messages[Shortened], frozen=True, kw_only=True):
     ] = None
     force: Annotated[bool, doc("shorten even if it fits")] = False
     session: Annotated[Name, doc("the session of the conversation")] = DEFAULT_SESSION
-    source: Annotated[Name | None, doc("whose it is: an agent, a tool")] = None
+    source: Annotated[Name | None, doc("source: an agent or a tool")] = None
 
 
 LEARNING_CHARS_MAX = 2_000
@@ -207,7 +208,7 @@ class Learn(_Lesson[Learned], frozen=True, kw_only=True):
 
     kind: Annotated[LearningKind, doc("the kind of learning")] = LearningKind.LESSON
     session: Annotated[Name, doc("session in which it was learned")] = DEFAULT_SESSION
-    source: Annotated[Name | None, doc("whose it is: an agent, a tool")] = None
+    source: Annotated[Name | None, doc("source: an agent or a tool")] = None
 
 
 class LearningList(RowList[Learning], frozen=True):
@@ -235,9 +236,9 @@ class Learnings(Request[LearningList], frozen=True, kw_only=True):
     query: Annotated[
         Question | None, doc("only with all of these words, or parts of words")
     ] = None
-    id: Annotated[Names, doc("only this, and those that it replaced; repeatable")] = (
-        None
-    )
+    id: Annotated[
+        Names, doc("only this learning, and the learnings that it replaced; repeatable")
+    ] = None
     source: Annotated[Names, doc("only of this source; repeatable")] = None
     kind: Annotated[LearningKind | None, doc("only of this kind")] = None
     superseded: Annotated[bool, doc("include learnings that newer ones replaced")] = (
@@ -265,7 +266,7 @@ class EditLearning(ById[EditedLearning], frozen=True, kw_only=True):
 
     writes = True
 
-    text: Annotated[Lesson, doc("the new words")]
+    text: Annotated[Lesson, doc("the new text")]
 
 
 class RemovedLearning(msgspec.Struct, frozen=True):

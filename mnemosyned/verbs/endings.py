@@ -41,20 +41,20 @@ class EndingList(RowList[EndedLine], frozen=True):
 class Endings(Request[EndingList], frozen=True, kw_only=True):
     """List statements that newer ones ended, newest first.
 
-    Ended statements are found among new memories in the background; this first reads what is left,
-    for a few seconds at most, or with `at_once` some of it. They are kept, and recall shows what
-    applies since.
+    Endings are found in the background, when new memories are read. This call first reads the
+    memories that are left, for a few seconds at most, or with `at_once` only some of them. Ended
+    statements are kept, and recall shows what applies now.
 
     Raises `StorageFailed`, and `InvalidRequest` if `after` is no cursor.
     """
 
     id: Annotated[
-        Name | None, doc("only those of this memory, and those that it ended")
+        Name | None, doc("only statements of this memory, and statements that it ended")
     ] = None
     undone: Annotated[
         bool | None, doc("only those that were undone; false: only those that were not")
     ] = None
-    at_once: Annotated[bool, doc("do not wait until new memories were read")] = False
+    at_once: Annotated[bool, doc("do not wait until all new memories are read")] = False
     limit: Annotated[PageSize, doc("maximum number of statements")] = 100
     after: After = None
     reveal: Reveal = False

@@ -69,7 +69,7 @@ class Briefed(RowList[InjectedLine], frozen=True):
 
 
 class Briefing(Request[Briefed], frozen=True, kw_only=True):
-    """Show what an agent gets at a start, and why.
+    """Show what agents are given at a session's start, and why.
 
     Without a project, that is what applies everywhere.
 

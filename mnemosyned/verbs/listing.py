@@ -34,7 +34,7 @@ from mnemosyned.verbs.request import (
 
 After = Annotated[
     Annotated[str, Meta(min_length=1, max_length=100)] | None,
-    doc("go on after a page: its `next`"),
+    doc("continue after a page: the value `next` of that page"),
 ]
 LEVELS = ("episode", "day", "week", "month")
 
@@ -61,8 +61,8 @@ class Listed(msgspec.Struct, frozen=True):
 class ListMemories(Request[Listed], frozen=True, kw_only=True):
     """List memories, the newest first; no question is needed.
 
-    With a level, the summaries of that level. Changes between two pages neither repeat nor hide a
-    memory.
+    With a level, list the summaries of that level. If memories change between two pages, none is
+    repeated or left out.
 
     Raises `InvalidTime`.
     """
@@ -72,7 +72,7 @@ class ListMemories(Request[Listed], frozen=True, kw_only=True):
     limit: Annotated[PageSize, doc("maximum number of records")] = 50
     query: Annotated[Question | None, doc("only with all of these words")] = None
     project: Annotated[
-        Name | None, doc("only of this project's sessions of agents, by its key")
+        Name | None, doc("only sessions of agents in this project, named by its key")
     ] = None
     order: Annotated[ListOrder, doc("newest or oldest first")] = ListOrder.NEWEST
     after: After = None
@@ -113,7 +113,7 @@ class Sessions(Request[SessionList], frozen=True, kw_only=True):
     """
 
     limit: Annotated[PageSize, doc("maximum number of sessions")] = 50
-    prefix: Annotated[Name | None, doc("only sessions whose names begin so")] = None
+    prefix: Annotated[Name | None, doc("only names that begin with this")] = None
 
 
 class SourceList(RowList[SourceTotals], frozen=True):
@@ -131,7 +131,7 @@ class Sources(Request[SourceList], frozen=True, kw_only=True):
     """
 
     limit: Annotated[PageSize, doc("maximum number of sources")] = 50
-    prefix: Annotated[Name | None, doc("only sources whose names begin so")] = None
+    prefix: Annotated[Name | None, doc("only names that begin with this")] = None
 
 
 class ProjectList(RowList[ProjectTotals], frozen=True):
@@ -183,8 +183,8 @@ class Days(Request[DayList], frozen=True, kw_only=True):
     """Count memories by day, hour or month.
 
     Texts given to agents are counted, too. Without `since`, the last 30 days, 24 hours or 12
-    months. A memory counts when it happened, in whatever tier it is. Days also have recalls, the
-    time that they took, and the size of the database, in the daemon's zone.
+    months. A memory of any tier counts at the time at which it happened. Days in the daemon's zone
+    also have recalls, the time that these took, and the size of the database.
 
     Raises `InvalidTime`, and `InvalidRequest` for more than 400 days, hours or months, and for an
     unknown zone.
@@ -192,10 +192,10 @@ class Days(Request[DayList], frozen=True, kw_only=True):
 
     since: Since = None
     until: Until = None
-    by: Annotated[PeriodUnit, doc("how long each is")] = "day"
+    by: Annotated[PeriodUnit, doc("the length of each period")] = "day"
     zone: Annotated[
         Name | None,
         doc(
-            "whose days they are, and those named: Asia/Tokyo; default: the daemon's zone"
+            "time zone of days and named times: Asia/Tokyo; default: the daemon's zone"
         ),
     ] = None

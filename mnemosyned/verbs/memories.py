@@ -135,9 +135,9 @@ class Edited(SelectionPreview, frozen=True, kw_only=True):
 class EditMemory(Filtered[Edited], frozen=True, kw_only=True):
     """Change the text of a memory, or where it belongs.
 
-    Index, exact values, learnings, vectors and every summary made of it follow. The earlier version
-    is kept: `get --history` shows it. Filters select many for a new session, source or tags. At a
-    terminal, without a change, the editor opens.
+    Index, exact values, learnings, vectors and summaries made of it are updated. The earlier version
+    is kept: `get --history` shows it. Filters select several memories for a new session, source or
+    tags. At a terminal, without a change on the command line, the text opens in your editor.
 
     Raises `NotFound`, `InvalidRequest`, `EmptyContent`, `ContentTooLarge`, `InvalidText`,
     `InvalidTime`, `SecretRefused`, `BatchChanged`, `WordsPruned` and `PartlyDone`.
@@ -145,7 +145,7 @@ class EditMemory(Filtered[Edited], frozen=True, kw_only=True):
 
     verb = "edit"
 
-    text: Annotated[str | None, doc("the new words")] = None
+    text: Annotated[str | None, doc("the new text")] = None
     session: Annotated[Name | None, doc("the session it belongs to from now on")] = None
     source: Annotated[Label | None, doc("its source from now on; empty for none")] = (
         None
@@ -162,7 +162,7 @@ class EditMemory(Filtered[Edited], frozen=True, kw_only=True):
         str | None, doc("change it only if these are still its words")
     ] = None
     drop_history: Annotated[
-        bool, doc("keep no earlier words, and delete those kept before")
+        bool, doc("do not keep the earlier text, and delete earlier versions")
     ] = False
 
 
@@ -181,7 +181,7 @@ class Tagged(SelectionPreview, frozen=True, kw_only=True):
 
 
 class _TagChange(Selecting[R], frozen=True, kw_only=True):
-    tags: Annotated[Tags, doc("the tags, in any case", min_length=1)]
+    tags: Annotated[Tags, doc("the tags, in any letter case", min_length=1)]
 
 
 class Tag(_TagChange[Tagged], frozen=True, kw_only=True):
@@ -198,7 +198,7 @@ class Tag(_TagChange[Tagged], frozen=True, kw_only=True):
 class Untag(_TagChange[Tagged], frozen=True, kw_only=True):
     """Take tags from memories.
 
-    Select them as for `tag`.
+    Select them as for `mnem tag`.
 
     Raises `NotFound`, `InvalidRequest`, `InvalidText`, `InvalidTime`, `BatchChanged` and
     `PartlyDone`.
@@ -279,12 +279,12 @@ class Remember(_RememberContent[Acknowledged], frozen=True, kw_only=True):
     metadata: Annotated[dict[str, Any], doc("a JSON object of your own")] = (
         msgspec.field(default_factory=dict)
     )
-    tags: Annotated[Tags, doc("tags, in any case")] = msgspec.field(
+    tags: Annotated[Tags, doc("tags, in any letter case")] = msgspec.field(
         default_factory=list
     )
     dedupe: Annotated[
         bool,
-        doc("if this session and source has the same text, return that memory's id"),
+        doc("if this session and source have this text, return that memory's id"),
     ] = False
     valid_until: Annotated[
         Instant | None,

@@ -101,7 +101,7 @@ class InvitationList(RowList[Invitation], frozen=True):
 
 
 class InviteOwners(Request[InvitationList], frozen=True):
-    """Make a one-time code for each owner; add missing owners. All or nothing.
+    """Make a one-time code for each owner; add missing owners. If one fails, none is invited.
 
     It takes the place of unused codes that the owner was given before.
     """
@@ -138,7 +138,7 @@ class ChangeOwner(Request[ChangedOwner], frozen=True):
 class RemoveOwner(Request[RemovedOwner], frozen=True):
     """Delete an owner with all its memory; nothing brings it back.
 
-    Its tokens are revoked first. The answer says where words still are, and until when.
+    Its tokens are revoked first. The answer says where deleted text remains, and until when.
 
     Raises `NotFound`.
     """

@@ -70,7 +70,7 @@ class Forget(Selecting[Forgotten], frozen=True, kw_only=True):
     deletes = True
 
     now: Annotated[
-        bool, doc("for good at once, without the grace time of the settings")
+        bool, doc("delete at once, without the grace period of the settings")
     ] = False
 
 
@@ -137,7 +137,7 @@ class Prune(Request[Pruned], frozen=True, kw_only=True):
         Days | None, doc("prune originals older than this many days")
     ] = None
     characters_max: Annotated[
-        Characters | None, doc("prune the oldest beyond this many characters in all")
+        Characters | None, doc("prune the oldest until this many characters remain")
     ] = None
     dry_run: Annotated[bool, doc("show the preview; prune nothing")] = False
     believe_clock: Annotated[

@@ -80,9 +80,9 @@ class _Action(Request[R], frozen=True):
 class Undo(_Action[Undone], frozen=True, kw_only=True):
     """Undo the last action.
 
-    Actions are edits, tags, pins, forgets, imports and sleep cycles. Memories that were changed
-    again since do not change. A forget can be undone in its grace period. An undo of a sleep
-    cycle returns the originals to working memory and deletes the episodes. An undo is not an
+    Actions are edits, tags, pins, forgets, imports and sleep cycles. Memories that have changed
+    again since then stay as they are. A forget can be undone in its grace period. An undo of a
+    sleep cycle returns the originals to working memory and deletes the episodes. An undo is not an
     action itself: the next one undoes the action before.
 
     Raises `NotFound`, `CannotUndo`, `SleepInProgress`, `PartlyDone`, and `InvalidRequest` for

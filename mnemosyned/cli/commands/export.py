@@ -56,7 +56,7 @@ SUFFIXES = {".md": "markdown", ".db": "sqlite", ".sqlite": "sqlite"}
 )
 @click.option("--force", is_flag=True, help="Replace a file that exists.")
 @click.option(
-    "--reveal", is_flag=True, help="Markdown: show secrets, masked otherwise."
+    "--reveal", is_flag=True, help="Show secrets, which Markdown masks otherwise."
 )
 @json_option("Print what was exported as JSON.")
 @click.pass_context
@@ -72,7 +72,7 @@ def export_command(
 ) -> int:
     """Write everything that is kept to a file.
 
-    jsonl: one record a line, as it was at one moment; `mnem import FILE` restores it exactly.
+    jsonl: one record in each line, all from one moment; `mnem import FILE` restores it exactly.
     Secrets are in it as they are stored, so keep it private.
 
     markdown: to read. A folder gets a file for each day, FILE.md has all days.

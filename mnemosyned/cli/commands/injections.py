@@ -45,9 +45,9 @@ add_change(
 @click.option(
     "--project", metavar="DIR", help="A directory of the project, or its key."
 )
-@click.option("--pin", metavar="ID", help="Tell this line first, always.")
-@click.option("--drop", metavar="ID", help="Tell this line no more.")
-@click.option("--reword", metavar="ID", help="Tell this line in the words TEXT.")
+@click.option("--pin", metavar="ID", help="Always give this line, and first.")
+@click.option("--drop", metavar="ID", help="Never give this line again.")
+@click.option("--reword", metavar="ID", help="Give this line in the words TEXT.")
 @click.option(
     "--undo", metavar="ID", help="Take back what was decided about this line."
 )
@@ -59,7 +59,7 @@ def briefing(
     project: str | None,
     **given: str | None,
 ) -> int:
-    """Show what an agent gets at a start, and why.
+    """Show what agents are given at a session's start, and why.
 
     The project is that of this directory. `--pin`, `--drop` and `--reword` change a line by the id
     of its memory or learning, and `--undo` takes that back.

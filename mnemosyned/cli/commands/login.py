@@ -80,11 +80,9 @@ def warn_of_environment() -> None:
 @click.command()
 @click.argument("server", metavar="URL")
 @click.option(
-    "--ca", metavar="FILE", help="A PEM file with the authority of its certificate."
+    "--ca", metavar="FILE", help="A PEM file with the server's certificate authority."
 )
-@click.option(
-    "--name", help="The name of this machine's token there; default: its host name."
-)
+@click.option("--name", help="A name for this machine's token; default: the host name.")
 @click.option(
     "--token-file", metavar="FILE", help="Use the token in this file; ask for no code."
 )
@@ -94,7 +92,7 @@ def warn_of_environment() -> None:
     metavar="DIR",
     multiple=True,
     type=click.Path(file_okay=False),
-    help="Keep the memory of this folder alone there; may be repeated.",
+    help="Use the server only for this folder; repeatable.",
 )
 def login(
     server: str,
@@ -140,7 +138,7 @@ def login(
 def logout() -> None:
     """Use the memory of this machine alone again, and delete the token of the login.
 
-    Which folders used which memory is kept for the next login.
+    The choice of a memory for each folder is kept for the next login.
     """
     saved = logins.remove_login()
     where = f"logged out of {saved.url}" if saved else "there was no login"
@@ -162,8 +160,8 @@ def logout() -> None:
 def use(memory: str | None, folders: tuple[str, ...]) -> None:
     """Choose the memory of a folder: yours on the server, a group's, or this machine's.
 
-    The folder is the project of the working directory, unless others are named, and counts with all
-    below it; / is everything. Without a choice it shows them.
+    Without a folder, it is the project of the working directory. A choice includes all folders
+    below; / is everything. Without a choice, the command shows the choices.
     """
     here = str(Path.cwd())
     try:

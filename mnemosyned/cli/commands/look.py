@@ -340,10 +340,10 @@ def _period_command(name: str, unit: Unit, help_text: str) -> click.Command:
 
 _WHEN = (
     "WHEN is a time in words: yesterday, 18 Nov, last monday, 2026-11-18; without it, "
-    "the present one.\n\nWith a filter, the memories alone are shown."
+    "the present one.\n\nWith a filter, only memories are shown."
 )
 today = _period_command(
-    "today", "day", "Show the memories of today, the oldest first, and its summary."
+    "today", "day", "Show today's memories, the oldest first, and the day's summary."
 )
 day = _period_command(
     "day", "day", f"Show a day: its summary, and its memories under it.\n\n{_WHEN}"

@@ -36,7 +36,7 @@ ENVIRONMENT = {
     "MNEMOSYNE_URL": "The URL of a daemon on another machine, in place of the socket.",
     "MNEMOSYNE_TOKEN": "Its token.",
     "MNEMOSYNE_TOKEN_FILE": "A file with its token, for you alone to read.",
-    "MNEMOSYNE_CA": "A PEM file with the authority of its certificate.",
+    "MNEMOSYNE_CA": "A PEM file with the authority that signed the server's certificate.",
     "MNEMOSYNE_OWNER": "Whose memory is asked there: that of a group.",
     "MNEM_FORMAT": "The format of answers, as --format names it.",
     "MNEM_PAGER, PAGER": "The pager for what is longer than the screen; cat means none.",
@@ -168,6 +168,7 @@ if __name__ == "__main__":
 def completion(shell: str) -> None:
     """Print a shell's completion script.
 
-    `make install` puts them where the shells look. For bash: source <(mnem completion bash)
+    `make install` puts the scripts where shells look for them. For bash: source <(mnem completion
+    bash)
     """
     say(completion_script(shell))

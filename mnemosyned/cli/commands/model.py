@@ -53,7 +53,7 @@ def list_models() -> None:
 @model.command()
 @click.argument("name", metavar="NAME|URL")
 @click.option("--sha256", metavar="HEX", help="Refuse a file with another digest.")
-@click.option("--by-hand", is_flag=True, help="Only say what to put where.")
+@click.option("--by-hand", is_flag=True, help="Say where it is and where to put it.")
 def pull(name: str, sha256: str | None, *, by_hand: bool) -> None:
     """Fetch a model; a repeated call continues an interrupted download.
 

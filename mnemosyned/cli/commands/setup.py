@@ -241,7 +241,7 @@ def _activity_lines(activity: ToolActivity) -> list[str]:
     "folder",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write plugin packages there instead.",
+    help="Write plugin packages to this folder instead.",
 )
 @json_option()
 def setup(
@@ -251,7 +251,7 @@ def setup(
     folder: Path | None,
     **flags: bool,
 ) -> int:
-    """Give the agents you use memory: their MCP server and hooks.
+    """Connect the agents you use to memory, by an MCP server and hooks.
 
     Each change is shown before it is written. A copy of every file is kept, and --undo brings it
     back. Without a TOOL, it asks about each one it finds. With --url and --token-file it first logs

@@ -128,9 +128,9 @@ def watch(
 ) -> None:
     """Follow folders, and list those that are followed.
 
-    Transcripts of agents' tools, notes in Markdown, JSON lines and shell histories are read, also those
-    that are there already; the daemon goes on with it after every start. An edited note takes the place
-    of its earlier version. Without PATHS, show what is followed.
+    Transcripts of agents' tools, notes in Markdown, JSON lines and shell histories are read,
+    including those that are there already. The daemon continues after every start. An edited note
+    takes the place of its earlier version. Without PATHS, show what is followed.
     """
     if only_list and (paths or remove):
         raise click.UsageError("--list takes no PATHS; leave one of them out")

@@ -66,7 +66,7 @@ def audit() -> None:
     """Check, list and prune the log of who asked what.
 
     The log is in a database on a server; its table is read with the login that owns the tables. The
-    files are those of the setting audit.file; a command that names FILEs reads these alone.
+    files are those of the setting audit.file; a command that names FILEs reads only these.
     """
 
 
@@ -79,10 +79,9 @@ def audit() -> None:
 )
 @json_option()
 def verify(files: tuple[Path, ...], against: Path | None) -> int:
-    """Check that no line of the log is missing, was changed or moved; the exit code is 1 else.
+    """Check that no line of the log is missing, was changed or moved; otherwise the exit code is 1.
 
-    That the end of a chain was cut off shows by lines of another chain, by the files, or by
-    --against.
+    If the end of a chain of lines was cut off, another chain, the files or --against show it.
     """
     config = load_config(config_file())
     heads: Heads = {}
@@ -264,14 +263,14 @@ def find_losses(
 @click.argument("files", nargs=-1, required=True, type=_FILE)
 @click.option("--dry-run", is_flag=True, help="Count; change nothing.")
 @click.option(
-    "--despite-faults", is_flag=True, help="Also with lines missing or changed."
+    "--despite-faults", is_flag=True, help="Continue if lines are missing or changed."
 )
 @json_option()
 def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> None:
     """Forget, remove and revoke again what a restored backup brought back, by the audit log.
 
-    FILEs are those of all machines. You can repeat it: lines that the database has are skipped. No
-    daemon may serve the database during this.
+    FILEs are the log's files of all machines. You can repeat it: lines that the database has are
+    skipped. No daemon may serve the database during this.
     """
     config = load_config(config_file())
     checked = _check_files(files, {})

@@ -191,7 +191,7 @@ _STYLES: dict[Severity, dict[str, Any]] = {
 @click.option(
     "--repair", "repairs", is_flag=True, help="Make the repairs that are safe."
 )
-@click.option("--deep", is_flag=True, help="Also check what takes long.")
+@click.option("--deep", is_flag=True, help="Also make the checks that take long.")
 @json_option()
 def doctor(*, repairs: bool, deep: bool) -> int:
     """Check the installation, and name the command that repairs each fault.

@@ -171,7 +171,7 @@ def _open_claimed(location: DatabaseLocation, owner: str) -> Iterator[MemoryStor
     "to",
     required=True,
     metavar="DATABASE",
-    help="A PostgreSQL URL, or a file; empty, or begun by the same move.",
+    help="A PostgreSQL URL or a file, either empty or begun by the same move.",
 )
 @click.option(
     "--from",
@@ -191,8 +191,8 @@ def move_command(to: str, source: str | None, owner: str) -> int:
     """Move all that is kept from a file to a PostgreSQL server, or back.
 
     The old database stays as it is. Repeat an interrupted move to continue where it stopped. In the
-    end both are compared record by record, and asked the same questions. The daemon must be
-    stopped, unless only the memory of an owner moves that it serves over TCP.
+    end both are compared record by record, and asked the same questions. Stop the daemon first,
+    unless you move only the memory of an owner that it serves over TCP.
     """
     config = load_config(config_file())
     origin = parse_location(source, field="from") if source else config.location

@@ -52,7 +52,7 @@ _SCOPES = click.option(
 _DAYS = click.option(
     "--days",
     type=click.IntRange(1, verbs.DAYS_MAX),
-    help="How long the token is valid; else as owners.token_days says.",
+    help="Days for which the token is valid; default: the setting owners.token_days.",
 )
 
 
@@ -87,9 +87,9 @@ def _call(request: Request[R]) -> R:
 def owner() -> None:
     """Invite, list, suspend and remove owners of a database on a server; issue their tokens.
 
-    It asks the daemon behind --url or MNEMOSYNE_URL, with a token of the scope admin. Without one it
-    works on the database that the settings name, with or without a daemon, as the login that owns
-    the tables. If they name none, it asks the daemon of `mnem login`.
+    It asks the daemon behind --url or MNEMOSYNE_URL, with a token of the scope admin. Without a
+    token it works on the database that the settings name, with or without a daemon, as the login
+    that owns the tables. If the settings name none, it asks the daemon of `mnem login`.
     """
 
 
@@ -119,7 +119,7 @@ def add(name: str) -> None:
     type=click.IntRange(1, verbs.DAYS_MAX),
     default=7,
     show_default=True,
-    help="How long the codes may be redeemed.",
+    help="Days for which the codes may be redeemed.",
 )
 @json_option()
 def invite(
@@ -130,11 +130,11 @@ def invite(
     days: int | None,
     valid_days: int,
 ) -> None:
-    """Print a one-time code for each owner; add missing owners. All or nothing.
+    """Print a one-time code for each owner; add missing owners. If one fails, none is invited.
 
-    Who has a code exchanges it for a token with `mnem login`. Codes are not kept, and cannot be
-    shown again. In a pipe they are printed as CSV. Scopes and days of a file weigh more than those
-    of the options.
+    The owner exchanges the code for a token with `mnem login`. Codes are not kept, and cannot be
+    shown again. In a pipe they are printed as CSV. Scopes and days in the file take precedence over
+    the options.
     """
     given = _scopes_from(scopes)
     invitees = [verbs.Invitee(name, given, days) for name in names]
@@ -257,13 +257,13 @@ def rename(name: str, new_name: str) -> None:
 @click.option(
     "--receipt",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="A new file for what was deleted, when, and what is left where until when.",
+    help="A new file for the receipt: deletions, their times, and where text remains until when.",
 )
 @json_option()
 def remove(name: str, *, yes: bool, receipt: Path | None) -> None:
     """Delete an owner with all its memory; nothing brings it back.
 
-    Its tokens are revoked first. The answer says where words still are, and until when.
+    Its tokens are revoked first. The answer says where deleted text remains, and until when.
     """
     if receipt:
         check_target(receipt, force=False)
@@ -305,13 +305,13 @@ def add_group(name: str) -> None:
     "--scopes",
     default="read,write",
     show_default=True,
-    help="Scopes of the member there, separated by commas.",
+    help="Scopes of the member in the group, separated by commas.",
 )
 @json_option()
 def join(group: str, member: str, scopes: str) -> None:
     """Make an owner a member of a group, or change what a member may do.
 
-    A token of the member allows there what both it and --scopes allow.
+    In the group, a token of the member allows only what both the token and --scopes allow.
     """
     joined = _call(verbs.JoinGroup(group, member, _scopes_from(scopes)))
     say_result(joined, f"{member} may {', '.join(joined.scopes)} in {group}")
@@ -400,7 +400,7 @@ def list_tokens(owner: str) -> None:
     type=click.FloatRange(0, HOURS_MAX),
     default=0,
     show_default=True,
-    help="How long the old one is valid yet.",
+    help="Hours for which the old token remains valid.",
 )
 @json_option()
 def rotate(owner: str, token: str, keep_hours: float) -> None:

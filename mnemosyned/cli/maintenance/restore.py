@@ -118,7 +118,7 @@ def restore_database(
 @click.command("restore-db")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--restart", is_flag=True, help="Stop the daemon for it, and start it again."
+    "--restart", is_flag=True, help="Stop the daemon first, and start it afterwards."
 )
 @click.option(
     "--database",

@@ -37,7 +37,7 @@ def db() -> None:
 @click.option(
     "--serving",
     metavar="LOGIN",
-    help="A login that owns nothing, to be given what a daemon needs to serve.",
+    help="A login that owns no tables; it gets the rights that a daemon needs.",
 )
 @json_option()
 def migrate(url: str | None, serving: str | None) -> None:

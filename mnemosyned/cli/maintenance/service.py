@@ -388,7 +388,7 @@ def start() -> None:
 def stop() -> None:
     """Stop the daemon, after its last consolidation.
 
-    A mistake in the settings is ignored: the daemon may run with those it read before.
+    It works even if the settings file has a mistake.
     """
     try:
         config = load_config(config_file())

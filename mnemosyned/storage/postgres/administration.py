@@ -291,7 +291,7 @@ class AdministeredOwners:
         *,
         lasts: timedelta,
     ) -> list[Invitation]:
-        """Make a one-time code for each owner; add missing owners. All or nothing.
+        """Make a one-time code for each owner; add missing owners. If one fails, none is invited.
 
         It takes the place of codes that the owner was given before and did not use.
         `invitees` are names, each with the scopes and days of the token that the code is exchanged
