@@ -92,7 +92,7 @@ class ListMemories(Request[Listed], frozen=True, kw_only=True):
     ] = None
     id_prefix: Annotated[
         Name | None,
-        doc("only ids that begin so, in upper or lower case; summaries too"),
+        doc("only ids that begin with this, in any letter case; summaries too"),
     ] = None
     history: Annotated[bool, doc("include superseded and expired memories")] = False
     reveal: Reveal = False
