@@ -79,6 +79,11 @@ def pytest_collection_modifyitems(
     items[:] = kept
 
 
+def pytest_collection_finish() -> None:
+    """Let collections of garbage, such as an idle daemon's, pass over the collected tests."""
+    gc.freeze()
+
+
 def _is_for_any_engine(item: pytest.Item) -> bool:
     fixtures = getattr(item, "fixturenames", ())
     is_about_file = "file_store" in fixtures or item.get_closest_marker("sqlite")
