@@ -128,7 +128,7 @@ class Transfers:
                     raise
                 time.sleep(error.retry_after_s or 1)
         try:
-            restored = msgspec.json.decode(b"".join(parts), type=RestoreReport)
+            restored = decoder_of(RestoreReport).decode(b"".join(parts))
         except OSError as error:
             self.close()
             raise unreachable(error, self._address) from error

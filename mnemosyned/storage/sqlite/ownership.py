@@ -237,6 +237,9 @@ class DatabaseProcess:
     """The path of its socket; None for a program that embeds the memory."""
 
 
+_DECODER = msgspec.json.Decoder(DatabaseProcess)
+
+
 @contextmanager
 def own_database(
     database: Path, *, socket: Path | None = None
@@ -304,7 +307,7 @@ def database_owner(database: Path) -> DatabaseProcess | None:
 def _read_owner(text: bytes) -> DatabaseProcess:
     """Return the process named in the text of a lock file; process 0 for any other text."""
     try:
-        return msgspec.json.decode(text, type=DatabaseProcess)
+        return _DECODER.decode(text)
     except (ValueError, RecursionError):
         return DatabaseProcess(0, None)
 
