@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mnemosyned.conversation.archived import stub_results
 from mnemosyned.conversation.budget import compute_share
@@ -31,7 +31,6 @@ from mnemosyned.conversation.key_facts import (
     extract_message_facts,
     find_round_conclusions,
     remove_repetitions,
-    select_facts,
 )
 from mnemosyned.conversation.messages import (
     FullCounter,
@@ -45,13 +44,11 @@ from mnemosyned.conversation.messages import (
     read_message_time,
 )
 from mnemosyned.conversation.summary_message import (
+    PROSE_SHARE,
     SummaryContent,
-    SummaryLayout,
-    make_summary_message,
     merge_summaries,
     remove_header,
-    render_summary,
-    write_archive_pointer,
+    write_fitting_summary,
 )
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.extract import extract
@@ -59,7 +56,7 @@ from mnemosyned.text.dates.formatting import (
     annotate_relative_dates,
     may_have_relative_dates,
 )
-from mnemosyned.text.details import SELF_EXPLANATORY_KINDS, Detail
+from mnemosyned.text.details import Detail
 from mnemosyned.text.exact_values import extract_details
 from mnemosyned.text.frames import neutralize
 from mnemosyned.text.secrets.masking import KnownSecrets
@@ -68,10 +65,6 @@ from mnemosyned.text.token_counts import TokenEstimator
 TARGET = 0.6
 SUMMARY_FRACTION = 0.15
 """Share of the window for a summary; further facts stay in its metadata and the archive."""
-PROSE_SHARE = 0.6
-"""Share of the summary for a model's prose; a longer answer is rejected."""
-VALUES_SHARE = 0.25
-"""Share of the summary for exact values that its facts do not show."""
 EXTRACT_RATIO = 0.25
 """Share of long prose kept as its best sentences, where no model summarizes it."""
 _SPOKEN = (PartKind.TEXT, PartKind.RESULT)
@@ -182,7 +175,12 @@ class AutoPolicy:
         content, reason = self._make_content(
             originals, values, merge_summaries(split.earlier)
         )
-        summary = self._write_summary(content)
+        summary = write_fitting_summary(
+            content,
+            compute_share(self.max_tokens, SUMMARY_FRACTION),
+            self._counter.text,
+            policy=self.name,
+        )
         kept = [
             *split.messages[: split.pinned],
             summary,
@@ -251,34 +249,6 @@ class AutoPolicy:
             left -= sum(costs[at] for at in range(end, cut) if at in live)
             end = max(end, cut)
         return end
-
-    def _write_summary(self, content: SummaryContent) -> dict[str, Any]:
-        """Return a summary message: as many facts as fit in its text, and all in its metadata."""
-        room = compute_share(self.max_tokens, SUMMARY_FRACTION)
-        count = self._counter.text
-        prose = content.prose
-        layout = SummaryLayout(pointer=write_archive_pointer(content))
-        room -= count(render_summary((), shape=layout, prose=prose))
-        facts = select_facts(content.facts, int(room * (1 - VALUES_SHARE)), count)
-        room -= sum(count(f"- {fact}\n") for fact in facts)
-        shown = "\n".join((prose, *facts))
-        missing = [
-            value
-            for value in content.values
-            if value not in shown
-            and any(
-                detail.kind in SELF_EXPLANATORY_KINDS
-                for detail in extract_details(value)
-            )
-        ]
-        values = select_facts(missing, room, count)
-        body = render_summary(
-            facts,
-            shape=replace(layout, values=values),
-            prose=prose,
-            left_out=len(content.facts) - len(facts),
-        )
-        return make_summary_message(body, content, policy=self.name)
 
 
 def _extract_values(messages: Iterable[Message]) -> list[Detail]:

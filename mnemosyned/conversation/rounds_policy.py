@@ -44,7 +44,6 @@ from mnemosyned.conversation.messages import (
 from mnemosyned.conversation.summary_message import (
     ROUND_HEADER,
     SummaryContent,
-    SummaryLayout,
     is_summary,
     make_summary_message,
     merge_summaries,
@@ -165,8 +164,7 @@ class RoundsPolicy:
 
         def make_message(prose: str) -> dict[str, Any] | None:
             """Return the summary message with this prose; None if not shorter than the run."""
-            layout = SummaryLayout(header=ROUND_HEADER)
-            body = render_summary(content.facts, shape=layout, prose=prose)
+            body = render_summary(content.facts, header=ROUND_HEADER, prose=prose)
             message = make_summary_message(
                 body, replace(content, prose=prose), policy=self.name
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -20,6 +20,8 @@ from mnemosyned.conversation.messages import (
     message_parts,
     message_text,
 )
+from mnemosyned.text.details import SELF_EXPLANATORY_KINDS
+from mnemosyned.text.exact_values import extract_details
 from mnemosyned.text.frames import neutralize, neutralize_line
 
 SESSION_HEADER = "[Session context consolidated]"
@@ -40,6 +42,10 @@ LEFT_OUT = "earlier facts are in the archive)"
 KIND = "summary"
 MEMORY_KIND = "memory"
 """Kind of the message with recalled memory that precedes the new message."""
+PROSE_SHARE = 0.6
+"""Share of a summary for a model's prose."""
+VALUES_SHARE = 0.25
+"""Share of a summary for exact values that its facts do not show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,34 +149,30 @@ def convert_prose_to_facts(earlier: SummaryContent) -> SummaryContent:
     return replace(earlier, facts=tuple(facts), values=(), prose="")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryLayout:
-    """Parts of a summary's text around its facts: header, archive pointer and exact values."""
-
-    header: str = SESSION_HEADER
-    pointer: str = ""
-    """Line that says how to get the originals."""
-    values: Sequence[str] = field(default_factory=tuple)
-
-
 def render_summary(
-    facts: Sequence[str], *, shape: SummaryLayout, prose: str = "", left_out: int = 0
+    facts: Sequence[str],
+    *,
+    header: str = SESSION_HEADER,
+    prose: str = "",
+    values: Sequence[str] = (),
+    pointer: str = "",
+    left_out: int = 0,
 ) -> str:
     """Return a summary's text: header, prose, facts as bullets, values and the archive pointer.
 
-    `shape` has the header, values and pointer; `left_out` is the number of facts without room.
-    Prompt tags are made harmless, as the summary becomes a message of the conversation.
+    `pointer` is the line that says how to get the originals, `left_out` the number of facts without
+    room. Prompt tags are made harmless, as the summary becomes a message of the conversation.
     """
     prose = neutralize(prose)
     listed = write_bullets(map(neutralize, facts)) or ("" if prose else f"- {NO_FACTS}")
     body = [prose, listed]
     if left_out:
         body.append(f"({left_out:,} {LEFT_OUT}")
-    if shape.values:
-        body.append(VALUES + neutralize_line(VALUE_SEPARATOR.join(shape.values)))
-    body.append(shape.pointer)
-    separator = " " if shape.header == ROUND_HEADER else "\n\n"
-    return shape.header + separator + "\n".join(part for part in body if part)
+    if values:
+        body.append(VALUES + neutralize_line(VALUE_SEPARATOR.join(values)))
+    body.append(pointer)
+    separator = " " if header == ROUND_HEADER else "\n\n"
+    return header + separator + "\n".join(part for part in body if part)
 
 
 def write_archive_pointer(content: SummaryContent) -> str:
@@ -188,24 +190,49 @@ def remove_header(content: str) -> str:
     return rest.strip() if first.rstrip().endswith("]") else content
 
 
+def write_fitting_summary(
+    content: SummaryContent, room: int, count: Callable[[str], int], *, policy: str
+) -> dict[str, Any]:
+    """Return a summary message of about `room` tokens; its metadata has all facts and values.
+
+    `count` returns the tokens of a text. The best facts are shown, then exact values that neither
+    they nor the prose show; prose too long for its share is left out.
+    """
+    prose = content.prose if count(content.prose) <= room * PROSE_SHARE else ""
+    pointer = write_archive_pointer(content)
+    room -= count(render_summary((), prose=prose, pointer=pointer))
+    facts = select_facts(content.facts, int(room * (1 - VALUES_SHARE)), count)
+    room -= sum(count(f"- {fact}\n") for fact in facts)
+    shown = "\n".join((prose, *facts))
+    missing = [
+        value
+        for value in content.values
+        if value not in shown
+        and any(
+            detail.kind in SELF_EXPLANATORY_KINDS for detail in extract_details(value)
+        )
+    ]
+    body = render_summary(
+        facts,
+        prose=prose,
+        values=select_facts(missing, room, count),
+        pointer=pointer,
+        left_out=len(content.facts) - len(facts),
+    )
+    return make_summary_message(body, content, policy=policy)
+
+
 def shrink_summary(
     message: Message, room: int, count: Callable[[str], int]
 ) -> dict[str, Any]:
-    """Return a summary message shortened to about `room` tokens; its metadata keeps all facts.
-
-    `count` returns the tokens of a text.
-    """
-    content = read_summary(message)
-    shape = SummaryLayout(pointer=write_archive_pointer(content))
-    room -= count(render_summary((), shape=shape, left_out=1))
-    prose = content.prose if count(content.prose) <= room // 2 else ""
-    facts = select_facts(content.facts, room - count(prose), count)
-    left_out = len(content.facts) - len(facts)
-    body = render_summary(facts, shape=shape, prose=prose, left_out=left_out)
+    """Return a summary message shortened to about `room` tokens; its metadata keeps all facts."""
     metadata = message.get("metadata")
     policy = metadata.get("policy") if isinstance(metadata, Mapping) else None
-    return make_summary_message(
-        body, content, policy=policy if isinstance(policy, str) else ""
+    return write_fitting_summary(
+        read_summary(message),
+        room,
+        count,
+        policy=policy if isinstance(policy, str) else "",
     )
 
 

@@ -38,7 +38,6 @@ from mnemosyned.conversation.rounds_policy import RoundsPolicy
 from mnemosyned.conversation.summary_message import (
     KIND,
     SummaryContent,
-    SummaryLayout,
     is_summary,
     read_summary,
     render_summary,
@@ -295,7 +294,7 @@ class CompactService:
         times = [memory.created_at for memory in originals]
         episode = Episode(
             id=compacted.id,
-            content=mask_secrets(render_summary(facts, shape=SummaryLayout())),
+            content=mask_secrets(render_summary(facts)),
             created_at=compacted.created_at,
             session=compacted.session,
             source=compacted.source,

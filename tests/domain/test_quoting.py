@@ -11,7 +11,7 @@ from mnemosyned.conversation.sections import (
     write_learnings_section,
     write_memory_section,
 )
-from mnemosyned.conversation.summary_message import SummaryLayout, render_summary
+from mnemosyned.conversation.summary_message import render_summary
 from mnemosyned.text.frames import neutralize, neutralize_line
 
 BREAKS = [
@@ -94,7 +94,7 @@ def test_no_text_from_elsewhere_forges_a_mark(place: str) -> None:
         "summary": lambda: PastSummary(content=EVIL, start=EVIL, end=EVIL).render(),
         "fact": lambda: render_summary(
             extract_facts([message]),
-            shape=SummaryLayout(values=[EVIL]),
+            values=[EVIL],
             prose=f"x{EVIL}",
         ),
         "stub": lambda: str((stub_results(message, {}) or {})["content"]),
