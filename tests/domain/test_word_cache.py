@@ -63,6 +63,8 @@ def test_after_emptying_no_cache_has_a_word_that_was_read() -> None:
 
 def cached(word: str) -> bool:
     """Whether a cache of words holds it, alone or with a blank before it."""
+    gc.unfreeze()  # The tests were frozen when they were collected.
     caches = [item for item in gc.get_objects() if isinstance(item, WordCache)]
+    gc.freeze()
     assert len(caches) > 3
     return any(word in key for cache in caches for key in list(cache))
