@@ -169,18 +169,29 @@ def of_help() -> Iterator[Sentence]:
                 )
 
 
-@cache
-def modules() -> list[tuple[Path, ast.Module]]:
-    """Every module of the package, parsed."""
-    return [
-        (path, ast.parse(path.read_bytes())) for path in sorted(PACKAGE.rglob("*.py"))
-    ]
-
-
-def of_docstrings() -> Iterator[Sentence]:
+def of_docstrings() -> list[Sentence]:
     """The sentences of the docstrings of modules and of public classes and functions."""
-    for path, module in modules():
-        yield from _docstrings(str(path.relative_to(PROJECT)), module)
+    return _of_package()[0]
+
+
+def of_errors() -> list[Sentence]:
+    """The messages of the errors that the package raises, with `x` for what is filled in."""
+    return _of_package()[1]
+
+
+@cache
+def _of_package() -> tuple[list[Sentence], list[Sentence]]:
+    """The sentences of docstrings and of errors: each module is parsed once, and no tree is kept."""
+    docstrings: list[Sentence] = []
+    errors: list[Sentence] = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module, place = ast.parse(path.read_bytes()), str(path.relative_to(PROJECT))
+        docstrings += _docstrings(place, module)
+        for node in _raises(module):
+            for argument in node.args[:1]:
+                if text := _literal(argument):
+                    errors += sentences(f"{place}:{node.lineno}", text)
+    return docstrings, errors
 
 
 def _docstrings(
@@ -196,16 +207,6 @@ def _docstrings(
             child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
         ) and not child.name.startswith("_"):
             yield from _docstrings(f"{place}:{child.lineno}", child)
-
-
-def of_errors() -> Iterator[Sentence]:
-    """The messages of the errors that the package raises, with `x` for what is filled in."""
-    for path, module in modules():
-        for node in _raises(module):
-            for argument in node.args[:1]:
-                if text := _literal(argument):
-                    place = f"{path.relative_to(PROJECT)}:{node.lineno}"
-                    yield from sentences(place, text)
 
 
 def _raises(node: ast.AST) -> Iterator[ast.Call]:
