@@ -271,12 +271,12 @@ def _searchable_text(
 def _matches_condition(namespace: Namespace, condition: MatchCondition) -> bool:
     """Return whether a namespace begins, or ends, with a condition's path; `*` is any label."""
     path = tuple(condition.path)
-    if len(namespace) < len(path):
-        return False
-    part = namespace[: len(path)]
     if condition.match_type == "suffix":
-        part = namespace[len(namespace) - len(path) :]
-    return all(wanted in ("*", label) for label, wanted in zip(part, path, strict=True))
+        namespace, path = namespace[::-1], path[::-1]
+    pairs = zip(namespace, path, strict=False)
+    return len(namespace) >= len(path) and all(
+        wanted in ("*", label) for label, wanted in pairs
+    )
 
 
 def _passes_filter(

@@ -6,7 +6,6 @@ import heapq
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,19 +67,14 @@ class TranscriptPart(msgspec.Struct, frozen=True, kw_only=True):
     """The original of a copied conversation, if the transcript names it."""
 
 
-@dataclass(slots=True)
-class _Wait:
-    due: float
-    latest: float
-
-
 class DueQueue:
     """Names of sessions or files with their due times; safe from any thread."""
 
     def __init__(self, size_max: int) -> None:
         self._size_max = size_max
         self._changed = threading.Condition()
-        self._waits: dict[str, _Wait] = {}
+        self._waits: dict[str, tuple[float, float]] = {}
+        """By name: when it is due, and the latest time for that."""
         self._heap: list[tuple[float, str]] = []
         """All due times ever set, of which only the times in `_waits` are valid."""
         self._stopping = False
@@ -100,15 +94,14 @@ class DueQueue:
         """
         now = time.monotonic()
         with self._changed:
-            wait = self._waits.get(name)
-            if wait is None and len(self._waits) >= self._size_max:
+            if name not in self._waits and len(self._waits) >= self._size_max:
                 return
             latest = now + (after_s if at_most_s is None else at_most_s)
-            latest = wait.latest if wait else latest
+            before, latest = self._waits.get(name, (latest, latest))
             due = min(now + after_s, latest)
-            if wait and at_most_s is None:
-                due = min(due, wait.due)
-            self._waits[name] = _Wait(due, latest)
+            if at_most_s is None:
+                due = min(due, before)
+            self._waits[name] = due, latest
             heapq.heappush(self._heap, (due, name))
             self._changed.notify()
 
@@ -137,8 +130,7 @@ class DueQueue:
         """Return the earliest due time by `time.monotonic`, or `default`; drop replaced ones."""
         while self._heap:
             due, name = self._heap[0]
-            wait = self._waits.get(name)
-            if wait and wait.due == due:
+            if name in self._waits and self._waits[name][0] == due:
                 return due
             heapq.heappop(self._heap)
         return default

@@ -7,7 +7,7 @@ import io
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, tzinfo
 from functools import cached_property
@@ -274,6 +274,13 @@ def parse_record(
         if memory:
             size = size or len(memory.content)
             yield ImportItem(memory, place, position, size)
+
+
+def first_past(values: Iterable[object]) -> datetime | None:
+    """Return the first time among values, as `moment_from` reads these, that is not in the future."""
+    now = datetime.now(UTC)
+    moments = filter(None, map(moment_from, values))
+    return next((moment for moment in moments if moment <= now), None)
 
 
 TAGS_MAX = 50

@@ -25,6 +25,7 @@ from mnemosyned.agents.hooks.client import (
     REFUSED,
     TRANSCRIPT_KEYS,
     WORKSPACE_KEYS,
+    TimeIsUp,
     build_envelope,
     post_in_time,
     print_once,
@@ -154,16 +155,14 @@ class Server:
             f"Content-Length: {len(body)}\r\n"
         )
         request = head.encode() + self.remote.headers + b"\r\n" + body
-        self.is_slow = True
         try:
             connection = self._connection = self._connection or self._connect()
             response = exchange(
                 connection, request, reset_is_unread=False, bytes_max=ANSWER_BYTES_MAX
             )
-        except (OSError, ValueError):
-            self.is_slow = False
+        except TimeIsUp:
+            self.is_slow = True
             raise
-        self.is_slow = False
         if not response.stays_open:
             self._connection = None
         wanted = response.headers.get("mnemosyne-transcript", "")

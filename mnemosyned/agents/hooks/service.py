@@ -192,11 +192,10 @@ class HookService:
                     waits_until=waits_until,
                     groups=groups,
                 )
-        except MnemosynedError as error:
-            outcome.failure = error.code
-            raise
         except Exception as error:
             outcome.failure = type(error).__name__
+            if isinstance(error, MnemosynedError):
+                outcome.failure = error.code
             raise
         finally:
             event = (

@@ -86,13 +86,9 @@ def _recall_text(result: Recalled, first: int) -> str:
 
 def _recall_remark(result: Recalled) -> str:
     """Return the note of a search, after a remark if nothing surely bears on the question."""
-    remark = ""
-    if not result.hits:
-        remark = "nothing found"
-        if result.nearest:
-            remark = (
-                "nothing bears on this for sure; a table (~) and JSON show the nearest"
-            )
+    remark = "" if result.hits else "nothing found"
+    if result.nearest and not result.hits:
+        remark = "nothing bears on this for sure; a table (~) and JSON show the nearest"
     return "\n".join(filter(None, [remark, result.note]))
 
 

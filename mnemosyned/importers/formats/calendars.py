@@ -6,7 +6,7 @@ import io
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import partial
 from importlib import import_module
 from types import ModuleType
@@ -116,6 +116,7 @@ class BlockFormat(importer.ImportFormat):
 
 ZONE = "VTIMEZONE"
 ATTENDEES_MAX = 20
+WRITTEN = ("CREATED", "LAST-MODIFIED", "DTSTAMP")
 CalendarEntry = Mapping[str, object]
 """Properties by name, in the library's form; a list for a repeated property."""
 _WHEN = "%Y-%m-%d %H:%M"
@@ -177,26 +178,14 @@ def _entry_memory(entry: CalendarEntry, session: str) -> Remember:
         id=importer.stable_id("calendar", _read_property_text(entry, "UID"), text),
         session=session,
         source="calendar",
-        created_at=_find_past_time(entry, begin),
+        created_at=importer.first_past(
+            (begin, *(_read_property_time(entry, name) for name in WRITTEN))
+        ),
         metadata={
             "uid": _read_property_text(entry, "UID"),
             "begins": str(begin or ""),
         },
     )
-
-
-def _find_past_time(entry: CalendarEntry, begin: date | None) -> datetime | None:
-    """Return when a calendar entry began, or else was written, if past; else None."""
-    now = datetime.now(UTC)
-    written = [
-        _read_property_time(entry, name)
-        for name in ("CREATED", "LAST-MODIFIED", "DTSTAMP")
-    ]
-    for value in (begin, *written):
-        moment = importer.moment_from(value)
-        if moment and moment <= now:
-            return moment
-    return None
 
 
 def _format_time_span(begin: date, end: date | None) -> str:
@@ -273,8 +262,6 @@ def _contact_memory(card: CardFields) -> Remember:
         if values:
             lines.append(f"{title}: {', '.join(values)}")
     text = "\n".join(lines)
-    revised = importer.moment_from(next(_read_field_values(card, "rev"), None))
-    now = datetime.now(UTC)
     return Remember(
         text,
         id=importer.stable_id(
@@ -282,7 +269,7 @@ def _contact_memory(card: CardFields) -> Remember:
         ),
         session="contacts",
         source="contacts",
-        created_at=revised if revised and revised <= now else None,
+        created_at=importer.first_past(_read_field_values(card, "rev")),
         metadata={"name": name},
     )
 

@@ -7,7 +7,7 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC
 from functools import partial
 from itertools import chain, count
 from typing import Any, cast
@@ -21,6 +21,7 @@ from mnemosyned.importers.importer import (
     RecordRefused,
     Records,
     SourceRefused,
+    first_past,
     moment_from,
     parse_record,
     sendable,
@@ -80,22 +81,17 @@ class RecordShape:
             session=_first_filled(self.session, row) or format,
             source=_first_filled(self.source, row) or format,
             role=_first_filled(self.role, row),
-            created_at=self._find_time(row),
+            created_at=first_past(
+                moment_from(row.get(name), zone=None if is_local else UTC)
+                for name, _, is_local in (
+                    each.partition("@") for each in self.created_at
+                )
+            ),
             metadata=self._collect_metadata(row),
             tags=self._collect_tags(row),
             importance=float(importance or 0) if is_fraction else 0.5,
             dedupe=self.dedupe,
         )
-
-    def _find_time(self, row: Row) -> datetime | None:
-        """Return the first of a record's times that is valid and not in the future, or None."""
-        now = datetime.now(UTC)
-        for named in self.created_at:
-            name, _, is_local = named.partition("@")
-            moment = moment_from(row.get(name), zone=None if is_local else UTC)
-            if moment and moment <= now:
-                return moment
-        return None
 
     def _collect_tags(self, row: Row) -> list[str]:
         """Return a record's tags: of a field with several, its items or what commas separate."""

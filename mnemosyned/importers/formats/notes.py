@@ -309,15 +309,11 @@ def _find_directory(folder: Path) -> str:
 
 def _created_at(path: Path, note: ParsedNote) -> datetime:
     """Return the first past time of the front matter, the file's name and the last change."""
-    now = datetime.now(UTC)
     named = _DATE_IN_NAME.search(path.stem)
     in_name = "-".join(named.groups()) if named else None
-    for value in [*map(note.fields.get, _DATE_FIELDS), in_name]:
-        moment = importer.moment_from(value)
-        if moment and moment <= now:
-            return moment
     modified = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC)
-    return min(modified, now)
+    times = (*map(note.fields.get, _DATE_FIELDS), in_name, modified)
+    return importer.first_past(times) or datetime.now(UTC)
 
 
 def _add_title_and_headings(title: str, section: NoteSection) -> str:

@@ -19,8 +19,8 @@ _STAMP = re.compile(rb"#(\d{9,11})\s*\Z")
 _EXTENDED = re.compile(rb": (\d{9,11}):\d+;(.*)", re.DOTALL)
 _FISH_COMMAND = b"- cmd: "
 _FISH_TIME = re.compile(rb"\s+when: (\d{9,11})\s*\Z")
-_META, _META_SHIFT = 0x83, 0x20
-"""zsh writes a byte above 0x82 as `_META` and the byte XOR `_META_SHIFT`."""
+_META = re.compile(rb"\x83(.?)", re.DOTALL)
+"""zsh writes a byte above 0x82 as 0x83 and the byte XOR 0x20."""
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ def _take_bash_line(line: reading.TextLine, last: _Command | None) -> _Command |
 
 def _take_zsh_line(line: reading.TextLine, last: _Command | None) -> _Command | None:
     """Take a line, which continues a command that ends with a backslash."""
-    data = _decode_meta(line.data)
+    data = _META.sub(lambda meta: bytes(byte ^ 0x20 for byte in meta[1]), line.data)
     text = data.decode("utf-8", "replace").rstrip("\r\n")
     if last and last.text.endswith("\\") and last.text.count("\n") < LINES_MAX:
         last.text = last.text[:-1]
@@ -159,18 +159,3 @@ _LINE_TAKERS = {
     "zsh": _take_zsh_line,
     "fish": _take_fish_line,
 }
-
-
-def _decode_meta(data: bytes) -> bytes:
-    """Return the bytes as typed from a line of a zsh history, which escapes bytes above 0x82."""
-    if _META not in data:
-        return data
-    kept = bytearray()
-    shifted = False
-    for byte in data:
-        if byte == _META and not shifted:
-            shifted = True
-            continue
-        kept.append(byte ^ _META_SHIFT if shifted else byte)
-        shifted = False
-    return bytes(kept)
