@@ -76,11 +76,6 @@ WATCH_HINT = "watch it with `mnem status` or `mnem tail -f`"
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C, with the message to print about the interrupted call."""
 
-    def __init__(self, message: str) -> None:
-        """Keep the message for `interruption_message`."""
-        super().__init__(message)
-        self.message = message
-
 
 @contextmanager
 def on_interrupt(message: Callable[[], str]) -> Iterator[None]:
@@ -94,7 +89,7 @@ def on_interrupt(message: Callable[[], str]) -> Iterator[None]:
 def interruption_message(error: BaseException) -> str:
     """Return the message to print after Ctrl-C: that of an `Interrupted`, else "interrupted"."""
     cause = error.__cause__ if isinstance(error, click.Abort) else error
-    return cause.message if isinstance(cause, Interrupted) else "interrupted"
+    return str(cause) if isinstance(cause, Interrupted) else "interrupted"
 
 
 def interrupted_call_message(request: Request[Any]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from mnemosyned.daemon.http.tcp import Certificate
     from mnemosyned.daemon.metrics import Trace
     from mnemosyned.daemon.owners import OwnerResources
-    from mnemosyned.daemon.processes import ProcessGroup
+    from mnemosyned.daemon.processes import FirstProcess, ProcessGroup
 
 
 HEALTH_TIMEOUT_S = 5.0
@@ -257,6 +257,8 @@ class Daemon:
         self._probe = HealthProbe()
         self._group = group
         self._is_first = group is None or group.is_first
+        self._others = cast("FirstProcess | None", group if self._is_first else None)
+        """From the first process, those that it started."""
 
     def run(self) -> None:
         """Open the memories, serve until a stop signal, consolidate a last time, and close all."""
@@ -317,8 +319,9 @@ class Daemon:
                 )
             )
             self._probe.loop = loop
+            if self._others:
+                stack.callback(self._others.close, config.shutdown_drain_s)
             if self._group:
-                stack.callback(self._group.close, config.shutdown_drain_s)
                 self._group.start(listeners[-1].access.address)
             notify_service_manager("READY=1", f"STATUS=serving on {path}")
             log.info(
@@ -329,8 +332,8 @@ class Daemon:
                 start_s=round(time.monotonic() - started, 3),
             )
             self._wait_for_stop(memory, loop)
-            if self._group:
-                self._group.signal_all(signal.SIGTERM)
+            if self._others:
+                self._others.signal_all(signal.SIGTERM)
             self._drain(loop)
             notify_service_manager("STOPPING=1", "STATUS=final consolidation")
             memory.service.stop_writes()
@@ -416,8 +419,8 @@ class Daemon:
                 return
             if received:
                 self._reload_settings(memory)
-            if self._group:
-                self._group.check(received)
+            if self._others:
+                self._others.check(received)
             safe = self._check_database_file(memory)
             self._trim_process_memory(memory)
             if self._log_file and self._is_first:

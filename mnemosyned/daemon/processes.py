@@ -261,15 +261,6 @@ class FurtherProcess:
         threading.Thread(target=answer, name="first-process", daemon=True).start()
         self._link.send((READY, 0, 0, b""))
 
-    def check(self, received: object) -> None:
-        """Do nothing: the first process looks after the others."""
-
-    def signal_all(self, number: signal.Signals) -> None:
-        """Do nothing, as above."""
-
-    def close(self, drain_s: float) -> None:
-        """Do nothing, as above."""
-
 
 class FirstProcess:
     """Starter of the further processes: restarts each after its end, and stops all."""

@@ -212,31 +212,25 @@ def _read_payload(deadline: float) -> bytes:
 
     Empty if it does not end before `deadline`, a monotonic time, is a terminal or is closed.
     """
-    poll = select.poll()
+    poll, data = select.poll(), b""
     try:
         if os.isatty(0):
             return b""
         poll.register(0, select.POLLIN | select.POLLHUP)
-        return _read_object(poll, deadline)
+        while len(data) <= PAYLOAD_BYTES_MAX:
+            left_ms = int((deadline - time.monotonic()) * 1_000)
+            if left_ms <= 0:
+                return b""
+            may_be_whole = data.rstrip().endswith(b"}")
+            if poll.poll(min(left_ms, PAUSE_MS) if may_be_whole else left_ms):
+                chunk = os.read(0, 1 << 16)
+                if not chunk:
+                    return data.strip()
+                data += chunk
+            elif may_be_whole and (whole := _cut_first_object(data)):
+                return whole
     except (OSError, ValueError):  # closed
-        return b""
-
-
-def _read_object(input_poll: select.poll, deadline: float) -> bytes:
-    """Return standard input up to its end or to a complete JSON object; empty after `deadline`."""
-    data = b""
-    while len(data) <= PAYLOAD_BYTES_MAX:
-        left_ms = int((deadline - time.monotonic()) * 1_000)
-        if left_ms <= 0:
-            return b""
-        may_be_whole = data.rstrip().endswith(b"}")
-        if input_poll.poll(min(left_ms, PAUSE_MS) if may_be_whole else left_ms):
-            chunk = os.read(0, 1 << 16)
-            if not chunk:
-                return data.strip()
-            data += chunk
-        elif may_be_whole and (whole := _cut_first_object(data)):
-            return whole
+        pass
     return b""
 
 

@@ -112,7 +112,7 @@ class ClientConnection:
 
     def end_stream(self) -> None:
         """Send the bytes that mark the end of a streamed response."""
-        if end := self.protocol.encode_stream_end():
+        if end := self.protocol.encode_chunk(None):
             self._send_parts(end)
 
     def has_hung_up(self) -> bool:

@@ -417,13 +417,10 @@ class HttpProtocol:
         self._http.send(h11.EndOfMessage())
         return head, body
 
-    def encode_chunk(self, data: bytes) -> bytes:
-        """Return the bytes of one chunk of a streamed response, with its size."""
-        return self._http.send(h11.Data(data=data)) or b""
-
-    def encode_stream_end(self) -> bytes:
-        """Return the bytes that end a streamed response."""
-        return self._http.send(h11.EndOfMessage()) or b""
+    def encode_chunk(self, data: bytes | None) -> bytes:
+        """Return the bytes of one chunk of a streamed response, or for None those of its end."""
+        part = h11.EndOfMessage() if data is None else h11.Data(data=data)
+        return self._http.send(part) or b""
 
     def encode_head(self, response: Response, headers: list[tuple[str, str]]) -> bytes:
         """Return the bytes of a response's head, with these headers and the response's own."""

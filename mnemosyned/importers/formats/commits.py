@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -228,8 +228,6 @@ def _parse_date(text: str) -> datetime | None:
     if moment := importer.moment_from(text):
         return moment
     for form in _DATE_FORMS:
-        try:
+        with suppress(ValueError):
             return datetime.strptime(text, form)  # noqa: DTZ007 each form has a zone
-        except ValueError:
-            continue
     return None

@@ -6,6 +6,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC
 from functools import partial
@@ -141,12 +142,16 @@ def _value_of(row: Row, named: str) -> object:
 def _list_in(value: object) -> list[Any]:
     """Return a value as a list: a list, or JSON text of one; a list of the text for other text."""
     if isinstance(value, str):
-        try:
-            parsed = json.loads(value)
-        except (ValueError, RecursionError):
-            parsed = None
+        parsed = _json_in(value)
         value = parsed if isinstance(parsed, list) else [value] if value else []
     return value[:ITEMS_MAX] if isinstance(value, list) else []
+
+
+def _json_in(text: str) -> object:
+    """Return the value of a JSON text, or None for any other text."""
+    with suppress(ValueError, RecursionError):
+        return cast("object", json.loads(text))
+    return None
 
 
 def _text_of(row: Row, named: str) -> str:
@@ -161,11 +166,7 @@ def _text_of(row: Row, named: str) -> str:
 
 def object_in(value: object) -> dict[str, Any]:
     """Return a value as a dict: a mapping, or JSON text of an object; empty for anything else."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return {}
+    value = _json_in(value) if isinstance(value, str) else value
     return dict(value) if isinstance(value, Mapping) else {}
 
 
