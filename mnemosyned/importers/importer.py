@@ -8,6 +8,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, tzinfo
 from functools import cached_property
@@ -333,10 +334,8 @@ def tags_in(value: object) -> list[str]:
         return []
     tags: dict[str, None] = {}
     for text in map(str, filter(None, value)):
-        try:
+        with suppress(InvalidRequest):
             tags[tag_name(clean_name(text).lstrip("#"))] = None
-        except InvalidRequest:
-            continue
     return list(tags)[:TAGS_MAX]
 
 

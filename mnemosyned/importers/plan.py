@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from glob import iglob
@@ -204,10 +205,8 @@ def _read_first_time(part: PlannedPart) -> datetime:
     """Return the time of a source's first memory, or the latest possible time without one."""
     if part.source.stream:
         return _LAST
-    try:
+    with suppress(OSError):  # reported when it is read
         for record in part.format.read(part.source, START):
             if isinstance(record, ImportItem):
                 return instant(record.memory.created_at) or _LAST
-    except OSError:
-        pass  # reported when it is read
     return _LAST

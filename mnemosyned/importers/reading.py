@@ -15,7 +15,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -418,11 +418,9 @@ def outline_document(head: bytes) -> JsonOutline | None:
     if not inner.startswith(b"{"):
         return JsonOutline(is_list, frozenset()) if is_list else None
     reader = JsonReader(io.BytesIO(inner))
-    try:
+    with suppress(SourceRefused):  # the head ends within it
         for _ in zip(reader.elements(), range(KEYS_MAX), strict=False):
             pass
-    except SourceRefused:
-        pass  # the head ends within it
     return JsonOutline(is_list, frozenset(reader.keys)) if reader.keys else None
 
 
@@ -432,12 +430,12 @@ def outline_source(
     """Return the outline of a source, or of a ZIP archive's first matching member, or None."""
     if not source.head.startswith(ZIP_SIGNATURE) or source.stream:
         return outline_document(source.head)
-    try:
-        with open_documents(source, [member] if member else []) as documents:
-            for _, text in documents:
-                return outline_document(text.read(HEAD_BYTES))
-    except SourceRefused:
-        pass  # reported when it is read
+    with (
+        suppress(SourceRefused),  # reported when it is read
+        open_documents(source, [member] if member else []) as documents,
+    ):
+        for _, text in documents:
+            return outline_document(text.read(HEAD_BYTES))
     return None
 
 

@@ -321,12 +321,10 @@ def _read_on(client: Connection, events: Iterator[Event]) -> Iterator[Event]:
     """Yield the daemon's events without end, connecting again after each loss."""
     last: int | None = None
     while True:  # until Ctrl-C
-        try:
+        with suppress(DaemonUnreachable):
             for event in events:
                 last = event.id or last
                 yield event
-        except DaemonUnreachable:
-            pass
         if _wait_for_daemon(client):
             last = None
         with suppress(DaemonUnreachable):
@@ -337,17 +335,16 @@ def _wait_for_daemon(client: Connection) -> bool:
     """Wait until the daemon answers; return True if it was gone, False if it answered at once."""
     lost = False
     while True:  # until Ctrl-C
-        try:
+        with suppress(DaemonUnreachable):
             client.call(Status())
-        except DaemonUnreachable:
-            if not lost:
-                say("mnem: the daemon is gone; waiting until it answers", err=True)
-            lost = True
-            time.sleep(RETRY_S)
-            continue
-        if lost:
-            say("mnem: connected again", err=True)
-        return lost
+            break
+        if not lost:
+            say("mnem: the daemon is gone; waiting until it answers", err=True)
+        lost = True
+        time.sleep(RETRY_S)
+    if lost:
+        say("mnem: connected again", err=True)
+    return lost
 
 
 class EventPrinter:

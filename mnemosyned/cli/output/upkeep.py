@@ -466,10 +466,9 @@ RENDERERS[Logged] = Renderer(
     lambda result: result.rows,
     is_numbered=True,
 )
-NOTHING_TO_UNDO = "nothing can be undone"
 RENDERERS[Undone] = Renderer(
     _undone_text,
-    lambda result: "" if result.actions else NOTHING_TO_UNDO,
+    lambda result: "" if result.actions else "nothing can be undone",
     lambda result: result.actions if result.is_list else None,
     is_nothing=lambda result: not result.actions or bool(result.left),
     is_numbered=True,
