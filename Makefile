@@ -435,8 +435,9 @@ bench-grounding: $(COMPILED) ## which summaries the check refuses; DATA=…/loco
 bench-learnings: $(COMPILED) ## learnings from users' messages, labeled and not; DATA=…/locomo10.json for more [VECTORS=1]
 	$(BIN)/python tests/bench/bench_learnings.py $(if $(DATA),--data "$(DATA)") $(if $(VECTORS),--vectors)
 
-fit-probes: $(COMPILED) ## fit what reads rules and requests by their vectors; DATA=…/locomo10.json TRANSCRIPTS=… [WRITE=1]
-	$(BIN)/python tests/bench/fit_probes.py --data "$(DATA)" --transcripts "$(TRANSCRIPTS)" $(if $(WRITE),--write)
+fit-probes: $(COMPILED) ## fit what reads rules and requests by their vectors; DATA=…/locomo10.json TRANSCRIPTS=… [PROBE=asking] [WRITE=1]
+	$(BIN)/python tests/bench/fit_probes.py --data "$(DATA)" --transcripts "$(TRANSCRIPTS)" \
+		$(if $(PROBE),--probe "$(PROBE)") $(if $(WRITE),--write)
 
 fit-endings: $(COMPILED) ## fit what recognizes that a newer sentence ends an older one; DATA=…/locomo10.json TRANSCRIPTS=… [WRITE=1]
 	$(BIN)/python tests/bench/fit_endings.py --data "$(DATA)" --transcripts "$(TRANSCRIPTS)" $(if $(WRITE),--write)

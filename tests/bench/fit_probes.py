@@ -1,13 +1,13 @@
-"""Fit the probes of `search/vectors/probes.toml` on the built-in encoder's vectors.
+"""Fit the probes next to `search/vectors/bearing.py` on the built-in encoder's vectors.
 
-    python tests/bench/fit_probes.py [--data path/to/locomo10.json] [--transcripts FOLDER] [--write]
+    python tests/bench/fit_probes.py [--data FILE] [--transcripts FOLDER] [--probe NAME] [--write]
 
-A probe is a logistic regression on the vector of a text. `rule` says whether a sentence is a standing
-rule, `request` whether a rule may bear on a request, `asking` whether a prompt asks for what was said
-before, next to the weights of its form. Words and pairs of words that several authors use have weights of
-their own. Printed is what each says of examples that it was not fitted
-on: those of one author after the other, and a seventh of all other texts. The authors of
-`sets/authors` wrote three kinds of texts each, and those of some a project of the telling set.
+`rule` says whether a sentence is a standing rule, `request` whether a rule may bear on a request, and
+`asking` whether a prompt asks for what was said before, next to the weights of its form. Each is a
+network with one hidden layer over the vector of a text, and with weights of the words and pairs of words
+that several authors use. Printed is what each says of examples that it was not fitted on: a fifth of the
+authors and projects after the other, and of all other texts. The authors of `sets/authors` wrote three
+kinds of texts each, and those of some a project of the telling set.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import json
 import random
 import re
 import sys
-import textwrap
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,21 +37,36 @@ from mnemosyned.conversation.learnings.relevance import load_topics
 from mnemosyned.conversation.prompts import rate_form
 from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors import packing
-from mnemosyned.search.vectors.bearing import ODDS_OF_ANY, BearingRater, find_word_pairs
+from mnemosyned.search.vectors.bearing import (
+    ODDS_OF_ANY,
+    WORD_STEPS,
+    BearingRater,
+    find_word_pairs,
+)
 
 HERE = Path(__file__).parent
 DOMAIN = HERE.parent / "domain"
 FILE = Path(packing.__file__).with_name("probes.toml")
-FOLDS = 7
+FOLDS = 5
 Matrix = Any  # of numpy, whose types are not installed
-PENALTY, WORDS_PENALTY = 0.2, 3.0
 STEPS = 8
-WORDS_MAX, WORDS_GROUPS_MIN = 600, 8
-"""Words and pairs of words that have weights: the most frequent that so many groups have, or a third."""
+HIDDEN, EPOCHS, BATCH, RATE, DROPPED = 32, 80, 512, 3e-3, 0.3
+"""Size of the hidden layer; how often all examples are read, and how many at once; the rate of learning, and
+the share of a vector's numbers that are left out each time."""
+VECTOR_SCALE = 512**0.5
+"""Factor that gives the numbers of a vector a variance of about one."""
+PENALTIES = {
+    "hidden": 1.2,
+    "bias": 0.0,
+    "out": 0.2,
+    "linear": 100.0,
+    "words": 1.0,
+    "constant": 0.0,
+}
+WORDS_MAX, WORDS_GROUPS_MIN = 3_000, 4
+"""Words and pairs of words that have weights: the most frequent that so many groups have."""
 WORDS_WEIGHT_MIN = 0.5
 """Weight of an example from which its words are counted."""
-WORDS_STEPS, WORDS_STEPS_MIN = 24, 4
-"""The largest weight of words as a whole number, and the least that is written."""
 RULE_CHARS = 25
 """Characters by which the beginning of a rule of several sentences is known."""
 CHAT_SHARE = 0.25
@@ -179,7 +194,7 @@ def request_examples() -> Iterator[Example]:
 
 
 def asking_examples() -> Iterator[Example]:
-    signs = {"fact": ("+", 3.0), "rule": ("-", 1.0), "nothing": ("-", 3.0)}
+    signs = {"fact": ("+", 6.0), "rule": ("-", 2.0), "nothing": ("-", 6.0)}
     for project in load_half("tune"):
         for prompt in project.prompts():
             sign, weight = signs[kind_of(prompt, project)]
@@ -215,95 +230,193 @@ def choose_words(examples: Sequence[Example]) -> list[str]:
             for words in sorted(find_word_pairs(each.text)):
                 counts[words] += 1
                 groups[words].add(each.group)
-    least = min(WORDS_GROUPS_MIN, len({each.group for each in examples}) // 3)
-    chosen = [words for words, _ in counts.most_common() if len(groups[words]) >= least]
+    chosen = [
+        words
+        for words, _ in counts.most_common()
+        if len(groups[words]) >= WORDS_GROUPS_MIN
+    ]
     return chosen[:WORDS_MAX]
 
 
-def add_words(
-    vectors: Matrix, examples: Sequence[Example], words: Sequence[str]
-) -> Matrix:
-    """Return the vectors followed by a column for each of these words: whether the text has them."""
+def find_words(examples: Sequence[Example], words: Sequence[str]) -> Matrix:
+    """Return a row for each example with a column for each of these words: whether the text has them."""
     places = {each: place for place, each in enumerate(words)}
-    columns = np.zeros((len(examples), len(words)))
+    columns: Matrix = np.zeros((len(examples), len(words)), bool)
     for row, example in zip(columns, examples, strict=True):
-        row[
-            [places[each] for each in find_word_pairs(example.text) if each in places]
-        ] = 1
-    return np.c_[vectors, columns]
+        pairs = find_word_pairs(example.text)
+        row[[places[each] for each in pairs if each in places]] = True
+    return columns
 
 
-def fit(vectors: Matrix, examples: Sequence[Example], words: int = 0) -> Matrix:
-    """Return the weights of a logistic regression, the constant last; `words` of the columns are words."""
-    rows = np.c_[vectors, np.ones(len(vectors))]
-    good = np.array([each.sign == "+" for each in examples], float)
-    weight = np.array([each.weight for each in examples])
-    known = np.array([each.odds for each in examples])
-    penalty = np.full(rows.shape[1], PENALTY)
-    penalty[-1 - words :] = WORDS_PENALTY
-    penalty[-1] = 0.01
-    weights = np.zeros(rows.shape[1])
-    for _ in range(STEPS):
-        chance = 1 / (1 + np.exp(-known - rows @ weights))
-        slope = rows.T @ (weight * (good - chance)) - penalty * weights
-        curve = (rows * (weight * chance * (1 - chance))[:, None]).T @ rows
-        weights += np.linalg.solve(curve + np.diag(penalty), slope)
-    return weights
+def fit_network(
+    vectors: Matrix, columns: Matrix, examples: Sequence[Example]
+) -> dict[str, Matrix]:
+    """Return a network with one hidden layer over the vectors, next to weights of vectors and words.
+
+    Adam (Kingma and Ba, 2015) on batches, with dropout of the vectors' numbers and of the layer.
+    """
+    chance = np.random.default_rng(0)
+    count, size = vectors.shape
+    mean = vectors.mean(0)
+    vectors = ((vectors - mean) * VECTOR_SCALE).astype(np.float32)
+    good = np.array([each.sign == "+" for each in examples], np.float32)
+    weight = np.array([each.weight for each in examples], np.float32)
+    known = np.array([each.odds for each in examples], np.float32)
+    net = {
+        "hidden": chance.normal(0, 0.7 * size**-0.5, (size, HIDDEN)),
+        "bias": np.zeros(HIDDEN),
+        "out": chance.normal(0, 0.1, HIDDEN),
+        "linear": np.zeros(size),
+        "words": np.zeros(columns.shape[1]),
+        "constant": np.zeros(1),
+    }
+    net = {name: part.astype(np.float32) for name, part in net.items()}
+    means, squares = ({n: np.zeros_like(p) for n, p in net.items()} for _ in range(2))
+    step = 0
+    for epoch in range(EPOCHS):
+        rate = RATE if epoch < EPOCHS * 0.7 else RATE * 0.3
+        order = chance.permutation(count)
+        for start in range(0, count, BATCH):
+            batch = order[start : start + BATCH]
+            kept = chance.random((len(batch), size)) >= DROPPED
+            rows = vectors[batch] * (kept / (1 - DROPPED)).astype(np.float32)
+            layer = np.maximum(rows @ net["hidden"] + net["bias"], 0)
+            open_ = 2 * (chance.random(layer.shape) < 0.5).astype(np.float32)
+            words = columns[batch].astype(np.float32)
+            odds = (layer * open_) @ net["out"] + rows @ net["linear"]
+            odds += words @ net["words"] + net["constant"] + known[batch]
+            error = weight[batch] * (1 / (1 + np.exp(-odds)) - good[batch])
+            inner = np.outer(error, net["out"]) * open_ * (layer > 0)
+            slopes = {
+                "hidden": rows.T @ inner,
+                "bias": inner.sum(0),
+                "out": (layer * open_).T @ error,
+                "linear": rows.T @ error,
+                "words": words.T @ error,
+                "constant": error.sum(keepdims=True),
+            }
+            step += 1
+            for name, slope in slopes.items():
+                full = slope + PENALTIES[name] * len(batch) / count * net[name]
+                means[name] += 0.1 * (full - means[name])
+                squares[name] += 0.001 * (full * full - squares[name])
+                spread = np.sqrt(squares[name] / (1 - 0.999**step)) + 1e-8
+                net[name] -= rate * means[name] / (1 - 0.9**step) / spread
+    for name in ("hidden", "linear"):
+        net[name] = net[name] * VECTOR_SCALE
+    net["bias"] = net["bias"] - mean @ net["hidden"]
+    net["constant"] = net["constant"] - mean @ net["linear"]
+    return net
 
 
-def check(vectors: Matrix, examples: Sequence[Example], words: int) -> None:
-    """Print, by group, the share of positive and of other examples above some probabilities."""
-    groups = [each.group for each in examples]
+def apply_network(
+    net: Mapping[str, Matrix], vectors: Matrix, columns: Matrix
+) -> Matrix:
+    """Return the log odds that a network gives to each row."""
+    layer = np.maximum(vectors @ net["hidden"] + net["bias"], 0)
+    odds = layer @ net["out"] + vectors @ net["linear"]
+    return odds + columns @ net["words"] + net["constant"]
+
+
+class Fitted(NamedTuple):
+    """A probe, and how it rates what it was not fitted on."""
+
+    words: list[str]
+    net: dict[str, Matrix]
+    folds: Mapping[str, int]
+    """By group, the fold that leaves it out."""
+    nets: list[dict[str, Matrix]]
+    """By fold."""
+
+    def rate(self, group: str, texts: Sequence[str], vectors: Matrix) -> Matrix:
+        """Return the log odds of texts by the network that was fitted without their group."""
+        columns = find_words(
+            [Example(group, text, "-", 1) for text in texts], self.words
+        )
+        return apply_network(self.nets[self.folds[group]], vectors, columns)
+
+
+def fit_probe(examples: Sequence[Example], vectors: Matrix) -> Fitted:
+    """Fit a probe, and print the share of positive and of other examples above some probabilities.
+
+    Each is rated by a network that was fitted without it: authors and projects are left out as a whole.
+    """
+    words = choose_words(examples)
+    columns = find_words(examples, words)
     authors = {path.stem.partition("_")[0] for path in AUTHORS.glob("*.txt")}
     alone = sorted(authors | {project.name for project in load_half("tune")})
+    folds = {group: place % FOLDS for place, group in enumerate(alone)}
     chance = random.Random(1)
-    folds = np.array(
+    own = np.array(
         [
-            alone.index(group) if group in alone else chance.randrange(FOLDS)
-            for group in groups
+            folds[each.group] if each.group in folds else chance.randrange(FOLDS)
+            for each in examples
         ]
     )
     scores = np.array([each.odds for each in examples])
-    for number in range(max(FOLDS, len(alone))):
-        others = folds != number
-        rest = [e for e, o in zip(examples, others, strict=True) if o]
-        weights = fit(vectors[others], rest, words)
-        scores[~others] += vectors[~others] @ weights[:-1] + weights[-1]
-    chances = 1 / (1 + np.exp(-scores))
+    nets = []
+    for number in range(FOLDS):
+        others = own != number
+        rest = [e for e, other in zip(examples, others, strict=True) if other]
+        nets.append(fit_network(vectors[others], columns[others], rest))
+        scores[~others] += apply_network(nets[-1], vectors[~others], columns[~others])
     good = np.array([each.sign == "+" for each in examples])
     names = np.array(
         [
-            "authors" if group in authors else "projects" if group in alone else group
-            for group in groups
+            "authors"
+            if each.group in authors
+            else "projects"
+            if each.group in alone
+            else each.group
+            for each in examples
         ]
     )
     for name in dict.fromkeys(names):
         for sign, which in (("+", good), ("-", ~good)):
-            part = chances[(names == name) & which]
+            part = 1 / (1 + np.exp(-scores[(names == name) & which]))
             if len(part):
                 shares = "  ".join(
                     f"{least}: {(part > least).mean():.3f}"
                     for least in (0.4, 0.5, 0.6, 0.8)
                 )
                 print(f"  {name:>12} {sign} {len(part):5}  {shares}")
+    full = np.array([each.weight >= WORDS_WEIGHT_MIN for each in examples])
+    for name in ("authors", "projects"):
+        found, other = (
+            np.sort(scores[(names == name) & full & p]) for p in (good, ~good)
+        )
+        shares = "  ".join(
+            f"{share}: {(found > other[-1 - int(share * len(other))]).mean():.3f}"
+            for share in (0.02, 0.05, 0.1, 0.2)
+        )
+        print(f"  {name:>12}   found, by the share of others that are taken   {shares}")
+    return Fitted(words, fit_network(vectors, columns, examples), folds, nets)
 
 
-def weigh_bearing(
-    requests: Sequence[Example], vectors: Matrix, words: Sequence[str]
-) -> None:
+def fit(rows: Matrix, examples: Sequence[Example]) -> Matrix:
+    """Return the weights of a logistic regression, the constant last."""
+    rows = np.c_[rows, np.ones(len(rows))]
+    good = np.array([each.sign == "+" for each in examples], float)
+    weights = np.zeros(rows.shape[1])
+    for _ in range(STEPS):
+        chance = 1 / (1 + np.exp(-rows @ weights))
+        slope = rows.T @ (good - chance) - 0.1 * weights
+        curve = (rows * (chance * (1 - chance))[:, None]).T @ rows
+        weights += np.linalg.solve(curve + 0.1 * np.eye(len(weights)), slope)
+    return weights
+
+
+def weigh_bearing(fitted: Fitted) -> None:
     """Print the weights by which a rule is rated for a request, and what prompts are told by them.
 
     Each project is read with a probe of other authors, and with weights of other projects.
     """
     topics = load_topics()
     rater = BearingRater(SentenceEncoder(), topics)
-    groups = np.array([each.group for each in requests])
     rows: list[list[float]] = []
     prompts: list[tuple[str, str, list[int]]] = []
     for project in load_half("tune"):
         group = PROJECTS_OF.get(project.name, project.name)
-        rest = [e for e in requests if e.group != group]
-        probe = fit(vectors[groups != group], rest, len(words))
         rules: dict[str, str] = {}
         for entry in project.entries():
             rules |= dict.fromkeys(entry.rule, entry.user)
@@ -311,9 +424,7 @@ def weigh_bearing(
                 continue
             texts = [entry.ask, *rules.values()]
             asked, *stated = rater._make_profiles(texts).astype(float)  # noqa: SLF001 fitted here
-            example = Example(group, entry.ask, "-", 1)
-            row = add_words(asked[None, len(topics) :], [example], words)[0]
-            need = row @ probe[:-1] + probe[-1]
+            [need] = fitted.rate(group, [entry.ask], asked[None, len(topics) :])
             first = len(rows)
             for id, profile in zip(rules, stated, strict=True):
                 nearest = np.minimum(asked, profile)[: len(topics)].max()
@@ -345,43 +456,42 @@ def weigh_bearing(
     print("  likest topic, cosine:", weigh(projects != "")[1:3].round(2))
 
 
-def written(name: str, weights: Matrix, words: Sequence[str] = ()) -> str:
-    """Return a probe as a table of TOML, its weights as whole numbers; the last are those of words."""
-    size = len(weights) - 1 - len(words)
-    scale = float(np.abs(weights[:size]).max() / 127)
-    numbers = np.round(weights[:size] / scale).astype(np.int8).tobytes()
+def written(name: str, weights: Matrix) -> str:
+    """Return a linear probe as a table of TOML, its weights as whole numbers."""
+    scale = float(np.abs(weights[:-1]).max() / 127)
+    numbers = np.round(weights[:-1] / scale).astype(np.int8).tobytes()
     text = base64.b64encode(numbers).decode()
     lines = [text[at : at + LINE_CHARS] for at in range(0, len(text), LINE_CHARS)]
-    table = (
+    return (
         f"[{name}]\nconstant = {weights[-1]:.3f}\nscale = {scale:.6f}\n"
         f"weights = '''\n" + "\n".join(lines) + "'''\n"
     )
-    if words:
-        scale = float(np.abs(weights[size:-1]).max() / WORDS_STEPS)
-        steps = np.round(weights[size:-1] / scale).astype(int)
-        pairs = sorted(zip(words, steps, strict=True))
-        joined = "/".join(
-            f"{each} {step}".replace(" ", "_")
-            for each, step in pairs
-            if abs(step) >= WORDS_STEPS_MIN
-        )
-        lines = textwrap.wrap(
-            joined.replace("/", "/ "), LINE_CHARS, break_on_hyphens=False
-        )
-        listed = "\n".join(lines).replace("/ ", "/").replace("_", " ")
-        table += f'words_scale = {scale:.6f}\nwords = """\n{listed}"""\n'
-    return table
 
 
-def write_probes(
-    probes: Mapping[str, Matrix], words: Mapping[str, Sequence[str]] | None = None
-) -> None:
-    """Write probes into their file, in place of those with their names; some have `words`."""
+def write_probes(probes: Mapping[str, Matrix]) -> None:
+    """Write linear probes into their file, in place of those with their names."""
     head, *tables = FILE.read_text("utf-8").strip().split("\n\n")
     parts = {table[1 : table.index("]")]: table + "\n" for table in tables}
-    for name, weights in probes.items():
-        parts[name] = written(name, weights, (words or {}).get(name, ()))
+    parts |= {name: written(name, weights) for name, weights in probes.items()}
     FILE.write_text("\n".join([head + "\n", *parts.values()]), encoding="utf-8")
+
+
+def write_network(name: str, fitted: Fitted) -> None:
+    """Write a probe into a file of its own, its weights as whole numbers of 8 bits."""
+    net = fitted.net
+    matrix = np.c_[net["hidden"], net["linear"]]
+    scales = np.abs(matrix).max(0) / 127
+    steps = np.round(net["words"] * WORD_STEPS).clip(-127, 127).astype(np.int8)
+    chosen = sorted((w, s) for w, s in zip(fitted.words, steps, strict=True) if s)
+    np.savez_compressed(
+        FILE.with_name(f"{name}.npz"),
+        matrix=np.round(matrix / scales).astype(np.int8),
+        columns=np.array(
+            [scales, [*net["bias"], *net["constant"]], [*net["out"], 1.0]], np.float32
+        ),
+        words=np.frombuffer("\n".join(w for w, _ in chosen).encode(), np.uint8),
+        steps=np.array([step for _, step in chosen], np.int8),
+    )
 
 
 def read_options(description: str | None) -> argparse.Namespace:
@@ -390,29 +500,27 @@ def read_options(description: str | None) -> argparse.Namespace:
     parser.add_argument("--data", default="", help="path of locomo10.json")
     parser.add_argument("--transcripts", default="", help="folder of SpecStory's files")
     parser.add_argument("--write", action="store_true", help="write what was fitted")
+    parser.add_argument("--probe", default="", help="only the probe of this name")
     return parser.parse_args()
 
 
 def main() -> None:
     options = read_options(__doc__)
-    probes: dict[str, Matrix] = {}
-    words: dict[str, list[str]] = {}
-    for name, examples in (
-        ("rule", list(rule_examples(options.data, options.transcripts))),
-        ("request", list(request_examples())),
-        ("asking", list(asking_examples())),
+    for name, read_examples in (
+        ("rule", partial(rule_examples, options.data, options.transcripts)),
+        ("request", request_examples),
+        ("asking", asking_examples),
     ):
-        vectors = embed([each.text for each in examples])
+        if options.probe not in ("", name):
+            continue
+        examples = list(read_examples())
         print(f"{name}: {len(examples)} examples; said of examples held out")
-        words[name] = choose_words(examples)
-        rows = add_words(vectors, examples, words[name])
-        check(rows, examples, len(words[name]))
-        probes[name] = fit(rows, examples, len(words[name]))
+        fitted = fit_probe(examples, embed([each.text for each in examples]))
         if name == "request":
             print("bearing: prompts that are told a rule, by the least odds")
-            weigh_bearing(examples, rows, words[name])
-    if options.write:
-        write_probes(probes, words)
+            weigh_bearing(fitted)
+        if options.write:
+            write_network(name, fitted)
 
 
 if __name__ == "__main__":

@@ -62,11 +62,13 @@ NEW_KEYWORDS_MIN = 1
 ODDS_OF_SCORE, ODDS_MIN = 3.1, 0.7
 """Weight of the best score beside the log odds that a prompt asks for what was said, and the sum from
 which a line is told."""
-RULE_CONFIDENCE_MIN = 0.5
+RULE_CONFIDENCE_MIN = 0.6
 """Confidence of the best learning from which any is told."""
-TOLD_MAX, RULES_MIN, RULES_MAX = 5, 2, 4
-"""Lines and learnings told together, and learnings of these: few lines leave room for more of them."""
-SCORE_SPREAD = 0.3
+TOLD_MAX, RULES_MIN = 5, 2
+"""Lines and learnings told together, and learnings for which lines leave room."""
+LINES_ENOUGH = 3
+"""Lines found by meaning from which no others are searched by their words."""
+SCORE_SPREAD = 0.2
 """Further statements are told whose score is at most so much below that of the best."""
 WORDS_WEIGHT, FORM_WEIGHT, AGE_WEIGHT = 0.13, 0.13, 0.12
 """What a statement's score has beside its similarity: for the share of the prompt's keywords in it, for
@@ -127,7 +129,7 @@ class Reminder:
         statements = [each for each in read if each.memory.id not in known]
         score_min = (ODDS_MIN - need) / ODDS_OF_SCORE
         lines = self._find_by_meaning(query, statements, score_min)
-        if len(lines) < TOLD_MAX and score_min <= CONFIDENCE_WEIGHT:
+        if len(lines) < LINES_ENOUGH and score_min <= CONFIDENCE_WEIGHT:
             told = {line.quote.id for line in lines}
             lines += [
                 line
@@ -198,7 +200,7 @@ class Reminder:
                 reason=f"a rule for this ({each.reason})",
                 memory=each.learning.memory or "",
             )
-            for each in ranked[:RULES_MAX]
+            for each in ranked[:TOLD_MAX]
             if each.confidence >= find_least_shown(ranked[0].confidence)
         ]
 

@@ -79,10 +79,12 @@ SPREAD = 0.1
 FRESH_FOR = timedelta(days=7)
 PAIRS_MIN = 2
 """Character pairs in common that make a word, in scripts without spaces."""
-UNRATED = 0.04
+UNRATED = 0.09
 """Probability that a learning bears on a request of which only the words are compared."""
+SURE = 0.999
+"""The highest probability by meaning to which words in common add."""
 ODDS_OF_WORTH = 0.3
-"""Logarithm of the odds by which one of worth makes that more probable."""
+"""Logarithm of the odds by which one of worth makes a probability higher."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +125,13 @@ def rank_for_request(
             reason = "meaning"
         named = WORTH_OF_NAME if learning.kind is LearningKind.NAME else 0
         fresh = WORTH_OF_FRESH if now - learning.created_at <= FRESH_FOR else 0
-        by_words = 1 / (1 + exp(-log(UNRATED / (1 - UNRATED)) - ODDS_OF_WORTH * shared))
+        likely = min(max(rating, 1 - SURE), SURE) if ratings else UNRATED
+        odds = log(likely / (1 - likely)) + ODDS_OF_WORTH * shared
         ranked.append(
             RankedLearning(
                 learning,
                 worth=shared + WORTH_OF_RATING * rating + named + fresh,
-                confidence=rating if ratings else by_words,
+                confidence=1 / (1 + exp(-odds)),
                 concerns=rating >= least or asked.concerns(learning, shared),
                 reason=reason,
             )

@@ -1,11 +1,12 @@
 """How much texts bear on a request, by their vectors: topics they share, likeness, and probes.
 
 The likeness of vectors alone finds few rules: "add a price" is not like "money is integer cents". Both
-are like examples of one topic. Five probes, logistic regressions over a vector, tell the rest: `rule`
-whether a sentence is a rule, `request` whether a request needs one, `asking` whether a prompt asks for
-what was said before, `change` whether a sentence says that something changed, and `ending`, over the
-vectors of two sentences, whether one ends the other. The first three read frequent words, too, and pairs
-of words: vectors say what a text is about, and less well how it is put ("did we", "above", "never").
+are like examples of one topic. Five probes over a vector tell the rest: `rule` whether a sentence is a
+rule, `request` whether a request needs one, `asking` whether a prompt asks for what was said before,
+`change` whether a sentence says that something changed, and `ending`, over the vectors of two sentences,
+whether one ends the other. The last two are logistic regressions. The first three have a hidden layer,
+and read frequent words, too, and pairs of words: vectors say what a text is about, and less well how it
+is put ("did we", "above", "never").
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from math import exp
+from pathlib import Path
 from typing import Any
 
 from mnemosyned.errors import EmbedderFailed, ModelUnavailable
@@ -42,6 +44,9 @@ NEW_TEXTS_MAX = 24
 WORDS_CHARS_MAX = 300
 """Characters of a text whose words count."""
 
+WORD_STEPS = 32
+"""Parts of one in which weights of words are stored."""
+
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 log = logger()
@@ -55,7 +60,7 @@ class BearingRater:
         embedder: Embedder,
         topics: Mapping[str, Sequence[str]],
     ) -> None:
-        """Rate by examples of `topics`, and by the probes of `probes.toml`."""
+        """Rate by examples of `topics`, and by the probes next to this module."""
         self._embedder = embedder
         self._topics = topics
         self._lock = threading.Lock()
@@ -93,7 +98,7 @@ class BearingRater:
             log.warning("learnings_not_rated", reason=error.message)
             return ()
         topics = len(self._topics)
-        need = _apply_probe("request", asked[None, topics:], [request])[0]
+        need = _apply_network("request", asked[None, topics:], [request])[0]
         return [
             0.0 if profile is None else _rate(asked, profile, need, topics)
             for profile in known
@@ -110,7 +115,7 @@ class BearingRater:
             log.warning("sentences_not_rated", reason=error.message)
             return ()
         return [
-            1 / (1 + exp(-odds)) for odds in _apply_probe("rule", vectors, sentences)
+            1 / (1 + exp(-odds)) for odds in _apply_network("rule", vectors, sentences)
         ]
 
     def rate_changes(self, sentences: Sequence[str]) -> Sequence[float]:
@@ -158,7 +163,7 @@ class BearingRater:
         except (EmbedderFailed, ModelUnavailable) as error:
             log.warning("prompt_not_rated", reason=error.message)
             return None
-        return _apply_probe("asking", vectors, [prompt])[0]
+        return _apply_network("asking", vectors, [prompt])[0]
 
     def load_examples(self) -> None:
         """Embed the examples if not done yet: a prompt would wait a tenth of a second.
@@ -219,30 +224,34 @@ def find_word_pairs(text: str) -> set[str]:
     return {*words, *map(" ".join, pairwise(["^", *words]))}
 
 
-def _apply_probe(name: str, vectors: Any, texts: Sequence[str] = ()) -> list[float]:  # noqa: ANN401 as above
-    """Return the logarithms of the odds that a probe gives to each row of a matrix, and to its text."""
+def _apply_probe(name: str, vectors: Any) -> list[float]:  # noqa: ANN401 as above
+    """Return the logarithms of the odds that a linear probe gives to each row of a matrix."""
     probe = read_tables(__file__, "probes.toml")[name]
     weights = load_numpy().frombuffer(b64decode(probe["weights"]), "i1")
-    odds = [
-        float(each) for each in vectors @ (weights * probe["scale"]) + probe["constant"]
-    ]
-    if not texts:
-        return odds
-    words = _read_word_weights(name)
+    odds: list[float] = (vectors @ (weights * probe["scale"])).tolist()
+    return [each + probe["constant"] for each in odds]
+
+
+def _apply_network(name: str, vectors: Any, texts: Sequence[str]) -> list[float]:  # noqa: ANN401 as above
+    """Return the logarithms of the odds that a probe gives to each row of a matrix, and to its text."""
+    matrix, bias, out, words = _read_network(name)
+    layer = vectors @ matrix + bias
+    layer[:, :-1].clip(min=0, out=layer[:, :-1])  # the last column is linear
+    odds: list[float] = (layer @ out).tolist()
     return [
-        each + sum(words.get(pair, 0.0) for pair in find_word_pairs(text))
+        each + sum(words.get(pair, 0) for pair in find_word_pairs(text)) / WORD_STEPS
         for each, text in zip(odds, texts, strict=True)
     ]
 
 
 @cache
-def _read_word_weights(name: str) -> Mapping[str, float]:
-    """Return the weights of words and pairs of words of a probe."""
-    probe = read_tables(__file__, "probes.toml")[name]
-    entries = (
-        entry.rpartition(" ") for entry in probe["words"].replace("\n", "").split("/")
-    )
-    return {words: int(weight) * probe["words_scale"] for words, _, weight in entries}
+def _read_network(name: str) -> tuple[Any, Any, Any, Mapping[str, int]]:
+    """Return the matrix, the bias and the weights of the layer of a probe, and its weights of words."""
+    with load_numpy().load(Path(__file__).with_name(f"{name}.npz")) as file:
+        scales, bias, out = file["columns"]
+        words = file["words"].tobytes().decode().split("\n")
+        weights = dict(zip(words, file["steps"].tolist(), strict=True))
+        return file["matrix"] * scales, bias, out, weights
 
 
 def _rate(asked: Any, profile: Any, need: float, topics: int) -> float:  # noqa: ANN401 as above
