@@ -116,7 +116,7 @@ def test_few_vectors_are_held_and_not_read_until_some_were_changed() -> None:
     question = pack((1.0, 3.0, 0.0))
 
     found = index.nearest(question, 5, least=0.0)
-    assert set(index.cosines(question, [1, 9])) == {1}
+    assert set(index.cosines(question, [1, 2])) == {1, 2}
     assert table.read == 0
 
     del table[3]
