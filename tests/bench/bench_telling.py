@@ -161,11 +161,11 @@ class Replay:
             key=lambda each: each[0],
         )
         self._clock.moment = sessions[0][0]
-        for project in projects if history else ():
-            self.import_history(project, Path(history))
-        self._memory.service.call(Sleep(force=True))
         for start, project, session in sessions:
             self._sleep_until(start)
+            if history and session is project.session[0]:
+                self.import_history(project, Path(history))
+                self._memory.service.call(Sleep(force=True))
             self._live_session(project, session)
         for project in projects:
             learnings = self._memory.service.call(
