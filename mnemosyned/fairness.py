@@ -63,7 +63,7 @@ class FairTurns:
 
     @contextmanager
     def working(self, owner: int, *, is_awaited: bool = True) -> Iterator[None]:
-        """Count a block's processor time for an owner; others pause for it if it `is_awaited`."""
+        """Count a block's processor time for an owner; other owners pause if the block `is_awaited`."""
         with self._changing:
             if is_awaited:
                 self._running[owner] += 1

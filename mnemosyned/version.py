@@ -1,4 +1,4 @@
-"""The version of this package, and commands that install what is missing."""
+"""The version of this package, and commands that install missing packages."""
 
 from __future__ import annotations
 

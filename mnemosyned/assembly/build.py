@@ -97,7 +97,7 @@ class SharedParts:
     """Whether sleep cycles begin by themselves here; not in a further process of a daemon."""
 
     def replace_turns(self, turns: ModelTurns | None) -> None:
-        """Replace the models that owners share; close the former ones once their calls are answered."""
+        """Replace the models that owners share; close the former models after the last answer."""
         former, self.turns = self.turns, turns
         if former:
             former.close()
@@ -569,7 +569,7 @@ def _make_shared_parts(
 def _start_hooks_and_watcher(
     stack: ExitStack, memory: OpenMemory, store: MemoryStore, gate: ForegroundGate
 ) -> None:
-    """Start a memory's hooks, and unless it is read-only its folder watcher; `stack` stops them."""
+    """Start a memory's hooks, and the folder watcher of a writable memory; `stack` stops both."""
     # Loaded here: an embedded memory has no hooks.
     from mnemosyned.agents.hooks.service import HookService  # noqa: PLC0415
 

@@ -398,7 +398,7 @@ class OwnerMemories:
         return dropped
 
     def _make_memory(self, owner: int, *, starts: bool = True) -> OwnerMemory:
-        """Build an owner's memory; start its retention if it `starts`: a background task purges at its end."""
+        """Build an owner's memory; start the retention if it `starts`: a background task purges in the end."""
         shared, store = self._shared, self._stores.store(owner)
         lease = SummarizerLease(self._make_summarizer(owner))
         embedding = shared.settings.config.embedding

@@ -102,7 +102,7 @@ def result_of(request: Request[R], answer: http.HttpResponse, address: Address) 
 
 
 def refusal_of(status: int, answer: bytes, address: Address) -> MnemosynedError:
-    """Return the error in a response that is not 200; one about a token names its origin."""
+    """Return the error in a response other than 200; an error about a token names the token's origin."""
     error = error_of(status, answer)
     if isinstance(error, Unauthorized):
         return Unauthorized(address.refusal_message(error.message))
@@ -110,7 +110,7 @@ def refusal_of(status: int, answer: bytes, address: Address) -> MnemosynedError:
 
 
 def error_of(status: int, answer: bytes) -> MnemosynedError:
-    """Return the error in a body that is not of status 200, or one that quotes the body."""
+    """Return the error in the body of a status other than 200, or an error that quotes the body."""
     try:
         error = msgspec.json.decode(answer)["error"]
         kind = error_classes_by_code().get(error["code"], MnemosynedError)

@@ -92,7 +92,7 @@ class LogFile:
             ) from error
 
     def rotate(self) -> None:
-        """Rename a full log file to `NAME.1` and begin a new one; if that fails, go on with it."""
+        """Rename a full log file to `NAME.1` and begin a new file; if that fails, go on with the full file."""
         with suppress(OSError):
             if self._path.stat().st_size >= self._bytes_max:
                 self._path.replace(self._path.with_name(f"{self._path.name}.1"))

@@ -70,7 +70,7 @@ class Histogram:
         self._sums: dict[tuple[str, ...], float] = {}
 
     def observe(self, value: float, *labels: str) -> None:
-        """Count a value, such as seconds, for these labels, unless too many others are known."""
+        """Count a value, such as seconds, for labels, unless too many other labels are known."""
         bucket = bisect_left(self._bounds, value)
         with self._lock:
             counts = self._counts.get(labels)

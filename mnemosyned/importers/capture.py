@@ -216,7 +216,7 @@ class Capture:
     def store_part(
         self, session: AgentSession, part: TranscriptPart
     ) -> tuple[int, int]:
-        """Store the messages of a part that another machine read; return their number.
+        """Store the messages of a part from the reader on another machine; return their number.
 
         The second value is the byte at which the next part begins. Raises storage errors.
         """

@@ -159,7 +159,7 @@ _decode = msgspec.json.Decoder(ImportEntry).decode
 
 
 def delete_journals() -> None:
-    """Delete the journals of all imports, so that the next ones read their files from the beginning."""
+    """Delete the journals of all imports, so that the next imports read files from the beginning."""
     for path in (state_dir() / "imports").glob("*.jsonl"):
         path.unlink(missing_ok=True)
 

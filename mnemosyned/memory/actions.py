@@ -38,7 +38,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class ActionStep:
-    """A memory that an action changed, and the tag that it was given or lost, if any."""
+    """A memory that an action changed, and the tag that was added or removed, if any."""
 
     seq: int
     memory: str

@@ -183,7 +183,7 @@ class SourceTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectTotals:
-    """One project of agents, by its key: how much its sessions contain, and when one was last seen."""
+    """A project of agents, by its key: the size of its sessions, and the time of the last activity."""
 
     project: str
     count: int

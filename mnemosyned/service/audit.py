@@ -195,7 +195,7 @@ def read_lines(files: Iterable[Path]) -> Iterator[str]:
 
 
 class Requester(NamedTuple):
-    """Who sends a request; `about` is the owner of the memory that is asked, `groups` further ones."""
+    """The sender of a request; `about` is the owner of the memory, `groups` are further owners."""
 
     owner: int = 0
     token: str = ""
@@ -316,7 +316,7 @@ class AuditLog:
         via: str = "token",
         about: int = 0,
     ) -> None:
-        """Set the sender of this thread's request; `about` is the memory's owner, if it is another one."""
+        """Set the sender of this thread's request; `about` is the memory's owner, if not the sender."""
         REQUESTER.set(Requester(owner, token, via, address, about))
 
     def wrap(self, caller: Caller, *, owner: int = 0) -> Caller:

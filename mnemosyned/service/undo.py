@@ -162,7 +162,7 @@ class UndoService:
         return sorted(actions, key=attrgetter("at"), reverse=True)[:LISTED_MAX]
 
     def _describe(self, action: UndoableAction) -> UndoableAction:
-        """Return an action with its end, and a sample of its memories, or of a forget their number."""
+        """Return an action with its end, and a sample of the memories, or for a forget their number."""
         if action.kind is ActionKind.FORGET:
             keys = self.retention.grace.recoverable_keys([action.id])
             until = self.store.grace.recoverable_until(action.id)
@@ -178,7 +178,7 @@ class UndoService:
         return self.changes.undo_edit(action.id, action.at, dry_run=request.dry_run)
 
     def _undo_tags(self, action: UndoableAction, request: Undo) -> Outcome:
-        """Remove the tags that an action added, or add those that it removed."""
+        """Remove the tags that an action added, or add the tags that an action removed."""
         steps = self.store.actions.steps(action.id)
         removes = action.kind is ActionKind.TAG
         memories = self._read_memories(steps)
@@ -193,7 +193,7 @@ class UndoService:
         return len(changed), {}, ""
 
     def _undo_pins(self, action: UndoableAction, request: Undo) -> Outcome:
-        """Unpin the working memories that an action pinned, or pin those that it unpinned."""
+        """Unpin the working memories that an action pinned, or pin the memories that an action unpinned."""
         steps = self.store.actions.steps(action.id)
         was_pinned = action.kind is ActionKind.UNPIN
         memories = self._read_memories(steps)
@@ -208,7 +208,7 @@ class UndoService:
         return len(ids), {ARCHIVED_SINCE: archived}, ""
 
     def _undo_forget(self, action: UndoableAction, request: Undo) -> Outcome:
-        """Put back what was forgotten, in its grace period. Raises `CannotUndo` after it."""
+        """Put back forgotten memories in the grace period. Raises `CannotUndo` after the grace period."""
         keys = self.retention.grace.recoverable_keys([action.id])
         if not keys:
             raise CannotUndo(

@@ -375,7 +375,7 @@ def _summarize_extractively(
 def _restore_exact_values(
     memory: MemoryRecord, details: Sequence[Detail]
 ) -> MemoryRecord:
-    """Return a pruned memory with its exact values, but no secrets, as its text; others unchanged."""
+    """Return a pruned memory with its exact values, but no secrets, as text; other memories unchanged."""
     if memory.content:
         return memory
     values = (

@@ -71,7 +71,7 @@ def _pack_evenly(
 def _split_piece(
     piece: MemoryRecord, count_tokens: Callable[[MemoryRecord], int], tokens_max: int
 ) -> Iterator[tuple[MemoryRecord, int]]:
-    """Yield a piece, or if it exceeds `tokens_max` its parts, each with its token count.
+    """Yield a piece, or the parts of a piece of more than `tokens_max`, each with a token count.
 
     `count_tokens` counts a piece as it stands in the prompt.
     """

@@ -32,7 +32,7 @@ SHOWN_CHARS_MAX = 60
 
 
 def local_zone() -> tzinfo | None:
-    """Return this machine's time zone with its daylight saving; None if it has no name."""
+    """Return this machine's time zone with daylight saving; None for a zone without a name."""
     # Loaded here: few requests have a time in words.
     from tzlocal import get_localzone  # noqa: PLC0415
 
@@ -43,7 +43,7 @@ def local_zone() -> tzinfo | None:
 
 
 def zone_name() -> str | None:
-    """Return the name of this machine's time zone that other machines know; None if it has none."""
+    """Return the common name of this machine's time zone; None for a zone without a name."""
     from zoneinfo import ZoneInfo  # noqa: PLC0415 as above
 
     try:

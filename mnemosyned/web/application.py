@@ -73,7 +73,7 @@ class Visit:
         return self.caller.call(request)
 
     def pick(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the fields with these names, without those that were left empty."""
+        """Return the fields with these names, without empty fields."""
         return {name: self.fields[name] for name in names if self.fields.get(name)}
 
     def ask(self, verb: type[Request[R]], names: Iterable[str] = (), **fixed: str) -> R:
@@ -88,7 +88,7 @@ class Visit:
         return self.fields[name]
 
     def show(self, template: str, **values: Any) -> Response:  # noqa: ANN401 what it shows
-        """Return a page, by the name of its template and what that shows."""
+        """Return a page, by the name of its template and the values to show."""
         return Response(HTTPStatus.OK, render(template, visit=self, **values), HTML)
 
 

@@ -26,13 +26,13 @@ def show_learnings(visit: Visit) -> Response:
 
 
 def learn(visit: Visit) -> Response:
-    """Store a learning, and lead to its page, which shows what it replaced."""
+    """Store a learning, and lead to its page with the replaced learnings."""
     learned = visit.ask(Learn, ("content", "kind", "source"))
     return redirect_to("/memory", id=learned.learning.id)
 
 
 def read_learning(visit: Visit) -> dict[str, Any]:
-    """Return a learning, those it replaced, and a mark of their words. Raises `NotFound`."""
+    """Return a learning, the replaced learnings, and a mark of their words. Raises `NotFound`."""
     id = visit.field("id")
     page = visit.call(Learnings(id=id))
     for learning in page:

@@ -66,7 +66,7 @@ def is_on_socket(visit: Visit) -> bool:
 
 
 def find_sources(visit: Visit) -> SettingSources | None:
-    """Return where the pages' daemon has its settings from; None if it is not this user's."""
+    """Return the origin of the settings of the pages' daemon; None for another user's daemon."""
     from mnemosyned.cli.maintenance import config  # noqa: PLC0415 it takes the engine
 
     sources = config.present_sources() if is_on_socket(visit) else None
@@ -75,7 +75,7 @@ def find_sources(visit: Visit) -> SettingSources | None:
 
 
 def show_checks(visit: Visit) -> Response:
-    """Show what the doctor finds on this machine, without the checks that take long."""
+    """Show the doctor's findings on this machine, without slow checks."""
     from mnemosyned.cli.maintenance import doctor  # noqa: PLC0415 it takes the engine
 
     is_own = find_sources(visit) is not None

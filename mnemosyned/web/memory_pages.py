@@ -110,7 +110,7 @@ def trace_sentences(summary: str, sources: Sequence[str]) -> Iterator[TracedSent
 
 
 def read_provenance(visit: Visit, id: str) -> dict[str, Any]:
-    """Return a summary, its sources one level below, and its sentences traced to them."""
+    """Return a summary, the sources a level below, and the sentences traced to these sources."""
     expanded = visit.call(Expand(id, depth=1))
     sources: Sequence[Episode | MemoryRecord] = expanded.summaries or expanded.originals
     # A summary may name who said a sentence.
@@ -122,7 +122,7 @@ def read_provenance(visit: Visit, id: str) -> dict[str, Any]:
 
 
 def show_summary(visit: Visit) -> Response:
-    """Show a summary with what it was made of, by its id."""
+    """Show a summary and its sources, by the id."""
     return visit.show("summary.html", **read_provenance(visit, visit.field("id")))
 
 

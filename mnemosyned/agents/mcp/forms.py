@@ -382,7 +382,7 @@ def kind_of(item: MemoryRecord | Episode) -> str:
 
 
 def make_part(item: MemoryRecord | Episode, zone: tzinfo | None) -> SummaryPart:
-    """Return a memory or summary as one part of the summary made from it, its text cut."""
+    """Return a memory or summary as a part of the summary above, with its text cut."""
     words = neutralize(item.content)
     text = text_beginning(words, PART_BYTES_MAX)
     role = "" if isinstance(item, Episode) else item.role

@@ -221,7 +221,7 @@ def expand(context: ToolContext, tool: forms.ExpandTool) -> forms.SummaryExpansi
 
 
 def learn(context: ToolContext, tool: forms.LearnTool) -> forms.LearnedRule:
-    """Store a rule for all or only the calling agent; return it and those it replaces."""
+    """Store a rule for all agents or the calling one; return the rule and the rules that it replaces."""
     identity = context.identity
     source = identity.client if tool.only_this_agent else None
     learned = context.caller.call(

@@ -117,7 +117,7 @@ class _JsonReader:
     depth: int = 0
 
     def syntax_error(self, expected: str) -> Unreadable:
-        """Return the error that at this line and column, such as "a value", is expected."""
+        """Return the error that something, such as "a value", is expected at a line and column."""
         before = self.text[: self.position]
         line = before.count("\n") + 1
         column = self.position - (before.rfind("\n") + 1) + 1

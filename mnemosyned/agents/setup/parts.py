@@ -249,7 +249,7 @@ class OwnFile:
     label: str = "plugin"
 
     def state_of(self, text: str | None) -> PartState:
-        """Return the state of the file by its text, None without one, and the mark in it."""
+        """Return the state of a file by its text, None for a missing file, and the mark in the text."""
         if text is None:
             return PartState.MISSING
         if text == self.content:

@@ -107,7 +107,7 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def _make_parts_of_file(
         self, file: Path, target: SetupTarget, site: SetupSite
     ) -> Parts:
-        """Return the parts in one file: hooks one for each event, other kinds one.
+        """Return the parts in a file: a part for each event of hooks, and a single part of other kinds.
 
         A name that ends in `.json[c]` is that with `.jsonc` if it exists, else with `.json`.
         """

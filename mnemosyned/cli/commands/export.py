@@ -327,5 +327,5 @@ class DaysOfExport:
         return f"\n## {heading}\n\n{text}\n"
 
     def _mask_unless_revealed(self, text: str, known: Iterable[Detail] = ()) -> str:
-        """Return a text with its secrets, and those `known` of it, masked unless revealed."""
+        """Return a text with its secrets, also the `known` secrets, masked unless revealed."""
         return text if self._reveal else mask_secrets(text, known)

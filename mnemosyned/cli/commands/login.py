@@ -37,7 +37,7 @@ CODE_CHARS_MAX = 1_000
 
 
 def check_access(remote: RemoteDaemon) -> None:
-    """Ask a remote daemon for its state; raise its error. A token that may not read passes."""
+    """Ask a remote daemon for its state; raise its error. A token without the scope to read passes."""
     try:
         with Connection.to(remote_address(remote)) as client:
             client.call(Status())
@@ -46,7 +46,7 @@ def check_access(remote: RemoteDaemon) -> None:
 
 
 def _read_code(url: str) -> str:
-    """Return the one-time code that is typed or piped. Raises `InvalidRequest` if it is empty."""
+    """Return the typed or piped one-time code. Raises `InvalidRequest` for an empty code."""
     is_typed = sys.stdin.isatty()
     code = (
         getpass(f"Code for {url}: ") if is_typed else sys.stdin.readline(CODE_CHARS_MAX)

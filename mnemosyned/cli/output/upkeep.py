@@ -409,7 +409,7 @@ def _status_text(stats: Stats) -> str:
 
 
 def _backups_row(stats: Stats) -> str:
-    """Return the number of dated backups and their times, or that a server has its own."""
+    """Return the number and times of dated backups, or the note that a server has its own."""
     if stats.on_server:
         return BY_THE_SERVER
     backup = stats.backup

@@ -404,7 +404,7 @@ class HttpProtocol:
         )
 
     def encode_response(self, response: Response, *, last: bool) -> tuple[bytes, bytes]:
-        """Return a response's head, which announces the `last` one, and its body unless HEAD."""
+        """Return a response's head, with a notice if the response is the `last`, and its body unless HEAD."""
         body = response.body
         headers = [("Content-Length", str(len(body)))]
         if last:
@@ -418,7 +418,7 @@ class HttpProtocol:
         return head, body
 
     def encode_chunk(self, data: bytes | None) -> bytes:
-        """Return the bytes of one chunk of a streamed response, or for None those of its end."""
+        """Return the bytes of a chunk of a streamed response, or for None the bytes of the end."""
         part = h11.EndOfMessage() if data is None else h11.Data(data=data)
         return self._http.send(part) or b""
 

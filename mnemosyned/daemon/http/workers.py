@@ -206,7 +206,7 @@ class Workers:
     def _fair_turn(
         self, owner: int, *, is_awaited: bool = True
     ) -> AbstractContextManager[None]:
-        """Count a block's processor time for an owner; others pause for it if it `is_awaited`."""
+        """Count a block's processor time for an owner; other owners pause if the block `is_awaited`."""
         if self._owner_of is None:
             return nullcontext()
         return self._turns.working(owner, is_awaited=is_awaited)

@@ -99,7 +99,7 @@ def _decode_identity(line: bytes) -> _Identity:
 def _make_line_id(
     line: reading.TextLine, occurrences: reading.OccurrenceCounter
 ) -> str:
-    """Return an id for a line without one, by its words and how often they occurred."""
+    """Return an id for a line without an id, by its words and their number of occurrences."""
     identity = _decode_identity(line.data)
     if identity.id or identity.content is None:
         return ""

@@ -305,7 +305,7 @@ class Watcher:
             log.warning("watch_without_events", folder=folder, reason=problem)
 
     def _scan_roots(self) -> Iterator[str]:
-        """Yield watched files that changed since they were read; forget those that are gone."""
+        """Yield watched files with changes since the last reading; forget missing files."""
         room = files_max = self._settings.config.watch.files_max
         for root in self._roots:
             if not os.path.exists(root):  # noqa: PTH110

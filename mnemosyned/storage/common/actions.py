@@ -75,7 +75,7 @@ def _insert_action(session: CommonSession, action: Action) -> None:
 
 
 def _delete_actions(session: CommonSession, condition: str, **values: object) -> None:
-    """Delete the actions that meet a condition in SQL, with its values, and their steps."""
+    """Delete the actions that meet a condition in SQL with values, and the steps of the actions."""
     rows = session.execute(
         f"SELECT seq FROM undo_action WHERE owner = %(owner)s AND {condition}", **values
     )

@@ -451,7 +451,7 @@ class DeletionStore(Transactional):
 
     @abstractmethod
     def _delete(self, session: EngineSession, found: Sequence[FoundMemory]) -> None:
-        """Delete memories with all that refers to them; their secrets stay marked in other originals."""
+        """Delete memories with all rows about the memories; the secrets stay marked in other originals."""
 
     @reads
     def select(self, session: CommonSession, choice: ForgetFilter) -> list[str]:

@@ -272,7 +272,7 @@ class LearningStore(CommonPart):
 
     @writes
     def remove(self, session: CommonSession, id: str) -> None:
-        """Delete a learning, and purge it; what it superseded applies again. Raises `NotFound`."""
+        """Delete and purge a learning; the superseded learnings apply again. Raises `NotFound`."""
         _require_learning_found(remove_learnings(session, [id]), id)
         request_purge(session)
 

@@ -469,7 +469,7 @@ class ListStore(Transactional):
     def _memory_conditions(
         self, wanted: ListFilter, prefixes: Sequence[str], table: str = "m"
     ) -> list[Condition]:
-        """Return the conditions that a filter sets for memories `m`, whose times are those of `table`."""
+        """Return the conditions of a filter for memories `m`, with the times of `table`."""
         searched, moment = self._searched, f"{table}.created_at"
         conditions = [
             *column_conditions(wanted.columns, searched.format("m.{}")),

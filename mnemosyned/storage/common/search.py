@@ -170,7 +170,7 @@ class VectorStore(Transactional):
     def vectors_of(
         self, session: CommonSession, model: int, positions: Sequence[int]
     ) -> dict[int, bytes]:
-        """Return the vectors of a model for those of these memories that have one, by row number."""
+        """Return the vectors of a model for memories, by row number, without memories of no vector."""
         rows = session.execute(
             f"{_OF_MODEL} AND memory_seq = ANY(%(positions)s::bigint[])",
             model=model,

@@ -134,10 +134,10 @@ class CommonSession(Protocol):
         """Make sure that new rows of a kind get numbers above `upto`, an imported row's number."""
 
     def position_of(self, id: str) -> Position | None:
-        """Return row numbers of a memory and of its episode, if it has one; None for an unknown id."""
+        """Return row numbers of a memory and of its episode, if any; None for an unknown id."""
 
     def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
-        """Return row numbers of existing memories and of their episodes, if they have one, by id."""
+        """Return row numbers of existing memories and of their episodes, if any, by id."""
 
     def newest_memory(self) -> int:
         """Return the highest row number of a memory; 0 if there is none."""
@@ -224,7 +224,7 @@ class Transactional(ABC):
 
 
 class CommonPart(Transactional):
-    """A part of a store that both engines have alike, in the transactions of one of them."""
+    """A part of a store that is alike on both engines, in the transactions of an engine."""
 
     def __init__(self, engine: Transactional) -> None:
         self._engine = engine

@@ -169,7 +169,7 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
 
 
 def heal_indexes(database: Path) -> list[str]:
-    """Rebuild indexes that are unreadable or near a limit, each in one transaction; return their names."""
+    """Rebuild indexes that are unreadable or near a limit, each in a transaction; return the names."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("BEGIN")
         unsafe = _unsafe_indexes(connection)
