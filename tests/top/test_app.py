@@ -201,7 +201,7 @@ async def test_events_are_shown_as_they_happen(
         await until(pilot, remembered)
         with pytest.raises(NotFound):
             client.get("no-such-memory")
-    await until_shown(pilot, "events", "get failed")
+    await until_shown(pilot, "events", "get refused")
 
 
 @plays
