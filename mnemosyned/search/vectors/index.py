@@ -202,15 +202,17 @@ class VectorIndex(VectorCodes, VectorSearch):
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
         """Store the codes of {position: vector}, and the vectors themselves if there is room."""
-        if len(self.kept) + len(vectors) <= self._kept_max:
-            self.kept = {**self.kept, **vectors}
-        else:
-            self.drop_vectors()
+        with self._lock:  # what was dropped must not come back
+            if len(self.kept) + len(vectors) <= self._kept_max:
+                self.kept = {**self.kept, **vectors}
+            else:
+                self._kept_max, self.kept = 0, {}
         return super().put(vectors)
 
     def drop_vectors(self) -> None:
         """Read the vectors from now on: those held may have been changed or deleted, or are too many."""
-        self._kept_max, self.kept = 0, {}
+        with self._lock:
+            self._kept_max, self.kept = 0, {}
 
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
         """Return {position: cosine with the vector `question`} of `positions` with a vector."""
