@@ -7,7 +7,8 @@ import contextlib
 import os
 import socket
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from functools import partial
 from typing import Self, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -31,6 +32,8 @@ from mnemosyned.client.streams import SILENCE_S, EventReader, events_request
 from mnemosyned.verbs.facade import AsyncVerbs
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.upkeep import Event
+
+T = TypeVar("T")
 
 BACKLOG_POLL_S = 0.01
 """Wait before the next attempt to connect where the daemon's backlog is full."""
@@ -77,22 +80,33 @@ async def send(connection: socket.socket, data: bytes) -> None:
     """Send all bytes over a non-blocking socket, plain or with TLS. Raises `OSError`."""
     left = memoryview(data)
     while left:
-        try:
-            left = left[connection.send(left) :]
-        except BlockingIOError:
-            await _until_ready(connection, writable=True)
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as error:
-            writable = isinstance(error, ssl.SSLWantWriteError)
-            await _until_ready(connection, writable=writable)
+        sent = await _try_until_done(
+            connection, partial(connection.send, left), writable=True
+        )
+        left = left[sent:]
 
 
 async def receive(connection: socket.socket) -> bytes:
     """Return what a non-blocking socket has received, or `b""` at its end. Raises `OSError`."""
-    while True:  # ends with the connection, or the caller's limit
+    step = partial(connection.recv, http.RECEIVED_BYTES)
+    return await _try_until_done(connection, step, writable=False)
+
+
+async def _try_until_done(
+    connection: socket.socket, step: Callable[[], T], *, writable: bool
+) -> T:
+    """Return the result of a step, tried again when the socket is ready for it; the caller has a limit.
+
+    TLS may need to read before it writes, and to write before it reads.
+    """
+    while True:
         try:
-            return connection.recv(http.RECEIVED_BYTES)
-        except (BlockingIOError, ssl.SSLWantReadError):
-            await _until_ready(connection, writable=False)
+            return step()
+        except BlockingIOError:
+            await _until_ready(connection, writable=writable)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as error:
+            wants_to_write = isinstance(error, ssl.SSLWantWriteError)
+            await _until_ready(connection, writable=wants_to_write)
 
 
 async def _until_ready(connection: socket.socket, *, writable: bool) -> None:
