@@ -43,7 +43,7 @@ def open_writer(
     )
 
 
-def open_log(
+def open_with_log(
     path: Path, *pragmas: str, mode: str, check: Callable[[], object]
 ) -> SqliteSession:
     """Return a connection that has the write-ahead log open; `mode` is `ro` or `rw`.
@@ -220,7 +220,7 @@ class Readers:
     def _renew_connection(self, outdated: SqliteSession | None) -> SqliteSession:
         """Return a new connection to the file at the path, in place of an outdated one if there is one."""
         pragmas = ("query_only = ON", "cache_size = -8000", "temp_store = MEMORY")
-        connection = open_log(self._path, *pragmas, mode="ro", check=self._check)
+        connection = open_with_log(self._path, *pragmas, mode="ro", check=self._check)
         self._all.add(connection)
         if outdated:
             self._all.discard(outdated)

@@ -20,7 +20,7 @@ from mnemosyned.logs import logger
 from mnemosyned.storage.sqlite.connections import (
     CHECKPOINT_PAGES,
     NOT_CLEANED,
-    open_log,
+    open_with_log,
     storage_failed,
     truncate_log,
 )
@@ -188,4 +188,4 @@ class Checkpoints:
     def _connect(self) -> SqliteSession:
         """Return a new connection; raise an error if the path leads to another file."""
         # In a mode that never makes a new file.
-        return open_log(self._database, mode="rw", check=self._check)
+        return open_with_log(self._database, mode="rw", check=self._check)

@@ -31,7 +31,7 @@ SOURCE_CHARS_MAX = 6_000
 
 
 @dataclass(frozen=True, slots=True)
-class RecordKind:
+class ItemKind:
     """A kind of items, and how much room lines about them deserve."""
 
     noun: str
@@ -44,15 +44,15 @@ class RecordKind:
     """True if the noun is before a single item, too."""
 
 
-LOG = RecordKind("log line", 0.3, 0.85, shapes_per_line=4, lines_max=1, is_named=True)
+LOG = ItemKind("log line", 0.3, 0.85, shapes_per_line=4, lines_max=1, is_named=True)
 REQUEST = replace(LOG, noun="request")
-WARNING = RecordKind("warning", 0.6, 0.6, is_named=True)
-ERROR = RecordKind("error", 0.85, 0.85, is_named=True)
-TRACE = RecordKind("stack trace", 0.8, 0.8)
-COMMIT = RecordKind("commit", 0.45, 0.65, shapes_per_line=4, is_named=True)
-RUN = RecordKind("test run", 0.35, 0.85)
-COMMAND = RecordKind("command", 0.35, 0.8)
-OBJECT = RecordKind("JSON record", 0.5, 0.8, shapes_per_line=4, is_named=True)
+WARNING = ItemKind("warning", 0.6, 0.6, is_named=True)
+ERROR = ItemKind("error", 0.85, 0.85, is_named=True)
+TRACE = ItemKind("stack trace", 0.8, 0.8)
+COMMIT = ItemKind("commit", 0.45, 0.65, shapes_per_line=4, is_named=True)
+RUN = ItemKind("test run", 0.35, 0.85)
+COMMAND = ItemKind("command", 0.35, 0.8)
+OBJECT = ItemKind("JSON record", 0.5, 0.8, shapes_per_line=4, is_named=True)
 ROW = replace(OBJECT, noun="row", lines_max=1)
 
 
@@ -60,7 +60,7 @@ ROW = replace(OBJECT, noun="row", lines_max=1)
 class RecordItem:
     """One thing that a record reports: a log line, a commit, a command, a row of a table."""
 
-    kind: RecordKind
+    kind: ItemKind
     text: str
     source: str
     """Text of the record, whose words go to the index if the text lacks them."""
@@ -452,7 +452,7 @@ def _parse_json(text: str) -> dict[str, Any] | list[Any] | None:
 
 
 def _make_object_item(
-    kind: RecordKind, value: Mapping[str, Any], zone: tzinfo
+    kind: ItemKind, value: Mapping[str, Any], zone: tzinfo
 ) -> RecordItem:
     """Return an object or a row as an item: its title, values by label, and its text."""
     pairs = list(_list_values(value, zone))
