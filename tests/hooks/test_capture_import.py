@@ -23,7 +23,7 @@ from mnemosyned.importers.importer import START, ImportItem, ImportSource
 from mnemosyned.importers.plan import recognize_format
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.verbs.memories import RememberMany
+from mnemosyned.verbs.memories import Remember, RememberMany
 
 TALKS: dict[str, tuple[Callable[..., Agent], str, list[Json]]] = {
     "transcript": (
@@ -46,6 +46,15 @@ TALKS: dict[str, tuple[Callable[..., Agent], str, list[Json]]] = {
 }
 
 
+def memories_of(path: Path) -> list[Remember]:
+    """The memories that an import of a transcript stores."""
+    source = ImportSource.of_path(path)
+    format = recognize_format(source)
+    assert format
+    items = format.read(source, START)
+    return [each.memory for each in items if isinstance(each, ImportItem)]
+
+
 @pytest.mark.parametrize("fixture", TALKS)
 def test_an_import_after_capture_stores_nothing_twice(
     fixture: str,
@@ -60,13 +69,7 @@ def test_an_import_after_capture_stores_nothing_twice(
     agent(hooks, path).call(hook_event_name="Stop")
     write_lines(path, lines[-1:])
 
-    source = ImportSource.of_path(path)
-    format = recognize_format(source)
-    assert format
-    items = [
-        each for each in format.read(source, START) if isinstance(each, ImportItem)
-    ]
-    answers = service.call(RememberMany([item.memory for item in items])).memories
+    answers = service.call(RememberMany(memories_of(path))).memories
     agent(hooks, path).call(hook_event_name="Stop")
 
     assert [answer.stored for answer in answers] == [False, True]
@@ -84,14 +87,7 @@ def test_an_imported_conversation_belongs_to_the_project_of_its_directory(
     agent, session, lines = TALKS[fixture]
     path: Path = request.getfixturevalue(fixture)
     write_lines(path, [{**line, "cwd": "/w/shop"} for line in lines])
-    source = ImportSource.of_path(path)
-    format = recognize_format(source)
-    assert format
-    memories = [
-        each.memory
-        for each in format.read(source, START)
-        if isinstance(each, ImportItem)
-    ]
+    memories = memories_of(path)
 
     service.call(RememberMany(memories, import_id="01M8DZ553P4R11WFTR4W9D370X"))
 

@@ -3,8 +3,8 @@
 import os
 import random
 import socket
-import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
@@ -14,6 +14,7 @@ from e2e.conftest import Start, start
 from e2e.daemons import Daemon, eventually
 from support.fakes import FakeClock, FakeSummarizer, remember_batch, trio
 from support.postgres import Server
+from support.steady_clients import SteadyClient
 
 from mnemosyned import Client
 from mnemosyned.config import SettingsInForce
@@ -50,49 +51,12 @@ def server() -> Iterator[Server]:
     server.remove()
 
 
-class Writer:
-    """A client that remembers and recalls until it is stopped, and keeps what was acknowledged."""
-
-    def __init__(self, daemon: Daemon, number: int) -> None:
-        self.acknowledged: set[str] = set()
-        self.refused = 0
-        self.missed: list[str] = []
-        self.unexpected: list[Exception] = []
-        self._daemon = daemon
-        self._number = number
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._work)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopped.set()
-        self._thread.join()
-
-    def _work(self) -> None:
-        count = 0
-        with self._daemon.client() as client:
-            while not self._stopped.is_set():
-                count += 1
-                id = f"w{self._number}-{count}"
-                word = f"word{self._number}x{count}"
-                try:
-                    client.remember(f"Note {word} was taken.", id=id, session=id)
-                    self.acknowledged.add(id)
-                    if not any(hit.id == id for hit in client.recall(word).hits):
-                        self.missed.append(id)
-                except DatabaseUnreachable:
-                    self.refused += 1
-                    time.sleep(0.01)
-                except Exception as error:  # noqa: BLE001 the test's thread judges it
-                    self.unexpected.append(error)
-
-
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(
     start: Start, server: Server
 ) -> None:
     chance = random.Random(7)
     daemon = start("--database", server.new_database())
-    writers = [Writer(daemon, number) for number in range(CLIENTS)]
+    writers = [SteadyClient(number, daemon.client) for number in range(CLIENTS)]
     try:
         for _ in range(KILLS):
             time.sleep(chance.uniform(*UP_S))
@@ -104,12 +68,11 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(
         for writer in writers:
             writer.stop()
 
-    unexpected = [error for writer in writers for error in writer.unexpected]
-    assert unexpected == [], daemon.events("request_failed")
+    errors = sum((writer.errors for writer in writers), Counter[str]())
+    assert errors.keys() == {"database_unreachable"}, daemon.events("request_failed")
     assert [id for writer in writers for id in writer.missed] == []
     acknowledged = {id for writer in writers for id in writer.acknowledged}
     assert len(acknowledged) > KILLS * CLIENTS
-    assert sum(writer.refused for writer in writers) > 0
     with daemon.client() as client:
         lost = [id for id in sorted(acknowledged) if not is_kept(client, id)]
     assert lost == []

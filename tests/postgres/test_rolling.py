@@ -13,15 +13,16 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from e2e.daemons import Daemon, eventually, running
 from support.postgres import Server, rows
+from support.steady_clients import SteadyClient
 
 from mnemosyned import Client
-from mnemosyned.errors import MnemosynedError
 from mnemosyned.memory.engine_ports import OWN_SCOPES
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.store import open_owners
@@ -116,44 +117,6 @@ def is_ready(host: str, port: int) -> bool:
     return False
 
 
-class Worker:
-    """A client that remembers and recalls, and repeats what failed for a while."""
-
-    def __init__(self, number: int, port: int, token: str) -> None:
-        self.acknowledged: set[str] = set()
-        self.missed: list[str] = []
-        self.errors: Counter[str] = Counter()
-        self._name, self._token = f"w{number}", token
-        self._url = f"http://127.0.0.1:{port}"
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._work)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopped.set()
-        self._thread.join()
-
-    def _work(self) -> None:
-        count = 0
-        with Client(url=self._url, token=self._token) as client:
-            while not self._stopped.is_set():
-                word = f"{self._name}x{count}"
-                try:
-                    client.remember(f"Note {word} was taken.", id=word, session=word)
-                    self.acknowledged.add(word)
-                    found = client.recall(word, session=word)
-                except MnemosynedError as error:
-                    self.errors[error.code] += 1
-                    time.sleep(0.02)
-                    continue
-                except Exception as error:  # noqa: BLE001 the test's thread judges it
-                    self.errors[repr(error)] += 1
-                    continue
-                if word not in [hit.id for hit in (*found.hits, *found.nearest)]:
-                    self.missed.append(word)
-                count += 1
-
-
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A server that flushes as a real one does."""
@@ -194,8 +157,11 @@ def test_clients_lose_nothing_when_daemons_are_replaced_and_the_server_is_killed
             for address in addresses
         ]
         eventually(lambda: balancer.has_ready(2), "both daemons were ready")
+        url = f"http://127.0.0.1:{balancer.port}"
         workers = [
-            Worker(number, balancer.port, tokens[number % OWNERS])
+            SteadyClient(
+                number, partial(Client, url=url, token=tokens[number % OWNERS])
+            )
             for number in range(CLIENTS)
         ]
         stops: list[int] = []
