@@ -24,8 +24,6 @@ HEAP_TOP_BYTES = 2 * MAPPED_BYTES
 """Free memory kept at the end of a heap, in glibc's own proportion."""
 TRIM_GROWTH_BYTES = 4_000_000
 """Growth that is worth a trim, which takes a few milliseconds."""
-YOUNG_OBJECTS = 10_000
-"""New objects after which the garbage collector looks for cycles among them."""
 IDLE_BYTES = 80_000_000
 """Resident memory above which caches are given back once nobody asks: refilling them takes
 the next recalls some milliseconds, so that a daemon of the usual size keeps them."""
@@ -78,12 +76,10 @@ def exclude_present_objects() -> None:
     """Leave the present objects out of all later garbage collections; the first call counts alone.
 
     Modules, tables and the parts of a memory live as long as the process. A full collection stops
-    all threads: some 1 ms without them in place of 35. Young objects are looked at less often: a
-    recall makes a thousand and leaves no cycles, and the looks took it 0.4 ms.
+    all threads: some 1 ms without them in place of 35.
     """
     if not gc.get_freeze_count():
         gc.freeze()
-        gc.set_threshold(YOUNG_OBJECTS)
 
 
 class MemoryGrowth:
