@@ -89,8 +89,8 @@ class DueQueue:
     ) -> None:
         """Make a name due `after_s` seconds from now, in place of its earlier due time.
 
-        Repeated calls delay a name until at most `at_most_s` seconds after its first call, and without
-        it never. A new name is ignored if the queue is full.
+        Repeated calls delay a name until at most `at_most_s` seconds after its first call; without
+        `at_most_s` they do not delay it. A new name is ignored if the queue is full.
         """
         now = time.monotonic()
         with self._changed:
@@ -216,9 +216,10 @@ class Capture:
     def store_part(
         self, session: AgentSession, part: TranscriptPart
     ) -> tuple[int, int]:
-        """Store the messages of a part from the reader on another machine; return their number.
+        """Store the messages of a part that was read on another machine; return their number.
 
-        The second value is the byte at which the next part begins. Raises storage errors.
+        The second value is the byte at which the next part begins: 0 for another file than before.
+        Raises storage errors.
         """
         if part.position is None:
             is_same = session.file == part.file and session.position <= part.size

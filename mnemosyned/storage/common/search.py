@@ -170,7 +170,7 @@ class VectorStore(Transactional):
     def vectors_of(
         self, session: CommonSession, model: int, positions: Sequence[int]
     ) -> dict[int, bytes]:
-        """Return the vectors of a model for memories, by row number, without memories of no vector."""
+        """Return a model's vectors of memories by row number; memories without a vector are left out."""
         rows = session.execute(
             f"{_OF_MODEL} AND memory_seq = ANY(%(positions)s::bigint[])",
             model=model,

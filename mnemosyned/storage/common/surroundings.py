@@ -78,7 +78,7 @@ _DROP_ACTIVITY = (
 
 
 def projects_of(session: CommonSession, names: Sequence[str]) -> dict[str, str]:
-    """Return the projects of agents' sessions by session name, without sessions of no project."""
+    """Return the projects of agents' sessions by session name; sessions without a project are left out."""
     rows = session.execute(
         "SELECT session_id, project FROM agent_session WHERE owner = %(owner)s "
         "AND project != '' AND session_id = ANY(%(names)s::text[])",
@@ -202,7 +202,7 @@ class AgentStore(Transactional):
     def projects_of(
         self, session: CommonSession, names: Sequence[str]
     ) -> dict[str, str]:
-        """Return the projects of agents' sessions by session name, without sessions of no project."""
+        """Return the projects of agents' sessions by session name; sessions without a project are left out."""
         return projects_of(session, names)
 
     @reads

@@ -271,7 +271,10 @@ class Pool:
         self.connections.serves_owners = True
 
     def check_ready(self, *, takes_writes: bool) -> None:
-        """Check on a connection of its own that the server can serve, as `health.check_ready` does."""
+        """Check on a connection of its own that the server can serve, as `health.check_ready` does.
+
+        Raises `StorageFailed` and `SchemaTooNew`.
+        """
         with explaining_failures(NOT_ANSWERED):
             check_ready(self._dsn, known=self._schema or 0, takes_writes=takes_writes)
 
