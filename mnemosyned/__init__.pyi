@@ -110,21 +110,17 @@ from mnemosyned.memory.values import (
 from mnemosyned.text.details import Detail as Detail, DetailKind as DetailKind
 from mnemosyned.verbs.conversation import (
     Assembled as Assembled,
+    Briefed as Briefed,
     EditedLearning as EditedLearning,
-    Learned as Learned,
-    LearningList as LearningList,
-    RemovedLearning as RemovedLearning,
-    Shortened as Shortened,
-)
-from mnemosyned.verbs.endings import (
     EndedLine as EndedLine,
     EndingList as EndingList,
-    UndoneEnding as UndoneEnding,
-)
-from mnemosyned.verbs.injections import (
-    Briefed as Briefed,
     InjectionList as InjectionList,
+    Learned as Learned,
+    LearningList as LearningList,
     RatedInjection as RatedInjection,
+    RemovedLearning as RemovedLearning,
+    Shortened as Shortened,
+    UndoneEnding as UndoneEnding,
 )
 from mnemosyned.verbs.listing import (
     DayList as DayList,

@@ -27,8 +27,8 @@ from mnemosyned.paths import shipped
 from mnemosyned.search.vectors.packing import THREADS
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.context import SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.storage.sqlite.store import SqliteStore, open_store
 
 # Collecting thousands of tests and parsing the package make many objects, none of them garbage: looking

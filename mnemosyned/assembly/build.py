@@ -41,18 +41,16 @@ from mnemosyned.memory.engine_ports import (
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import EmbedderState, MemoryRecord
 from mnemosyned.service.backups import BackupKeeper, backup_rules
-from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.context import make_counter, token_budget
 from mnemosyned.service.endings import EndingFinder
 from mnemosyned.service.events import EventBus
-from mnemosyned.service.figures import DailyFigures
 from mnemosyned.service.forgetting import RetentionService
+from mnemosyned.service.reading import DailyFigures
 from mnemosyned.service.service import MemoryService, SystemClock
+from mnemosyned.sleep.context import ForegroundGate, SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.lease import ForegroundGate, SummarizerLease
-from mnemosyned.sleep.scheduler import cron_trigger
-from mnemosyned.sleep.sleeper import Sleeper, SleepHost
-from mnemosyned.sleep.triggers import JumpTolerantClock
+from mnemosyned.sleep.sleeper import Sleeper, SleepHost, cron_trigger
+from mnemosyned.sleep.triggers import ClockGuard, JumpTolerantClock
 from mnemosyned.storage.common.surroundings import AgentStore
 from mnemosyned.verbs.upkeep import Watch, WatchedFolder, Watching
 

@@ -35,9 +35,8 @@ from mnemosyned.service.forgetting import RetentionService, retention_of
 from mnemosyned.service.owner_limits import LimitsOfOwner, OwnerLimiter
 from mnemosyned.service.purging import RETRY_S
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.lease import OwnerGate, SummarizerLease
-from mnemosyned.sleep.scheduler import SleepScheduler
-from mnemosyned.sleep.sleeper import Sleeper
+from mnemosyned.sleep.context import OwnerGate, SummarizerLease
+from mnemosyned.sleep.sleeper import Sleeper, SleepScheduler
 from mnemosyned.storage.common.surroundings import AgentStore
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from mnemosyned.memory.engine_ports import LOCAL_NAME, Summarizer, TextModel
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.models.parallel import ParallelSummarizer
 from mnemosyned.paths import shipped
-from mnemosyned.sleep.lease import ForegroundGate
+from mnemosyned.sleep.context import ForegroundGate
 from mnemosyned.version import install_command
 
 if TYPE_CHECKING:

@@ -200,12 +200,12 @@ def _list_named(kind: str, client: Connection) -> Iterator[Named]:
         for learning in client.call(Learnings(superseded=True, limit=LISTED_MAX)):
             yield learning.id, cut_text(learning.text, WORDS_CHARS)
     elif kind == "ending":
-        from mnemosyned.verbs.endings import Endings  # noqa: PLC0415 as above
+        from mnemosyned.verbs.conversation import Endings  # noqa: PLC0415 as above
 
         for ending in client.call(Endings(limit=LISTED_MAX)):
             yield ending.id, ending.sentence
     elif kind == "injection":
-        from mnemosyned.verbs.injections import Injections  # noqa: PLC0415 as above
+        from mnemosyned.verbs.conversation import Injections  # noqa: PLC0415 as above
 
         for injection in client.call(Injections(limit=LISTED_MAX)):
             yield injection.id, f"{injection.created_at:%Y-%m-%d %H:%M}"

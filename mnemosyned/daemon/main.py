@@ -22,12 +22,13 @@ from mnemosyned.cli.output.terminal import say
 from mnemosyned.client.connection import Connection
 from mnemosyned.config import Config, config_file, load_config, with_default_model
 from mnemosyned.config.settings import LimitsConfig
-from mnemosyned.daemon.health import LIVE_PATH, HealthProbe
 from mnemosyned.daemon.http.listening import Listener, listen_on_socket
 from mnemosyned.daemon.http.server import EventLoop, serve_http
 from mnemosyned.daemon.metrics import (
+    LIVE_PATH,
     METRICS_PATH,
     Collector,
+    HealthProbe,
     ServerActivity,
     memory_samples,
     metrics_route,

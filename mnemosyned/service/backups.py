@@ -28,8 +28,8 @@ from mnemosyned.service.backup_files import (
     dated_backups,
     named_target,
 )
-from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.sleep.scheduler import cron_times, cron_trigger
+from mnemosyned.sleep.context import SummarizerLease
+from mnemosyned.sleep.sleeper import cron_times, cron_trigger
 from mnemosyned.verbs.retention import BackedUp, Backup
 from mnemosyned.verbs.upkeep import BackupStatus
 

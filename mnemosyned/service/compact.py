@@ -54,7 +54,7 @@ from mnemosyned.memory.ports import (
 )
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.service.intake import DraftMaker
-from mnemosyned.sleep.lease import SummarizerLease
+from mnemosyned.sleep.context import SummarizerLease
 from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
 from mnemosyned.verbs.conversation import Compact, Shortened
 from mnemosyned.verbs.memories import Expand, Expanded

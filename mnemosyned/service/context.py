@@ -28,7 +28,7 @@ from mnemosyned.memory.engine_ports import Summarizer
 from mnemosyned.memory.injections import InjectedLine, InjectionKind
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Hit, Learning
-from mnemosyned.service.injections import make_injection
+from mnemosyned.service.briefing import make_injection
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
 from mnemosyned.text.terms import cut_snippet, parse_terms
 from mnemosyned.text.token_counts import CounterWithMargin, TokenEstimator

@@ -29,7 +29,7 @@ from mnemosyned.memory.values import (
     MemoryRecord,
 )
 from mnemosyned.search.query import Match, Query
-from mnemosyned.sleep.lease import ForegroundGate
+from mnemosyned.sleep.context import ForegroundGate
 from mnemosyned.text.endings.recognize import (
     Ending,
     SentenceMeanings,
@@ -40,7 +40,7 @@ from mnemosyned.text.endings.statements import Statement, read_statements
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.sentences import contains_statement
 from mnemosyned.text.terms import Terms
-from mnemosyned.verbs.endings import (
+from mnemosyned.verbs.conversation import (
     EndedLine,
     EndingList,
     Endings,

@@ -38,12 +38,12 @@ from mnemosyned.service.backup_files import (
     file_bytes,
     known_backups,
 )
-from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.intake import CHUNK, run_in_chunks, split_into_chunks
 from mnemosyned.service.purging import WORDS_REMAIN, HostedPurger, Purger
-from mnemosyned.service.selection import SelectedMemories, Selector
+from mnemosyned.service.reading import SelectedMemories, Selector
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.rollup import rewrite_stale
+from mnemosyned.sleep.triggers import ClockGuard
 from mnemosyned.text.word_cache import clear_word_caches
 from mnemosyned.verbs.request import names
 from mnemosyned.verbs.retention import (

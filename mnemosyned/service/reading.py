@@ -1,21 +1,32 @@
-"""Queries from requests: questions with their times, sources and words, and pages of lists."""
+"""Queries from requests: questions with their times, sources and words, selections, and pages of lists."""
 
 from __future__ import annotations
 
+import hashlib
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time as time_of_day, timedelta
+from itertools import accumulate
+from math import log2
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+import msgspec
 from tzlocal import get_localzone
 
-from mnemosyned.errors import InvalidRequest
+from mnemosyned.errors import BatchChanged, InvalidRequest, MnemosynedError
 from mnemosyned.instants import in_zone, shift, shift_months
+from mnemosyned.logs import logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.fields import FILTER_FIELDS
+from mnemosyned.memory.forgetting import ForgetFilter, Newest
 from mnemosyned.memory.listing import ListFilter, parse_cursor
 from mnemosyned.memory.masking import mask_episode, mask_memory, without_superseded
-from mnemosyned.memory.values import Tier, tag_names
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import Episode, PreviewLine, Tier, tag_names
 from mnemosyned.search.broad import POOL_PER_RESULT, RANKED_MAX, broad_topic
 from mnemosyned.search.query import (
     AskedSource,
@@ -24,11 +35,11 @@ from mnemosyned.search.query import (
     expected_answer,
     subject_words,
 )
-from mnemosyned.service.intake import to_utc
+from mnemosyned.service.intake import CHUNK, split_into_chunks, to_utc
 from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
 from mnemosyned.text.languages.tables import TimeOrder
-from mnemosyned.text.terms import Terms, parse_content_terms, parse_terms
+from mnemosyned.text.terms import Terms, cut_snippet, parse_content_terms, parse_terms
 from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.listing import (
     DAYS_MAX,
@@ -49,6 +60,7 @@ from mnemosyned.verbs.times import local_zone
 
 if TYPE_CHECKING:
     from mnemosyned.storage.common.listing import ListStore
+
 
 _INSTANT = timedelta(microseconds=1)
 _SHOWN_BEFORE = {"hour": timedelta(hours=23), "day": timedelta(days=29)}
@@ -182,7 +194,9 @@ class ListService:
     def count_today(self) -> int:
         """Count the memories of today in this machine's time zone."""
         zone = get_localzone()
-        midnight = datetime.combine(in_zone(self.clock.now(), zone), time(), zone)
+        midnight = datetime.combine(
+            in_zone(self.clock.now(), zone), time_of_day(), zone
+        )
         bounds = [midnight, shift(midnight, timedelta(days=1))]
         return self.store.count_periods(bounds)[0][0]
 
@@ -208,7 +222,7 @@ class ListService:
             first = shift_months(last, -_MONTHS_SHOWN_BEFORE)
         else:
             first = shift(last, -_SHOWN_BEFORE[request.by])
-        start = datetime.combine(first.date(), time(), zone)
+        start = datetime.combine(first.date(), time_of_day(), zone)
         count = (last.date() - first.date()).days + 1
         if request.by == "month":
             start = start.replace(day=1)
@@ -263,3 +277,253 @@ class ListService:
             valid_at=None if request.history else self.clock.now(),
             **read_filters(request),
         )
+
+
+LISTED_MAX = 10_000
+"""So many memories a preview lists at once, in some 0.4 s and 3 MB; `after` lists the rest."""
+SNIPPET_CHARS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedMemories:
+    """Memories that a call selects."""
+
+    ids: Sequence[str]
+    learned: Sequence[str] = ()
+    """Learnings that match the filters themselves."""
+    mark: str = ""
+    """Fingerprint of the selection."""
+
+
+@dataclass(eq=False)
+class Selector:
+    """Reads selections from one store."""
+
+    store: MemoryStore
+
+    def select(self, request: Filtered[Any], *, prefix: str = "") -> SelectedMemories:
+        """Return the memories that a request selects, by ids or by filters.
+
+        The request's names of filters by a field, such as `session`, begin with `prefix`. Raises
+        `NotFound`, `InvalidRequest`, `InvalidTime`, and `BatchChanged` if the selection differs
+        from that of the preview whose `mark` is given.
+        """
+        if request.after is not None and not request.dry_run:
+            raise InvalidRequest(
+                "after needs dry_run: it lists the rest of a preview", field="after"
+            )
+        columns = [
+            prefix + field.name
+            for field in FILTER_FIELDS
+            if hasattr(request, prefix + field.name)
+        ]
+        filters = ["query", "tag", *columns, "since", "until", "person"]
+        is_filtered = any(getattr(request, name) for name in filters)
+        if request.id is not None:
+            if is_filtered:
+                raise InvalidRequest(
+                    "give either an id or filters, not both", field="id"
+                )
+            ids: dict[str, None] = {}
+            for id in names(request.id):
+                is_summary = isinstance(self.store.memories.get(id), Episode)
+                originals = self.store.deletion.ids_under(id) if is_summary else [id]
+                ids.update(dict.fromkeys(originals))
+            selected = SelectedMemories(ids=list(ids), mark=_digest_ids(ids))
+        elif is_filtered:
+            selected = self._select_by_filters(request, prefix)
+        else:
+            raise InvalidRequest(
+                "say which memories: give an id or a filter "
+                f"({', '.join(name.removeprefix(prefix) for name in filters)})",
+                field="id",
+            )
+        if request.mark and request.mark != selected.mark:
+            raise BatchChanged(
+                "what matches has changed since the preview, and nothing was done; look at a new "
+                "preview",
+                field="mark",
+            )
+        return selected
+
+    def _select_by_filters(
+        self, request: Filtered[Any], prefix: str
+    ) -> SelectedMemories:
+        """Return the memories that a request's filters select.
+
+        `prefix` begins the names of filters in the request. With the `mark` of a preview, newer
+        memories are left out. Raises `InvalidRequest` and `InvalidTime`.
+        """
+        deletion, mark = self.store.deletion, request.mark
+        newest = deletion.newest()
+        if mark:
+            memory, _, rest = mark.partition(".")
+            learning = rest.partition(".")[0]
+            if not (memory.isdecimal() and learning.isdecimal()):
+                raise InvalidRequest("mark is not the mark of a preview", field="mark")
+            newest = Newest(int(memory), int(learning))
+        words = parse_terms(request.query) if request.query else None
+        if words is not None and not words:
+            raise InvalidRequest("query has no word to search for", field="query")
+        if request.person is not None and not request.person.strip():
+            raise InvalidRequest("person is empty", field="person")
+        chosen = ForgetFilter(
+            terms=words,
+            person=request.person,
+            newest=newest,
+            **read_filters(request, prefix=prefix),
+        )
+        ids = deletion.select(chosen)
+        learned = deletion.select_learnings(chosen)
+        digest = _digest_ids([*ids, "", *learned])
+        seen = f"{newest.memory}.{newest.learning}.{digest}"
+        return SelectedMemories(ids=ids, learned=learned, mark=seen)
+
+    def preview(
+        self, selected: SelectedMemories, *, after: str | None
+    ) -> dict[str, Any]:
+        """Return the fields of a `SelectionPreview`: the count, and the page of lines after an id."""
+        lines, further = self.preview_lines(selected.ids, after=after)
+        return {
+            "dry_run": True,
+            "memories": len(selected.ids),
+            "lines": lines,
+            "further": further,
+            "mark": selected.mark,
+        }
+
+    def preview_lines(
+        self, ids: Sequence[str], *, after: str | None
+    ) -> tuple[list[PreviewLine], int]:
+        """Return a line for each of the next `LISTED_MAX` memories, and the number of those after.
+
+        The lines begin after the id `after`, or with the first of `ids` for None. Raises
+        `InvalidRequest` if `after` is not among the ids.
+        """
+        remaining = ids
+        if after is not None:
+            if after not in ids:
+                raise InvalidRequest(
+                    f"none of the memories selected has the id {after!r}; leave after out to list "
+                    "them from the beginning",
+                    field="after",
+                )
+            remaining = ids[ids.index(after) + 1 :]
+        lines: list[PreviewLine] = []
+        for chunk in split_into_chunks(remaining[:LISTED_MAX], CHUNK):
+            found = {each.id: each for each in self.store.memories.existing(chunk)}
+            # Some may have been forgotten by somebody else meanwhile.
+            for memory in (found[id] for id in chunk if id in found):
+                text = " ".join(mask_memory(memory).content.split())
+                line = PreviewLine(
+                    id=memory.id,
+                    tier=memory.tier,
+                    created_at=memory.created_at,
+                    session=memory.session,
+                    role=memory.role,
+                    snippet=cut_snippet(text, Terms((), ()), width=SNIPPET_CHARS),
+                )
+                lines.append(line)
+        return lines, max(0, len(remaining) - LISTED_MAX)
+
+
+def _digest_ids(ids: Iterable[str]) -> str:
+    """Return a digest of ids, in any order."""
+    return hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()[:24]
+
+
+STEPS = 4
+"""Steps of time for each doubling: a percentile is right to within 9 %."""
+RECALL_MS_MIN = 1 / 16
+SAVED_EVERY_S = 60.0
+GROWTH_BYTES = 1 << 20
+"""A database that grew or shrank by less is not worth a write."""
+
+log = logger()
+
+
+@dataclass(eq=False, kw_only=True)
+class DailyFigures:
+    """Counts recalls by the time they took; safe from any thread.
+
+    A recall never waits for the store: counts are kept in memory until they are saved.
+    """
+
+    store: ListStore
+    clock: Clock
+    bytes_on_disk: Callable[[], int]
+    """Returns the size of the database; 0 if it is unknown."""
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self._unsaved = Counter[int]()
+        self._saved_bytes: int | None = None
+        self._next_save = time.monotonic() + SAVED_EVERY_S
+
+    def count_recall(self, duration_s: float) -> None:
+        """Count a recall that took so many seconds."""
+        step = round(log2(max(duration_s * 1_000, RECALL_MS_MIN)) * STEPS)
+        with self._lock:
+            self._unsaved[step] += 1
+
+    def save_if_due(self) -> None:
+        """Save the figures if they were last saved at least `SAVED_EVERY_S` seconds ago."""
+        if time.monotonic() >= self._next_save:
+            self.save()
+
+    def save(self) -> None:
+        """Save new counts and a size that changed by `GROWTH_BYTES`; after a failure keep and log them."""
+        self._next_save = time.monotonic() + SAVED_EVERY_S
+        with self._lock:
+            unsaved, self._unsaved = self._unsaved, Counter()
+        try:
+            size = self.bytes_on_disk()
+            if self._saved_bytes is None:
+                self._saved_bytes = size
+            if unsaved or abs(size - self._saved_bytes) >= GROWTH_BYTES:
+                self.store.add_figures(self._today().isoformat(), unsaved, size)
+                self._saved_bytes = size
+        except MnemosynedError as error:
+            with self._lock:
+                self._unsaved.update(unsaved)
+            log.warning("figures_not_saved", code=error.code)
+
+    def complete(self, totals: DayList) -> DayList:
+        """Return ascending days with figures, by default the last size; hours and months as they are."""
+        if totals.by != "day":
+            return totals
+        saved, today = self.store.figures(), self._today()
+        first = totals.days[0].day.isoformat()
+        size = ([0] + [size for day, (_, size) in saved.items() if day < first])[-1]
+        days = []
+        for total in totals.days:
+            times, size = saved.get(total.day.isoformat(), (Counter[int](), size))
+            if total.day == today:
+                size = self.bytes_on_disk()
+                with self._lock:
+                    times = times + self._unsaved
+            day = msgspec.structs.replace(
+                total,
+                recalls=times.total(),
+                recall_p50_ms=_percentile_ms(times, 0.5),
+                recall_p95_ms=_percentile_ms(times, 0.95),
+                # It is tomorrow already in a zone ahead of this machine's.
+                bytes_on_disk=size if (total.day - today).days <= 1 else 0,
+            )
+            days.append(day)
+        return DayList(days)
+
+    def _today(self) -> date:
+        """Return the present day in this machine's time zone."""
+        return in_zone(self.clock.now(), get_localzone()).date()
+
+
+def _percentile_ms(times: Counter[int], share: float) -> float | None:
+    """Return the time in ms that a share of recalls took at most, given by step; None for none."""
+    steps = sorted(times)
+    for step, count in zip(
+        steps, accumulate(times[each] for each in steps), strict=True
+    ):
+        if count >= share * times.total():
+            return float(f"{2 ** (step / STEPS):.3g}")
+    return None

@@ -40,7 +40,7 @@ from mnemosyned.search.placement import misses_time
 from mnemosyned.search.query import Query, SearchCandidates
 from mnemosyned.search.ranking import make_hits, rank
 from mnemosyned.service.backups import BackupKeeper
-from mnemosyned.service.briefing import BriefingService
+from mnemosyned.service.briefing import BriefingService, LedgerService
 from mnemosyned.service.changes import ChangeService, LearningService
 from mnemosyned.service.compact import CompactService
 from mnemosyned.service.context import ContextService
@@ -52,11 +52,14 @@ from mnemosyned.service.endings import (
 )
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.exchange import ExchangeService
-from mnemosyned.service.figures import DailyFigures
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.injections import LedgerService
 from mnemosyned.service.intake import DraftMaker
-from mnemosyned.service.reading import ListService, make_query, missing_time_note
+from mnemosyned.service.reading import (
+    DailyFigures,
+    ListService,
+    make_query,
+    missing_time_note,
+)
 from mnemosyned.service.undo import UndoService, import_action
 from mnemosyned.sleep.context import CycleRequest, CycleStopper
 from mnemosyned.sleep.sleeper import Sleeper

@@ -45,10 +45,11 @@ from mnemosyned.sleep.context import (
     CycleRequest,
     CycleStop,
     CycleStopper,
+    ForegroundGate,
     Meter,
+    SummarizerLease,
     group_limits,
 )
-from mnemosyned.sleep.lease import ForegroundGate, SummarizerLease
 from mnemosyned.sleep.rollup import (
     ROLLUP_MAX,
     UPPER_LEVELS,

@@ -40,8 +40,7 @@ from mnemosyned.memory.periods import (
 from mnemosyned.memory.ports import MemoryStore, PendingRollups, Rollup
 from mnemosyned.memory.values import EndedStatement, Episode, MemoryRecord
 from mnemosyned.sleep.consolidate import record_failure
-from mnemosyned.sleep.context import CycleContext
-from mnemosyned.sleep.lease import SummarizerLease
+from mnemosyned.sleep.context import CycleContext, SummarizerLease
 from mnemosyned.summary.rollup import RollupSource, RollupText, compose_rollup
 from mnemosyned.text.details import Detail
 

@@ -1,14 +1,21 @@
-"""Verbs of an agent's context window: context and compact, and the learnings in every context."""
+"""Verbs of what agents are given: contexts, learnings, endings of statements, briefings, the ledger."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from mnemosyned.conversation.budget import Breakdown, MemoryPlace
-from mnemosyned.memory.injections import BriefingEdit
+from mnemosyned.memory.injections import (
+    BriefingEdit,
+    InjectedLine,
+    Injection,
+    InjectionOutcome,
+    InjectionTotals,
+)
 from mnemosyned.memory.values import (
     DEFAULT_SESSION,
     Learning,
@@ -24,7 +31,10 @@ from mnemosyned.verbs.request import (
     PageSize,
     Question,
     Request,
+    Reveal,
     RowList,
+    Since,
+    Until,
     doc,
 )
 
@@ -287,3 +297,173 @@ class RemoveLearning(ById[RemovedLearning], frozen=True):
 
     writes = True
     deletes = True
+
+
+class EndedLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A statement that a newer one ended."""
+
+    id: str
+    """The id of its memory."""
+    by: str
+    """The id of the newer memory."""
+    reason: str
+    """Why it ended: gone, changed, instead, now, corrected, or value for another value."""
+    sentence: str
+    successor: str
+    """The newer sentence."""
+    at: datetime
+    """Until when it applied: the time of the newer memory."""
+    found_at: datetime
+    undone: bool = False
+    """Whether a person said that it still applies."""
+
+
+class EndingList(RowList[EndedLine], frozen=True):
+    """Ended statements, the last found first."""
+
+    endings: list[EndedLine]
+    next: str | None = None
+    """The cursor of the next page, for `after`; null on the last one."""
+
+
+class Endings(Request[EndingList], frozen=True, kw_only=True):
+    """List statements that newer ones ended, newest first.
+
+    Endings are found in the background, when new memories are read. This call first reads the
+    memories that are left, for a few seconds at most, or with `at_once` only some of them. Ended
+    statements are kept, and recall shows what applies now.
+
+    Raises `StorageFailed`, and `InvalidRequest` if `after` is no cursor.
+    """
+
+    id: Annotated[
+        Name | None, doc("only statements of this memory, and statements that it ended")
+    ] = None
+    undone: Annotated[
+        bool | None, doc("only those that were undone; false: only those that were not")
+    ] = None
+    at_once: Annotated[bool, doc("do not wait until all new memories are read")] = False
+    limit: Annotated[PageSize, doc("maximum number of statements")] = 100
+    after: After = None
+    reveal: Reveal = False
+
+
+class UndoneEnding(msgspec.Struct, frozen=True):
+    """A memory whose statements apply again, or no longer."""
+
+    id: str
+    changed: int
+    """Number of endings that were undone, or are in force again."""
+
+
+class UndoEnding(ById[UndoneEnding], frozen=True, kw_only=True):
+    """Say that an ended statement still applies.
+
+    All endings of the memory are undone until `redo`: these newer memories end none of its
+    statements; later ones may.
+
+    Raises `NotFound` if it has no ended statement.
+    """
+
+    writes = True
+
+    redo: Annotated[bool, doc("let the endings count again")] = False
+
+
+Words = Annotated[str, Meta(max_length=2_000)]
+Project = Annotated[Name | None, doc("only in this project, by its key")]
+
+
+class InjectionList(RowList[Injection], frozen=True):
+    """Injections, the newest first, and sums over all that are kept."""
+
+    injections: list[Injection]
+    totals: InjectionTotals = InjectionTotals()
+
+
+class Injections(Request[InjectionList], frozen=True, kw_only=True):
+    """List what agents were given and why, newest first.
+
+    Each line has the reason for which it was chosen. Also listed is what a user said again although
+    it was known and not given (`said_again`).
+
+    Raises `InvalidTime`, and `InvalidRequest` if `after` is no id of an injection.
+    """
+
+    session: Annotated[Name | None, doc("only in this session")] = None
+    project: Project = None
+    since: Since = None
+    until: Until = None
+    outcome: Annotated[InjectionOutcome | None, doc("only with this outcome")] = None
+    limit: Annotated[PageSize, doc("maximum number of injections")] = 20
+    after: Annotated[
+        Name | None, doc("go on after a page: the `id` of its last injection")
+    ] = None
+
+
+class Briefed(RowList[InjectedLine], frozen=True):
+    """The briefing of an agent at the start of a session, line by line."""
+
+    lines: list[InjectedLine]
+    text: str = ""
+    """The whole text as it is given."""
+    tokens: int = 0
+    """Its estimated tokens."""
+    edits: list[BriefingEdit] = msgspec.field(default_factory=list)
+    """The lines that were pinned, dropped or reworded, of every project."""
+
+
+class Briefing(Request[Briefed], frozen=True, kw_only=True):
+    """Show what agents are given at a session's start, and why.
+
+    Without a project, that is what applies everywhere.
+
+    Raises `StorageFailed`.
+    """
+
+    project: Annotated[
+        Name | None, doc("the project, by its key, as `mnem injections` shows it")
+    ] = None
+
+
+class EditBriefing(ById[BriefingEdit], frozen=True, kw_only=True):
+    """Pin, drop or reword a line of briefings.
+
+    A pinned line comes first. A dropped line is left out of starts and prompts. A reworded line has
+    your text, with the id of its memory or learning. Fields that are not given do not change. The
+    answer has the text only if it was given.
+
+    Raises `NotFound`, `InvalidRequest`, `EmptyContent`, `InvalidText` and `SecretRefused`.
+    """
+
+    writes = True
+
+    pin: Annotated[bool | None, doc("pin it, or take that back")] = None
+    drop: Annotated[bool | None, doc("drop it, or take that back")] = None
+    text: Annotated[
+        Words | None, doc("the words to show; an empty text takes them back")
+    ] = None
+
+
+class RatedInjection(msgspec.Struct, frozen=True):
+    """An injection that was rated."""
+
+    id: str
+    outcome: InjectionOutcome
+    totals: InjectionTotals
+
+
+class RateInjection(ById[RatedInjection], frozen=True, kw_only=True):
+    """Say whether an injection was useful.
+
+    The share of useful ones among the rated is the precision.
+
+    Raises `NotFound`.
+    """
+
+    writes = True
+
+    outcome: Annotated[
+        Literal["useful", "not_useful", "unknown"],
+        doc("how useful it was; unknown removes the rating"),
+    ]

@@ -19,13 +19,6 @@ from typing import (
 import msgspec
 
 from mnemosyned.verbs import conversation, listing, memories, retention, upkeep
-from mnemosyned.verbs.endings import Endings, UndoEnding
-from mnemosyned.verbs.injections import (
-    Briefing,
-    EditBriefing,
-    Injections,
-    RateInjection,
-)
 from mnemosyned.verbs.request import Request, result_type
 
 R = TypeVar("R")
@@ -115,12 +108,12 @@ class VerbTable:
     remove_learning = Verb(conversation.RemoveLearning)
     context = Verb(conversation.Context)
     compact = Verb(conversation.Compact)
-    endings = Verb(Endings)
-    undo_ending = Verb(UndoEnding)
-    injections = Verb(Injections)
-    rate_injection = Verb(RateInjection)
-    briefing = Verb(Briefing)
-    edit_briefing = Verb(EditBriefing)
+    endings = Verb(conversation.Endings)
+    undo_ending = Verb(conversation.UndoEnding)
+    injections = Verb(conversation.Injections)
+    rate_injection = Verb(conversation.RateInjection)
+    briefing = Verb(conversation.Briefing)
+    edit_briefing = Verb(conversation.EditBriefing)
     consolidate = Verb(upkeep.Sleep)
 
 

@@ -9,8 +9,14 @@ from typing import Any
 from mnemosyned.errors import BatchChanged, NotFound
 from mnemosyned.http_messages import Response
 from mnemosyned.memory.values import LearningKind
-from mnemosyned.verbs.conversation import EditLearning, Learn, Learnings, RemoveLearning
-from mnemosyned.verbs.endings import Endings, UndoEnding
+from mnemosyned.verbs.conversation import (
+    EditLearning,
+    Endings,
+    Learn,
+    Learnings,
+    RemoveLearning,
+    UndoEnding,
+)
 from mnemosyned.verbs.memories import Get
 from mnemosyned.web.application import Visit, make_change, redirect_to
 

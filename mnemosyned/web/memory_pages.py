@@ -25,7 +25,7 @@ from mnemosyned.memory.listing import ListOrder
 from mnemosyned.memory.values import Episode, Hit, Line, MemoryRecord, Tier
 from mnemosyned.summary.grounding.check import SHARED_MIN, find_content_stems
 from mnemosyned.text.sentences import split_sentences
-from mnemosyned.verbs.endings import UndoEnding
+from mnemosyned.verbs.conversation import UndoEnding
 from mnemosyned.verbs.listing import Days, DayTotals, ListMemories, PeriodUnit
 from mnemosyned.verbs.memories import (
     EditMemory,

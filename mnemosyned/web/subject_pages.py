@@ -14,8 +14,7 @@ from mnemosyned.memory.forgetting import name_matcher
 from mnemosyned.summary.grounding.names import find_unknown_names
 from mnemosyned.summary.rollup import SPEAKERS
 from mnemosyned.text.languages.tables import WEEKDAYS
-from mnemosyned.verbs.conversation import Learnings
-from mnemosyned.verbs.injections import Injections
+from mnemosyned.verbs.conversation import Injections, Learnings
 from mnemosyned.verbs.listing import DayTotals, ListMemories, Projects
 from mnemosyned.verbs.memories import Recall
 from mnemosyned.web.application import Visit

@@ -10,11 +10,11 @@ from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.http_messages import Response
 from mnemosyned.memory.consolidation import GroupReport, GroupStatus, LogEntry
 from mnemosyned.memory.injections import InjectionOutcome
-from mnemosyned.verbs.conversation import Learnings
-from mnemosyned.verbs.injections import (
+from mnemosyned.verbs.conversation import (
     Briefing,
     EditBriefing,
     Injections,
+    Learnings,
     RateInjection,
 )
 from mnemosyned.verbs.upkeep import Log, Sleep, Status, Undo

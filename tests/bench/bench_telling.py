@@ -57,8 +57,7 @@ from mnemosyned.importers.transcripts import TranscriptIdentity, TranscriptMessa
 from mnemosyned.memory.values import EmbedderState, Tier
 from mnemosyned.search.vectors import indexer
 from mnemosyned.text.token_counts import TokenEstimator
-from mnemosyned.verbs.conversation import Context, Learnings
-from mnemosyned.verbs.endings import EndedLine, Endings
+from mnemosyned.verbs.conversation import Context, EndedLine, Endings, Learnings
 from mnemosyned.verbs.memories import Recall, RememberMany
 from mnemosyned.verbs.upkeep import Sleep, Status
 

@@ -23,9 +23,8 @@ from mnemosyned.memory.engine_ports import Summarizer, Summary
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.models.fallback import FallbackSummarizer
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.context import CycleRequest
+from mnemosyned.sleep.context import CycleRequest, SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.summary.extract import ExtractiveSummarizer
 

@@ -22,8 +22,8 @@ from mnemosyned.memory.values import (
 )
 from mnemosyned.service import endings
 from mnemosyned.service.endings import EndingFinder, EndingService
-from mnemosyned.sleep.lease import ForegroundGate
-from mnemosyned.verbs.endings import Endings
+from mnemosyned.sleep.context import ForegroundGate
+from mnemosyned.verbs.conversation import Endings
 
 OLD = MemoryRecord(
     id="old",

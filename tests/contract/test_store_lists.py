@@ -33,7 +33,7 @@ from mnemosyned.memory.listing import (
 from mnemosyned.memory.ports import Draft, MemoryStore
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.service import move
-from mnemosyned.service.injections import make_injection
+from mnemosyned.service.briefing import make_injection
 from mnemosyned.service.move import Moving, count_stored
 from mnemosyned.storage.common import listing
 from mnemosyned.storage.sqlite.store import SqliteStore

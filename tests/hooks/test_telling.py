@@ -24,11 +24,11 @@ from mnemosyned.memory.injections import InjectionOutcome
 from mnemosyned.memory.values import LearningKind
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.verbs.conversation import Learn
-from mnemosyned.verbs.injections import (
+from mnemosyned.verbs.conversation import (
     Briefing,
     EditBriefing,
     Injections,
+    Learn,
     RateInjection,
 )
 from mnemosyned.verbs.memories import Remember

@@ -41,16 +41,17 @@ from mnemosyned.memory.values import (
     Tier,
 )
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep import lease, sleeper as final
-from mnemosyned.sleep.context import CommitPacing, CycleRequest
-from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.lease import (
+from mnemosyned.sleep import context, sleeper as final
+from mnemosyned.sleep.context import (
     REST_MAX_S,
     REST_TIMES,
     YIELD_MAX_S,
+    CommitPacing,
+    CycleRequest,
     ForegroundGate,
     SummarizerLease,
 )
+from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import RULES_S, final_consolidation
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.upkeep import Sleep, Status
@@ -296,7 +297,7 @@ def test_in_company_a_commit_takes_fewer_groups(
         return write(groups, durable=durable)
 
     monkeypatch.setattr(store.sleep, "consolidate", counted)
-    monkeypatch.setattr(lease, "ACTIVE_S", active_s)
+    monkeypatch.setattr(context, "ACTIVE_S", active_s)
     pacing = CommitPacing(hold_s=60.0)
     cycle.pacing = pacing
     with cycle.gate:

@@ -18,11 +18,11 @@ from mnemosyned.errors import ClockJumped, StorageFailed
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.forgetting import Retention
 from mnemosyned.memory.values import Tier
-from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.sleep.triggers import ClockGuard
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.retention import Prune

@@ -23,8 +23,13 @@ from mnemosyned.config import SettingsInForce, load_config
 from mnemosyned.errors import ConfigInvalid, InvalidRequest
 from mnemosyned.service.context import default_counter
 from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.conversation import Assembled, Context, Learn, Learnings
-from mnemosyned.verbs.injections import Injections
+from mnemosyned.verbs.conversation import (
+    Assembled,
+    Context,
+    Injections,
+    Learn,
+    Learnings,
+)
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import Sleep

@@ -12,7 +12,7 @@ from support.fakes import FakeClock
 from mnemosyned import Memory
 from mnemosyned.cli.output.show import render
 from mnemosyned.errors import StorageFailed
-from mnemosyned.service.figures import GROWTH_BYTES, SAVED_EVERY_S, DailyFigures
+from mnemosyned.service.reading import GROWTH_BYTES, SAVED_EVERY_S, DailyFigures
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.listing import Days, DayTotals

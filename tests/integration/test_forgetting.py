@@ -42,7 +42,7 @@ from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.paths import shipped
-from mnemosyned.service import selection
+from mnemosyned.service import reading
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
@@ -69,7 +69,7 @@ def test_a_preview_too_long_for_one_answer_is_listed_page_by_page(
     cycle: SleepCycle,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(selection, "LISTED_MAX", 4)
+    monkeypatch.setattr(reading, "LISTED_MAX", 4)
     remember_batch(
         store, *(memory(f"m{at}", f"ibex {at}", hours_ago=20) for at in range(6))
     )
@@ -438,7 +438,7 @@ def test_copies_that_rows_left_behind_in_other_pages_are_gone_too(
 def test_a_preview_of_several_pages_is_shown_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selection, "LISTED_MAX", 4)
+    monkeypatch.setattr(reading, "LISTED_MAX", 4)
     with Memory(tmp_path / "memory.db") as memory:
         memory.remember_many(
             [Remember(f"ibex {number}", id=f"m{number}") for number in range(10)]

@@ -14,10 +14,10 @@ from support.cases import each_case
 from support.http_server import WAIT_S, server
 
 from mnemosyned.assembly.build import OpenMemory
-from mnemosyned.daemon import health
-from mnemosyned.daemon.health import CACHED_S, CHECK_MAX_S, PROBE_PATHS, HealthProbe
+from mnemosyned.daemon import metrics
 from mnemosyned.daemon.http import workers
 from mnemosyned.daemon.http.protocol import Access, HttpProtocol, RequestRefused
+from mnemosyned.daemon.metrics import CACHED_S, CHECK_MAX_S, PROBE_PATHS, HealthProbe
 from mnemosyned.errors import DatabaseUnreachable, SchemaTooNew, StorageFailed
 from mnemosyned.http_messages import HttpRequest, Resource, Response
 from mnemosyned.memory.values import EmbedderState
@@ -189,7 +189,7 @@ def test_a_check_without_a_thread_is_a_failure_and_the_next_one_is_tried(
     with server({}, probe=probe) as running:
         with monkeypatch.context() as patched:
             patched.setattr(
-                health, "threading", SimpleNamespace(Thread=no_thread, Lock=None)
+                metrics, "threading", SimpleNamespace(Thread=no_thread, Lock=None)
             )
             with running.response("GET", "/readyz") as response:
                 assert response.status == 503
@@ -307,7 +307,7 @@ def test_a_foreign_host_is_refused_without_a_token_too() -> None:
 def test_a_change_of_what_fails_is_logged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = list[dict[str, object]]()
     monkeypatch.setattr(
-        health.log, "info", lambda event, **fields: lines.append({event: fields})
+        metrics.log, "info", lambda event, **fields: lines.append({event: fields})
     )
     time = FakeTime()
     probe = HealthProbe(now=time)

@@ -16,8 +16,13 @@ from mnemosyned.memory.values import LearningKind, LearningScope
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.text.token_counts import TokenEstimator
-from mnemosyned.verbs.conversation import EditLearning, Learn, Learnings, RemoveLearning
-from mnemosyned.verbs.injections import EditBriefing
+from mnemosyned.verbs.conversation import (
+    EditBriefing,
+    EditLearning,
+    Learn,
+    Learnings,
+    RemoveLearning,
+)
 from mnemosyned.verbs.memories import Remember, RememberMany
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import Sleep

@@ -35,8 +35,7 @@ from mnemosyned.cli.output.terminal import (
 from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.values import Acknowledged, Hit, Tier
-from mnemosyned.verbs.conversation import LearningList
-from mnemosyned.verbs.endings import EndingList
+from mnemosyned.verbs.conversation import EndingList, LearningList
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.listing import Listed
 from mnemosyned.verbs.memories import Recalled

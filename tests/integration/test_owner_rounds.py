@@ -17,8 +17,7 @@ from support.settings import config_by_words, settings_in_force
 from mnemosyned.assembly.build import SharedParts, open_memory
 from mnemosyned.assembly.owners import TURN_S, OwnerMemory, OwnerRounds
 from mnemosyned.memory.consolidation import CycleReport, CycleStatus, Trigger
-from mnemosyned.sleep.context import CycleRequest
-from mnemosyned.sleep.lease import ForegroundGate
+from mnemosyned.sleep.context import CycleRequest, ForegroundGate
 from mnemosyned.verbs.memories import Remember
 
 if TYPE_CHECKING:

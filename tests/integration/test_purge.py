@@ -20,7 +20,7 @@ from mnemosyned.errors import StorageFailed
 from mnemosyned.paths import shipped
 from mnemosyned.service.purging import Purger
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.lease import BUSY_ANSWERS, ForegroundGate
+from mnemosyned.sleep.context import BUSY_ANSWERS, ForegroundGate
 from mnemosyned.storage.sqlite.fulltext import DEPTH_MAX, DEPTH_UNSAFE
 from mnemosyned.storage.sqlite.store import SqliteStore, open_store
 from mnemosyned.verbs.memories import Recall
@@ -407,7 +407,7 @@ def test_a_daemon_is_busy_only_while_many_are_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 1_000.0
-    monkeypatch.setattr("mnemosyned.sleep.lease.time.monotonic", lambda: now)
+    monkeypatch.setattr("mnemosyned.sleep.context.time.monotonic", lambda: now)
     gate = ForegroundGate()
 
     def answer(count: int) -> bool:

@@ -40,12 +40,14 @@ from mnemosyned.memory.consolidation import (
     WorkingActivity,
 )
 from mnemosyned.memory.values import SummarizerState, SummarizerStatus, Tier
-from mnemosyned.sleep import scheduler as scheduler_module, triggers as machine
-from mnemosyned.sleep.context import CycleRequest
+from mnemosyned.sleep import sleeper, triggers as machine
+from mnemosyned.sleep.context import CycleRequest, SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.lease import SummarizerLease
-from mnemosyned.sleep.scheduler import SleepScheduler
-from mnemosyned.sleep.sleeper import BackgroundCycles, final_consolidation
+from mnemosyned.sleep.sleeper import (
+    BackgroundCycles,
+    SleepScheduler,
+    final_consolidation,
+)
 from mnemosyned.sleep.triggers import (
     BACK_OFF_MAX_S,
     REST_S,
@@ -135,8 +137,8 @@ def test_a_cycle_that_raises_is_logged_and_the_schedule_goes_on(
 def test_a_cycle_that_loses_the_database_is_soon_tried_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(scheduler_module, "FIRST_CYCLE_AFTER", SOON)
-    monkeypatch.setattr(scheduler_module, "AGAIN_AFTER", SOON)
+    monkeypatch.setattr(sleeper, "FIRST_CYCLE_AFTER", SOON)
+    monkeypatch.setattr(sleeper, "AGAIN_AFTER", SOON)
 
     def fail() -> None:
         raise DatabaseUnreachable("the server is down")

@@ -24,7 +24,7 @@ from mnemosyned.importers.watch.watched_files import (
 )
 from mnemosyned.importers.watch.watcher import Watcher
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.lease import ForegroundGate
+from mnemosyned.sleep.context import ForegroundGate
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import Recall

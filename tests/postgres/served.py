@@ -24,7 +24,7 @@ from mnemosyned.daemon.metrics import ServerActivity
 from mnemosyned.daemon.owners import OwnerResources, TokenCache
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.memory.engine_ports import Owner, Scope
-from mnemosyned.sleep.lease import ForegroundGate
+from mnemosyned.sleep.context import ForegroundGate
 from mnemosyned.storage.postgres.owners import PostgresOwners
 
 CHUNKS_READ = 50

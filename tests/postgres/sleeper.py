@@ -10,9 +10,8 @@ from support.settings import settings_in_force
 
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.sleep.context import CommitPacing, CycleRequest
+from mnemosyned.sleep.context import CommitPacing, CycleRequest, SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.storage.postgres.store import open_store
 
 WRITING_S = 0.05

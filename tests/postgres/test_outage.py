@@ -23,9 +23,8 @@ from mnemosyned.memory.consolidation import CycleStatus, Trigger
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.paths import shipped
-from mnemosyned.sleep.context import CycleRequest
+from mnemosyned.sleep.context import CycleRequest, SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.storage.postgres import connections
 from mnemosyned.storage.postgres.connections import connected_once, storage_failed
 from mnemosyned.storage.postgres.schema import upgrade

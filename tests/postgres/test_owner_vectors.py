@@ -28,7 +28,7 @@ from mnemosyned.memory.values import EmbedderState
 from mnemosyned.search.vectors import owners as module
 from mnemosyned.search.vectors.index import CODE_ROWS_MIN
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.lease import ForegroundGate
+from mnemosyned.sleep.context import ForegroundGate
 from mnemosyned.storage.postgres.store import OwnedStores
 from mnemosyned.verbs.memories import EditMemory, Recall, Remember
 from mnemosyned.verbs.retention import Forget

@@ -15,7 +15,7 @@ from mnemosyned.assembly.owners import OwnerMemories
 from mnemosyned.assembly.stores import open_owned_stores
 from mnemosyned.config import DatabaseLocation
 from mnemosyned.memory.consolidation import Trigger
-from mnemosyned.sleep.lease import ForegroundGate
+from mnemosyned.sleep.context import ForegroundGate
 from mnemosyned.storage.postgres import purge
 from mnemosyned.verbs.listing import Days
 from mnemosyned.verbs.memories import Recall, Remember

@@ -22,9 +22,8 @@ from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.paths import shipped
-from mnemosyned.sleep.context import CommitPacing, CycleRequest
+from mnemosyned.sleep.context import CommitPacing, CycleRequest, SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.storage.postgres.parts import PostgresSleep
 from mnemosyned.storage.postgres.pool import Pool

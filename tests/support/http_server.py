@@ -11,10 +11,10 @@ from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 
 from mnemosyned.config.settings import LimitsConfig
-from mnemosyned.daemon.health import HealthProbe
 from mnemosyned.daemon.http.listening import Listener, listen_on_socket
 from mnemosyned.daemon.http.server import EventLoop, serve_http
 from mnemosyned.daemon.http.workers import OwnerOf
+from mnemosyned.daemon.metrics import HealthProbe
 from mnemosyned.http_messages import Resource
 
 WAIT_S = 10.0

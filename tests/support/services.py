@@ -9,8 +9,8 @@ from mnemosyned.search.vectors.indexer import VectorIndexer
 from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.endings import EndingFinder
 from mnemosyned.service.events import EventBus
-from mnemosyned.service.figures import DailyFigures
 from mnemosyned.service.forgetting import RetentionService
+from mnemosyned.service.reading import DailyFigures
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import Sleeper

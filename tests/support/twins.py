@@ -18,11 +18,11 @@ from mnemosyned.memory.values import Hit, Line, Tier
 from mnemosyned.paths import shipped
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.context import SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.storage.sqlite.store import SqliteStore, open_store
 from mnemosyned.summary.extract import ExtractiveSummarizer
-from mnemosyned.verbs.endings import Endings
+from mnemosyned.verbs.conversation import Endings
 from mnemosyned.verbs.memories import BATCH_MAX, Recall, Remember, RememberMany
 from mnemosyned.verbs.upkeep import Sleep
 

@@ -30,8 +30,7 @@ from mnemosyned.search.vectors.bearing import (
     find_word_pairs,
 )
 from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.conversation import Learnings, RemoveLearning
-from mnemosyned.verbs.endings import Endings
+from mnemosyned.verbs.conversation import Endings, Learnings, RemoveLearning
 from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.memories import EditMemory, Remember
 from mnemosyned.verbs.retention import Forget

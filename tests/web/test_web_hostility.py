@@ -12,7 +12,7 @@ from web.visitor import Page, PageReader, Visitor
 
 from mnemosyned import Memory
 from mnemosyned.memory.injections import InjectedLine, InjectionKind
-from mnemosyned.service.injections import make_injection
+from mnemosyned.service.briefing import make_injection
 from mnemosyned.web.application import HTML
 from mnemosyned.web.server import ROUTES
 

@@ -21,7 +21,7 @@ from mnemosyned.http_messages import HttpRequest
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry, Progress
 from mnemosyned.memory.injections import InjectedLine, InjectionKind, InjectionTotals
 from mnemosyned.memory.values import AgentActivity
-from mnemosyned.service.injections import make_injection
+from mnemosyned.service.briefing import make_injection
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.memories import Edited, Recalled
 from mnemosyned.verbs.request import Request

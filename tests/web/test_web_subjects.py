@@ -12,7 +12,7 @@ from web.visitor import Visitor
 from mnemosyned import Memory
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.injections import InjectedLine, InjectionKind
-from mnemosyned.service.injections import make_injection
+from mnemosyned.service.briefing import make_injection
 from mnemosyned.web.subject_pages import BARS_MAX, count_by_period, count_names
 
 NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)

@@ -49,7 +49,7 @@ from mnemosyned.memory.injections import (
     InjectionOutcome,
 )
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.service.injections import make_injection
+from mnemosyned.service.briefing import make_injection
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.request import instant

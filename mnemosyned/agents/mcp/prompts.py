@@ -19,7 +19,7 @@ from mnemosyned.agents.mcp.protocol import (
 )
 from mnemosyned.errors import Kind, MnemosynedError
 from mnemosyned.text.frames import neutralize_line
-from mnemosyned.verbs.injections import Injections
+from mnemosyned.verbs.conversation import Injections
 
 SCHEME = "mnemosyne://"
 JSON_TYPE = "application/json"

@@ -13,12 +13,13 @@ from mnemosyned.cli.options import EXIT_NOTHING, AnswerCommand
 from mnemosyned.cli.output.show import show
 from mnemosyned.cli.verb_command import add_change, make_verb_command
 from mnemosyned.importers.projects import project_of
-from mnemosyned.verbs.endings import Endings, UndoEnding
-from mnemosyned.verbs.injections import (
+from mnemosyned.verbs.conversation import (
     Briefing,
     EditBriefing,
+    Endings,
     Injections,
     RateInjection,
+    UndoEnding,
 )
 
 endings = make_verb_command("endings", Endings)

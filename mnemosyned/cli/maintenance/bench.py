@@ -16,7 +16,7 @@ from mnemosyned.agents.hooks.service import HookEnvelope, HookService
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.assembly.embedded import private_directory
 from mnemosyned.cli.options import json_option
-from mnemosyned.cli.output.injections import injection_lines
+from mnemosyned.cli.output.conversation import injection_lines
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import count_of, local_time, progress_line, say
 from mnemosyned.config import load_config

@@ -49,8 +49,6 @@ MODULES = (
     "upkeep",
     "conversation",
     "retention",
-    "injections",
-    "endings",
 )
 """The modules of this package that register renderers, each for the verbs of the same name."""
 DEPTH_MAX = 50

@@ -8,7 +8,7 @@ from itertools import groupby
 
 import click
 
-from mnemosyned.cli.output.injections import injections_row
+from mnemosyned.cli.output.conversation import injections_row
 from mnemosyned.cli.output.retention import REMEDY
 from mnemosyned.cli.output.show import CELLS, RENDERERS, Renderer
 from mnemosyned.cli.output.terminal import (

@@ -19,12 +19,6 @@ from http import HTTPStatus
 from typing import Self
 
 from mnemosyned.config.settings import LimitsConfig
-from mnemosyned.daemon.health import PROBE_PATHS, READY_PATH, HealthProbe
-from mnemosyned.daemon.http.connection import (
-    BodyBudget,
-    ClientConnection,
-    ConnectionState,
-)
 from mnemosyned.daemon.http.listening import (
     Listener,
     count_allowed_connections,
@@ -37,8 +31,21 @@ from mnemosyned.daemon.http.protocol import (
     named_owner,
     unknown_owner,
 )
-from mnemosyned.daemon.http.workers import WAITING_MAX, OwnerOf, Workers
-from mnemosyned.daemon.metrics import OTHER, ServerActivity
+from mnemosyned.daemon.http.workers import (
+    WAITING_MAX,
+    BodyBudget,
+    ClientConnection,
+    ConnectionState,
+    OwnerOf,
+    Workers,
+)
+from mnemosyned.daemon.metrics import (
+    OTHER,
+    PROBE_PATHS,
+    READY_PATH,
+    HealthProbe,
+    ServerActivity,
+)
 from mnemosyned.errors import (
     DaemonBusy,
     Kind,

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from mnemosyned.config.settings import LOCALHOST, is_loopback, tcp_address
-from mnemosyned.daemon.health import PROBE_PATHS
 from mnemosyned.daemon.http.listening import Listener, bind_tcp
 from mnemosyned.daemon.http.protocol import OWNER_ADVICE, Access
+from mnemosyned.daemon.metrics import PROBE_PATHS
 from mnemosyned.errors import ConfigInvalid
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import owner_of

@@ -32,7 +32,7 @@ from mnemosyned.importers.watch import watched_files
 from mnemosyned.logs import logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.paths import path_fault, printable_path, shown_path
-from mnemosyned.sleep.lease import ForegroundGate
+from mnemosyned.sleep.context import ForegroundGate
 from mnemosyned.verbs.upkeep import PATHS_MAX, Watch, WatchedFolder, Watching
 
 if TYPE_CHECKING:

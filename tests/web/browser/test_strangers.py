@@ -18,7 +18,7 @@ from mnemosyned.cli.maintenance import doctor
 from mnemosyned.cli.maintenance.checks import problem
 from mnemosyned.memory.injections import InjectedLine, InjectionKind
 from mnemosyned.memory.values import Tier
-from mnemosyned.service.injections import make_injection
+from mnemosyned.service.briefing import make_injection
 from mnemosyned.verbs.times import local_now
 from mnemosyned.web.server import serve_pages
 
