@@ -36,7 +36,7 @@ from mnemosyned.service.owner_limits import LimitsOfOwner, OwnerLimiter
 from mnemosyned.service.purging import RETRY_S
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import OwnerGate, SummarizerLease
-from mnemosyned.sleep.sleeper import Sleeper, SleepScheduler
+from mnemosyned.sleep.sleeper import Sleeper, SleepHost, SleepScheduler
 from mnemosyned.storage.common.surroundings import AgentStore
 
 if TYPE_CHECKING:
@@ -92,43 +92,33 @@ class OwnerRounds:
         self._stopped = threading.Event()
         workers = len(self.shared.turns.models) if self.shared.turns else 1
         self._workers = ThreadPoolExecutor(workers, "owners")
-        self._scheduler = SleepScheduler(
+        self.scheduler = SleepScheduler(
             sleep=self.run,
             enforce_cap=self._serve_requested,
             check_triggers=self.check_triggers,
             tick_s=self.shared.settings.config.sleep.tick_s,
         )
 
-    @property
-    def description(self) -> str:
-        """When the sleep cycles of all owners are scheduled, in words."""
-        return self._scheduler.description
-
-    @property
-    def next_round(self) -> datetime | None:
-        """When the next scheduled round of sleep cycles begins; None without a schedule."""
-        return self._scheduler.next_cycle
-
     def start(self) -> None:
         """Start the thread of sleep cycles by schedule and trigger. Raises `ConfigInvalid`."""
         self.reschedule()
-        self._scheduler.start()
+        self.scheduler.start()
         self._is_started = True
 
     def reschedule(self) -> None:
         """Schedule the sleep cycles by the present settings. Raises `ConfigInvalid`."""
-        self._scheduler.set_schedule(self.shared.settings.config)
+        self.scheduler.set_schedule(self.shared.settings.config)
 
     def wake(self) -> None:
         """Compute the next round again after the wall clock has jumped, such as after suspend."""
         if self._is_started:
-            self._scheduler.wake()
+            self.scheduler.wake()
 
     def stop(self) -> None:
         """Stop all rounds; a running sleep cycle ends after its present group of memories."""
         self._stopped.set()
         if self._is_started:
-            self._scheduler.stop()
+            self.scheduler.stop()
         self._workers.shutdown()
         self.owners.save_uses(now=True)
 
@@ -136,7 +126,7 @@ class OwnerRounds:
         """Have an owner's memory purged and kept to its maximum size soon, in the background."""
         if len(self._requested) < ASKED_MAX:
             self._requested.add(owner)
-            self._scheduler.enforce_cap_soon()
+            self.scheduler.enforce_cap_soon()
 
     def request_purge(self, owner: int) -> None:
         """Have an owner's forgotten memories purged soon, in the background.
@@ -236,29 +226,6 @@ class OwnerRounds:
         except Exception:
             log.exception("owner_failed", owner=owner)
         return None
-
-
-@dataclass(frozen=True)
-class OwnerHost:
-    """The `SleepHost` of one owner: it passes requests on to the rounds of all owners."""
-
-    rounds: OwnerRounds
-    owner: int
-    turn_s = TURN_S
-
-    @property
-    def description(self) -> str:
-        """When the owner's sleep cycles are scheduled, in words: with those of all owners."""
-        return self.rounds.description
-
-    @property
-    def next_cycle(self) -> datetime | None:
-        """When the next scheduled round of sleep cycles begins; None without a schedule."""
-        return self.rounds.next_round
-
-    def enforce_cap_soon(self) -> None:
-        """Have this owner's memory purged and kept to its maximum size soon, in the background."""
-        self.rounds.request_upkeep(self.owner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
@@ -410,7 +377,11 @@ class OwnerMemories:
             schema_version=self._stores.schema_version,
             in_background=True,
             vectors=make_owner_vectors(owner, store, self._vectors, embedding),
-            host=OwnerHost(self.rounds, owner),
+            host=SleepHost(
+                self.rounds.scheduler,
+                partial(self.rounds.request_upkeep, owner),
+                TURN_S,
+            ),
             purge_soon=lambda: self.rounds.request_purge(owner),
             owner=owner,
         )

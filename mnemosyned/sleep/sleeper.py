@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Protocol, Self
+from typing import Self
 
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
@@ -61,9 +61,6 @@ class SleepScheduler:
     The schedule is no `SleepTrigger`: it depends on no activity, and APScheduler has the arithmetic
     of cron and of missed times.
     """
-
-    turn_s: float | None = None
-    """No other memory waits for a cycle."""
 
     sleep: Callable[[Trigger], CycleReport | None]
     """Runs a cycle for a trigger."""
@@ -302,108 +299,21 @@ ROWS_MAX = 50_000
 """Memories that the triggers look at; with more in working memory they are due anyway."""
 
 
-@dataclass(eq=False, kw_only=True)
-class BackgroundCycles:
-    """Runs the cycles that the schedule or a trigger starts, if a model may write now."""
-
-    store: MemoryStore
-    cycle: SleepCycle
-    zone: tzinfo
-    """The time zone of quiet hours."""
-    machine: Callable[[], MachineState] = read_machine_state
-    """Returns load and power supply."""
-    waits_for: str = ""
-    """Why the last cycle was put off; empty if it was not."""
-
-    def activity(self) -> WorkingActivity:
-        """Return counts, ages and sizes of working memories, from which triggers decide."""
-        now = self.cycle.now()
-        fresh = shift(
-            now, -timedelta(minutes=self.cycle.settings.config.sleep.min_age_minutes)
-        )
-        activity = self.store.sleep.activity(fresh=fresh, now=now, limit=ROWS_MAX)
-        return replace(activity, quiet=timedelta(seconds=self.cycle.gate.quiet_s))
-
-    def sleep(
-        self,
-        trigger: Trigger,
-        selection: Selection | None = None,
-        *,
-        deadline_s: float | None = None,
-    ) -> CycleReport | None:
-        """Run a cycle for `trigger`, on a selection or the memories old enough; return its report.
-
-        After `deadline_s` seconds, the cycle ends between two groups. Return None if cycles are
-        paused or the model may not write. In the latter case, memories past their time to live are
-        consolidated all the same, by the extractive summarizer.
-        """
-        if until := self.cycle.stopper.held_until():
-            clock = f"{in_zone(until, self.zone):%H:%M}"
-            self._note_refusal(
-                f"it was stopped or paused, and waits until {clock}", trigger
-            )
-            return None
-        activity = self.activity()
-        reason = self.refusal(activity)
-        self._note_refusal(reason, trigger)
-        if reason:
-            limit = self.cycle.now() - timedelta(
-                hours=self.cycle.settings.config.sleep.ttl_hours
-            )
-            if activity.oldest is None or activity.oldest >= limit:
-                return None
-            selection = Selection(before=limit)
-        return self.cycle.run(
-            CycleRequest(
-                trigger=trigger,
-                selection=selection,
-                rules_only=bool(reason),
-                deadline_s=deadline_s,
-            )
-        )
-
-    def refusal(self, activity: WorkingActivity | None = None) -> str:
-        """Return why a model may not write now, such as "quiet hours"; empty if it may, or is none."""
-        if not self.cycle.lease.has_model:
-            return ""
-        local = in_zone(datetime.now(UTC), self.zone)
-        return model_refusal(
-            self.cycle.settings.config.sleep,
-            self.machine(),
-            activity or self.activity(),
-            local.time(),
-        )
-
-    def _note_refusal(self, reason: str, trigger: Trigger) -> None:
-        """Save why a cycle was put off, empty if it was not, for `status`; log a new reason."""
-        if reason and reason != self.waits_for:
-            log.info("cycle_put_off", trigger=trigger.value, reason=reason)
-        self.waits_for = reason
-
-
 WAIT_S = 600.0
 """How long the capacity waits for a running cycle before it is left until asked again."""
 DUE_COUNTED_MAX = 100_000
 ROUNDS_MAX = 100
 
 
-class SleepHost(Protocol):
-    """Starter of background cycles by a schedule."""
+@dataclass(frozen=True, slots=True)
+class SleepHost:
+    """Starter of a memory's background cycles: a scheduler of its own, or one that many memories share."""
 
-    @property
-    def description(self) -> str:
-        """The schedule of sleep cycles in words: "off", "every 30 minutes" or the cron fields."""
-
-    @property
-    def next_cycle(self) -> datetime | None:
-        """Time of the next scheduled cycle; None without a schedule."""
-
-    @property
-    def turn_s(self) -> float | None:
-        """Seconds after which a background cycle gives way to other memories; None: never."""
-
-    def enforce_cap_soon(self) -> None:
-        """Consolidate memories over working memory's capacity soon, in the background."""
+    scheduler: SleepScheduler
+    enforce_cap_soon: Callable[[], object]
+    """Has memories over working memory's capacity consolidated soon, in the background."""
+    turn_s: float | None = None
+    """Seconds after which a background cycle gives way to other memories; None: never."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -425,14 +335,15 @@ class Sleeper:
     """Whether cycles run by a schedule and triggers here."""
     host: SleepHost | None = None
     """Runs them instead; with neither, a caller who exceeds the capacity waits."""
+    machine: Callable[[], MachineState] = read_machine_state
+    """Returns load and power supply."""
 
     def __post_init__(self) -> None:
-        self._background = BackgroundCycles(
-            store=self.store, cycle=self.cycle, zone=self.zone
-        )
+        self.waits_for = ""
+        """Why the last background cycle was put off; empty if it was not."""
         self._watch = TriggerWatch(
             triggers=lambda: make_triggers(self.cycle.settings.config),
-            activity=self._background.activity,
+            activity=self.activity,
             now=self.cycle.now,
             sleep=self.sleep_in_background,
         )
@@ -451,7 +362,9 @@ class Sleeper:
             if self.in_background
             else None
         )
-        self._host: SleepHost | None = self._scheduler or self.host
+        self._host = self.host
+        if self._scheduler:
+            self._host = SleepHost(self._scheduler, self._scheduler.enforce_cap_soon)
 
     def __enter__(self) -> Self:
         self.start()
@@ -519,9 +432,7 @@ class Sleeper:
         """Consolidate memories over the capacity in this thread. Raises `SleepInProgress`."""
         if self._is_postponed:
             return
-        self.consolidate_excess(
-            rules_only=bool(self._background.refusal()), wait_s=WAIT_S
-        )
+        self.consolidate_excess(rules_only=bool(self._find_refusal()), wait_s=WAIT_S)
         self.after_cycle()
 
     def consolidate_excess(self, *, rules_only: bool, wait_s: float = 0.0) -> None:
@@ -581,7 +492,7 @@ class Sleeper:
     @property
     def next_cycle(self) -> datetime | None:
         """Time of the next scheduled cycle; None without a schedule."""
-        return self._host.next_cycle if self._host else None
+        return self._host.scheduler.next_cycle if self._host else None
 
     def status(self) -> SleepStatus:
         """Return the state of sleep: schedule, last and next cycle, due memories and progress."""
@@ -591,14 +502,14 @@ class Sleeper:
         due = Selection(before=cycle.settings.config.sleep.cutoff(now), now=now)
         return SleepStatus(
             auto=self.next_cycle is not None,
-            schedule=self._host.description if self._host else "off",
+            schedule=self._host.scheduler.description if self._host else "off",
             last_cycle=cycle.last_finished
             or (newest[0].created_at if newest else None),
             next_cycle=self.next_cycle,
             running=cycle.lease.is_in_cycle,
             due=self.store.sleep.count_due(due, limit=DUE_COUNTED_MAX),
             progress=cycle.progress,
-            waits_for=self._background.waits_for,
+            waits_for=self.waits_for,
             paused_until=cycle.stopper.held_until(),
         )
 
@@ -619,19 +530,63 @@ class Sleeper:
         for chore in self.chores:
             chore()
 
+    def activity(self) -> WorkingActivity:
+        """Return counts, ages and sizes of working memories, from which triggers decide."""
+        now = self.cycle.now()
+        minutes = self.cycle.settings.config.sleep.min_age_minutes
+        fresh = shift(now, -timedelta(minutes=minutes))
+        activity = self.store.sleep.activity(fresh=fresh, now=now, limit=ROWS_MAX)
+        return replace(activity, quiet=timedelta(seconds=self.cycle.gate.quiet_s))
+
     def sleep_in_background(
         self, trigger: Trigger, selection: Selection | None = None
     ) -> CycleReport | None:
         """Run a cycle in the background; return the report, or None if the cycle was put off.
 
-        `selection` is what to consolidate; None for all memories old enough. Raises
-        `SleepInProgress`.
+        It is while cycles are paused, and if the model may not write; then memories past their time
+        to live are consolidated all the same, by the extractive summarizer. `selection` is what to
+        consolidate; None for all memories old enough. Raises `SleepInProgress`.
         """
         if self._is_postponed:
             return None
-        report = self._background.sleep(trigger, selection, deadline_s=self._turn_s)
+        report = None
+        if until := self.cycle.stopper.held_until():
+            clock = f"{in_zone(until, self.zone):%H:%M}"
+            paused = f"it was stopped or paused, and waits until {clock}"
+            self._note_refusal(paused, trigger)
+        else:
+            activity = self.activity()
+            reason = self._find_refusal(activity)
+            self._note_refusal(reason, trigger)
+            ttl = timedelta(hours=self.cycle.settings.config.sleep.ttl_hours)
+            limit = self.cycle.now() - ttl
+            if reason:
+                selection = Selection(before=limit)
+            if not reason or (activity.oldest is not None and activity.oldest < limit):
+                report = self.cycle.run(
+                    CycleRequest(
+                        trigger=trigger,
+                        selection=selection,
+                        rules_only=bool(reason),
+                        deadline_s=self._turn_s,
+                    )
+                )
         self.after_cycle()
         return report
+
+    def _find_refusal(self, activity: WorkingActivity | None = None) -> str:
+        """Return why a model may not write now, such as "quiet hours"; empty if it may, or is none."""
+        if not self.cycle.lease.has_model:
+            return ""
+        local = in_zone(datetime.now(UTC), self.zone).time()
+        sleep = self.cycle.settings.config.sleep
+        return model_refusal(sleep, self.machine(), activity or self.activity(), local)
+
+    def _note_refusal(self, reason: str, trigger: Trigger) -> None:
+        """Save why a cycle was put off, empty if it was not, for `status`; log a new reason."""
+        if reason and reason != self.waits_for:
+            log.info("cycle_put_off", trigger=trigger.value, reason=reason)
+        self.waits_for = reason
 
     @property
     def _turn_s(self) -> float | None:

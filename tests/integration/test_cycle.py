@@ -34,7 +34,7 @@ from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import HOLD, CycleRequest, CycleStop, CycleStopper
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.sleeper import BackgroundCycles
+from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.sleep.triggers import MachineState
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.upkeep import Sleep, Status
@@ -590,10 +590,11 @@ def test_nothing_starts_in_the_background_for_a_while(
     clock: FakeClock,
 ) -> None:
     remember_batch(store, *trio("a", session="a"), *trio("b", session="b"))
-    background = BackgroundCycles(
+    background = Sleeper(
         store=store,
         cycle=cycle,
         zone=UTC,
+        after_cycle=list,
         machine=lambda: MachineState(on_battery=False, load=0),
     )
     reader = StoppingReader(service, cycle)
@@ -601,8 +602,8 @@ def test_nothing_starts_in_the_background_for_a_while(
     cycle.run(CycleRequest(trigger=Trigger.SCHEDULE, force=True))
     reader.answer()
 
-    assert background.sleep(Trigger.AGE) is None
+    assert background.sleep_in_background(Trigger.AGE) is None
     assert "stopped" in background.waits_for
     clock.advance(seconds=HOLD.total_seconds())
-    assert background.sleep(Trigger.AGE) is not None
+    assert background.sleep_in_background(Trigger.AGE) is not None
     assert background.waits_for == ""

@@ -18,6 +18,7 @@ from mnemosyned.assembly.build import SharedParts, open_memory
 from mnemosyned.assembly.owners import TURN_S, OwnerMemory, OwnerRounds
 from mnemosyned.memory.consolidation import CycleReport, CycleStatus, Trigger
 from mnemosyned.sleep.context import CycleRequest, ForegroundGate
+from mnemosyned.sleep.sleeper import SleepHost, SleepScheduler
 from mnemosyned.verbs.memories import Remember
 
 if TYPE_CHECKING:
@@ -130,24 +131,14 @@ def test_what_exceeds_a_capacity_is_consolidated_in_turns_too(
     assert backlogs.turns[5:] == [2, 2]
 
 
-class Host:
-    """Where an owner's cycles are started: their turn, and whether more was asked for."""
-
-    description, next_cycle = "by the test", None
-
-    def __init__(self, turn_s: float | None) -> None:
-        self.turn_s = turn_s
-
-    def enforce_cap_soon(self) -> None:
-        """Nothing exceeds a capacity here."""
-
-
 @pytest.mark.parametrize(("turn_s", "left"), [(0.0, 3), (None, 0), (60.0, 0)])
 def test_a_background_cycle_ends_with_its_turn(
     tmp_path: Path, turn_s: float | None, left: int
 ) -> None:
     with open_memory(config_by_words(tmp_path / "memory.db")) as memory:
-        memory.sleeper._host = Host(turn_s)  # noqa: SLF001 as for a memory of many
+        scheduler = SleepScheduler(sleep=lambda _: None, enforce_cap=list)
+        host = SleepHost(scheduler, list, turn_s)
+        memory.sleeper._host = host  # noqa: SLF001 as for a memory of many
         for number in range(3):
             when = datetime(2026, 1, 1 + number, tzinfo=UTC)
             memory.service.call(Remember(f"Bell {number} rang.", created_at=when))

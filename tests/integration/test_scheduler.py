@@ -44,7 +44,7 @@ from mnemosyned.sleep import sleeper, triggers as machine
 from mnemosyned.sleep.context import CycleRequest, SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import (
-    BackgroundCycles,
+    Sleeper,
     SleepScheduler,
     final_consolidation,
 )
@@ -653,32 +653,33 @@ def modelled(cycle: SleepCycle) -> Modelled:
 @pytest.fixture
 def background(
     store: SqliteStore, cycle: SleepCycle, settings: SettingsInForce
-) -> BackgroundCycles:
+) -> Sleeper:
     change(settings, {"sleep.model_policy": "ac_power"})
-    return BackgroundCycles(
+    return Sleeper(
         store=store,
         cycle=cycle,
         zone=UTC,
+        after_cycle=list,
         machine=lambda: MachineState(on_battery=True, load=0),
     )
 
 
 def test_on_its_battery_a_cycle_waits_and_says_why(
-    store: SqliteStore, background: BackgroundCycles, modelled: Modelled
+    store: SqliteStore, background: Sleeper, modelled: Modelled
 ) -> None:
     remember_batch(store, *trio("a", hours_ago=20))
 
-    assert background.sleep(Trigger.SCHEDULE) is None
+    assert background.sleep_in_background(Trigger.SCHEDULE) is None
     assert "battery" in background.waits_for
     assert modelled.calls == []
 
 
 def test_entries_past_the_ttl_are_summarized_by_rule_while_the_model_waits(
-    store: SqliteStore, background: BackgroundCycles, modelled: Modelled
+    store: SqliteStore, background: Sleeper, modelled: Modelled
 ) -> None:
     remember_batch(store, *trio("old", hours_ago=30), *trio("new", hours_ago=20))
 
-    slept = background.sleep(Trigger.SCHEDULE)
+    slept = background.sleep_in_background(Trigger.SCHEDULE)
 
     assert slept
     assert (slept.evicted, modelled.calls, modelled.quickly) == (3, [], 1)
@@ -686,11 +687,11 @@ def test_entries_past_the_ttl_are_summarized_by_rule_while_the_model_waits(
 
 
 def test_without_a_model_a_cycle_waits_for_nothing(
-    store: SqliteStore, background: BackgroundCycles, summarizer: FakeSummarizer
+    store: SqliteStore, background: Sleeper, summarizer: FakeSummarizer
 ) -> None:
     remember_batch(store, *trio("a", hours_ago=20))
 
-    slept = background.sleep(Trigger.SCHEDULE)
+    slept = background.sleep_in_background(Trigger.SCHEDULE)
 
     assert slept
     assert (slept.evicted, background.waits_for) == (3, "")
@@ -698,7 +699,7 @@ def test_without_a_model_a_cycle_waits_for_nothing(
 
 
 def test_the_counted_source_alone_is_consolidated_and_its_trigger_logged(
-    store: SqliteStore, background: BackgroundCycles, clock: FakeClock
+    store: SqliteStore, background: Sleeper, clock: FakeClock
 ) -> None:
     remember_batch(
         store,
@@ -717,7 +718,7 @@ def test_the_counted_source_alone_is_consolidated_and_its_trigger_logged(
         },
         activity=background.activity,
         now=clock.now,
-        sleep=background.sleep,
+        sleep=background.sleep_in_background,
     )
 
     assert watch.check() is Trigger.COUNT
@@ -728,7 +729,7 @@ def test_the_counted_source_alone_is_consolidated_and_its_trigger_logged(
 
 
 def test_activity_is_told_by_session_and_source(
-    store: SqliteStore, background: BackgroundCycles
+    store: SqliteStore, background: Sleeper
 ) -> None:
     remember_batch(
         store,
