@@ -40,6 +40,11 @@ class Response:
     the client has taken the one before, and closes the iterator when the client leaves. An empty
     chunk sends nothing: whoever waits for long yields one now and then, so that this is noticed."""
 
+    def close(self) -> None:
+        """Close the stream, if there is one that can be closed."""
+        if close := getattr(self.stream, "close", None):
+            close()
+
 
 Route = Callable[[HttpRequest], Response]
 """Answers the requests of a path; a `MnemosynedError` becomes its status and JSON."""

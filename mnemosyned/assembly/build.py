@@ -126,7 +126,8 @@ def assemble_service(
     cycles and `purge_soon` requests a purge; otherwise the memory does both itself if
     `in_background`. `database` names the database to users, `file` is its file, if it has one.
     """
-    settings = shared.settings
+    settings, find_bus = shared.settings, shared.find_bus
+    bus = find_bus(owner) if find_bus else EventBus(clock=shared.clock)
     cycle = SleepCycle(
         store=store,
         lease=lease,
@@ -134,6 +135,7 @@ def assemble_service(
         settings=settings,
         age_clock=shared.age_clock,
         gate=gate,
+        publish=bus.publish,
     )
     forgotten = None
     if file is None:
@@ -218,15 +220,12 @@ def assemble_service(
         in_background=in_background and host is None,
         host=host,
     )
-    # Cycles and verbs publish their events on the same bus.
-    find_bus = shared.find_bus
-    cycle.observer = find_bus(owner) if find_bus else EventBus(clock=shared.clock)
     service = MemoryService(
         store=store,
         sleeper=sleeper,
         retention=retention,
         settings=settings,
-        events=cycle.observer,
+        events=bus,
         database=database,
         schema_version=schema_version,
         keeper=keeper,

@@ -396,6 +396,30 @@ class OwnerResources:
             """Raise `ScopeMissing`, `NotFound` or `RequestRefused` if the token may not read."""
             require_scope(Scope.READ, self._find_holder(request).scopes, action)
 
+        def send_checked(
+            request: HttpRequest, response: Response, counted: ExitStack
+        ) -> Iterator[bytes]:
+            """Yield an empty chunk, then those of a stream; none while the database cannot be asked."""
+            waiting = b""
+            with counted:
+                yield b""  # from here on, closing it ends the stream and its count
+                stream = response.stream or iter(())
+                while (chunk := waiting or next(stream, None)) is not None:
+                    waiting = b""
+                    try:
+                        check(request)
+                    except (StorageFailed, DaemonBusy):
+                        if chunk:
+                            chunk, waiting = b"", chunk
+                            time.sleep(POLL_S)
+                    except RequestRefused:
+                        yield encode_end(Unauthorized(REFUSED))
+                        return
+                    except (ScopeMissing, NotFound) as refused:
+                        yield encode_end(refused)
+                        return
+                    yield chunk
+
         def answer(request: HttpRequest) -> Response:
             """Return the route's response, whose stream checks the token before each chunk."""
             check(request)
@@ -405,15 +429,12 @@ class OwnerResources:
             with ExitStack() as counted:
                 counted.callback(self._limits.end_stream, owner)
                 response = route(request)
-                if response.stream is None:
-                    return response
-                stream = _CheckedStream(
-                    response.stream,
-                    lambda: check(request),
-                    encode_end,
-                    counted.pop_all(),
-                )
-            return dataclasses.replace(response, stream=stream)
+                if response.stream is not None:
+                    counted.callback(response.close)
+                    stream = send_checked(request, response, counted.pop_all())
+                    next(stream)
+                    response = dataclasses.replace(response, stream=stream)
+                return response
 
         return Resource(answer)
 
@@ -456,55 +477,6 @@ def _choose_memory(sender: TokenHolder, request: HttpRequest) -> TokenHolder | N
     """Return the holder for the memory that the header names, or the sender's; None if refused."""
     name = named_owner(request.headers)
     return sender if name is None else sender.in_memory_of(name)
-
-
-class _CheckedStream:
-    """A stream that checks before each chunk whether its reader may still read."""
-
-    def __init__(
-        self,
-        stream: Iterator[bytes],
-        check: Callable[[], None],
-        encode_end: Callable[[MnemosynedError], bytes],
-        counted: ExitStack,
-    ) -> None:
-        """Check before each chunk, and end with `encode_end`; `counted` is closed at the end."""
-        self._counted = counted
-        self._stream = stream
-        self._check = check
-        self._encode_end = encode_end
-        self._waiting = b""
-        """The chunk that could not be checked, as the database was not there."""
-        self._is_over = False
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        """Return the next chunk, or nothing while the database cannot be asked about the token."""
-        if self._is_over:
-            raise StopIteration
-        chunk, self._waiting = self._waiting or next(self._stream), b""
-        try:
-            self._check()
-        except (StorageFailed, DaemonBusy):
-            if chunk:
-                self._waiting = chunk
-                time.sleep(POLL_S)
-            return b""
-        except RequestRefused:
-            self._is_over = True
-            return self._encode_end(Unauthorized(REFUSED))
-        except (ScopeMissing, NotFound) as refused:
-            self._is_over = True
-            return self._encode_end(refused)
-        return chunk
-
-    def close(self) -> None:
-        """Close the stream that is checked, and count it no longer."""
-        self._counted.close()
-        if close := getattr(self._stream, "close", None):
-            close()
 
 
 BY_ID = (

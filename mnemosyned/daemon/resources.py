@@ -64,7 +64,8 @@ def events_route(bus: EventBus, progress: Progresses) -> Route:
         after = _last_seen_id(request)
         if request.method == "HEAD":
             return Response(HTTPStatus.OK, content_type=EVENT_STREAM, headers=HEADERS)
-        stream = EventStream(bus, bus.subscribe(after), progress)
+        stream = _stream_events(bus, bus.subscribe(after), progress)
+        next(stream)
         return Response(
             HTTPStatus.OK, content_type=EVENT_STREAM, headers=HEADERS, stream=stream
         )
@@ -88,25 +89,15 @@ def _last_seen_id(request: HttpRequest) -> int | None:
     return int(last)
 
 
-class EventStream:
-    """Iterator over one client's live events as bytes; `close` ends the subscription."""
-
-    def __init__(
-        self, bus: EventBus, subscription: Subscription, progress: Progresses
-    ) -> None:
-        self._bus = bus
-        self._subscription = subscription
-        self._event_chunks = _event_chunks(bus, subscription, progress)
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        return next(self._event_chunks)
-
-    def close(self) -> None:
-        """End the subscription to the events."""
-        self._bus.unsubscribe(self._subscription)
+def _stream_events(
+    bus: EventBus, subscription: Subscription, progress: Progresses
+) -> Iterator[bytes]:
+    """Yield an empty chunk, from which on closing it ends the subscription, then `_event_chunks`."""
+    try:
+        yield b""
+        yield from _event_chunks(bus, subscription, progress)
+    finally:
+        bus.unsubscribe(subscription)
 
 
 def _event_chunks(
@@ -322,8 +313,7 @@ def audit_resources(
             lines = request.body.count(b"\n") if path == RESTORE_PATH else 0
             audit.note(paths[path], count=lines)
         except StorageFailed:
-            if close := getattr(response.stream, "close", None):
-                close()
+            response.close()
             raise
         return response
 

@@ -7,11 +7,10 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from mnemosyned.errors import DaemonBusy, MnemosynedError
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.consolidation import CycleReport, Trigger
 from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.memory.values import Acknowledged
 from mnemosyned.text.secrets.masking import mask_secrets
@@ -20,6 +19,9 @@ from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 from mnemosyned.verbs.request import Request, names
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import Event, EventKind, EventMemory, Sleep
+
+if TYPE_CHECKING:
+    from mnemosyned.daemon.processes import ProcessRelay
 
 Fields = dict[str, Any]
 
@@ -76,26 +78,13 @@ class Subscription:
         return [self._waiting.popleft() for _ in range(len(self._waiting))]
 
 
-class EventRelay(Protocol):
-    """Passes the events of owners between the processes of a daemon."""
-
-    def has_readers(self, owner: int) -> bool:
-        """Return whether an owner has readers in any process, or had some a moment ago."""
-
-    def count_readers(self, owner: int, change: int, *, kept_s: float) -> None:
-        """Note one reader more or less; after the last, an owner counts as read for `kept_s`."""
-
-    def send(self, owner: int, event: Event) -> None:
-        """Have an event numbered and handed to the owner's bus in every process."""
-
-
 @dataclass(eq=False, kw_only=True)
 class EventBus:
     """Hands events to readers; costs nothing while there are none. Safe from any thread."""
 
     clock: Clock
     limits: EventLimits = EventLimits()
-    relay: EventRelay | None = None
+    relay: ProcessRelay | None = None
     """Has readers of `owner` in other processes get the events, too."""
     owner: int = LOCAL_OWNER
 
@@ -195,40 +184,6 @@ class EventBus:
             if subscription in self._subscriptions:
                 self._subscriptions.remove(subscription)
             self._kept_until = time.monotonic() + self.limits.kept_s
-
-    # ------------------------------------------------------------- cycles
-
-    def cycle_begun(self, cycle: str, trigger: Trigger) -> None:
-        """Publish that the sleep cycle with the id `cycle` began, with its trigger."""
-        self.publish(EventKind.CYCLE_BEGUN, cycle=cycle, trigger=trigger.value)
-
-    def cycle_ended(self, report: CycleReport) -> None:
-        """Publish the result of a sleep cycle."""
-        self.publish(
-            EventKind.CYCLE_ENDED,
-            cycle=report.cycle,
-            trigger=report.trigger.value,
-            status=report.status.value,
-            count=report.evicted,
-            episodes=report.promoted,
-            duration_s=round(report.duration_s, 3),
-        )
-
-    def cycle_failed(self, cycle: str, trigger: Trigger) -> None:
-        """Publish that the sleep cycle with the id `cycle` ended with an error."""
-        self.publish(
-            EventKind.CYCLE_ENDED, cycle=cycle, trigger=trigger.value, status="failed"
-        )
-
-    # ----------------------------------------------------------- requests
-
-    def publish_capture(
-        self, *, client: str, hook: str, count: int, failure: str
-    ) -> None:
-        """Publish that a hook of an agent's client ran: its count of new memories, or the failure."""
-        self.publish(
-            EventKind.CAPTURED, client=client, hook=hook, count=count, message=failure
-        )
 
     def publish_answer(self, request: Request[Any], result: object) -> None:
         """Publish the event of a successful request; a preview, and most reads, publish none."""

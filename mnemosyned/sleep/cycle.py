@@ -7,10 +7,9 @@ this without writing anything or asking a model.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set as AbstractSet
+from collections.abc import Callable, Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import StorageFailed
@@ -58,9 +57,7 @@ from mnemosyned.sleep.rollup import (
     rollup_periods,
 )
 from mnemosyned.summary.rollup import ROLLUP_SHARES, SMALL_CHARS
-
-if TYPE_CHECKING:
-    from mnemosyned.service.events import EventBus
+from mnemosyned.verbs.upkeep import EventKind
 
 MODEL_CHARS_PER_S = 40.0
 """Reading speed assumed of a model until the log has its own: TinyLlama on one core, 1,000
@@ -237,6 +234,8 @@ class SleepCycle:
     """Decides how old memories are, without the jumps of `clock`; None: that decides."""
     gate: ForegroundGate = field(default_factory=ForegroundGate)
     """Counts the requests to which cycles yield."""
+    publish: Callable[..., object] = lambda *_, **__: None
+    """Sends an event of a kind, with its fields, to readers."""
 
     def __post_init__(self) -> None:
         self.last_finished: datetime | None = None
@@ -244,7 +243,6 @@ class SleepCycle:
         self.pacing = CommitPacing()
         self.plan_size = PLAN_SIZE
         self._run: tuple[ConsolidationRun, int] | None = None
-        self.observer: EventBus | None = None
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """Cycles since the start, by trigger and outcome."""
 
@@ -286,7 +284,7 @@ class SleepCycle:
     def _run_exclusively(
         self, summarizer: Summarizer, request: CycleRequest, stop: CycleStop
     ) -> CycleReport:
-        """Run a cycle with the borrowed summarizer; log its report, and tell the observer."""
+        """Run a cycle with the borrowed summarizer; log its report, and publish its events."""
         now = self.now()
         before = summarizer.status()
         context = self._make_context(
@@ -295,22 +293,27 @@ class SleepCycle:
             now=now,
             stop=stop,
         )
-        if self.observer:
-            self.observer.cycle_begun(context.id, request.trigger)
+        named = {"cycle": context.id, "trigger": request.trigger.value}
+        self.publish(EventKind.CYCLE_BEGUN, **named)
         try:
             report = self._consolidate_and_roll_up(
                 context, rollup_cutoff=self.settings.config.sleep.rollup_cutoff(now)
             )
         except Exception:
             self.outcomes[request.trigger.value, "error"] += 1
-            if self.observer:
-                self.observer.cycle_failed(context.id, request.trigger)
+            self.publish(EventKind.CYCLE_ENDED, **named, status="failed")
             raise
         finally:
             summarizer.release_workers()
         self.outcomes[request.trigger.value, report.status.value] += 1
-        if self.observer:
-            self.observer.cycle_ended(report)
+        self.publish(
+            EventKind.CYCLE_ENDED,
+            **named,
+            status=report.status.value,
+            count=report.evicted,
+            episodes=report.promoted,
+            duration_s=round(report.duration_s, 3),
+        )
         _log_finished_cycle(report, before, summarizer.status())
         return report
 

@@ -53,6 +53,7 @@ from mnemosyned.service.briefing import make_injection
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.request import instant
+from mnemosyned.verbs.upkeep import EventKind
 
 SEEN_EVERY = timedelta(minutes=1)
 """Precision of the time at which a session was last seen."""
@@ -416,11 +417,12 @@ class HookService:
             )
         except MnemosynedError as error:
             log.warning("hook_not_counted", code=error.code)
-        self._events.publish_capture(
+        self._events.publish(
+            EventKind.CAPTURED,
             client=call.client,
             hook=event,
             count=outcome.stored,
-            failure=outcome.failure,
+            message=outcome.failure,
         )
 
 

@@ -422,7 +422,7 @@ class Workers:
                     self._streams[task.owner] += 1
                     self._stream_threads.add(thread)
                     return True
-        _close_stream(stream)
+        response.close()
         busy = DaemonBusy(
             f"this memory has {self._owner_streams_max} streams (live events, exports), as many "
             "as it may; end one of them"
@@ -447,7 +447,7 @@ class Workers:
             log.exception("connection_failed")
             task.connection.broken = True
         finally:
-            _close_stream(stream)
+            response.close()
             with self._changing:
                 self._streams[task.owner] -= 1
                 self._streams += Counter()
@@ -487,9 +487,3 @@ class Workers:
                 return False
             ready.poll(POLL_S * 1_000)
         return False
-
-
-def _close_stream(stream: Iterator[bytes]) -> None:
-    """Call the iterator's `close`, if it has one."""
-    if close := getattr(stream, "close", None):
-        close()
