@@ -23,7 +23,7 @@ from mnemosyned.client.connection import Connection
 from mnemosyned.config import Config, config_file, load_config, with_default_model
 from mnemosyned.config.settings import LimitsConfig
 from mnemosyned.daemon.http.listening import Listener, listen_on_socket
-from mnemosyned.daemon.http.server import EventLoop, serve_http
+from mnemosyned.daemon.http.server import EventLoop, make_handler
 from mnemosyned.daemon.metrics import (
     LIVE_PATH,
     METRICS_PATH,
@@ -309,12 +309,15 @@ class Daemon:
                 listeners.append(stack.enter_context(tcp))
             self._probe.memory = memory
             loop = stack.enter_context(
-                serve_http(
-                    resources(memory, collectors),
+                EventLoop(
                     listeners,
+                    answer=make_handler(
+                        resources(memory, collectors),
+                        activity,
+                        tcp_resources=owner_resources,
+                    ),
                     limits=config.limits,
                     activity=activity,
-                    tcp_resources=owner_resources,
                     owner_of=owner_resources.guess_owner if owner_resources else None,
                     probe=self._probe,
                 )
@@ -354,11 +357,14 @@ class Daemon:
         from mnemosyned.daemon.http.tcp import listen_for_metrics  # noqa: PLC0415
 
         listener = stack.enter_context(listen_for_metrics(address))
+        activity = ServerActivity()
+        metrics = {METRICS_PATH: Resource(metrics_route(collectors))}
         stack.enter_context(
-            serve_http(
-                {METRICS_PATH: Resource(metrics_route(collectors))},
+            EventLoop(
                 [listener],
+                answer=make_handler(metrics, activity),
                 limits=METRICS_LIMITS,
+                activity=activity,
                 probe=self._probe,
             )
         )

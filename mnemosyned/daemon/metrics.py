@@ -185,10 +185,6 @@ class ServerActivity:
             with self._lock:
                 self.streams -= 1
 
-    def refuse(self, status: int) -> None:
-        """Count a request as refused with an HTTP status before a worker got it."""
-        self.refused[status] += 1
-
 
 UNAUTHORIZED = str(HTTPStatus.UNAUTHORIZED.value)
 HOOK_ROWS_MAX = 200

@@ -33,15 +33,18 @@ OURS = (
     + """
 from mnemosyned.daemon.http.listening import Listener
 from mnemosyned.daemon.http.listening import listen_on_socket
-from mnemosyned.daemon.http.server import serve_http
+from mnemosyned.daemon.http.server import EventLoop, make_handler
+from mnemosyned.daemon.metrics import ServerActivity
 print(time.perf_counter() - begun, flush=True)
 from http import HTTPStatus
 from pathlib import Path
 from mnemosyned.config.settings import LimitsConfig
 from mnemosyned.http_messages import Resource, Response
 echo = Resource(lambda request: Response(HTTPStatus.OK, bytes(request.body)), ("POST",))
-with listen_on_socket(Path(sys.argv[1])) as sock, serve_http(
-    {"/echo": echo}, [Listener(sock)],
+activity = ServerActivity()
+with listen_on_socket(Path(sys.argv[1])) as sock, EventLoop(
+    [Listener(sock)],
+    answer=make_handler({"/echo": echo}, activity), activity=activity,
     limits=LimitsConfig(threads=16, body_bytes_max=1 << 20, connections_max=200),
 ):
     time.sleep(3600)

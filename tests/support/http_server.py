@@ -12,9 +12,9 @@ from pathlib import Path
 
 from mnemosyned.config.settings import LimitsConfig
 from mnemosyned.daemon.http.listening import Listener, listen_on_socket
-from mnemosyned.daemon.http.server import EventLoop, serve_http
+from mnemosyned.daemon.http.server import EventLoop, make_handler
 from mnemosyned.daemon.http.workers import OwnerOf
-from mnemosyned.daemon.metrics import HealthProbe
+from mnemosyned.daemon.metrics import HealthProbe, ServerActivity
 from mnemosyned.http_messages import Resource
 
 WAIT_S = 10.0
@@ -69,13 +69,15 @@ def server(
     owner_of: OwnerOf | None = None,
     probe: HealthProbe | None = None,
 ) -> Iterator[Server]:
-    """A server of these resources on a Unix socket; `owner_of` and `probe` as in `serve_http`."""
+    """A server of these resources on a Unix socket; `owner_of` and `probe` as in `EventLoop`."""
+    activity = ServerActivity()
     with (
         tempfile.TemporaryDirectory(prefix="mn-") as folder,
         listen_on_socket(Path(folder) / "s") as listener,
-        serve_http(
-            resources,
+        EventLoop(
             [Listener(listener)],
+            answer=make_handler(resources, activity),
+            activity=activity,
             limits=LimitsConfig(
                 threads=threads, body_bytes_max=1_000_000, connections_max=50
             ),

@@ -415,7 +415,7 @@ class EventLoop:
                     f"{WAITING_MAX} requests of this memory wait for their turn, as many as may; "
                     "send this again when some are answered"
                 )
-                self._activity.refuse(HTTPStatus.SERVICE_UNAVAILABLE)
+                self._activity.refused[HTTPStatus.SERVICE_UNAVAILABLE] += 1
                 connection.respond(error_response(busy))
                 self._answered.append(connection)
         elif self._budget.reserve(connection):
@@ -556,7 +556,7 @@ class EventLoop:
 
     def _refuse_request(self, connection: ClientConnection, response: Response) -> None:
         """Send an error response, as far as possible without waiting, and close the connection."""
-        self._activity.refuse(response.status)
+        self._activity.refused[response.status] += 1
         connection.respond(response, last=True)
         self._close_connection(connection)
 
@@ -573,32 +573,6 @@ VERB_PREFIX = "/v1/"
 
 ResourcesOf = Callable[[HttpRequest], Mapping[str, Resource]]
 """The resources, by path, of whoever sent a request. Raises `RequestRefused` for who has none."""
-
-
-def serve_http(
-    resources: Mapping[str, Resource],
-    listeners: Sequence[Listener],
-    *,
-    limits: LimitsConfig,
-    activity: ServerActivity | None = None,
-    tcp_resources: ResourcesOf | None = None,
-    owner_of: OwnerOf | None = None,
-    probe: HealthProbe | None = None,
-) -> EventLoop:
-    """Return an event loop that serves HTTP clients in its block.
-
-    `resources` has the handlers by path, `tcp_resources` finds those for TCP, `owner_of` the number
-    of the owner of a request, so that none takes all threads. At the end running requests may finish.
-    """
-    activity = activity or ServerActivity()
-    return EventLoop(
-        listeners,
-        answer=make_handler(resources, activity, tcp_resources=tcp_resources),
-        limits=limits,
-        activity=activity,
-        owner_of=owner_of,
-        probe=probe,
-    )
 
 
 def make_handler(

@@ -117,14 +117,10 @@ class ClientConnection:
         self._send_parts(self.protocol.encode_head(response, []))
         return not self.protocol.bodiless
 
-    def send_chunk(self, data: bytes) -> None:
-        """Queue a chunk of a streamed response, and send what the socket takes without waiting."""
-        self._send_parts(self.protocol.encode_chunk(data))
-
-    def end_stream(self) -> None:
-        """Send the bytes that mark the end of a streamed response."""
-        if end := self.protocol.encode_chunk(None):
-            self._send_parts(end)
+    def send_chunk(self, data: bytes | None) -> None:
+        """Queue a chunk of a streamed response, or its end for None, and send what the socket takes."""
+        if part := self.protocol.encode_chunk(data):
+            self._send_parts(part)
 
     def has_hung_up(self) -> bool:
         """Return whether the client has closed its side of the connection."""
@@ -468,7 +464,7 @@ class Workers:
             if not goes_on:  # its end is missing, so that the client can tell
                 connection.broken = True
                 return
-        connection.end_stream()
+        connection.send_chunk(None)
 
     def _flush_output(self, connection: ClientConnection, deadline: float) -> bool:
         """Wait until all bytes were taken; return False if the client hangs up or time is up."""
