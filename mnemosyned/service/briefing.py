@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.briefing import (
@@ -57,10 +56,6 @@ from mnemosyned.verbs.conversation import (
 )
 from mnemosyned.verbs.request import instant
 
-if TYPE_CHECKING:
-    from mnemosyned.storage.common.injections import InjectionStore
-
-
 BRIEFING_CHARS_MAX = 3_000
 PINNED_CHARS_MAX = 800
 LEARNINGS_CHARS_MAX = 900
@@ -80,7 +75,7 @@ DECIDED_MAX = 40
 
 @dataclass(eq=False, kw_only=True)
 class BriefingService:
-    """Composes briefings, and keeps a person's edits of their lines."""
+    """Composes briefings, keeps a person's edits of their lines, and lists what agents were given."""
 
     store: MemoryStore
     clock: Clock
@@ -246,6 +241,33 @@ class BriefingService:
         in_force = [learning for learning in in_force if rank(learning) < 4]
         return sorted(in_force, key=rank)  # newest first within each
 
+    # ---------------------------------------------------------------- ledger
+
+    def injections(self, request: Injections) -> InjectionList:
+        """Return the injections that a request selects, newest first. Raises `InvalidRequest`."""
+        after = request.after and request.after.upper()
+        if after and made_at(after) is None:
+            raise InvalidRequest(
+                "after is no id of an injection; give the id of the last one listed",
+                field="after",
+            )
+        chosen = InjectionFilter(
+            session=request.session,
+            project=request.project,
+            since=instant(request.since),
+            until=instant(request.until),
+            outcome=request.outcome,
+            after=after,
+        )
+        found = self.store.injections.find(chosen, limit=request.limit)
+        return InjectionList(found, self.store.injections.totals())
+
+    def rate(self, request: RateInjection) -> RatedInjection:
+        """Save what an injection was good for."""
+        outcome = InjectionOutcome(request.outcome)
+        self.store.injections.rate(request.id, outcome)
+        return RatedInjection(request.id, outcome, self.store.injections.totals())
+
 
 def _quote_learning(learning: Learning, edits: BriefingEdits) -> InjectedQuote:
     """Return a learning as a quote, in the words that a person gave it."""
@@ -320,35 +342,3 @@ def make_injection(
 def _mask_beginning(text: str, chars_max: int) -> str:
     """Return the beginning of a text as one line, with secrets masked and tags neutralized."""
     return neutralize_line(mask_secrets(text))[:chars_max]
-
-
-@dataclass(eq=False, kw_only=True)
-class LedgerService:
-    """The verbs of the ledger over one store."""
-
-    store: InjectionStore
-
-    def injections(self, request: Injections) -> InjectionList:
-        """Return the injections that a request selects, newest first. Raises `InvalidRequest`."""
-        after = request.after and request.after.upper()
-        if after and made_at(after) is None:
-            raise InvalidRequest(
-                "after is no id of an injection; give the id of the last one listed",
-                field="after",
-            )
-        chosen = InjectionFilter(
-            session=request.session,
-            project=request.project,
-            since=instant(request.since),
-            until=instant(request.until),
-            outcome=request.outcome,
-            after=after,
-        )
-        found = self.store.find(chosen, limit=request.limit)
-        return InjectionList(found, self.store.totals())
-
-    def rate(self, request: RateInjection) -> RatedInjection:
-        """Save what an injection was good for."""
-        outcome = InjectionOutcome(request.outcome)
-        self.store.rate(request.id, outcome)
-        return RatedInjection(request.id, outcome, self.store.totals())

@@ -12,13 +12,11 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.archived import WHOLE
 from mnemosyned.conversation.learnings.relevance import find_scope
 from mnemosyned.errors import BatchChanged, InvalidRequest, WordsPruned
 from mnemosyned.ids import new_id
 from mnemosyned.memory.actions import Action, ActionKind
-from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit, values_before
 from mnemosyned.memory.engine_ports import MemoryVectors
 from mnemosyned.memory.fields import EDITABLE
@@ -35,7 +33,6 @@ from mnemosyned.service.intake import (
     run_in_chunks,
     split_into_chunks,
 )
-from mnemosyned.service.purging import Purger
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.conversation import (
@@ -77,7 +74,7 @@ _PLACEHOLDER = re.compile(r"\[secret:\w+\]")
 
 @dataclass(eq=False, kw_only=True)
 class ChangeService:
-    """The verbs that change memories, in short steps that can be repeated."""
+    """The verbs that change memories, in short steps that can be repeated, and the verbs of learnings."""
 
     store: MemoryStore
     sleeper: Sleeper
@@ -386,6 +383,67 @@ class ChangeService:
             note="; ".join(filter(None, notes)),
         )
 
+    # ------------------------------------------------------------- learnings
+
+    def learn(self, request: Learn) -> Learned:
+        """Store a new learning; return the learning and the ids of learnings it supersedes."""
+        now = self.sleeper.cycle.clock.now()
+        learning, superseded = self.store.learnings.add(
+            Learning(
+                id=new_id(now),
+                kind=request.kind,
+                text=clean_learning_text(
+                    request.content,
+                    self.drafts.settings.config.secrets,
+                    field="content",
+                ),
+                created_at=now,
+                session=request.session,
+                source=request.source,
+            )
+        )
+        return Learned(learning, superseded)
+
+    def learnings(self, request: Learnings) -> LearningList:
+        """Return the learnings that a request's filters select, newest first."""
+        chosen = LearningFilter(
+            sources=names(request.source),
+            kind=request.kind,
+            ids=names(request.id),
+            words=(request.query or "").casefold().split(),
+            superseded=request.superseded,
+            after=parse_cursor(request.after) if request.after else None,
+        )
+        found, place = self.store.learnings.read_page(chosen, limit=request.limit)
+        project_of = self.store.agents.projects_of([each.session for each in found])
+        edits = self.store.injections.edits([each.id for each in found])
+        return LearningList(
+            found,
+            scopes={each.id: find_scope(each) for each in found},
+            projects={
+                each.id: project_of[each.session]
+                for each in found
+                if each.session in project_of
+            },
+            edits=list(edits.by_id.values()),
+            next=place.encode() if place else None,
+        )
+
+    def edit_learning(self, request: EditLearning) -> EditedLearning:
+        """Replace the text of a learning, and purge the old text."""
+        text = clean_learning_text(
+            request.text, self.drafts.settings.config.secrets, field="text"
+        )
+        self.store.learnings.edit(request.id, text)
+        _, note = self.retention.purger.attempt()
+        return EditedLearning(request.id, text, note)
+
+    def remove_learning(self, request: RemoveLearning) -> RemovedLearning:
+        """Delete a learning, and purge its text."""
+        self.store.learnings.remove(request.id)
+        _, note = self.retention.purger.attempt()
+        return RemovedLearning(request.id, note)
+
 
 def _has_effect(edit: MemoryEdit, *, drop_history: bool) -> bool:
     """Tell whether an edit changes a memory, or with `drop_history` deletes history that it has."""
@@ -420,71 +478,3 @@ def _read_changes(request: EditMemory) -> dict[str, Any]:
     if changes.get("source") == "":
         changes["source"] = None
     return changes
-
-
-@dataclass(eq=False, kw_only=True)
-class LearningService:
-    """The verbs of learnings over one store."""
-
-    store: MemoryStore
-    clock: Clock
-    settings: SettingsInForce
-    purger: Purger
-    """Purges the text of deleted learnings."""
-
-    def learn(self, request: Learn) -> Learned:
-        """Store a new learning; return the learning and the ids of learnings it supersedes."""
-        now = self.clock.now()
-        learning, superseded = self.store.learnings.add(
-            Learning(
-                id=new_id(now),
-                kind=request.kind,
-                text=clean_learning_text(
-                    request.content, self.settings.config.secrets, field="content"
-                ),
-                created_at=now,
-                session=request.session,
-                source=request.source,
-            )
-        )
-        return Learned(learning, superseded)
-
-    def learnings(self, request: Learnings) -> LearningList:
-        """Return the learnings that a request's filters select, newest first."""
-        chosen = LearningFilter(
-            sources=names(request.source),
-            kind=request.kind,
-            ids=names(request.id),
-            words=(request.query or "").casefold().split(),
-            superseded=request.superseded,
-            after=parse_cursor(request.after) if request.after else None,
-        )
-        found, place = self.store.learnings.read_page(chosen, limit=request.limit)
-        project_of = self.store.agents.projects_of([each.session for each in found])
-        edits = self.store.injections.edits([each.id for each in found])
-        return LearningList(
-            found,
-            scopes={each.id: find_scope(each) for each in found},
-            projects={
-                each.id: project_of[each.session]
-                for each in found
-                if each.session in project_of
-            },
-            edits=list(edits.by_id.values()),
-            next=place.encode() if place else None,
-        )
-
-    def edit(self, request: EditLearning) -> EditedLearning:
-        """Replace the text of a learning, and purge the old text."""
-        text = clean_learning_text(
-            request.text, self.settings.config.secrets, field="text"
-        )
-        self.store.learnings.edit(request.id, text)
-        _, note = self.purger.attempt()
-        return EditedLearning(request.id, text, note)
-
-    def remove(self, request: RemoveLearning) -> RemovedLearning:
-        """Delete a learning, and purge its text."""
-        self.store.learnings.remove(request.id)
-        _, note = self.purger.attempt()
-        return RemovedLearning(request.id, note)

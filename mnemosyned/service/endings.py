@@ -92,7 +92,7 @@ class JudgedEndings:
 
 @dataclass(eq=False, kw_only=True)
 class EndingFinder:
-    """Reads new memories in the order of arrival, and stores which older statements they end."""
+    """Reads new memories in the order of arrival, and stores and lists which statements they end."""
 
     store: MemoryStore
     clock: Clock
@@ -444,6 +444,63 @@ class EndingFinder:
         matches = self.store.search.candidates(query).memories
         return sorted(matches, key=lambda match: -match.score)
 
+    # ----------------------------------------------------------------- verbs
+
+    def list_endings(self, request: Endings) -> EndingList:
+        """Return ended statements, the last found first.
+
+        New memories are read first, for `LIST_S` seconds, or a few with `at_once`. The rest of
+        them is read in the background, or by the next call or sleep.
+        """
+        after = parse_cursor(request.after) if request.after else None
+        if request.at_once:
+            self.find_soon()
+        else:
+            self.find(seconds=LIST_S)
+        records = self.store.endings.find(
+            limit=request.limit + 1,
+            id=request.id,
+            undone=request.undone,
+            after=after,
+        )
+        page = records[: request.limit]
+        quoted = self.store.endings.quote(page)
+        if not request.reveal:
+            quoted = {record: mask_ended(each) for record, each in quoted.items()}
+        lines = [
+            EndedLine(
+                id=record.older,
+                by=record.newer,
+                reason=record.reason,
+                sentence=statement.sentence,
+                successor=statement.successor,
+                at=statement.at,
+                found_at=record.found_at,
+                undone=record.undone,
+            )
+            for record, statement in quoted.items()
+        ]
+        cursor = None
+        if len(records) > len(page):
+            moment = page[-1].found_at
+            seen = sum(record.found_at == moment for record in page)
+            if after and after.moment == moment:
+                seen += after.seq
+            cursor = Place(moment=moment, kind=RecordKind.MEMORY, seq=seen).encode()
+        return EndingList(lines, cursor)
+
+    def undo(self, request: UndoEnding) -> UndoneEnding:
+        """Mark the endings of a memory as undone, or as in force again. Raises `NotFound`."""
+        changed = self.store.endings.undo(request.id, undone=not request.redo)
+        if not changed:
+            what = "undone" if request.redo else "ended"
+            raise NotFound(
+                f"no statement of {request.id!r} is {what}; `endings` shows them",
+                field="id",
+            )
+        self.on_found()
+        return UndoneEnding(request.id, changed)
+
 
 def _is_in_scope(
     match: Match,
@@ -512,66 +569,3 @@ def mask_ended(ended: EndedStatement) -> EndedStatement:
         sentence=mask_secrets(ended.sentence),
         successor=mask_secrets(ended.successor),
     )
-
-
-@dataclass(eq=False, kw_only=True)
-class EndingService:
-    """The verbs of endings over one store."""
-
-    store: EndingStore
-    finder: EndingFinder
-
-    def endings(self, request: Endings) -> EndingList:
-        """Return ended statements, the last found first.
-
-        New memories are read first, for `LIST_S` seconds, or a few with `at_once`. The rest of
-        them is read in the background, or by the next call or sleep.
-        """
-        after = parse_cursor(request.after) if request.after else None
-        if request.at_once:
-            self.finder.find_soon()
-        else:
-            self.finder.find(seconds=LIST_S)
-        records = self.store.find(
-            limit=request.limit + 1,
-            id=request.id,
-            undone=request.undone,
-            after=after,
-        )
-        page = records[: request.limit]
-        quoted = self.store.quote(page)
-        if not request.reveal:
-            quoted = {record: mask_ended(each) for record, each in quoted.items()}
-        lines = [
-            EndedLine(
-                id=record.older,
-                by=record.newer,
-                reason=record.reason,
-                sentence=statement.sentence,
-                successor=statement.successor,
-                at=statement.at,
-                found_at=record.found_at,
-                undone=record.undone,
-            )
-            for record, statement in quoted.items()
-        ]
-        cursor = None
-        if len(records) > len(page):
-            moment = page[-1].found_at
-            seen = sum(record.found_at == moment for record in page)
-            if after and after.moment == moment:
-                seen += after.seq
-            cursor = Place(moment=moment, kind=RecordKind.MEMORY, seq=seen).encode()
-        return EndingList(lines, cursor)
-
-    def undo(self, request: UndoEnding) -> UndoneEnding:
-        """Mark the endings of a memory as undone, or as in force again. Raises `NotFound`."""
-        changed = self.store.undo(request.id, undone=not request.redo)
-        if not changed:
-            what = "undone" if request.redo else "ended"
-            raise NotFound(
-                f"no statement of {request.id!r} is {what}; `endings` shows them",
-                field="id",
-            )
-        self.finder.on_found()
-        return UndoneEnding(request.id, changed)

@@ -40,13 +40,12 @@ from mnemosyned.search.placement import misses_time
 from mnemosyned.search.query import Query, SearchCandidates
 from mnemosyned.search.ranking import make_hits, rank
 from mnemosyned.service.backups import BackupKeeper
-from mnemosyned.service.briefing import BriefingService, LedgerService
-from mnemosyned.service.changes import ChangeService, LearningService
+from mnemosyned.service.briefing import BriefingService
+from mnemosyned.service.changes import ChangeService
 from mnemosyned.service.compact import CompactService
 from mnemosyned.service.context import ContextService
 from mnemosyned.service.endings import (
     EndingFinder,
-    EndingService,
     add_endings,
     mask_ended,
 )
@@ -252,12 +251,6 @@ class MemoryService:
             settings=self.settings,
             rate=self.rate_texts,
         )
-        learnings = LearningService(
-            store=self.store,
-            clock=self._clock,
-            settings=self.settings,
-            purger=self.retention.purger,
-        )
         changes = ChangeService(
             store=self.store,
             sleeper=self.sleeper,
@@ -272,8 +265,6 @@ class MemoryService:
             retention=self.retention,
             changes=changes,
         )
-        ledger = LedgerService(store=self.store.injections)
-        endings = EndingService(store=self.store.endings, finder=self.endings)
         functions: dict[str, Callable[..., Any]] = {
             "undo": undo.undo,
             "forget": self.retention.forget,
@@ -284,10 +275,10 @@ class MemoryService:
             "unpin": changes.change_pins,
             "restore": self.retention.restore,
             "prune": self.retention.pruner.prune,
-            "learn": learnings.learn,
-            "learnings": learnings.learnings,
-            "edit_learning": learnings.edit,
-            "remove_learning": learnings.remove,
+            "learn": changes.learn,
+            "learnings": changes.learnings,
+            "edit_learning": changes.edit_learning,
+            "remove_learning": changes.remove_learning,
             "get": self.get,
             "expand": self.expand,
             "list": self._lists.list_memories,
@@ -302,10 +293,10 @@ class MemoryService:
             "log": self.log,
             "context": context.context,
             "compact": self.compact,
-            "endings": endings.endings,
-            "undo_ending": endings.undo,
-            "injections": ledger.injections,
-            "rate_injection": ledger.rate,
+            "endings": self.endings.list_endings,
+            "undo_ending": self.endings.undo,
+            "injections": self.briefings.injections,
+            "rate_injection": self.briefings.rate,
             "briefing": self.briefings.briefing,
             "edit_briefing": self.briefings.edit,
             "watch": self.watch,

@@ -21,7 +21,7 @@ from mnemosyned.memory.values import (
     MemoryRecord,
 )
 from mnemosyned.service import endings
-from mnemosyned.service.endings import EndingFinder, EndingService
+from mnemosyned.service.endings import EndingFinder
 from mnemosyned.sleep.context import ForegroundGate
 from mnemosyned.verbs.conversation import Endings
 
@@ -138,11 +138,11 @@ def test_endings_are_listed_by_page_memory_and_whether_they_were_undone(
     )
     ended.endings.undo("old")
     ended.endings.add([], read_up_to=max(ended.endings.unread(limit=10)))
-    service = EndingService(store=ended.endings, finder=make_finder(ended))
+    service = make_finder(ended)
 
     def list_newer(**given: Any) -> list[str]:  # noqa: ANN401 fields of the request
         found, after = list[str](), None
-        while page := service.endings(Endings(limit=2, after=after, **given)):
+        while page := service.list_endings(Endings(limit=2, after=after, **given)):
             found += [each.by for each in page]
             after = page.next
             if not after:
@@ -162,17 +162,17 @@ def test_a_list_that_is_asked_for_at_once_leaves_new_memories_to_the_background(
 ) -> None:
     monkeypatch.setattr(endings, "SOON_MAX", 1)
     store.memories.remember([Draft(OLD), Draft(NEW)])
-    service = EndingService(store=store.endings, finder=make_finder(store))
+    service = make_finder(store)
 
-    assert service.endings(Endings(at_once=True)).endings == []
-    assert [each.by for each in service.endings(Endings())] == ["new"]
+    assert service.list_endings(Endings(at_once=True)).endings == []
+    assert [each.by for each in service.list_endings(Endings())] == ["new"]
 
 
 def test_what_is_no_cursor_is_refused(store: MemoryStore) -> None:
-    service = EndingService(store=store.endings, finder=make_finder(store))
+    service = make_finder(store)
 
     with pytest.raises(InvalidRequest, match="not a cursor"):
-        service.endings(Endings(after="x"))
+        service.list_endings(Endings(after="x"))
 
 
 @pytest.mark.parametrize("id", ["old", "new"])
@@ -470,7 +470,7 @@ def test_requests_wait_for_vectors_no_longer_than_their_limits(
     finder.find_again([rows["new"], rows["again"]])
     edited = list(asked)
     found = [each.newer for each in store.endings.find(limit=10)]
-    EndingService(store=store.endings, finder=finder).endings(Endings())
+    finder.list_endings(Endings())
     left = [memory.id for memory in store.endings.unread(limit=10).values()]
 
     assert edited == [NEW.content]
