@@ -32,7 +32,7 @@ from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.engine_ports import LOCAL_OWNER, OwnerFigures, Summarizer
 from mnemosyned.memory.periods import Level, closed_before
 from mnemosyned.service.forgetting import RetentionService, retention_of
-from mnemosyned.service.owner_limits import LimitsOfOwner, OwnerLimiter
+from mnemosyned.service.owners import LimitsOfOwner, OwnerLimiter
 from mnemosyned.service.purging import RETRY_S
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import OwnerGate, SummarizerLease

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mnemosyned.assembly.administration import OwnerAdministration
 from mnemosyned.daemon.http.protocol import bearer_token, token_refusal
 from mnemosyned.daemon.http.server import VERB_PREFIX
 from mnemosyned.daemon.http.tcp import LOGIN_PATH
@@ -24,6 +23,7 @@ from mnemosyned.errors import LimitReached
 from mnemosyned.http_messages import HttpRequest, Resource, Response
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import Scope, TokenHolder
+from mnemosyned.service.owners import administer
 from mnemosyned.verbs.owners import ADMINISTRATION, Login, Renew
 from mnemosyned.verbs.request import Request
 
@@ -156,18 +156,18 @@ class OwnerRoutes:
     def _administration_resource(self, verb: type[Request[Any]]) -> Resource:
         """Return the handler of a verb of administration, for tokens of the scope `admin`."""
 
-        def administer(request: HttpRequest) -> Response:
+        def answer(request: HttpRequest) -> Response:
             """Carry out the verb, for which the database checks the token once more."""
             holder = self._find_holder(request)
             require_scope(Scope.ADMIN, holder.scopes, verb.verb_name())
             call = parse_call(verb, request)
             owners = self._owners.administered_with(bearer_token(request.headers) or "")
-            result = OwnerAdministration(owners, self._config()).call(call)
+            result = administer(owners, self._config(), call)
             log.info("owners_administered", verb=verb.verb_name(), token=holder.token)
             return _secret_response(result)
 
         methods = ("POST",) if verb.writes else ("GET", "POST")
-        return Resource(administer, methods=methods)
+        return Resource(answer, methods=methods)
 
 
 def _secret_response(result: object) -> Response:

@@ -65,7 +65,7 @@ from mnemosyned.memory.engine_ports import (
     owner_of,
 )
 from mnemosyned.service.audit import REQUESTER
-from mnemosyned.service.owner_limits import OwnerLimiter
+from mnemosyned.service.owners import OwnerLimiter
 from mnemosyned.service.service import Groups, MemoryService
 from mnemosyned.verbs.conversation import Context, EditLearning, RemoveLearning
 from mnemosyned.verbs.exchange import EXPORT_PATH, CutOff

@@ -25,7 +25,7 @@ import msgspec
 from mnemosyned.errors import MnemosynedError, StorageFailed
 from mnemosyned.ids import new_id
 from mnemosyned.logs import log_failure
-from mnemosyned.service.backup_files import append_lines
+from mnemosyned.service.backups import append_lines
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.request import Request, names
 

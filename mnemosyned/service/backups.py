@@ -1,16 +1,30 @@
-"""`BackupKeeper`: backups on request and by schedule, and the deletion of expired ones."""
+"""Backups, on request and by schedule, their files, and the list of memories forgotten since one.
+
+A restore of a backup reads the list to forget them again. It is a file in the folder of the
+backups, one JSON object a line, in the order of events. It contains no ids and no words: a memory is
+named by a hash of its id, with a key that the file begins with.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import os
+import secrets
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from itertools import islice
+from datetime import UTC, datetime, timedelta
+from itertools import chain, islice
 from pathlib import Path
+
+import msgspec
 
 from mnemosyned.backup_schedule import (
     INTERVALS,
     BackupRetention,
+    DatedBackup,
     backup_name,
     dated_backup,
     is_backup_overdue,
@@ -18,26 +32,372 @@ from mnemosyned.backup_schedule import (
 from mnemosyned.config import BACKUP_SCHEDULES, Config, SettingsInForce
 from mnemosyned.errors import InvalidRequest, MnemosynedError, SleepInProgress
 from mnemosyned.instants import in_zone, shift
-from mnemosyned.logs import logger
+from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.ports import MaintenanceStore
-from mnemosyned.service.backup_files import (
-    ForgottenList,
-    backup_folder,
-    backup_target,
-    dated_backups,
-    named_target,
+from mnemosyned.paths import (
+    DATABASE_PATH_BYTES_MAX,
+    describe_path_error,
+    require_usable_path,
+    shown_path,
 )
 from mnemosyned.sleep.context import SummarizerLease
 from mnemosyned.sleep.sleeper import cron_times, cron_trigger
 from mnemosyned.verbs.retention import BackedUp, Backup
 from mnemosyned.verbs.upkeep import BackupStatus
 
+FILES_MAX = 10_000
+SQLITE = b"SQLite format 3\0"
+OWN = ("", "-wal", "-shm", "-journal", ".lock")
+SUFFIX = ".partial-journal"
+"""The longest that is appended to the name of a backup while it is written."""
+
+
+def backup_folder(database: Path, setting: Path | None) -> Path:
+    """Return the folder of dated backups: `setting`, or for None one next to the database."""
+    return setting or database.with_name("backups")
+
+
+def known_backups(database: Path, folder: Path | None = None) -> list[str]:
+    """Return the paths of copies of the database in its folder, one level below, and in `folder`.
+
+    `folder` is the backup folder. Any SQLite file counts, and any file named like the database.
+    Only names and first bytes are read; a copy kept elsewhere is not known.
+    """
+    own = _database_files(database)
+    beside = database.parent
+    files = chain(
+        folder.glob("*") if folder else (), beside.glob("*"), beside.glob("*/*")
+    )
+    others = set(islice(files, FILES_MAX)) - own
+    return sorted(str(file) for file in others if _may_be_copy(file, database))
+
+
+def backup_target(name: str, database: Path) -> Path:
+    """Return an absolute path for a backup of `database`. Raises `InvalidRequest` for an unusable `name`."""
+    given = named_target(name, suffix=SUFFIX)
+    try:
+        target = given.resolve()
+        refused = _reason_to_refuse(target, database)
+    except OSError as error:  # changed since it was looked at
+        refused = f"{shown_path(name)} cannot be used: {describe_path_error(error)}"
+    if refused:
+        raise InvalidRequest(f"{refused}; choose another name", field="file")
+    return target
+
+
+def named_target(name: str, *, suffix: str = "") -> Path:
+    """Return the path that a caller named, after a check.
+
+    Raises `InvalidRequest` if it is relative or unusable; `suffix` counts toward its greatest
+    length.
+    """
+    if not name.startswith("/"):
+        raise InvalidRequest(
+            f"{shown_path(name)} is not an absolute path; begin it with /", field="file"
+        )
+    return require_usable_path(
+        name, field="file", suffix=suffix, bytes_max=DATABASE_PATH_BYTES_MAX
+    )
+
+
+def dated_backups(folder: Path) -> list[DatedBackup]:
+    """Return the complete backups in a folder whose name has a date."""
+    try:
+        names = [file.name for file in islice(folder.iterdir(), FILES_MAX)]
+    except OSError:  # there is none yet
+        return []
+    return [each for each in map(dated_backup, names) if each]
+
+
+def holds_database(file: Path) -> bool:
+    """Return whether an existing file is empty, or an SQLite database."""
+    return file.stat().st_size == 0 or _is_sqlite(file)
+
+
+def file_bytes(path: Path) -> int:
+    """Return the size of a file in bytes; 0 if it does not exist."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _reason_to_refuse(target: Path, database: Path) -> str:
+    """Return why no backup may be written to `target`, in a clause; empty if it may."""
+    if target.is_dir():
+        return f"{target} is a folder, not a backup"
+    folder = target.parent
+    if not folder.is_dir():
+        return f"there is no folder {folder}"
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+        return f"{folder} is closed to the process that makes backups"
+    if target in _database_files(database):
+        return f"{target} is a file of the memory itself"
+    if _is_in_use(target):
+        return f"{target} is a database that some program uses"
+    if target.exists() and not (target.is_file() and holds_database(target)):
+        return f"{target} exists already and is not a backup"
+    return ""
+
+
+def _database_files(database: Path) -> set[Path]:
+    """Return the paths of the database and of the side files that SQLite and the daemon make."""
+    return {database.with_name(database.name + suffix) for suffix in OWN}
+
+
+def _may_be_copy(file: Path, database: Path) -> bool:
+    """Return whether a file may be a copy, by its name, a log beside it, or its first bytes."""
+    try:
+        # Another name of the database itself is no copy.
+        is_database = database.exists() and file.samefile(database)
+        if is_database or not file.is_file():
+            return False
+    except OSError:  # in a folder that is closed to us: no copy that this daemon made
+        return False
+    return file.name.startswith(database.stem) or _is_in_use(file) or _is_sqlite(file)
+
+
+def _is_in_use(file: Path) -> bool:
+    """Return whether a database is in use: its write-ahead log lies beside it.
+
+    A database that this process has open must not be opened to look: closing it again would drop
+    the locks of SQLite, and another program could then delete the log.
+    """
+    return file.with_name(file.name + "-wal").exists()
+
+
+def _is_sqlite(file: Path) -> bool:
+    """Return whether a file begins as an SQLite database does; False if it cannot be read."""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(len(SQLITE)) == SQLITE
+    except OSError:  # unreadable for us: no copy that this daemon made
+        return False
+
+
+NAME = "forgotten.list"
+KEY_BYTES = 16
+_PRIVATE = 0o600
+
+
+class _ListEvent(msgspec.Struct, omit_defaults=True):
+    """One event; the first line has the key alone."""
+
+    at: datetime
+    key: str = ""
+    begun: str = ""
+    """Mark of a backup about to be made, which may hold memories forgotten from here on."""
+    made: str = ""
+    """That backup was made; `digest` is the hash of its file."""
+    digest: str = ""
+    forgotten: str = ""
+    """The hash of a memory's id."""
+    kept: str = ""
+    """The same for a memory that is back, or that could not be forgotten."""
+
+
+_decode = msgspec.json.Decoder(_ListEvent).decode
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenSince:
+    """Memories that were forgotten after a backup, by the list."""
+
+    key: bytes
+    hashes: frozenset[str]
+    """Hashes of the ids that were forgotten after it was made."""
+    begins: datetime | None
+    """The list lacks deletions between the backup and this time; None if it lacks none."""
+
+    def among(self, ids: Iterable[str]) -> list[str]:
+        """Return those of the given ids whose memories were forgotten after the backup."""
+        return [id for id in ids if _hash_id(self.key, id) in self.hashes]
+
+
+@dataclass(eq=False)
+class ForgottenList:
+    """Writes the list of a backup folder. Safe from any thread and process.
+
+    A list that cannot be written is logged, and delays neither a forget nor a backup.
+    """
+
+    folder: Callable[[], Path | None]
+    """Returns the folder; None for a memory on a server, whose backups are made elsewhere, without a list."""
+    now: Callable[[], datetime]
+
+    def note(self, ids: Sequence[str]) -> None:
+        """Record memories as about to be forgotten; do nothing if no backup was made so far."""
+        self._append_lines(
+            lambda key: [self._new_event(forgotten=_hash_id(key, id)) for id in ids]
+        )
+
+    def withdraw(self, ids: Sequence[str]) -> None:
+        """Record memories as not forgotten after all: restored, or impossible to forget."""
+        self._append_lines(
+            lambda key: [self._new_event(kept=_hash_id(key, id)) for id in ids]
+        )
+
+    def begin_backup(self) -> str:
+        """Record a backup's beginning, the first in a new list; return the mark to end it with."""
+        mark = secrets.token_hex(8)
+        self._append_lines(lambda _: [self._new_event(begun=mark)], create=True)
+        return mark
+
+    def end_backup(self, mark: str, file: Path) -> None:
+        """Record the end of a backup by its mark, with the hash of the backup's file."""
+        self._append_lines(
+            lambda _: [self._new_event(made=mark, digest=_file_digest(file))]
+        )
+
+    def drop_before(self, oldest: datetime) -> None:
+        """Delete the events before the time `oldest` of the oldest backup that is left."""
+        folder = self.folder()
+        try:
+            if folder is None or not (folder / NAME).exists():
+                return
+            with _lock_folder(folder):
+                first, lines = _read_list(folder / NAME)
+                left = [line for line in lines if line.at >= oldest]
+                if first and len(left) < len(lines):
+                    begins = msgspec.structs.replace(first, at=oldest)
+                    partial = folder / f"{NAME}.new"
+                    partial.unlink(missing_ok=True)
+                    append_lines(partial, map(_encode, [begins, *left]))
+                    partial.replace(folder / NAME)
+        except (OSError, ValueError) as error:
+            log_failure("forgotten_list_not_written", error)
+
+    def _new_event(self, **event: str) -> _ListEvent:
+        """Return an event of the present time with these fields."""
+        return _ListEvent(at=in_zone(self.now(), UTC), **event)
+
+    def _append_lines(
+        self, lines: Callable[[bytes], list[_ListEvent]], *, create: bool = False
+    ) -> None:
+        """Append what `lines` makes of the list's key; without a list `create` it, or do nothing."""
+        folder = self.folder()
+        try:
+            if folder is None or not (create or (folder / NAME).exists()):
+                return
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _lock_folder(folder):
+                first = next(
+                    (each for each in _read_events(folder / NAME) if each.key), None
+                )
+                if first is None:
+                    first = self._new_event(key=secrets.token_hex(KEY_BYTES))
+                    append_lines(folder / NAME, [_encode(first)])
+                events = lines(bytes.fromhex(first.key))
+                append_lines(folder / NAME, map(_encode, events))
+        except (OSError, ValueError) as error:
+            log_failure("forgotten_list_not_written", error)
+
+
+def forgotten_since(backup: Path, folder: Path) -> ForgottenSince | None:
+    """Return the memories forgotten since a backup, by the list in `folder`; None without a list.
+
+    The time of a backup that the list does not name is the date in its name, or else the time of
+    its file.
+    """
+    first, events = _read_list(folder / NAME)
+    if first is None:
+        return None
+    digest = _file_digest(backup)
+    mark = next((line.made for line in events if line.digest == digest), "")
+    begun = [
+        number for number, line in enumerate(events) if mark and line.begun == mark
+    ]
+    begins = None
+    if begun:
+        events = events[begun[0] :]
+    else:
+        if dated := dated_backup(backup.name):
+            made_at = dated.made_at
+        else:
+            log = backup.with_name(f"{backup.name}-wal")
+            newest = max(
+                file.stat().st_mtime for file in (backup, log) if file.exists()
+            )
+            made_at = datetime.fromtimestamp(newest, tz=UTC)
+        events = [line for line in events if line.at > made_at]
+        begins = first.at if made_at < first.at else None
+    hashes: set[str] = set()
+    for line in events:
+        hashes.discard(line.kept)
+        hashes |= {line.forgotten} - {""}
+    return ForgottenSince(bytes.fromhex(first.key), frozenset(hashes), begins)
+
+
+def _hash_id(key: bytes, id: str) -> str:
+    """Return the keyed hash of a memory id, by which the list names a memory, in hexadecimal."""
+    encoded = id.encode("utf-8", "replace")
+    return hashlib.blake2b(encoded, key=key, digest_size=16).hexdigest()
+
+
+def _file_digest(file: Path) -> str:
+    """Return the hash of a file's content, in hexadecimal."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "blake2b").hexdigest()[:32]
+
+
+@contextmanager
+def _lock_folder(folder: Path) -> Iterator[None]:
+    """Hold an exclusive lock on a folder, and flush the folder to disk at the end."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read_events(path: Path) -> Iterator[_ListEvent]:
+    """Yield the events in a list file; skip a line that a crash cut off."""
+    try:
+        opened = path.open("rb")
+    except FileNotFoundError:
+        return
+    with opened:
+        for line in opened:
+            try:
+                yield _decode(line)
+            except msgspec.DecodeError:
+                continue
+
+
+def _read_list(path: Path) -> tuple[_ListEvent | None, list[_ListEvent]]:
+    """Return a list's first event, which has the key, None without a list, and all later events."""
+    lines = _read_events(path)
+    first = next((line for line in lines if line.key), None)
+    return first, list(lines)
+
+
+def append_lines(path: Path, lines: Iterable[bytes]) -> None:
+    """Append lines to a private file, all of them on disk or none. Raises `OSError`."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(path, flags, _PRIVATE)
+    with os.fdopen(descriptor, "r+b", buffering=0):
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        text = b"".join(line + b"\n" for line in lines)
+        size = os.lseek(descriptor, 0, os.SEEK_END)
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            text = b"\n" + text  # a crash cut the last line off
+        try:
+            while text:
+                text = text[os.write(descriptor, text) :]
+            os.fdatasync(descriptor)
+        except OSError:
+            os.ftruncate(descriptor, size)
+            raise
+
+
 RETRY_S = 900.0
 """A scheduled backup that failed is tried again this much later."""
 AHEAD = timedelta(minutes=5)
 """A backup from further in the future than this was dated by a wrong clock."""
-FILES_MAX = 10_000
 ON_SERVER = (
     "the memory is on a PostgreSQL server: back that up, with pg_dump or pgBackRest; "
     "mnem export writes a copy that any memory can read"

@@ -32,7 +32,7 @@ from mnemosyned.memory.forgetting import Grace, Prunable, Removal, Retention
 from mnemosyned.memory.periods import Level
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Episode
-from mnemosyned.service.backup_files import (
+from mnemosyned.service.backups import (
     ForgottenList,
     backup_folder,
     file_bytes,

@@ -97,7 +97,7 @@ from mnemosyned.version import __version__
 
 if TYPE_CHECKING:
     from mnemosyned.search.vectors.bearing import BearingRater
-    from mnemosyned.service.owner_limits import LimitsOfOwner
+    from mnemosyned.service.owners import LimitsOfOwner
     from mnemosyned.storage.common.records import RecordStore
 
 

@@ -32,9 +32,9 @@ from mnemosyned.memory.listing import (
 )
 from mnemosyned.memory.ports import Draft, MemoryStore
 from mnemosyned.memory.values import MemoryRecord, Tier
-from mnemosyned.service import move
+from mnemosyned.service import exchange
 from mnemosyned.service.briefing import make_injection
-from mnemosyned.service.move import Moving, count_stored
+from mnemosyned.service.exchange import Moving, count_stored
 from mnemosyned.storage.common import listing
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.text.terms import parse_terms
@@ -410,7 +410,7 @@ def test_a_move_goes_on_behind_what_is_there(
 def test_progress_counts_what_is_known_and_what_is_moved(
     full: MemoryStore, target: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(move, "ADVANCED_EVERY", 1)
+    monkeypatch.setattr(exchange, "ADVANCED_EVERY", 1)
     target.exchange.restore(everything(full)[:4])
     advances: list[tuple[int, int]] = []
     moving = Moving(full.exchange, target.exchange)

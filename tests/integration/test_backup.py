@@ -24,8 +24,7 @@ from mnemosyned.cli.commands.backup import back_up
 from mnemosyned.client.connection import Connection
 from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import InvalidRequest, StorageFailed
-from mnemosyned.service.backup_files import NAME, forgotten_since
-from mnemosyned.service.backups import BackupKeeper
+from mnemosyned.service.backups import NAME, BackupKeeper, forgotten_since
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import copies

@@ -18,7 +18,7 @@ from mnemosyned.errors import ConfigInvalid, LimitReached
 from mnemosyned.fairness import OwnerAllowance
 from mnemosyned.models.sharing import ModelTurns, OwnerModel
 from mnemosyned.search.vectors.owners import OwnerTurns
-from mnemosyned.service.owner_limits import (
+from mnemosyned.service.owners import (
     FULL_RETRY_S,
     REFUSAL_REST_S,
     LimitsOfOwner,

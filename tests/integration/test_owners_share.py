@@ -32,7 +32,7 @@ from mnemosyned.fairness import (
 from mnemosyned.http_messages import HttpRequest
 from mnemosyned.memory.engine_ports import Scope, TextModel, TokenHolder
 from mnemosyned.models.sharing import ModelTurns, OwnerModel
-from mnemosyned.service.owner_limits import OwnerLimiter
+from mnemosyned.service.owners import OwnerLimiter
 
 if TYPE_CHECKING:
     from mnemosyned.assembly.owners import OwnerMemory

@@ -19,7 +19,7 @@ from mnemosyned import Memory
 from mnemosyned.cli.maintenance.restore import restore_database, restore_text
 from mnemosyned.cli.output.terminal import say_json
 from mnemosyned.errors import DatabaseInUse, InvalidRequest, SchemaTooNew, StorageFailed
-from mnemosyned.service.backup_files import NAME
+from mnemosyned.service.backups import NAME
 from mnemosyned.storage.sqlite import copies
 from mnemosyned.storage.sqlite.forgetting import SqliteDeletion
 

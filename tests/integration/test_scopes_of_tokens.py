@@ -20,7 +20,7 @@ from mnemosyned.daemon.resources import HEARTBEAT
 from mnemosyned.errors import StorageFailed
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.memory.engine_ports import Scope, TokenHolder
-from mnemosyned.service.owner_limits import OwnerLimiter
+from mnemosyned.service.owners import OwnerLimiter
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.upkeep import EventKind
 

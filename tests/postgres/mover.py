@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from mnemosyned.assembly.stores import open_store
 from mnemosyned.cli.maintenance.move import parse_location
 from mnemosyned.memory.exchange import AnyRecord, RestoreReport
-from mnemosyned.service import move
-from mnemosyned.service.move import Moving
+from mnemosyned.service import exchange as moves
+from mnemosyned.service.exchange import Moving
 
 
 def main(source: str, target: str) -> None:
-    move.BATCH_RECORDS = 20
+    moves.BATCH_RECORDS = 20
     with (
         open_store(parse_location(source)) as old,
         open_store(parse_location(target)) as new,

@@ -36,7 +36,7 @@ from mnemosyned.memory.engine_ports import (
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
 from mnemosyned.service.audit import AuditLog
-from mnemosyned.service.owner_limits import OwnerLimiter
+from mnemosyned.service.owners import OwnerLimiter
 from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.storage.postgres.store import (
     PostgresServer,

@@ -44,8 +44,8 @@ from mnemosyned.memory.capture import AgentCall
 from mnemosyned.memory.exchange import AnyRecord, ExportedMemory, RestoreReport
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
-from mnemosyned.service import move as moves
-from mnemosyned.service.move import compare_recalls
+from mnemosyned.service import exchange as moves
+from mnemosyned.service.exchange import compare_recalls
 from mnemosyned.storage.postgres.exchange import PostgresExchange
 from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.storage.postgres.store import (

@@ -52,13 +52,14 @@ from mnemosyned.errors import (
 )
 from mnemosyned.models.catalog import ModelStore
 from mnemosyned.models.encoder_file import DISTRIBUTION, RESOURCES, checked_resource
-from mnemosyned.service.backup_files import (
+from mnemosyned.service.backups import (
     backup_folder,
+    backup_rules,
     dated_backups,
     file_bytes,
     holds_database,
+    interval_of,
 )
-from mnemosyned.service.backups import backup_rules, interval_of
 from mnemosyned.storage.sqlite import schema, verification
 from mnemosyned.storage.sqlite.copies import PARTIAL, SQLITE, open_to_read
 from mnemosyned.storage.sqlite.ownership import DatabaseProcess

@@ -32,7 +32,7 @@ from mnemosyned.paths import (
     DATABASE_SUFFIX,
     require_usable_path,
 )
-from mnemosyned.service.move import Moving, compare_recalls, count_stored
+from mnemosyned.service.exchange import Moving, compare_recalls, count_stored
 from mnemosyned.storage.sqlite.ownership import database_owner
 
 LEFT_OUT = (

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import click
 
-from mnemosyned.assembly.administration import OwnerAdministration
 from mnemosyned.assembly.stores import open_audit, open_owners
 from mnemosyned.cli.calls import connect_to_daemon
 from mnemosyned.cli.commands.backup import check_target
@@ -35,11 +32,12 @@ from mnemosyned.cli.output.terminal import (
 )
 from mnemosyned.config import config_file, load_config
 from mnemosyned.memory.engine_ports import OWN_SCOPES, IssuedToken, Scope
+from mnemosyned.service.owners import administer
 from mnemosyned.verbs import owners as verbs
 from mnemosyned.verbs.request import Request, validate
 
 if TYPE_CHECKING:
-    from mnemosyned.verbs.facade import Caller
+    pass
 
 R = TypeVar("R")
 HOURS_MAX = 24 * 366
@@ -56,31 +54,23 @@ _DAYS = click.option(
 )
 
 
-@contextmanager
-def _administration() -> Iterator[Caller]:
-    """Lend a caller of administration: the daemon at a URL, the database, or the login's daemon.
+def _call(request: Request[R]) -> R:
+    """Carry out a request of administration by the daemon at a URL, here, or by the login's daemon.
 
-    Raises `ConfigInvalid` if none of them is there.
+    Raises `ConfigInvalid` if there is no such daemon, and the settings name no database on a server.
     """
     context = click.get_current_context()
     config = None if typed_url(context) else load_config(config_file())
     if config is None or (config.location.file and typed_remote(context)):
         with connect_to_daemon(context) as daemon:
-            yield daemon
-        return
+            return daemon.call(validate(request))
     with (
         open_owners(config.location) as owners,
         open_audit(config, user=getuser()) as audit,
     ):
         if audit:
             owners.on_change = audit.note_change
-        yield OwnerAdministration(owners, config.owners)
-
-
-def _call(request: Request[R]) -> R:
-    """Carry out one request of administration, and return its result."""
-    with _administration() as administration:
-        return administration.call(validate(request))
+        return administer(owners, config.owners, validate(request))
 
 
 @click.group()

@@ -25,7 +25,7 @@ from mnemosyned.paths import (
     require_usable_path,
     shipped,
 )
-from mnemosyned.service.backup_files import forgotten_since
+from mnemosyned.service.backups import forgotten_since
 from mnemosyned.service.intake import split_into_chunks
 from mnemosyned.storage.sqlite import copies
 from mnemosyned.storage.sqlite.ownership import database_owner, lock_database

@@ -1,4 +1,4 @@
-"""`OwnerLimiter`: each owner's limits by the settings, and the use that this process counted.
+"""Owners of a server: each one's limits with the use that this process counted, and administration.
 
 Several daemons of one database count apart, but for the memories that are kept, which the database
 counts for all of them.
@@ -12,16 +12,23 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from mnemosyned.config.settings import OWNER_LIMITS, OwnersConfig
-from mnemosyned.errors import LimitReached
+from mnemosyned.errors import InvalidRequest, LimitReached
 from mnemosyned.fairness import USERS_MAX, OwnerAllowance
+from mnemosyned.verbs import owners as verbs
 from mnemosyned.verbs.conversation import Compact
 from mnemosyned.verbs.memories import Remember, RememberMany
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.upkeep import LimitUse
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.postgres.administration import AdministeredOwners
+
+R = TypeVar("R")
 
 PERIODS_S = {
     "requests_per_minute": 60.0,
@@ -212,3 +219,64 @@ class LimitsOfOwner:
     def list_uses(self) -> Iterator[LimitUse]:
         """Yield the owner's limits that are set, and what is used. Raises `StorageFailed`."""
         return self.limiter.list_uses(self.owner)
+
+
+def administer(owners: AdministeredOwners, config: OwnersConfig, call: Request[R]) -> R:
+    """Carry out a checked request of administration on the table of owners, and return its result.
+
+    Raises the errors of `AdministeredOwners`, and `InvalidRequest` for a lifetime beyond `config`.
+    """
+    result: object
+    match call:
+        case verbs.ListOwners():
+            result = verbs.OwnerList(list(owners.owners(measured=call.bytes)))
+        case verbs.AddOwner():
+            result = owners.add(call.name, is_group=call.is_group)
+        case verbs.InviteOwners():
+            invitees = [
+                (each.name, each.scopes, _lifetime_days(config, each.days))
+                for each in call.owners
+            ]
+            lasts = timedelta(days=call.valid_days)
+            result = verbs.InvitationList(owners.invite(invitees, lasts=lasts))
+        case verbs.ChangeOwner():
+            changed = owners.change(
+                call.name, new_name=call.new_name, suspended=call.suspended
+            )
+            result = verbs.ChangedOwner(changed)
+        case verbs.RemoveOwner():
+            result = owners.remove(call.name)
+        case verbs.ListMembers():
+            result = verbs.MembershipList(list(owners.memberships(call.group)))
+        case verbs.JoinGroup():
+            result = owners.join(call.group, call.member, call.scopes)
+        case verbs.LeaveGroup():
+            owners.leave(call.group, call.member)
+            result = verbs.ChangedOwner(call.member)
+        case verbs.ListTokens():
+            result = verbs.TokenList(list(owners.tokens(call.owner)))
+        case verbs.IssueToken():
+            valid_for = timedelta(days=_lifetime_days(config, call.days))
+            result = owners.issue(
+                call.owner, call.name, call.scopes, valid_for=valid_for
+            )
+        case verbs.RotateToken():
+            keep_for = timedelta(hours=call.keep_hours)
+            result = owners.rotate(call.owner, call.token, keep_for=keep_for)
+        case verbs.RevokeTokens():
+            result = verbs.RevokedTokens(revoked=owners.revoke(call.owner, call.token))
+        case _:
+            raise AssertionError(f"{call.verb_name()} is no verb of administration")
+    return cast("R", result)
+
+
+def _lifetime_days(config: OwnersConfig, days: float | None) -> float:
+    """Return the days of a new token, by default the settings'. Raises `InvalidRequest` for too many."""
+    most = config.token_days_max or verbs.DAYS_MAX
+    if days is not None and days > most:
+        raise InvalidRequest(
+            f"days: a token is valid for {most:,} days at most; its holder can renew it, or "
+            "raise owners.token_days_max",
+            field="days",
+        )
+    return days or min(config.token_days, most)
