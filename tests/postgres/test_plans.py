@@ -14,7 +14,7 @@ import msgspec
 import psycopg
 import pytest
 from support.engines import POSTGRES, SQLITE, new_database
-from support.fakes import NOON, FakeClock
+from support.fakes import NOON, FakeClock, promotion
 from support.twins import Twins, service_over, twins
 
 from mnemosyned.memory.fields import MemoryFilter
@@ -310,8 +310,9 @@ def test_a_group_that_falls_asleep_leaves_by_its_ids(
 ) -> None:
     store: Any = slept.stores[POSTGRES]
     ids = [f"new{at}" for at in range(100, 120)]
+    episode = promotion("e", *store.memories.existing(ids)).episode
     with noted(monkeypatch) as statements, store._pool.writing(1) as session:  # noqa: SLF001 one step of a sleep
-        assert PostgresPromoting(session)._evict(ids, 1, ()) == 20  # noqa: SLF001
+        assert PostgresPromoting(session)._evict({1: episode}) == 20  # noqa: SLF001 likewise
     check_reached(slept, statements)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
@@ -41,7 +41,6 @@ from mnemosyned.storage.common.session import (
     writes,
 )
 from mnemosyned.storage.common.tables import LOG
-from mnemosyned.text.details import Detail
 
 RECENT_LOG_ROWS = 500
 """Log rows from which the present speed of a model is computed."""
@@ -248,14 +247,14 @@ class PromotionTransaction(ABC):
         read.
         """
         self._check_unchanged(promotions)
+        episodes = {
+            self._session.insert_episode(each.episode, each.index_terms): each.episode
+            for each in promotions
+        }
+        originals = sum(len(episode.summary_of) for episode in episodes.values())
+        if self._evict(episodes) != originals:
+            raise _changed_group_error("changed concurrently")
         for promotion in promotions:
-            originals = promotion.episode.summary_of
-            episode = self._session.insert_episode(
-                promotion.episode, promotion.index_terms
-            )
-            evicted = self._evict(originals, episode, promotion.episode.details)
-            if evicted != len(originals):
-                raise _changed_group_error("changed concurrently")
             insert_log(self._session, promotion.entry)
 
     def _check_unchanged(self, promotions: Sequence[Promotion]) -> None:
@@ -292,13 +291,10 @@ class PromotionTransaction(ABC):
         return result
 
     @abstractmethod
-    def _evict(
-        self, ids: Sequence[str], episode: int, details: Sequence[Detail]
-    ) -> int:
-        """Move working memories, except pinned ones, to the archive; return how many moved.
+    def _evict(self, episodes: Mapping[int, Episode]) -> int:
+        """Move the originals of episodes, except pinned ones, to the archive; return how many moved.
 
-        They become originals of the episode at row number `episode`, with the exact values
-        `details`.
+        `episodes` are by row number, with the originals' exact values.
         """
 
 

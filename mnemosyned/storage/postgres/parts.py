@@ -6,7 +6,7 @@ server's tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
@@ -16,7 +16,7 @@ from mnemosyned.errors import DatabaseUnreachable, MemoryBusy
 from mnemosyned.memory.edit import details_with
 from mnemosyned.memory.fields import EDITED_FIELDS, column_list
 from mnemosyned.memory.ports import Promotion
-from mnemosyned.memory.values import Tier
+from mnemosyned.memory.values import Episode, Tier
 from mnemosyned.storage.common.archive import RetentionStore, UndoStore
 from mnemosyned.storage.common.compactions import CompactionStore
 from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransaction
@@ -38,7 +38,6 @@ from mnemosyned.storage.postgres.memories import (
 from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.session import OF_ID, OF_IDS, PostgresSession, Values
 from mnemosyned.storage.postgres.vectors import requeue_embedding
-from mnemosyned.text.details import Detail
 from mnemosyned.text.terms import glued_words
 
 _HASH = "('x' || encode(substr(sha256(convert_to(m.content, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint"
@@ -293,20 +292,20 @@ class PostgresPromoting(PromotionTransaction):
 
     _session: PostgresSession
 
-    def _evict(
-        self, ids: Sequence[str], episode: int, details: Sequence[Detail]
-    ) -> int:
+    def _evict(self, episodes: Mapping[int, Episode]) -> int:
         session = self._session
-        evicted = sorted(session.execute(EVICT, ids=list(ids)).fetchall())
+        homes = {id: seq for seq, each in episodes.items() for id in each.summary_of}
+        evicted = sorted(session.execute(EVICT, ids=list(homes)).fetchall())
         values: dict[str, Values] = {}
-        for detail in details:
-            known = values.setdefault(detail.memory, {})
-            known[str(detail.kind), detail.value] = detail.sensitive
+        for episode in episodes.values():
+            for detail in episode.details:
+                known = values.setdefault(detail.memory, {})
+                known[str(detail.kind), detail.value] = detail.sensitive
         if evicted:
             session.execute(
                 INSERT_PLACED,
                 seqs=[seq for seq, _, _ in evicted],
-                homes=[episode] * len(evicted),
+                homes=[homes[id] for _, id, _ in evicted],
                 **detail_columns(values.get(id, {}) for _, id, _ in evicted)._asdict(),
             )
             session.grown += len(evicted)

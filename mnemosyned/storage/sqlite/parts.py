@@ -16,6 +16,7 @@ from mnemosyned.memory.engine_ports import TEXT_CHARS_MAX, EmbeddingInput, Vecto
 from mnemosyned.memory.fields import EDITED_FIELDS, column_list
 from mnemosyned.memory.intake import content_hash
 from mnemosyned.memory.ports import Promotion
+from mnemosyned.memory.values import Episode
 from mnemosyned.search.query import Match, Query
 from mnemosyned.storage.common.archive import RetentionStore, UndoStore
 from mnemosyned.storage.common.compactions import CompactionStore
@@ -37,7 +38,6 @@ from mnemosyned.storage.sqlite.memories import (
 from mnemosyned.storage.sqlite.search import matches_at
 from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart
-from mnemosyned.text.details import Detail
 
 
 class SqliteRetention(SqlitePart, RetentionStore):
@@ -269,18 +269,21 @@ class SqlitePromoting(PromotionTransaction):
 
     _session: SqliteSession
 
-    def _evict(
-        self, ids: Sequence[str], episode: int, details: Sequence[Detail]
-    ) -> int:
+    def _evict(self, episodes: Mapping[int, Episode]) -> int:
         among = "WHERE id = ANY(%(ids)s::text[]) AND NOT pinned"
-        moved = self._session.execute(
-            f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) "
-            f"SELECT seq, {MEMORY_COLUMNS}, %(episode)s FROM working_memory {among} ORDER BY seq",
-            ids=list(ids),
-            episode=episode,
-        ).rowcount
-        self._session.execute(f"DELETE FROM working_memory {among}", ids=list(ids))
-        # Where some were not there or are pinned, the caller takes all of it back.
-        if details and moved == len(ids):
-            insert_details(self._session, details, episode)
-        return moved
+        total = 0
+        for seq, episode in episodes.items():
+            ids = list(episode.summary_of)
+            moved = self._session.execute(
+                f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) "
+                f"SELECT seq, {MEMORY_COLUMNS}, %(episode)s FROM working_memory {among} "
+                "ORDER BY seq",
+                ids=ids,
+                episode=seq,
+            ).rowcount
+            self._session.execute(f"DELETE FROM working_memory {among}", ids=ids)
+            # Where some were not there or are pinned, the caller takes all of it back.
+            if episode.details and moved == len(ids):
+                insert_details(self._session, episode.details, seq)
+            total += moved
+        return total
