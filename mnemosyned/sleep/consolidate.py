@@ -33,9 +33,10 @@ from mnemosyned.memory.consolidation import (
 from mnemosyned.memory.endings import remove_ended_sentences
 from mnemosyned.memory.engine_ports import Digest, Summary, select_mentionable
 from mnemosyned.memory.periods import Level, begin_of, key_of
-from mnemosyned.memory.ports import MemoryStore, Promotion
+from mnemosyned.memory.ports import Promotion
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.sleep.context import CycleContext
+from mnemosyned.sleep.lease import ACTIVE_S
 from mnemosyned.summary.statements import add_speaker
 
 
@@ -100,6 +101,8 @@ def cycle_report(
     )
 
 
+READ_TOGETHER = 8
+"""Batches whose memories are read at once, if no model takes minutes for each and no request comes."""
 log = logger()
 
 
@@ -150,6 +153,8 @@ class ConsolidationRun:
         self._summarizer = context.summarizer
         self._pacing = context.pacing
         self._finished: list[FinishedBatch] = []
+        self._is_flush_due = False
+        """Whether a power failure may still undo what was committed."""
         self._since_checkpoint = 0
         self._computed_s = time.thread_time()
         """Processor time of this thread at the end of the last rest."""
@@ -173,7 +178,9 @@ class ConsolidationRun:
                 self._record_failed_batch(work.batch, work.started, empty)
             else:
                 self._finish_batch(work, [(work.originals, outcome)])
-        self.commit()
+        self.commit(is_last=True)
+        if not self._is_flush_due:
+            return
         try:
             self._store.maintenance.flush()
         except StorageFailed as error:
@@ -182,33 +189,49 @@ class ConsolidationRun:
 
     def _read_batches(self, batches: Sequence[Batch]) -> Iterator[BatchWork]:
         """Yield each batch with its memories while the cycle may go on; store small ones word for word."""
-        for batch in batches:
+        for work in self._read_works(batches):
             if not self._context.may_continue():
                 self.ended = True
                 return
             self._context.yield_to_requests()
-            started = time.monotonic()
-            try:
-                with self._store.search.one_snapshot():
-                    revision = self._store.sleep.newest_revision()
-                    originals = _drop_moved_members(
-                        batch, self._store.memories.working(batch.ids)
-                    )
-                    in_force = remove_ended(self._store, originals)
-            except DatabaseUnreachable as error:
-                self._end_for_lost_database(error)
-                return
-            except StorageFailed as error:
-                self._record_failed_batch(batch, started, error)
-                continue
-            work = BatchWork(batch, originals, in_force, revision, started)
-            lasting = [memory for memory in originals if memory.lasting]
+            lasting = [memory for memory in work.originals if memory.lasting]
             chars = sum(len(memory.content) for memory in lasting)
             if self._context.limits.are_summarized(len(lasting), chars):
                 self._context.meter.count_read(lasting)
                 yield work
-            elif originals:  # else all were forgotten or moved since the plan was made
+            elif work.originals:  # else all were forgotten or moved since the plan
                 self._finish_batch(work, _verbatim_digests(work))
+
+    def _read_works(self, batches: Sequence[Batch]) -> Iterator[BatchWork]:
+        """Yield each batch with its memories, read for up to `READ_TOGETHER` batches at once."""
+        gate, first = self._context.gate, 0
+        together = 1 if self._context.has_model else READ_TOGETHER
+        while first < len(batches):
+            count = together if gate.quiet_s > ACTIVE_S else 1
+            part, started = batches[first : first + count], time.monotonic()
+            try:
+                with self._store.search.one_snapshot():
+                    revision = self._store.sleep.newest_revision()
+                    memories = self._store.memories.working(
+                        [id for batch in part for id in batch.ids]
+                    )
+                    ended = self._store.endings.of([memory.id for memory in memories])
+            except DatabaseUnreachable as error:
+                self._end_for_lost_database(error)
+                return
+            except StorageFailed as error:
+                if len(part) == 1:
+                    self._record_failed_batch(part[0], started, error)
+                    first += 1
+                together = 1
+                continue
+            for batch in part:
+                first += 1
+                originals = _drop_moved_members(batch, memories)
+                in_force = remove_ended_sentences(originals, ended)
+                yield BatchWork(batch, originals, in_force, revision, time.monotonic())
+                if gate.quiet_s < time.monotonic() - started:
+                    break  # A request may have changed the others: read them again.
 
     def _finish_batch(
         self, work: BatchWork, digests: Iterable[tuple[Sequence[MemoryRecord], Digest]]
@@ -235,19 +258,22 @@ class ConsolidationRun:
             return True
         return time.monotonic() - self._finished[0].finished >= pacing.wait_s
 
-    def commit(self) -> None:
+    def commit(self, *, is_last: bool = False) -> None:
         """Store the episodes of all finished batches, and move their memories to the archive.
 
-        Each batch is committed completely or not at all, and has a report afterwards.
+        Each batch is committed completely or not at all, and has a report afterwards. The
+        last commit waits until it is on disk.
         """
         finished, self._finished = self._finished, []
         self._context.yield_to_requests()
         began = time.monotonic()
         # A `remember` that came next would wait for the disk to take what was not flushed here.
-        durable = self._context.has_model or self._context.is_contended
+        durable = is_last or self._context.has_model or self._context.is_contended
         outcomes = self._store.sleep.consolidate(
             [group.promotions for group in finished], durable=durable
         )
+        if None in outcomes:
+            self._is_flush_due = not durable
         if finished:
             each_s = (time.monotonic() - began) / len(finished)
             self._group_s = (self._group_s + each_s) / 2
@@ -379,7 +405,7 @@ def record_failure(
 def _drop_moved_members(
     batch: Batch, memories: Sequence[MemoryRecord]
 ) -> list[MemoryRecord]:
-    """Return those memories whose session, source and time are still as the batch planned."""
+    """Return the batch's memories whose session, source and time are still as it planned."""
     planned = {
         member.id: (member.session, member.source, member.created_at)
         for member in batch.members
@@ -387,16 +413,8 @@ def _drop_moved_members(
     return [
         memory
         for memory in memories
-        if planned[memory.id] == (memory.session, memory.source, memory.created_at)
+        if planned.get(memory.id) == (memory.session, memory.source, memory.created_at)
     ]
-
-
-def remove_ended(
-    store: MemoryStore, memories: Sequence[MemoryRecord]
-) -> list[MemoryRecord]:
-    """Return the memories without the sentences that newer memories ended, for a summary."""
-    ended = store.endings.of([memory.id for memory in memories])
-    return remove_ended_sentences(memories, ended)
 
 
 def _verbatim_digests(

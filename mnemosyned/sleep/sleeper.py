@@ -555,14 +555,14 @@ class Sleeper:
             paused = f"it was stopped or paused, and waits until {clock}"
             self._note_refusal(paused, trigger)
         else:
-            activity = self.activity()
-            reason = self._find_refusal(activity)
+            reason = self._find_refusal()
             self._note_refusal(reason, trigger)
             ttl = timedelta(hours=self.cycle.settings.config.sleep.ttl_hours)
             limit = self.cycle.now() - ttl
+            oldest = self.activity().oldest if reason else None
             if reason:
                 selection = Selection(before=limit)
-            if not reason or (activity.oldest is not None and activity.oldest < limit):
+            if not reason or (oldest is not None and oldest < limit):
                 report = self.cycle.run(
                     CycleRequest(
                         trigger=trigger,
@@ -574,13 +574,13 @@ class Sleeper:
         self.after_cycle()
         return report
 
-    def _find_refusal(self, activity: WorkingActivity | None = None) -> str:
+    def _find_refusal(self) -> str:
         """Return why a model may not write now, such as "quiet hours"; empty if it may, or is none."""
         if not self.cycle.lease.has_model:
             return ""
         local = in_zone(datetime.now(UTC), self.zone).time()
         sleep = self.cycle.settings.config.sleep
-        return model_refusal(sleep, self.machine(), activity or self.activity(), local)
+        return model_refusal(sleep, self.machine(), self.activity(), local)
 
     def _note_refusal(self, reason: str, trigger: Trigger) -> None:
         """Save why a cycle was put off, empty if it was not, for `status`; log a new reason."""
