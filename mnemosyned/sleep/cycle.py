@@ -25,7 +25,6 @@ from mnemosyned.memory.consolidation import (
     GroupStatus,
     Pending,
     Progress,
-    Selection,
     closed_batches,
     plan,
 )
@@ -369,25 +368,25 @@ class SleepCycle:
         Periods that ended after `rollup_cutoff` wait. Raises `StorageFailed` only if nothing was
         done before the store failed.
         """
-        self.store.clock.note_future(now=self.now())
-        total = self.store.sleep.count_due(
-            context.selection, limit=context.candidates_max
-        )
+        limit, total = min(context.plan_size, context.candidates_max), 0
         run = ConsolidationRun(context)
         rollup = RollupRun(context)
-        self._run = (run, total)
         problem = ""
         try:
-            _consolidate_all(run, context)
+            with self.store.search.one_snapshot():
+                self.store.clock.note_future(now=self.now())
+                first = context.pending(limit=limit)
+            total = len(first)
+            if total == limit:
+                total = self.store.sleep.count_due(
+                    context.selection, limit=context.candidates_max
+                )
+            self._run = (run, total)
+            _consolidate_all(run, context, first)
             if run.lost:
                 raise run.lost
             if context.rolls_up and not run.ended:
-                # Not beyond an older memory that waits for consolidation.
-                waiting = context.pending(
-                    limit=1, selection=Selection(before=rollup_cutoff)
-                )
-                moments = [rollup_cutoff, *(each.created_at for each in waiting)]
-                rollup.roll_up(before=min(moments))
+                rollup.roll_up(before=rollup_cutoff)
         except StorageFailed as error:
             if not (run.reports or rollup.reports):
                 nothing = f"nothing was consolidated: {error.reason}"
@@ -406,14 +405,18 @@ class SleepCycle:
         )
 
 
-def _consolidate_all(run: ConsolidationRun, context: CycleContext) -> None:
-    """Plan and consolidate part by part, until no memories are left but those of failed groups."""
+def _consolidate_all(
+    run: ConsolidationRun, context: CycleContext, first: Sequence[Pending]
+) -> None:
+    """Plan and consolidate part by part, until no memories are left but those of failed groups.
+
+    `first` are the memories of the first part.
+    """
     limits, plan_size = context.limits, context.plan_size
-    remaining = context.candidates_max
-    while remaining > 0 and not run.ended:
+    remaining, candidates = context.candidates_max, first
+    limit = min(plan_size, remaining)
+    while remaining > 0:
         wanted = min(plan_size, remaining)
-        limit = wanted + len(run.failed)
-        candidates = context.pending(limit=limit)
         pending = [memory for memory in candidates if memory.id not in run.failed]
         if not pending:
             return
@@ -425,8 +428,10 @@ def _consolidate_all(run: ConsolidationRun, context: CycleContext) -> None:
             )
         run.consolidate(batches)
         remaining -= sum(len(batch.members) for batch in batches)
-        if not more:
+        if not more or run.ended:
             return
+        limit = min(plan_size, remaining) + len(run.failed)
+        candidates = context.pending(limit=limit)
 
 
 def _log_finished_cycle(

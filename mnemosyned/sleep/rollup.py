@@ -24,6 +24,7 @@ from mnemosyned.memory.consolidation import (
     GroupReport,
     GroupStatus,
     LogEntry,
+    Selection,
     log_preview,
 )
 from mnemosyned.memory.endings import remove_ended_sentences
@@ -60,6 +61,8 @@ class PeriodWork:
     existing: str | None
     """The id of the summary to rewrite; None when the period has none yet."""
     members: Sequence[Episode]
+    sources: Sequence[RollupSource]
+    """Their texts with what else a roll-up is made of."""
     started: float
 
 
@@ -75,15 +78,34 @@ class RollupRun:
         """The beginnings of failed periods; the longer periods around them wait with them."""
 
     def roll_up(self, *, before: datetime) -> None:
-        """Roll up all periods that ended by the time `before`, while the cycle may continue."""
-        for level in UPPER_LEVELS:
-            for _ in range(ROUNDS_MAX):
-                if not self._context.may_continue():
-                    return
-                due, found = self._due_periods(level, before)
-                self._roll_up(due, found.existing)
-                if not due or len(found.children) < ROLLUP_MAX:
-                    break
+        """Roll up all periods that ended by the time `before`, while the cycle may continue.
+
+        None goes beyond a memory that waits for consolidation.
+        """
+        levels = list(UPPER_LEVELS)
+        with self._store.search.one_snapshot():
+            waiting = self._context.pending(limit=1, selection=Selection(before=before))
+            before = min([before, *(memory.created_at for memory in waiting)])
+            due, found = self._next_due(levels, before)
+        for _ in range(ROUNDS_MAX):
+            if not due or not self._context.may_continue():
+                return
+            self._roll_up(due, found.existing)
+            if len(found.children) < ROLLUP_MAX:
+                levels.pop(0)
+            with self._store.search.one_snapshot():
+                due, found = self._next_due(levels, before)
+
+    def _next_due(
+        self, levels: list[Level], before: datetime
+    ) -> tuple[list[Period], PendingRollups]:
+        """Return the periods to roll up of the first of `levels` with any; remove those before it."""
+        while levels:
+            due, found = self._due_periods(levels[0], before)
+            if due:
+                return due, found
+            levels.pop(0)
+        return [], PendingRollups([], {})
 
     def _due_periods(
         self, level: Level, before: datetime
@@ -108,8 +130,11 @@ class RollupRun:
                 return
             self._context.yield_to_requests()
             started = time.monotonic()
-            members = self._store.memories.summaries(period.ids)
-            work = PeriodWork(period, existing.get(period.begins), members, started)
+            with self._store.search.one_snapshot():
+                members = self._store.memories.summaries(period.ids)
+                sources = read_sources(self._store, members, period.level)
+            previous = existing.get(period.begins)
+            work = PeriodWork(period, previous, members, sources, started)
             try:
                 self._write_period(work)
             except Exception as error:  # noqa: BLE001 one period must not end the others
@@ -126,8 +151,8 @@ class RollupRun:
     def _write_period(self, work: PeriodWork) -> None:
         """Store a period's summary with its log entry, and report it. Raises `SummarizerFailed`."""
         minimum = self._context.sleep.rollup_min_items
-        rolled_up = compose_period(
-            self._store, work.members, work.period.level, minimum=minimum
+        rolled_up = compose_rollup(
+            work.sources, level=work.period.level, minimum=minimum
         )
         if not rolled_up.lines:
             raise SummarizerFailed("the summaries of this period say nothing")
@@ -212,18 +237,13 @@ def period_report(
     )
 
 
-def compose_period(
-    store: MemoryStore,
-    members: Sequence[Episode],
-    level: Level,
-    *,
-    minimum: int,
-) -> RollupText:
-    """Return the text of a period's summary, extracted from the summaries in the period.
+def read_sources(
+    store: MemoryStore, members: Sequence[Episode], level: Level
+) -> list[RollupSource]:
+    """Return what a period's summary is extracted from, of the summaries in the period.
 
     `members` are these, oldest first; `store` has their index terms and the projects of their
-    sessions. `minimum` is the number of summaries below which a day keeps their whole text. A
-    summary that only says that there is nothing to say has no line, unless all do.
+    sessions. A summary that only says that there is nothing to say has no text, unless all do.
     """
     projects: Mapping[str, str] = {}
     with store.search.one_snapshot():
@@ -233,7 +253,7 @@ def compose_period(
     silent = {UNSPOKEN, WORDLESS}
     if silent.issuperset(member.content for member in members):
         silent = set()
-    sources = [
+    return [
         RollupSource(
             text="" if member.content in silent else member.content,
             index_terms=terms.get(member.id, ""),
@@ -242,7 +262,6 @@ def compose_period(
         )
         for member in members
     ]
-    return compose_rollup(sources, level=level, minimum=minimum)
 
 
 REWRITTEN_MAX = 1_000_000
@@ -297,9 +316,9 @@ def _rewrite_rollup(
     stale: StaleSummary, minimum: int, store: MemoryStore
 ) -> tuple[Episode, str]:
     """Return a stale day, week or month composed again from its summaries, and its index terms."""
-    children = stale.children
-    rolled_up = compose_period(
-        store, children, Level(stale.episode.level), minimum=minimum
+    children, level = stale.children, Level(stale.episode.level)
+    rolled_up = compose_rollup(
+        read_sources(store, children, level), level=level, minimum=minimum
     )
     episode = replace(
         stale.episode,

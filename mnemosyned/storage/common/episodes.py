@@ -81,19 +81,21 @@ def name_rollup(session: CommonSession, id: str) -> None:
     """Give a roll-up the session and source of all of its children, or none if these differ."""
     row = session.execute(
         "SELECT CASE WHEN min(session_id) = max(session_id) THEN min(session_id) ELSE '' END, "
-        "CASE WHEN min(coalesce(source, '')) = max(coalesce(source, '')) THEN min(source) END "
+        "CASE WHEN min(coalesce(source, '')) = max(coalesce(source, '')) THEN min(source) END, "
+        "(SELECT p.session_id FROM episode AS p WHERE p.owner = %(owner)s AND p.id = %(id)s), "
+        "(SELECT p.source FROM episode AS p WHERE p.owner = %(owner)s AND p.id = %(id)s) "
         "FROM episode WHERE owner = %(owner)s AND parent_id = %(id)s",
         id=id,
     ).fetchone()
-    name, source = row or ("", None)
-    session.execute(
-        "UPDATE episode SET session_id = %(name)s, source = %(source)s::text "
-        "WHERE owner = %(owner)s AND id = %(id)s AND (session_id != %(name)s "
-        "OR source IS DISTINCT FROM %(source)s::text)",
-        id=id,
-        name=name,
-        source=source,
-    )
+    name, source, *present = row or ("", None)
+    if present != [name, source]:
+        session.execute(
+            "UPDATE episode SET session_id = %(name)s, source = %(source)s::text "
+            "WHERE owner = %(owner)s AND id = %(id)s",
+            id=id,
+            name=name,
+            source=source,
+        )
 
 
 def mark_emptied(session: CommonSession, seq: int) -> None:
