@@ -35,8 +35,7 @@ from mnemosyned.memory.engine_ports import Digest, Summary, select_mentionable
 from mnemosyned.memory.periods import Level, begin_of, key_of
 from mnemosyned.memory.ports import Promotion
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.sleep.context import CycleContext
-from mnemosyned.sleep.lease import ACTIVE_S
+from mnemosyned.sleep.context import ACTIVE_S, CycleContext
 from mnemosyned.summary.statements import add_speaker
 
 
