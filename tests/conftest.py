@@ -22,7 +22,7 @@ from support.fakes import FakeClock, FakeSummarizer
 from support.services import database_file, make_service
 from support.settings import settings_in_force
 
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.paths import shipped
 from mnemosyned.search.vectors.packing import THREADS
 from mnemosyned.service.forgetting import RetentionService

@@ -18,7 +18,7 @@ from mnemosyned.assembly.stores import (
     open_store,
     owner_model,
 )
-from mnemosyned.config import (
+from mnemosyned.config.settings import (
     Config,
     EmbeddingConfig,
     SettingsInForce,

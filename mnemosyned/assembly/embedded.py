@@ -16,7 +16,8 @@ from typing import Self, TypeVar
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.client import Client
-from mnemosyned.config import IN_MEMORY, load_config
+from mnemosyned.config.loading import load_config
+from mnemosyned.config.settings import IN_MEMORY
 from mnemosyned.errors import DatabaseInUse
 from mnemosyned.memory.clock import Clock
 from mnemosyned.storage.sqlite.ownership import database_owner

@@ -13,13 +13,8 @@ from typing import TYPE_CHECKING, cast
 
 from tzlocal import get_localzone
 
-from mnemosyned.config import (
-    API_KEY_VARIABLE,
-    NO_MODEL,
-    Config,
-    DatabaseLocation,
-    LlmConfig,
-)
+from mnemosyned.config.loading import API_KEY_VARIABLE
+from mnemosyned.config.settings import NO_MODEL, Config, DatabaseLocation, LlmConfig
 from mnemosyned.errors import ConfigInvalid
 from mnemosyned.logs import logger
 from mnemosyned.memory.clock import Clock

@@ -53,7 +53,7 @@ def configured_socket() -> str | None:
     if line is None or _UNSET.fullmatch(line[2]):
         return None
     # Loaded here: most files name no socket.
-    from mnemosyned.config import load_config  # noqa: PLC0415
+    from mnemosyned.config.loading import load_config  # noqa: PLC0415
 
     try:
         named = load_config(file, environ={}).socket

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from mnemosyned.config import load_config
+from mnemosyned.config.loading import load_config
 from mnemosyned.errors import ConfigInvalid
 from mnemosyned.paths import replacing_file
 

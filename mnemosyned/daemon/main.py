@@ -20,8 +20,8 @@ from mnemosyned.assembly.build import OpenMemory, check_settings, open_memory
 from mnemosyned.assembly.stores import open_audit
 from mnemosyned.cli.output.terminal import say
 from mnemosyned.client.connection import Connection
-from mnemosyned.config import Config, config_file, load_config, with_default_model
-from mnemosyned.config.settings import LimitsConfig
+from mnemosyned.config.loading import config_file, load_config, with_default_model
+from mnemosyned.config.settings import Config, LimitsConfig
 from mnemosyned.daemon.http.listening import Listener, listen_on_socket
 from mnemosyned.daemon.http.server import EventLoop, make_handler
 from mnemosyned.daemon.metrics import (

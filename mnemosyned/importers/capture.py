@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import DatabaseUnreachable, Kind, MemoryBusy, MnemosynedError
 from mnemosyned.importers import transcripts
 from mnemosyned.logs import logger

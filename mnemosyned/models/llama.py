@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from mnemosyned.config import EmbeddingConfig, LlmConfig
+from mnemosyned.config.settings import EmbeddingConfig, LlmConfig
 from mnemosyned.errors import EmbedderFailed, ModelUnavailable, SummarizerFailed
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import Embedder, TextModel

@@ -29,7 +29,7 @@ from mnemosyned.backup_schedule import (
     dated_backup,
     is_backup_overdue,
 )
-from mnemosyned.config import BACKUP_SCHEDULES, Config, SettingsInForce
+from mnemosyned.config.settings import BACKUP_SCHEDULES, Config, SettingsInForce
 from mnemosyned.errors import InvalidRequest, MnemosynedError, SleepInProgress
 from mnemosyned.instants import in_zone, shift
 from mnemosyned.logs import log_failure, logger

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation.archived import (
     WORDLESS,
     as_memory,

@@ -8,8 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from mnemosyned.config import MODEL_TOKENIZER, SettingsInForce
-from mnemosyned.config.settings import ContextConfig
+from mnemosyned.config.settings import MODEL_TOKENIZER, ContextConfig, SettingsInForce
 from mnemosyned.conversation.budget import TokenBudget
 from mnemosyned.conversation.context import (
     ChosenWindow,

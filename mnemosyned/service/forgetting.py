@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from mnemosyned import process_memory
-from mnemosyned.config import Config, SettingsInForce
+from mnemosyned.config.settings import Config, SettingsInForce
 from mnemosyned.errors import (
     ClockJumped,
     InvalidRequest,

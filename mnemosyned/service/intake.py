@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation.learnings.recognize import USER_ROLES, extract_learnings
 from mnemosyned.errors import (
     ContentTooLarge,

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation.learnings.relevance import RateTexts
 from mnemosyned.conversation.prompts import RatePrompt
 from mnemosyned.errors import InvalidRequest, MnemosynedError, ShuttingDown

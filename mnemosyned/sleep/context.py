@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from queue import Empty, SimpleQueue
 from threading import Event
 
-from mnemosyned.config import SleepConfig
+from mnemosyned.config.settings import SleepConfig
 from mnemosyned.errors import SleepInProgress, SummarizerFailed
 from mnemosyned.instants import shift
 from mnemosyned.memory.clock import Clock

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import StorageFailed
 from mnemosyned.ids import new_id
 from mnemosyned.logs import log_failure, logger

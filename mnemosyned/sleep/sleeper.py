@@ -16,7 +16,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
-from mnemosyned.config import Config
+from mnemosyned.config.settings import Config
 from mnemosyned.errors import (
     ConfigInvalid,
     DatabaseUnreachable,

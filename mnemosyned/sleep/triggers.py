@@ -16,7 +16,7 @@ from pathlib import Path
 from time import CLOCK_BOOTTIME, clock_gettime, monotonic as since_boot
 from typing import TYPE_CHECKING, Self
 
-from mnemosyned.config import Config, SleepConfig
+from mnemosyned.config.settings import Config, SleepConfig
 from mnemosyned.errors import SleepInProgress, StorageFailed
 from mnemosyned.instants import in_zone, shift
 from mnemosyned.logs import logger

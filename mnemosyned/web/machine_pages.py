@@ -15,7 +15,8 @@ import msgspec
 
 from mnemosyned.cli.commands.export import DaysOfExport
 from mnemosyned.client.connection import Connection
-from mnemosyned.config import KEYS, Config, value_from_text, value_of
+from mnemosyned.config.loading import value_from_text
+from mnemosyned.config.settings import KEYS, Config, value_of
 from mnemosyned.errors import ConfigInvalid, InvalidRequest
 from mnemosyned.http_messages import Response
 from mnemosyned.paths import default_config_file, shipped

@@ -44,8 +44,7 @@ from mnemosyned import process_memory
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.owners import OwnerMemories
 from mnemosyned.assembly.stores import open_owned_stores
-from mnemosyned.config import Config
-from mnemosyned.config.settings import OwnersConfig
+from mnemosyned.config.settings import Config, OwnersConfig
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.engine_ports import LOCAL_OWNER, OWN_SCOPES, Scope
 from mnemosyned.storage.postgres.store import OwnedStores

@@ -41,7 +41,7 @@ from support.endpoints import unused_port
 from support.postgres import Server
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
-from mnemosyned.config import Config
+from mnemosyned.config.settings import Config
 from mnemosyned.memory.engine_ports import Scope
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.store import open_owners, open_store

@@ -25,7 +25,7 @@ from bench.report import Report
 from support.postgres import Server
 
 from mnemosyned.assembly.build import open_memory
-from mnemosyned.config import Config
+from mnemosyned.config.settings import Config
 from mnemosyned.verbs.memories import Recall, RememberMany
 from mnemosyned.verbs.upkeep import Sleep
 

@@ -49,7 +49,7 @@ from support.settings import change
 
 from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.assembly.build import OpenMemory, open_memory
-from mnemosyned.config import load_config
+from mnemosyned.config.loading import load_config
 from mnemosyned.ids import new_id
 from mnemosyned.importers.formats.transcripts import captured_memory, read_specstory
 from mnemosyned.importers.importer import SourceRefused

@@ -16,7 +16,7 @@ from bench.retention import Conversation, Session, characters, retention
 from support import endpoints
 
 from mnemosyned.assembly.stores import make_summarizer
-from mnemosyned.config import load_config
+from mnemosyned.config.loading import load_config
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.consolidation import log_preview
 from mnemosyned.memory.engine_ports import Summarizer, Summary

@@ -10,7 +10,7 @@ from support.fakes import NOON, consolidate, promotion, remember_batch
 from support.stores import get_memory
 
 from mnemosyned.assembly.stores import open_store
-from mnemosyned.config import DatabaseLocation
+from mnemosyned.config.settings import DatabaseLocation
 from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.fields import (

@@ -17,7 +17,7 @@ from support.fakes import NOON, consolidate, memory, promotion, remember_batch, 
 from support.whole_memory import embed, surround
 
 from mnemosyned.assembly.stores import open_store
-from mnemosyned.config import DatabaseLocation
+from mnemosyned.config.settings import DatabaseLocation
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.exchange import AnyRecord, KeptVector, RecoverableRecord

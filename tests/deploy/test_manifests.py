@@ -14,7 +14,7 @@ import yaml
 from deploy.chroots import CHECKOUT
 from deploy.containerfile import read
 
-from mnemosyned.config import load_config
+from mnemosyned.config.loading import load_config
 from mnemosyned.version import __version__
 
 pytestmark = pytest.mark.deploy

@@ -6,7 +6,7 @@ from functools import partial
 
 from support.cases import each_case
 
-from mnemosyned.config import Config, SleepConfig
+from mnemosyned.config.settings import Config, SleepConfig
 from mnemosyned.memory.consolidation import Selection, Trigger, WorkingActivity
 from mnemosyned.sleep.triggers import (
     MachineState,

@@ -6,7 +6,7 @@ import pytest
 from support.fakes import FakeClock
 
 from mnemosyned.agents.hooks.service import HookService
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
 

@@ -24,7 +24,7 @@ from support.fakes import FakeClock
 from support.settings import change
 
 from mnemosyned.agents.hooks.service import HookService
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import ShuttingDown
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore

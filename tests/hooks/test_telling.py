@@ -18,7 +18,7 @@ from support.settings import change
 from support.thorough import thorough
 
 from mnemosyned.agents.hooks.service import HookService
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory.injections import InjectionOutcome
 from mnemosyned.memory.values import LearningKind

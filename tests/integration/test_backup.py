@@ -22,7 +22,7 @@ from mnemosyned import Memory, Remember
 from mnemosyned.backup_schedule import backup_name
 from mnemosyned.cli.commands.backup import back_up
 from mnemosyned.client.connection import Connection
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import InvalidRequest, StorageFailed
 from mnemosyned.service.backups import NAME, BackupKeeper, forgotten_since
 from mnemosyned.service.service import MemoryService

@@ -22,7 +22,7 @@ from support.fakes import (
 from support.settings import change, settings_in_force
 
 from mnemosyned.cli.output.show import render
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.memory.consolidation import (
     Batch,
     CycleStatus,

@@ -4,7 +4,7 @@ import pytest
 from support.fakes import FakeSummarizer, memory, remember_batch, trio, working_ids
 from support.settings import change
 
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.memory.consolidation import CycleReport
 from mnemosyned.memory.values import Acknowledged, Tier
 from mnemosyned.service.service import MemoryService

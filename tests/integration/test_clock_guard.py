@@ -13,7 +13,7 @@ from support.settings import change
 from support.stores import get_memory, run_cycle
 
 from mnemosyned.cli.output.show import render
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import ClockJumped, StorageFailed
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.forgetting import Retention

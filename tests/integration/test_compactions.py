@@ -31,7 +31,7 @@ from support.services import undo_cycle
 from support.settings import change
 
 from mnemosyned import sendable
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation.archived import WORDLESS, as_message
 from mnemosyned.conversation.summary_message import is_summary
 from mnemosyned.errors import NotFound, ShuttingDown, SleepInProgress, StorageFailed

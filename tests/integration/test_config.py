@@ -16,18 +16,15 @@ from mnemosyned.agents.hooks import client as hooks
 from mnemosyned.agents.setup.documents import set_in_yaml
 from mnemosyned.cli.calls import configured_socket
 from mnemosyned.cli.settings_file import write_settings
-from mnemosyned.config import (
+from mnemosyned.config.loading import (
     DEFAULT_MODEL,
-    Config,
+    PROJECT_VARIABLE,
     config_file,
-    keys,
     load_config,
     load_with_origins,
-    variable,
     with_default_model,
-    without_password,
 )
-from mnemosyned.config.loading import PROJECT_VARIABLE
+from mnemosyned.config.settings import Config, keys, variable, without_password
 from mnemosyned.errors import ConfigInvalid
 from mnemosyned.paths import shipped
 from mnemosyned.socket_path import CLIENT_VARIABLES

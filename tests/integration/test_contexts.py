@@ -19,7 +19,8 @@ from support.thorough import thorough
 
 from mnemosyned import Memory
 from mnemosyned.assembly.build import check_settings
-from mnemosyned.config import SettingsInForce, load_config
+from mnemosyned.config.loading import load_config
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import ConfigInvalid, InvalidRequest
 from mnemosyned.service.context import default_counter
 from mnemosyned.service.service import MemoryService

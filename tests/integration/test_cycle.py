@@ -19,7 +19,7 @@ from support.fakes import (
 )
 from support.settings import change
 
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import InvalidRequest, SleepInProgress, SummarizerFailed
 from mnemosyned.memory.consolidation import (
     VERBATIM,

@@ -23,7 +23,7 @@ from support.settings import change
 from support.stores import TRIO, episode_of, get_episode, get_memory, run_cycle
 
 from mnemosyned.cli.commands.edit import changes_in, form_text
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import BatchChanged, InvalidRequest, SecretRefused, WordsPruned
 from mnemosyned.memory.consolidation import GroupStatus
 from mnemosyned.memory.edit import MemoryEdit

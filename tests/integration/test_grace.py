@@ -14,7 +14,7 @@ from support.settings import change
 from support.stores import episode_of, get_memory, run_cycle
 
 from mnemosyned.cli.output.retention import forget_text
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.values import Tier

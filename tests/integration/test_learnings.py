@@ -9,7 +9,7 @@ from support.leftovers import left_of
 from support.settings import change
 
 from mnemosyned.cli.output.show import render
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation.learnings.relevance import select_relevant
 from mnemosyned.errors import EmptyContent, InvalidRequest, NotFound, SecretRefused
 from mnemosyned.memory.values import LearningKind, LearningScope

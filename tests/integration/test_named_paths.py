@@ -14,7 +14,7 @@ from support.cases import each_case
 
 from mnemosyned import Client, Memory
 from mnemosyned.cli.maintenance.restore import restore_database
-from mnemosyned.config import load_config
+from mnemosyned.config.loading import load_config
 from mnemosyned.errors import (
     ConfigInvalid,
     DaemonUnreachable,

@@ -11,7 +11,7 @@ import pytest
 from support.cases import each_case
 from support.fake_models import FakeTextModel
 
-from mnemosyned.config import load_config
+from mnemosyned.config.loading import load_config
 from mnemosyned.config.settings import OwnersConfig
 from mnemosyned.daemon.http.protocol import error_response
 from mnemosyned.errors import ConfigInvalid, LimitReached

@@ -12,7 +12,7 @@ from support.settings import change
 from support.stores import episode_of, get_memory, run_cycle
 
 from mnemosyned.cli.output.show import render
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import IdTaken, WordsPruned
 from mnemosyned.memory.consolidation import WORDLESS
 from mnemosyned.memory.values import Tier

@@ -11,7 +11,7 @@ from support.services import make_service, undo_cycle
 from support.settings import change
 from support.stores import episode_of, get_memory, run_cycle
 
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import CannotUndo, InvalidRequest, NotFound, WordsPruned
 from mnemosyned.memory.consolidation import CycleStatus, GroupStatus, Trigger
 from mnemosyned.memory.values import Episode, Tier

@@ -25,7 +25,8 @@ from support.fakes import (
 from support.settings import change, config_by_words
 
 from mnemosyned.assembly.build import open_memory
-from mnemosyned.config import Config, SettingsInForce, SleepConfig, load_config
+from mnemosyned.config.loading import load_config
+from mnemosyned.config.settings import Config, SettingsInForce, SleepConfig
 from mnemosyned.errors import (
     ConfigInvalid,
     DatabaseUnreachable,

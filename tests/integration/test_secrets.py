@@ -13,7 +13,8 @@ from support.thorough import thorough
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.embedded import Memory as OpenedMemory
 from mnemosyned.cli.output.show import render
-from mnemosyned.config import SettingsInForce, load_config
+from mnemosyned.config.loading import load_config
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import SecretRefused
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.masking import SecretRule

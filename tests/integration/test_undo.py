@@ -12,7 +12,7 @@ from support.leftovers import left_of
 from support.settings import change
 from support.stores import get_memory, run_cycle
 
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import CannotUndo, InvalidRequest, NotFound
 from mnemosyned.memory.actions import KEPT, ActionStep
 from mnemosyned.service.service import MemoryService

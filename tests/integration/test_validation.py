@@ -10,7 +10,8 @@ from support.cases import each_case
 from support.fakes import NOON
 from support.settings import settings_in_force
 
-from mnemosyned.config import keys, load_config
+from mnemosyned.config.loading import load_config
+from mnemosyned.config.settings import keys
 from mnemosyned.errors import ConfigInvalid, InvalidRequest, InvalidTime
 from mnemosyned.memory.values import LearningKind
 from mnemosyned.service.intake import DraftMaker

@@ -15,7 +15,7 @@ from support.import_samples import write_sample
 from support.settings import change, settings_in_force
 from support.vector_service import wait_until
 
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.importers.capture import Capture
 from mnemosyned.importers.watch import watched_files, watcher
 from mnemosyned.importers.watch.watched_files import (

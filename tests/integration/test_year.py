@@ -20,7 +20,8 @@ from support.datasets.written_year import NOW, Question, WrittenYear, written_ye
 from support.fakes import FakeClock
 
 from mnemosyned.assembly.build import open_memory
-from mnemosyned.config import SleepConfig, load_config
+from mnemosyned.config.loading import load_config
+from mnemosyned.config.settings import SleepConfig
 from mnemosyned.memory.consolidation import CycleReport, CycleStatus, Trigger
 from mnemosyned.memory.periods import Level, begin_of, closed_before
 from mnemosyned.memory.values import Hit, Tier

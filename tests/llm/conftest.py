@@ -11,7 +11,7 @@ from support.gguf import canned_model
 from support.llama import SENTENCE, Maker
 from support.processes import child_pids
 
-from mnemosyned.config import LlmConfig
+from mnemosyned.config.settings import LlmConfig
 from mnemosyned.models.llama import LlamaModel, ModelPurpose
 
 

@@ -14,7 +14,7 @@ from e2e.daemons import Daemon, Json, eventually, rows, running
 from support.gguf import canned_model, meaning_model
 from support.processes import child_pids
 
-from mnemosyned.config import EmbeddingConfig
+from mnemosyned.config.settings import EmbeddingConfig
 from mnemosyned.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.models.llama import LlamaEmbedder
 

@@ -181,7 +181,7 @@ def test_a_process_killed_amid_its_work_fails_that_call_alone(
 def test_the_process_ends_with_a_parent_that_is_killed(endless: Path) -> None:
     program = (
         "import sys, threading, time, pathlib\n"
-        "from mnemosyned.config import LlmConfig\n"
+        "from mnemosyned.config.settings import LlmConfig\n"
         "from mnemosyned.models.llama import LlamaModel\n"
         "settings = LlmConfig(context_tokens=100_000)\n"
         "model = LlamaModel(model_path=pathlib.Path(sys.argv[1]), settings=settings)\n"

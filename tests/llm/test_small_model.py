@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.datasets.meeting import EPISODE
 
-from mnemosyned.config import LlmConfig
+from mnemosyned.config.settings import LlmConfig
 from mnemosyned.errors import ModelUnavailable
 from mnemosyned.models.llama import LlamaModel
 from mnemosyned.models.summarizer import PARAMETERS_MIN, ModelSummarizer

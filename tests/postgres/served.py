@@ -18,7 +18,7 @@ from support.settings import settings_in_force
 from mnemosyned.assembly.build import SharedParts
 from mnemosyned.assembly.owners import OwnerMemories
 from mnemosyned.assembly.stores import open_owned_stores
-from mnemosyned.config import DatabaseLocation
+from mnemosyned.config.settings import DatabaseLocation
 from mnemosyned.daemon.http.server import make_handler
 from mnemosyned.daemon.metrics import ServerActivity
 from mnemosyned.daemon.owners import OwnerResources, TokenCache

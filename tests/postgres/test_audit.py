@@ -31,7 +31,8 @@ from mnemosyned.cli.maintenance.owners import owner
 from mnemosyned.cli.maintenance.servers import db
 from mnemosyned.client.login import ask_for_token
 from mnemosyned.client.remote import RemoteDaemon
-from mnemosyned.config import Config, load_config
+from mnemosyned.config.loading import load_config
+from mnemosyned.config.settings import Config
 from mnemosyned.errors import InvalidRequest, StorageFailed, Unauthorized
 from mnemosyned.memory.engine_ports import OWN_SCOPES, Scope
 from mnemosyned.service.audit import AuditFile, AuditLog, Requester

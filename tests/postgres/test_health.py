@@ -17,7 +17,7 @@ from mnemosyned.cli.maintenance.checks import (
     Severity,
     check_server,
 )
-from mnemosyned.config import Config
+from mnemosyned.config.settings import Config
 from mnemosyned.errors import DatabaseUnreachable, SchemaTooNew, StorageFailed
 from mnemosyned.memory.capture import WatchedFile
 from mnemosyned.memory.ports import MemoryStore

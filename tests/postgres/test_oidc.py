@@ -20,7 +20,7 @@ import pytest
 from e2e.daemons import WAIT_S, Daemon, eventually, running
 from support.postgres import run
 
-from mnemosyned.config import load_config
+from mnemosyned.config.loading import load_config
 from mnemosyned.config.settings import OidcConfig
 from mnemosyned.errors import ConfigInvalid, DaemonBusy
 from mnemosyned.memory.engine_ports import OWN_SCOPES, Scope, TokenHolder

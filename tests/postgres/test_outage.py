@@ -17,7 +17,7 @@ from support.postgres import Server
 from support.steady_clients import SteadyClient
 
 from mnemosyned import Client
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import DatabaseUnreachable, NotFound, StorageFailed
 from mnemosyned.memory.consolidation import CycleStatus, Trigger
 from mnemosyned.memory.ports import MemoryStore

@@ -22,7 +22,7 @@ from support.vector_service import (
 from mnemosyned.assembly.build import SharedParts, make_shared_vectors
 from mnemosyned.assembly.owners import OwnerMemories
 from mnemosyned.assembly.stores import open_owned_stores
-from mnemosyned.config import DatabaseLocation
+from mnemosyned.config.settings import DatabaseLocation
 from mnemosyned.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.memory.values import EmbedderState
 from mnemosyned.search.vectors import owners as module

@@ -13,7 +13,7 @@ from support.settings import change, settings_in_force
 from mnemosyned.assembly.build import SharedParts
 from mnemosyned.assembly.owners import OwnerMemories
 from mnemosyned.assembly.stores import open_owned_stores
-from mnemosyned.config import DatabaseLocation
+from mnemosyned.config.settings import DatabaseLocation
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.sleep.context import ForegroundGate
 from mnemosyned.storage.postgres import purge

@@ -26,7 +26,7 @@ from support.seeds import seed_of
 from support.twins import Twins, twins
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
-from mnemosyned.config import Config
+from mnemosyned.config.settings import Config
 from mnemosyned.memory.values import Tier
 from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.memories import Recall, Remember

@@ -15,7 +15,7 @@ import pytest
 from support.fakes import FakeClock, FakeSummarizer, promotion, remember_batch, trio
 from support.settings import change
 
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import BatchChanged, MemoryBusy, SleepInProgress, StorageFailed
 from mnemosyned.memory.consolidation import CycleStatus, GroupStatus, Trigger
 from mnemosyned.memory.engine_ports import LOCAL_OWNER

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 from support.fakes import FakeClock
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
-from mnemosyned.config import load_config
+from mnemosyned.config.loading import load_config
 from mnemosyned.errors import CannotUndo, InvalidRequest, WordsPruned
 from mnemosyned.memory.consolidation import CycleStatus
 from mnemosyned.memory.values import Episode, Tier

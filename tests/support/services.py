@@ -3,7 +3,7 @@
 from datetime import UTC
 from pathlib import Path
 
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.memory.consolidation import CycleReport
 from mnemosyned.search.vectors.indexer import VectorIndexer
 from mnemosyned.service.backups import BackupKeeper

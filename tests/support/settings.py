@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from mnemosyned.config import Config, EmbeddingConfig, SettingsInForce
+from mnemosyned.config.settings import Config, EmbeddingConfig, SettingsInForce
 from mnemosyned.service.context import default_counter
 
 

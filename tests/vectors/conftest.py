@@ -12,7 +12,7 @@ from support.fakes import FakeEmbedder
 from support.services import make_service
 from support.vector_service import WAIT_S, Open
 
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.models import encoder_file
 from mnemosyned.models.encoder_file import FILE_NAME
 from mnemosyned.models.sentence_encoder import SentenceEncoder

@@ -14,7 +14,7 @@ from support.vector_service import wait_until
 
 from mnemosyned import Memory
 from mnemosyned.assembly.build import open_memory
-from mnemosyned.config import Config
+from mnemosyned.config.settings import Config
 from mnemosyned.conversation.learnings.recognize import find_statements
 from mnemosyned.conversation.learnings.relevance import (
     RankedLearning,

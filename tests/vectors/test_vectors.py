@@ -15,7 +15,7 @@ from support.vector_service import (
     wait_until_embedded,
 )
 
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.memory.ports import Draft
 from mnemosyned.memory.values import EmbedderState

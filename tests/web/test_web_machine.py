@@ -27,7 +27,8 @@ from web.visitor import (
 from mnemosyned import Memory
 from mnemosyned.cli.maintenance import config as config_command, doctor
 from mnemosyned.cli.maintenance.checks import Finding, problem, warning
-from mnemosyned.config import KEYS, PATHS, load_config
+from mnemosyned.config.loading import load_config
+from mnemosyned.config.settings import KEYS, PATHS
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.verbs.exchange import CutOff, Export, Footer
 from mnemosyned.verbs.upkeep import BackupStatus, Stats

@@ -28,7 +28,7 @@ from mnemosyned.agents.hooks.reminder import (
     QUERY_CHARS_MAX,
     Reminder,
 )
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation.briefing import find_keywords, has_substance
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.importers.capture import BACKGROUND, Capture, TranscriptPart

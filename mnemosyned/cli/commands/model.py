@@ -10,7 +10,8 @@ import click
 
 from mnemosyned.cli.output.terminal import ask_or_exit, say
 from mnemosyned.cli.settings_file import write_settings
-from mnemosyned.config import NO_MODEL, config_file, load_config
+from mnemosyned.config.loading import config_file, load_config
+from mnemosyned.config.settings import NO_MODEL
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.models.catalog import CATALOG, ModelStore, write_manual_instructions
 from mnemosyned.paths import default_config_file, require_usable_path

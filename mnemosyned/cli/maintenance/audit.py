@@ -17,7 +17,8 @@ from mnemosyned.assembly.stores import open_audit, open_audit_table, open_owned_
 from mnemosyned.cli.options import EXIT_NOTHING, json_option
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import count_of, local_time, table
-from mnemosyned.config import Config, config_file, load_config
+from mnemosyned.config.loading import config_file, load_config
+from mnemosyned.config.settings import Config
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.engine_ports import LOCAL_NAME
 from mnemosyned.service.audit import (

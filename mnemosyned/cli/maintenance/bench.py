@@ -19,7 +19,7 @@ from mnemosyned.cli.options import json_option
 from mnemosyned.cli.output.conversation import injection_lines
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import count_of, local_time, progress_line, say
-from mnemosyned.config import load_config
+from mnemosyned.config.loading import load_config
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.importers.importer import START, ImportItem, ImportSource
 from mnemosyned.importers.plan import plan_import

@@ -32,16 +32,18 @@ from mnemosyned.backup_schedule import is_backup_overdue
 from mnemosyned.cli.maintenance import service
 from mnemosyned.cli.maintenance.restore import check_restorable
 from mnemosyned.cli.output.terminal import count_of, local_time
-from mnemosyned.config import (
+from mnemosyned.config.loading import (
     API_KEY_VARIABLE,
+    make_paths_absolute,
+    with_default_model,
+)
+from mnemosyned.config.settings import (
     NO_MODEL,
     PATHS,
     Config,
     is_server,
-    make_paths_absolute,
     url_in_path,
     value_of,
-    with_default_model,
     without_password,
 )
 from mnemosyned.errors import (

@@ -27,18 +27,20 @@ from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import ask_user, cut_text, say, say_json, table
 from mnemosyned.cli.settings_file import Value, replace_settings, write_settings
-from mnemosyned.config import (
+from mnemosyned.config.loading import (
     CONFIG_VARIABLE,
-    HIDDEN,
-    KEYS,
-    Config,
-    changed_keys,
     config_file,
     load_config,
     load_with_origins,
     make_paths_absolute,
-    needs_restart,
     value_from_text,
+)
+from mnemosyned.config.settings import (
+    HIDDEN,
+    KEYS,
+    Config,
+    changed_keys,
+    needs_restart,
     value_of,
     variable,
     without_password,

@@ -16,14 +16,13 @@ from mnemosyned.cli.maintenance.service import configured_daemon, database_of
 from mnemosyned.cli.options import EXIT_NOTHING, json_option
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import RECORD_NOUNS, count_of, progress_line, say
-from mnemosyned.config import (
+from mnemosyned.config.loading import config_file, load_config
+from mnemosyned.config.settings import (
     Config,
     DatabaseLocation,
-    config_file,
-    load_config,
+    is_server,
     without_password,
 )
-from mnemosyned.config.settings import is_server
 from mnemosyned.errors import DatabaseInUse, InvalidRequest, PartlyDone, StorageFailed
 from mnemosyned.memory.engine_ports import LOCAL_NAME
 from mnemosyned.memory.ports import MemoryStore

@@ -18,7 +18,7 @@ from mnemosyned.cli.commands.backup import check_target, open_whole_file
 from mnemosyned.cli.options import json_option, refuse_url
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import count_of
-from mnemosyned.config import config_file, load_config
+from mnemosyned.config.loading import config_file, load_config
 from mnemosyned.errors import StorageFailed
 from mnemosyned.memory.exchange import KIND_NAMES
 from mnemosyned.service.audit import parse_line

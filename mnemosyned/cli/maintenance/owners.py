@@ -30,7 +30,7 @@ from mnemosyned.cli.output.terminal import (
     say_json,
     table,
 )
-from mnemosyned.config import config_file, load_config
+from mnemosyned.config.loading import config_file, load_config
 from mnemosyned.memory.engine_ports import OWN_SCOPES, IssuedToken, Scope
 from mnemosyned.service.owners import administer
 from mnemosyned.verbs import owners as verbs

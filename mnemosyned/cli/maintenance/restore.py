@@ -15,8 +15,8 @@ from mnemosyned.cli.maintenance.service import start_again, stop_daemon
 from mnemosyned.cli.options import json_option
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import ask_or_exit, count_of, local_time
-from mnemosyned.config import Config, config_file, load_config
-from mnemosyned.config.settings import BackupConfig
+from mnemosyned.config.loading import config_file, load_config
+from mnemosyned.config.settings import BackupConfig, Config
 from mnemosyned.errors import DatabaseInUse, InvalidRequest
 from mnemosyned.memory.ports import CopyReport
 from mnemosyned.paths import (

@@ -11,7 +11,8 @@ from mnemosyned.cli.maintenance.audit import replay
 from mnemosyned.cli.options import EXIT_NOTHING, json_option
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import count_of, duration_text
-from mnemosyned.config import DatabaseLocation, config_file, load_config
+from mnemosyned.config.loading import config_file, load_config
+from mnemosyned.config.settings import DatabaseLocation
 
 if TYPE_CHECKING:
     from mnemosyned.storage.postgres.store import PostgresServer

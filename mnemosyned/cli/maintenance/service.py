@@ -34,16 +34,13 @@ from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.terminal import count_of, say, show_progress
 from mnemosyned.client.address import SocketAddress
 from mnemosyned.client.connection import Connection
-from mnemosyned.config import (
-    ENVIRONMENT_PREFIX,
-    KEYS,
-    Config,
+from mnemosyned.config.loading import (
     config_file,
     load_config,
     make_paths_absolute,
     settings_variables,
-    variable,
 )
+from mnemosyned.config.settings import ENVIRONMENT_PREFIX, KEYS, Config, variable
 from mnemosyned.errors import (
     ConfigInvalid,
     DaemonUnreachable,

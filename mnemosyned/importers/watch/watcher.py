@@ -24,7 +24,7 @@ from watchdog.events import (
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 
-from mnemosyned.config import SettingsInForce
+from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound, ShuttingDown
 from mnemosyned.importers.capture import DueQueue
 from mnemosyned.importers.importer import PARSE_ERRORS, file_identity
