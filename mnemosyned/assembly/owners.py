@@ -35,7 +35,7 @@ from mnemosyned.service.forgetting import RetentionService, retention_of
 from mnemosyned.service.owners import LimitsOfOwner, OwnerLimiter
 from mnemosyned.service.purging import RETRY_S
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.context import OwnerGate, SummarizerLease
+from mnemosyned.sleep.context import ForegroundGate, SummarizerLease
 from mnemosyned.sleep.sleeper import Sleeper, SleepHost, SleepScheduler
 from mnemosyned.storage.common.surroundings import AgentStore
 
@@ -372,7 +372,7 @@ class OwnerMemories:
             store,
             lease,
             shared,
-            gate=OwnerGate(shared.gate),
+            gate=ForegroundGate(shared.gate),
             database="postgresql",  # its owner need not know where it is
             schema_version=self._stores.schema_version,
             in_background=True,

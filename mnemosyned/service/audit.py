@@ -270,17 +270,16 @@ class AuditLog:
         verb: str,
         *,
         ids: Sequence[str] = (),
-        who: Requester | None = None,
         whole: bool = False,
         **fields: Any,  # noqa: ANN401
     ) -> None:
-        """Note a line for a request of `who`, by default the sender of this thread's request.
+        """Note a line for the request of this thread.
 
         `fields` are further ones of the entry. `whole` lines have all ids, and are waited for until
         they are on disk; so is each line of a strict log, which raises `StorageFailed` if it cannot
         be written.
         """
-        who = REQUESTER.get() if who is None else who
+        who = REQUESTER.get()
         given = {"count": len(ids), **who._asdict(), **fields}
         if given["about"] == who.owner:
             given["about"] = 0

@@ -190,8 +190,9 @@ BUSY_ANSWERS = 20
 class ForegroundGate:
     """Counter of requests in flight, each a `with` block, to which cycles yield; thread-safe."""
 
-    def __init__(self) -> None:
-        """Begin with no request in flight."""
+    def __init__(self, shared: ForegroundGate | None = None) -> None:
+        """Begin with no request in flight; one of many owners yields to all that `shared` counts."""
+        self._shared = shared
         self._lock = threading.Lock()
         self._in_flight = 0
         self._last = time.monotonic() - ACTIVE_S
@@ -205,9 +206,13 @@ class ForegroundGate:
         """Count a request as in flight while the block runs."""
         with self._lock:
             self._in_flight += 1
+        if self._shared:
+            self._shared.__enter__()
 
     def __exit__(self, *_: object) -> None:
         """Count the request as answered."""
+        if self._shared:
+            self._shared.__exit__()
         with self._lock:
             self._in_flight -= 1
             self._last = time.monotonic()
@@ -224,6 +229,8 @@ class ForegroundGate:
     @property
     def busy(self) -> bool:
         """Whether at least `BUSY_ANSWERS` requests were answered in this and the last second."""
+        if self._shared:
+            return self._shared.busy
         with self._lock:
             self._begin_second(int(time.monotonic()))
             return self._answers + self._answers_before >= BUSY_ANSWERS
@@ -231,6 +238,8 @@ class ForegroundGate:
     @property
     def active(self) -> bool:
         """Whether a request is in flight, or ended less than `ACTIVE_S` seconds ago."""
+        if self._shared:
+            return self._shared.active
         return self._in_flight > 0 or time.monotonic() - self._last < ACTIVE_S
 
     @property
@@ -246,6 +255,9 @@ class ForegroundGate:
 
     def yield_to_requests(self) -> None:
         """Wait until no request is in flight, up to `YIELD_MAX_S` seconds."""
+        if self._shared:
+            self._shared.yield_to_requests()
+            return
         ends = time.monotonic() + YIELD_MAX_S
         while self._in_flight and time.monotonic() < ends:
             time.sleep(POLL_S)
@@ -254,39 +266,6 @@ class ForegroundGate:
         """Sleep in proportion to seconds of work, `REST_MAX_S` at most, if requests are active."""
         if self.active:
             time.sleep(min(worked_s * REST_TIMES, REST_MAX_S))
-
-
-class OwnerGate(ForegroundGate):
-    """Counter of one owner's requests; also counts in the gate shared by all owners."""
-
-    def __init__(self, shared: ForegroundGate) -> None:
-        """Count requests in the `shared` gate, too."""
-        super().__init__()
-        self._shared = shared
-
-    def __enter__(self) -> None:
-        """Count a request as in flight, in both gates."""
-        super().__enter__()
-        self._shared.__enter__()
-
-    def __exit__(self, *_: object) -> None:
-        """Count the request as answered, in both gates."""
-        self._shared.__exit__()
-        super().__exit__()
-
-    @property
-    def busy(self) -> bool:
-        """Whether many requests of all owners are being answered."""
-        return self._shared.busy
-
-    @property
-    def active(self) -> bool:
-        """Whether a request of any owner is in flight, or ended a moment ago."""
-        return self._shared.active
-
-    def yield_to_requests(self) -> None:
-        """Wait until no request of any owner is in flight, up to `YIELD_MAX_S` seconds."""
-        self._shared.yield_to_requests()
 
 
 HOLD = timedelta(minutes=15)

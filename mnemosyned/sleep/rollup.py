@@ -190,12 +190,13 @@ class RollupRun:
         """Return the summary of a period as an episode, with the time span of its summaries."""
         now = self._context.clock.now()
         members, period = work.members, work.period
+        session, source = _find_common_origin(members)
         return Episode(
             id=work.existing or new_id(now),
             content=rolled_up.text,
             created_at=now,
-            session=_find_common_session(members),
-            source=_find_common_source(members),
+            session=session,
+            source=source,
             level=period.level,
             item_count=sum(member.item_count for member in members),
             covers_from=min(member.covers_from for member in members),
@@ -317,6 +318,7 @@ def _rewrite_rollup(
 ) -> tuple[Episode, str]:
     """Return a stale day, week or month composed again from its summaries, and its index terms."""
     children, level = stale.children, Level(stale.episode.level)
+    session, source = _find_common_origin(children)
     rolled_up = compose_rollup(
         read_sources(store, children, level), level=level, minimum=minimum
     )
@@ -324,8 +326,8 @@ def _rewrite_rollup(
         stale.episode,
         content=rolled_up.text or UNSPOKEN,
         summarizer=BY_RULE,
-        session=_find_common_session(children),
-        source=_find_common_source(children),
+        session=session,
+        source=source,
         item_count=sum(child.item_count for child in children) or len(children),
         covers_from=min(child.covers_from for child in children),
         covers_until=max(child.covers_until for child in children),
@@ -333,16 +335,16 @@ def _rewrite_rollup(
     return episode, rolled_up.index_terms
 
 
-def _find_common_session(parts: Sequence[Episode | MemoryRecord]) -> str:
-    """Return the session that all memories or summaries share, or an empty text for several."""
+def _find_common_origin(
+    parts: Sequence[Episode | MemoryRecord],
+) -> tuple[str, str | None]:
+    """Return the session and the source that all memories or summaries share, "" and None for several."""
     sessions = {part.session for part in parts}
-    return sessions.pop() if len(sessions) == 1 else ""
-
-
-def _find_common_source(parts: Sequence[Episode | MemoryRecord]) -> str | None:
-    """Return the source that all memories or summaries share, or None for several."""
     sources = {part.source for part in parts}
-    return sources.pop() if len(sources) == 1 else None
+    return (
+        sessions.pop() if len(sessions) == 1 else "",
+        sources.pop() if len(sources) == 1 else None,
+    )
 
 
 def _rewrite_episode(
@@ -352,6 +354,7 @@ def _rewrite_episode(
 ) -> tuple[Episode, str]:
     """Return a stale episode summarized again without `ended` statements, and its index terms."""
     originals = stale.originals
+    session, source = _find_common_origin(originals)
     # A summary may cover lasting memories that have any text left.
     details = stale.episode.details
     readable = [
@@ -362,8 +365,8 @@ def _rewrite_episode(
     summary = _summarize_extractively(readable, stale, summarizer)
     episode = replace(
         stale.episode,
-        session=_find_common_session(originals),
-        source=_find_common_source(originals),
+        session=session,
+        source=source,
         content=summary.text,
         summarizer=summary.summarizer,
         item_count=len(originals),
