@@ -189,7 +189,7 @@ def assemble_service(
         if vectors:
             vectors.note_edits(positions)
 
-    retention.grace.on_put_back = note_put_back
+    retention.on_put_back = note_put_back
     if vectors:
         retention.on_removal = vectors.note_deletions
     keeper = BackupKeeper(

@@ -57,8 +57,6 @@ from mnemosyned.verbs.retention import (
 
 if TYPE_CHECKING:
     from mnemosyned.service.audit import AuditedForgets
-    from mnemosyned.storage.common.archive import RetentionStore
-    from mnemosyned.storage.common.forgetting import GraceStore
 
 log = logger()
 
@@ -72,151 +70,8 @@ def retention_of(config: Config) -> Retention:
     )
 
 
-@dataclass(eq=False, kw_only=True)
-class GraceKeeper:
-    """Begins and ends grace periods."""
-
-    store: GraceStore
-    settings: SettingsInForce
-    clock: Clock
-    """Must not jump ahead, as forgetting becomes final by its time."""
-    forgotten: ForgottenList | AuditedForgets
-    """The list for old backups."""
-    on_put_back: Callable[[Sequence[int]], None] = lambda _: None
-
-    def begin(self) -> Grace | None:
-        """Return a grace period that begins now, with an id for a call; None if the settings give none."""
-        hours = self.settings.config.forget.grace_hours
-        if not hours:
-            return None
-        now = self.clock.now()
-        return Grace(new_id(now), shift(now, timedelta(hours=hours)))
-
-    def put_back(self, id: str) -> int:
-        """Restore a forgotten memory, or all of a forget call; return how many. Raises `PartlyDone`."""
-        keys = self.store.recoverable_keys([id])
-
-        def put_back_chunk(chunk: Sequence[str]) -> int:
-            """Restore the memories with these keys; return how many."""
-            self.forgotten.withdraw(chunk)
-            returned = self.store.put_back(chunk)
-            if returned:
-                self.on_put_back([position for _, position in returned])
-            return len(returned)
-
-        count = sum(run_in_chunks(keys, CHUNK, put_back_chunk, report="are put back"))
-        if count:
-            log.info("put_back", count=count)
-        return count
-
-    def recoverable_keys(self, ids: Sequence[str]) -> list[str]:
-        """Return the store's keys of recoverable memories, by ids of memories or forget calls."""
-        return self.store.recoverable_keys(ids) if ids else []
-
-    def finish(self, keys: Sequence[str]) -> int:
-        """Delete recoverable memories for good, chunk by chunk; return how many. Raises `PartlyDone`."""
-        report = "are forgotten for good"
-        return sum(run_in_chunks(keys, CHUNK, self.store.finish, report=report))
-
-    def due_keys(self) -> list[str]:
-        """Return the store's keys of memories whose grace period is over."""
-        return self.store.recoverable_keys(before=self.clock.now())
-
-    def finish_due(self) -> int:
-        """Delete for good all memories whose grace period is over; return how many."""
-        due = self.due_keys()
-        if not due:
-            return 0
-        count = self.finish(due)
-        log.info("forgotten_for_good", count=count)
-        return count
-
-    def refuse_recoverable(self, ids: Iterable[str]) -> None:
-        """Raise `NotFound`, with the end of its grace period, for an id of a recoverable memory."""
-        for id in ids:
-            final_at = self.store.recoverable_until(id)
-            if final_at:
-                raise NotFound(
-                    f"{id} is forgotten already; until {final_at:%Y-%m-%d %H:%M} UTC `restore` puts "
-                    "it back, and `forget` with `now` deletes it for good",
-                    field="id",
-                )
-
-
 PRUNED_MAX = 200_000
 """Originals that one call takes; the others wait for the next."""
-
-
-@dataclass(eq=False, kw_only=True)
-class Pruner:
-    """Prunes by the settings after each cycle, or as one request says."""
-
-    store: RetentionStore
-    settings: SettingsInForce
-    clock: Clock
-    guard: ClockGuard | None
-    """Says which ages are trusted; without one, all of `clock` are."""
-    on_removal: Callable[[], None]
-    """Called after text was deleted."""
-
-    def prune(self, request: Prune) -> Pruned:
-        """Delete the text of old originals as a request says; with `dry_run`, only preview that.
-
-        Without limits in the request, those of the settings count. Raises `ClockJumped` if it goes
-        by age and the clock is not trusted.
-        """
-        retention = retention_of(self.settings.config)
-        days, characters_max = request.keep_days, request.characters_max
-        if days is not None or characters_max is not None:
-            keep = None if days is None else timedelta(days=days)
-            retention = Retention(keep=keep, characters_max=characters_max)
-        if request.believe_clock and self.guard and not request.dry_run:
-            self.guard.confirm()
-        doubt = self.doubt(retention)
-        now = self.clock.now()
-        if request.dry_run:
-            prunable = self.store.prunable(retention, now=now, limit=PRUNED_MAX)
-            return _make_prune_receipt(prunable, dry_run=True, doubt=doubt)
-        if doubt:
-            raise ClockJumped(
-                f"nothing was pruned: {doubt} Check the date; if it is right, add --believe-clock",
-                field="believe_clock",
-            )
-        return self._prune_archive(retention, now=now)
-
-    def prune_by_settings(self) -> None:
-        """Delete the text of originals beyond the settings' limits; by default there are none."""
-        retention = retention_of(self.settings.config)
-        if retention == Retention():
-            return
-        clock = self.guard or self.clock
-        pruned = self._prune_archive(retention, now=clock.now())
-        if pruned.memories:
-            log.info(
-                "archive_pruned",
-                count=pruned.memories,
-                characters=pruned.characters,
-            )
-
-    def doubt(self, retention: Retention | None = None) -> str:
-        """Return why pruning by age must wait; empty without a limit of age, or if the clock is trusted."""
-        keep = (retention or retention_of(self.settings.config)).keep
-        if self.guard is None or keep is None:
-            return ""
-        return self.guard.doubt()
-
-    def _prune_archive(self, retention: Retention, *, now: datetime) -> Pruned:
-        """Prune originals beyond a retention, chunk by chunk; return the counts. Raises `PartlyDone`."""
-        prunable = self.store.prunable(retention, now=now, limit=PRUNED_MAX)
-
-        def prune_chunk(chunk: Sequence[str]) -> int:
-            """Delete the text of these originals; return how many."""
-            count = self.store.prune(chunk, now=now)
-            self.on_removal()
-            return count
-
-        run_in_chunks(prunable.ids, CHUNK, prune_chunk, report="originals were pruned")
-        return _make_prune_receipt(prunable)
 
 
 def _make_prune_receipt(
@@ -273,25 +128,15 @@ class RetentionService:
         )
         self._forgotten = self.forgotten or ForgottenList(
             lambda: (
-                backup_folder(self.file, self.settings.config.backup_folder)
-                if self.file
-                else None
+                self.file
+                and backup_folder(self.file, self.settings.config.backup_folder)
             ),
             now=self.cycle.clock.now,
         )
-        self.pruner = Pruner(
-            store=self.store.retention,
-            settings=self.settings,
-            clock=self.cycle.clock,
-            guard=self.guard,
-            on_removal=lambda: self.on_removal(),  # noqa: PLW0108 it is set later
-        )
-        self.grace = GraceKeeper(
-            store=self.store.grace,
-            settings=self.settings,
-            clock=self.guard or self.cycle.clock,
-            forgotten=self._forgotten,
-        )
+        self.on_put_back: Callable[[Sequence[int]], None] = lambda _: None
+        """Called with the row numbers of forgotten memories that were put back."""
+        self._clock: Clock = self.guard or self.cycle.clock
+        """Must not jump ahead, as forgetting becomes final by its time."""
         self.selector = Selector(self.store)
         self._rewriting = threading.RLock()
         self._actions_expired_at: datetime | None = None
@@ -337,17 +182,17 @@ class RetentionService:
     def after_cycle(self) -> None:
         """Prune, end grace periods, rewrite summaries and purge after a cycle; log a storage failure."""
         try:
-            self.pruner.prune_by_settings()
+            self._prune_by_settings()
             # Most cycles leave nothing to do, which one snapshot shows.
             with self.store.search.one_snapshot():
                 is_idle = not (
-                    self.grace.due_keys()
+                    self._due_keys()
                     or self.store.rollups.next_stale()
                     or self.purger.due()
                 )
             if is_idle:
                 return
-            self.grace.finish_due()
+            self.finish_due()
             self.rewrite_stale()
             self.purger.purge()
         except StorageFailed as error:
@@ -360,7 +205,7 @@ class RetentionService:
         is logged.
         """
         try:
-            if self.grace.finish_due():
+            if self.finish_due():
                 self.purger.purge()
             self._expire_actions()
         except StorageFailed as error:
@@ -378,6 +223,124 @@ class RetentionService:
         if self.store.actions.are_expired(before):
             self.store.actions.expire(before)
 
+    # ---------------------------------------------------------- grace period
+
+    def _begin_grace(self) -> Grace | None:
+        """Return a grace period that begins now, with an id for a call; None if the settings give none."""
+        hours = self.settings.config.forget.grace_hours
+        if not hours:
+            return None
+        now = self._clock.now()
+        return Grace(new_id(now), shift(now, timedelta(hours=hours)))
+
+    def put_back(self, id: str) -> int:
+        """Restore a forgotten memory, or all of a forget call; return how many. Raises `PartlyDone`."""
+        keys = self.store.grace.recoverable_keys([id])
+
+        def put_back_chunk(chunk: Sequence[str]) -> int:
+            """Restore the memories with these keys; return how many."""
+            self._forgotten.withdraw(chunk)
+            returned = self.store.grace.put_back(chunk)
+            if returned:
+                self.on_put_back([position for _, position in returned])
+            return len(returned)
+
+        count = sum(run_in_chunks(keys, CHUNK, put_back_chunk, report="are put back"))
+        if count:
+            log.info("put_back", count=count)
+        return count
+
+    def _finish(self, keys: Sequence[str]) -> int:
+        """Delete recoverable memories for good, chunk by chunk; return how many. Raises `PartlyDone`."""
+        report = "are forgotten for good"
+        return sum(run_in_chunks(keys, CHUNK, self.store.grace.finish, report=report))
+
+    def _due_keys(self) -> list[str]:
+        """Return the store's keys of memories whose grace period is over."""
+        return self.store.grace.recoverable_keys(before=self._clock.now())
+
+    def finish_due(self) -> int:
+        """Delete for good all memories whose grace period is over; return how many."""
+        due = self._due_keys()
+        if not due:
+            return 0
+        count = self._finish(due)
+        log.info("forgotten_for_good", count=count)
+        return count
+
+    def _refuse_recoverable(self, ids: Iterable[str]) -> None:
+        """Raise `NotFound`, with the end of its grace period, for an id of a recoverable memory."""
+        for id in ids:
+            final_at = self.store.grace.recoverable_until(id)
+            if final_at:
+                raise NotFound(
+                    f"{id} is forgotten already; until {final_at:%Y-%m-%d %H:%M} UTC `restore` puts "
+                    "it back, and `forget` with `now` deletes it for good",
+                    field="id",
+                )
+
+    # ---------------------------------------------------------------- prune
+
+    def prune(self, request: Prune) -> Pruned:
+        """Delete the text of old originals as a request says; with `dry_run`, only preview that.
+
+        Without limits in the request, those of the settings count. Raises `ClockJumped` if it goes
+        by age and the clock is not trusted.
+        """
+        retention = retention_of(self.settings.config)
+        days, characters_max = request.keep_days, request.characters_max
+        if days is not None or characters_max is not None:
+            keep = None if days is None else timedelta(days=days)
+            retention = Retention(keep=keep, characters_max=characters_max)
+        if request.believe_clock and self.guard and not request.dry_run:
+            self.guard.confirm()
+        doubt = self.doubt(retention)
+        now = self.cycle.clock.now()
+        if request.dry_run:
+            prunable = self.store.retention.prunable(
+                retention, now=now, limit=PRUNED_MAX
+            )
+            return _make_prune_receipt(prunable, dry_run=True, doubt=doubt)
+        if doubt:
+            raise ClockJumped(
+                f"nothing was pruned: {doubt} Check the date; if it is right, add --believe-clock",
+                field="believe_clock",
+            )
+        return self._prune_archive(retention, now=now)
+
+    def _prune_by_settings(self) -> None:
+        """Delete the text of originals beyond the settings' limits; by default there are none."""
+        retention = retention_of(self.settings.config)
+        if retention == Retention():
+            return
+        pruned = self._prune_archive(retention, now=self._clock.now())
+        if pruned.memories:
+            log.info(
+                "archive_pruned",
+                count=pruned.memories,
+                characters=pruned.characters,
+            )
+
+    def doubt(self, retention: Retention | None = None) -> str:
+        """Return why pruning by age must wait; empty without a limit of age, or if the clock is trusted."""
+        keep = (retention or retention_of(self.settings.config)).keep
+        if self.guard is None or keep is None:
+            return ""
+        return self.guard.doubt()
+
+    def _prune_archive(self, retention: Retention, *, now: datetime) -> Pruned:
+        """Prune originals beyond a retention, chunk by chunk; return the counts. Raises `PartlyDone`."""
+        prunable = self.store.retention.prunable(retention, now=now, limit=PRUNED_MAX)
+
+        def prune_chunk(chunk: Sequence[str]) -> int:
+            """Delete the text of these originals; return how many."""
+            count = self.store.retention.prune(chunk, now=now)
+            self.on_removal()
+            return count
+
+        run_in_chunks(prunable.ids, CHUNK, prune_chunk, report="originals were pruned")
+        return _make_prune_receipt(prunable)
+
     # --------------------------------------------------------------- forget
 
     def forget(self, request: Forget) -> Forgotten:
@@ -387,17 +350,18 @@ class RetentionService:
         rewritten, at the latest when the database is opened again. An episode is rewritten at once;
         the days, weeks and months above it, which many memories have in common, with the purge.
         """
-        kept = self.grace.recoverable_keys(names(request.id)) if request.now else []
+        ids = names(request.id) if request.now else ()
+        kept = self.store.grace.recoverable_keys(ids) if ids else []
         try:
             selected = self._select_memories(request, kept)
         except NotFound as error:
             if not request.now:
-                self.grace.refuse_recoverable(names(request.id))
+                self._refuse_recoverable(names(request.id))
             self.purger.finish_earlier(error)
             raise
         if request.dry_run:
             return self._preview_forget(request, selected, kept)
-        grace = None if request.now else self.grace.begin()
+        grace = None if request.now else self._begin_grace()
         if selected.ids or selected.learned:
             now = self.cycle.clock.now()
             call = grace.call if grace else new_id(now)
@@ -406,7 +370,7 @@ class RetentionService:
 
     def forget_import(self, ids: Sequence[str], import_id: str) -> Forgotten:
         """Delete an import's memories that were not changed since; another import can bring them again."""
-        grace = self.grace.begin()
+        grace = self._begin_grace()
         selected = SelectedMemories(ids=ids)
         forgotten = self._forget_selected(selected, (), grace, import_id=import_id)
         for chunk in split_into_chunks(ids, CHUNK):
@@ -424,7 +388,7 @@ class RetentionService:
     ) -> Forgotten:
         """Delete the selected memories, of an import those unchanged since, and recoverable ones for good."""
         began = time.monotonic()
-        removal = Removal(working=self.grace.finish(kept))
+        removal = Removal(working=self._finish(kept))
         removal |= self._forget_in_chunks(selected, grace, import_id=import_id)
         problem = self.rewrite_stale_or_log(highest=Level.EPISODE)
         self.cycle.gate.rest_after(time.monotonic() - began)
@@ -454,7 +418,7 @@ class RetentionService:
             ids = [
                 id
                 for id in asked
-                if id in stored or not self.grace.recoverable_keys([id])
+                if id in stored or not self.store.grace.recoverable_keys([id])
             ]
             if not ids:
                 return SelectedMemories(ids=())
@@ -468,7 +432,7 @@ class RetentionService:
         removal = self.store.deletion.preview(selected.ids, learned=selected.learned)
         removal |= Removal(working=len(kept))
         lines, further = self.selector.preview_lines(selected.ids, after=request.after)
-        grace = None if request.now else self.grace.begin()
+        grace = None if request.now else self._begin_grace()
         return msgspec.structs.replace(
             self._make_forget_receipt(removal, dry_run=True, grace=grace),
             lines=lines,
@@ -592,7 +556,7 @@ class RetentionService:
         try:
             memory = self.store.memories.get(request.id)
         except NotFound:
-            count = self.grace.put_back(request.id)
+            count = self.put_back(request.id)
             if not count:
                 raise
             self.rewrite_stale_or_log()

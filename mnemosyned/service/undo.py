@@ -164,7 +164,7 @@ class UndoService:
     def _describe(self, action: UndoableAction) -> UndoableAction:
         """Return an action with its end, and a sample of the memories, or for a forget their number."""
         if action.kind is ActionKind.FORGET:
-            keys = self.retention.grace.recoverable_keys([action.id])
+            keys = self.store.grace.recoverable_keys([action.id])
             until = self.store.grace.recoverable_until(action.id)
             return replace(action, memories=len(keys), until=until)
         steps = self.store.actions.steps(action.id, limit=1)
@@ -209,7 +209,7 @@ class UndoService:
 
     def _undo_forget(self, action: UndoableAction, request: Undo) -> Outcome:
         """Put back forgotten memories in the grace period. Raises `CannotUndo` after the grace period."""
-        keys = self.retention.grace.recoverable_keys([action.id])
+        keys = self.store.grace.recoverable_keys([action.id])
         if not keys:
             raise CannotUndo(
                 f"the forget of {action.at:%Y-%m-%d %H:%M} UTC was final, or its grace period is "
@@ -219,9 +219,9 @@ class UndoService:
             )
         if request.dry_run:
             return len(keys), {}, ""
-        self.retention.grace.put_back(action.id)
+        self.retention.put_back(action.id)
         note = self.retention.rewrite_stale_or_log()
-        left = self.retention.grace.recoverable_keys([action.id])
+        left = self.store.grace.recoverable_keys([action.id])
         return len(keys) - len(left), {STORED_SINCE: left}, note
 
     def _undo_import(self, action: UndoableAction, request: Undo) -> Outcome:

@@ -164,7 +164,7 @@ def test_upkeep_that_fails_has_a_traceback_but_for_a_lost_database(
         raise error
 
     configure_logs(level="info", form="json")
-    monkeypatch.setattr(memory.retention.grace, "finish_due", fail)
+    monkeypatch.setattr(memory.retention, "finish_due", fail)
 
     memory.service.look_after_file()
 
