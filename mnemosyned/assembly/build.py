@@ -45,7 +45,7 @@ from mnemosyned.service.context import make_counter, token_budget
 from mnemosyned.service.endings import EndingFinder
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.reading import DailyFigures
+from mnemosyned.service.reading import ListService
 from mnemosyned.service.service import MemoryService, SystemClock
 from mnemosyned.sleep.context import ForegroundGate, SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
@@ -199,7 +199,7 @@ def assemble_service(
         clock=shared.clock,
         lease=lease,
     )
-    figures = DailyFigures(
+    lists = ListService(
         store=store.lists,
         clock=shared.clock,
         # Of a database that others share, the size is not this owner's to know.
@@ -209,7 +209,7 @@ def assemble_service(
         keeper.run_scheduled,
         endings.find_in_background,
         prepare_rater,
-        figures.save_if_due,
+        lists.save_if_due,
     )
     sleeper = Sleeper(
         store=store,
@@ -230,7 +230,7 @@ def assemble_service(
         schema_version=schema_version,
         keeper=keeper,
         endings=endings,
-        figures=figures,
+        lists=lists,
         vectors=vectors,
         rater=shared.rater,
     )
@@ -516,7 +516,7 @@ def open_memory(
             vectors=vectors,
         )
         if not store.read_only:
-            stack.callback(service.figures.save)
+            stack.callback(service.lists.save_figures)
             stack.enter_context(retention)
         if vectors:
             stack.enter_context(vectors)

@@ -349,7 +349,7 @@ class OwnerMemories:
             dropped = self._drop_unused()
         if not self._stores.read_only:
             for each in dropped:
-                each.service.figures.save()
+                each.service.lists.save_figures()
         return memory
 
     def _drop_unused(self) -> list[OwnerMemory]:
@@ -464,4 +464,4 @@ def serve_owners(memory: OpenMemory) -> Iterator[OwnerMemories]:
             memories.rounds.stop()
             if not stores.read_only:
                 for each in memories.open_memories():
-                    each.service.figures.save()
+                    each.service.lists.save_figures()

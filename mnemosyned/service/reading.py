@@ -153,12 +153,33 @@ def missing_time_note(query: Query, *, has_hits: bool) -> str:
     return f"{note}; what follows is from other times" if has_hits else note
 
 
+STEPS = 4
+"""Steps of time for each doubling: a percentile is right to within 9 %."""
+RECALL_MS_MIN = 1 / 16
+SAVED_EVERY_S = 60.0
+GROWTH_BYTES = 1 << 20
+"""A database that grew or shrank by less is not worth a write."""
+
+log = logger()
+
+
 @dataclass(eq=False, kw_only=True)
 class ListService:
-    """The verbs that list what is kept."""
+    """The verbs that list what is kept, and counts of recalls by the time they took; thread-safe.
+
+    A recall never waits for the store: its count is kept in memory until it is saved.
+    """
 
     store: ListStore
     clock: Clock
+    bytes_on_disk: Callable[[], int]
+    """Returns the size of the database; 0 if it is unknown."""
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self._unsaved = Counter[int]()
+        self._saved_bytes: int | None = None
+        self._next_save = time.monotonic() + SAVED_EVERY_S
 
     def list_memories(self, request: ListMemories) -> Listed:
         """Return one page of memories or summaries, with secrets masked unless revealed."""
@@ -246,13 +267,11 @@ class ListService:
         ]
         counts = zip(bounds, self.store.count_periods(bounds), strict=False)
         hours = request.by == "hour"
-        return DayList(
-            [
-                DayTotals(begins.date(), *totals, begins.hour if hours else None)
-                for begins, totals in counts
-            ],
-            request.by,
-        )
+        days = [
+            DayTotals(begins.date(), *totals, begins.hour if hours else None)
+            for begins, totals in counts
+        ]
+        return self.complete(DayList(days, request.by))
 
     def _list_filter(self, request: ListMemories) -> ListFilter:
         """Return the filter for a list request. Raises `InvalidRequest` and `InvalidTime`."""
@@ -277,6 +296,65 @@ class ListService:
             valid_at=None if request.history else self.clock.now(),
             **read_filters(request),
         )
+
+    # ---------------------------------------------------------- daily figures
+
+    def count_recall(self, duration_s: float) -> None:
+        """Count a recall that took so many seconds."""
+        step = round(log2(max(duration_s * 1_000, RECALL_MS_MIN)) * STEPS)
+        with self._lock:
+            self._unsaved[step] += 1
+
+    def save_if_due(self) -> None:
+        """Save the figures if they were last saved at least `SAVED_EVERY_S` seconds ago."""
+        if time.monotonic() >= self._next_save:
+            self.save_figures()
+
+    def save_figures(self) -> None:
+        """Save new counts and a size that changed by `GROWTH_BYTES`; after a failure keep and log them."""
+        self._next_save = time.monotonic() + SAVED_EVERY_S
+        with self._lock:
+            unsaved, self._unsaved = self._unsaved, Counter()
+        try:
+            size = self.bytes_on_disk()
+            if self._saved_bytes is None:
+                self._saved_bytes = size
+            if unsaved or abs(size - self._saved_bytes) >= GROWTH_BYTES:
+                self.store.add_figures(self._today().isoformat(), unsaved, size)
+                self._saved_bytes = size
+        except MnemosynedError as error:
+            with self._lock:
+                self._unsaved.update(unsaved)
+            log.warning("figures_not_saved", code=error.code)
+
+    def complete(self, totals: DayList) -> DayList:
+        """Return ascending days with figures, by default the last size; hours and months as they are."""
+        if totals.by != "day":
+            return totals
+        saved, today = self.store.figures(), self._today()
+        first = totals.days[0].day.isoformat()
+        size = ([0] + [size for day, (_, size) in saved.items() if day < first])[-1]
+        days = []
+        for total in totals.days:
+            times, size = saved.get(total.day.isoformat(), (Counter[int](), size))
+            if total.day == today:
+                size = self.bytes_on_disk()
+                with self._lock:
+                    times = times + self._unsaved
+            day = msgspec.structs.replace(
+                total,
+                recalls=times.total(),
+                recall_p50_ms=_percentile_ms(times, 0.5),
+                recall_p95_ms=_percentile_ms(times, 0.95),
+                # It is tomorrow already in a zone ahead of this machine's.
+                bytes_on_disk=size if (total.day - today).days <= 1 else 0,
+            )
+            days.append(day)
+        return DayList(days)
+
+    def _today(self) -> date:
+        """Return the present day in this machine's time zone."""
+        return in_zone(self.clock.now(), get_localzone()).date()
 
 
 LISTED_MAX = 10_000
@@ -430,92 +508,6 @@ class Selector:
 def _digest_ids(ids: Iterable[str]) -> str:
     """Return a digest of ids, in any order."""
     return hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()[:24]
-
-
-STEPS = 4
-"""Steps of time for each doubling: a percentile is right to within 9 %."""
-RECALL_MS_MIN = 1 / 16
-SAVED_EVERY_S = 60.0
-GROWTH_BYTES = 1 << 20
-"""A database that grew or shrank by less is not worth a write."""
-
-log = logger()
-
-
-@dataclass(eq=False, kw_only=True)
-class DailyFigures:
-    """Counts recalls by the time they took; safe from any thread.
-
-    A recall never waits for the store: counts are kept in memory until they are saved.
-    """
-
-    store: ListStore
-    clock: Clock
-    bytes_on_disk: Callable[[], int]
-    """Returns the size of the database; 0 if it is unknown."""
-
-    def __post_init__(self) -> None:
-        self._lock = threading.Lock()
-        self._unsaved = Counter[int]()
-        self._saved_bytes: int | None = None
-        self._next_save = time.monotonic() + SAVED_EVERY_S
-
-    def count_recall(self, duration_s: float) -> None:
-        """Count a recall that took so many seconds."""
-        step = round(log2(max(duration_s * 1_000, RECALL_MS_MIN)) * STEPS)
-        with self._lock:
-            self._unsaved[step] += 1
-
-    def save_if_due(self) -> None:
-        """Save the figures if they were last saved at least `SAVED_EVERY_S` seconds ago."""
-        if time.monotonic() >= self._next_save:
-            self.save()
-
-    def save(self) -> None:
-        """Save new counts and a size that changed by `GROWTH_BYTES`; after a failure keep and log them."""
-        self._next_save = time.monotonic() + SAVED_EVERY_S
-        with self._lock:
-            unsaved, self._unsaved = self._unsaved, Counter()
-        try:
-            size = self.bytes_on_disk()
-            if self._saved_bytes is None:
-                self._saved_bytes = size
-            if unsaved or abs(size - self._saved_bytes) >= GROWTH_BYTES:
-                self.store.add_figures(self._today().isoformat(), unsaved, size)
-                self._saved_bytes = size
-        except MnemosynedError as error:
-            with self._lock:
-                self._unsaved.update(unsaved)
-            log.warning("figures_not_saved", code=error.code)
-
-    def complete(self, totals: DayList) -> DayList:
-        """Return ascending days with figures, by default the last size; hours and months as they are."""
-        if totals.by != "day":
-            return totals
-        saved, today = self.store.figures(), self._today()
-        first = totals.days[0].day.isoformat()
-        size = ([0] + [size for day, (_, size) in saved.items() if day < first])[-1]
-        days = []
-        for total in totals.days:
-            times, size = saved.get(total.day.isoformat(), (Counter[int](), size))
-            if total.day == today:
-                size = self.bytes_on_disk()
-                with self._lock:
-                    times = times + self._unsaved
-            day = msgspec.structs.replace(
-                total,
-                recalls=times.total(),
-                recall_p50_ms=_percentile_ms(times, 0.5),
-                recall_p95_ms=_percentile_ms(times, 0.95),
-                # It is tomorrow already in a zone ahead of this machine's.
-                bytes_on_disk=size if (total.day - today).days <= 1 else 0,
-            )
-            days.append(day)
-        return DayList(days)
-
-    def _today(self) -> date:
-        """Return the present day in this machine's time zone."""
-        return in_zone(self.clock.now(), get_localzone()).date()
 
 
 def _percentile_ms(times: Counter[int], share: float) -> float | None:

@@ -54,7 +54,6 @@ from mnemosyned.service.exchange import ExchangeService
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import DraftMaker
 from mnemosyned.service.reading import (
-    DailyFigures,
     ListService,
     make_query,
     missing_time_note,
@@ -183,7 +182,7 @@ class MemoryService:
     settings: SettingsInForce
     keeper: BackupKeeper
     endings: EndingFinder
-    figures: DailyFigures
+    lists: ListService
     events: EventBus
     database: str
     """Where the memory is, as it may be shown."""
@@ -207,7 +206,6 @@ class MemoryService:
         self._clock = self.sleeper.cycle.clock
         self._stopping = False
         self._started = time.monotonic()
-        self._lists = ListService(store=self.store.lists, clock=self._clock)
         self._compact = CompactService(
             store=self.store,
             lease=self.sleeper.cycle.lease,
@@ -281,13 +279,13 @@ class MemoryService:
             "remove_learning": changes.remove_learning,
             "get": self.get,
             "expand": self.expand,
-            "list": self._lists.list_memories,
-            "sessions": self._lists.sessions,
-            "sources": self._lists.sources,
+            "list": self.lists.list_memories,
+            "sessions": self.lists.sessions,
+            "sources": self.lists.sources,
             "projects": lambda request: ProjectList(
                 self.store.lists.projects(request.limit)
             ),
-            "days": lambda request: self.figures.complete(self._lists.days(request)),
+            "days": self.lists.days,
             "sleep": self.sleep,
             "backup": self.keeper.back_up,
             "log": self.log,
@@ -462,7 +460,7 @@ class MemoryService:
         # A thread that waits for a connection for a group holds none for its own memory.
         with nullcontext() if groups else self.store.search.one_snapshot():
             recalled = self._recall(request, groups)
-        self.figures.count_recall(time.perf_counter() - begin)
+        self.lists.count_recall(time.perf_counter() - begin)
         return recalled
 
     def _recall(self, request: Recall, groups: Groups) -> Recalled:
@@ -613,9 +611,9 @@ class MemoryService:
             version=__version__,
             schema_version=self.schema_version,
             database=self.database,
-            bytes_on_disk=self.figures.bytes_on_disk(),
+            bytes_on_disk=self.lists.bytes_on_disk(),
             tiers=dict(maintenance.totals()),
-            today=self._lists.count_today(),
+            today=self.lists.count_today(),
             wm_max=self.settings.config.wm_max,
             sleep=self.sleeper.status(),
             summarizer=self.sleeper.cycle.lease.status(),

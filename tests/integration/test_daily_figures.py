@@ -12,7 +12,7 @@ from support.fakes import FakeClock
 from mnemosyned import Memory
 from mnemosyned.cli.output.show import render
 from mnemosyned.errors import StorageFailed
-from mnemosyned.service.reading import GROWTH_BYTES, SAVED_EVERY_S, DailyFigures
+from mnemosyned.service.reading import GROWTH_BYTES, SAVED_EVERY_S, ListService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.listing import Days, DayTotals
@@ -34,13 +34,11 @@ def disk() -> Disk:
 
 
 @pytest.fixture
-def figures(store: SqliteStore, clock: FakeClock, disk: Disk) -> DailyFigures:
-    return DailyFigures(
-        store=store.lists, clock=clock, bytes_on_disk=disk.bytes_on_disk
-    )
+def figures(store: SqliteStore, clock: FakeClock, disk: Disk) -> ListService:
+    return ListService(store=store.lists, clock=clock, bytes_on_disk=disk.bytes_on_disk)
 
 
-def last_days(service: MemoryService, figures: DailyFigures) -> list[DayTotals]:
+def last_days(service: MemoryService, figures: ListService) -> list[DayTotals]:
     """The last three days, as `days` gives them, with these figures."""
     return figures.complete(service.call(Days())).days[-3:]
 
@@ -64,7 +62,7 @@ def test_a_recall_counts_on_its_day_with_the_time_it_took(
 
 
 def test_percentiles_are_right_to_within_nine_percent(
-    service: MemoryService, figures: DailyFigures
+    service: MemoryService, figures: ListService
 ) -> None:
     for number in range(1, 101):
         figures.count_recall(number / 1_000)
@@ -78,16 +76,16 @@ def test_percentiles_are_right_to_within_nine_percent(
 
 
 def test_figures_outlive_a_restart_and_add_up(
-    service: MemoryService, store: SqliteStore, figures: DailyFigures, disk: Disk
+    service: MemoryService, store: SqliteStore, figures: ListService, disk: Disk
 ) -> None:
     figures.count_recall(0.002)
-    figures.save()
+    figures.save_figures()
     figures.count_recall(0.002)
     figures.count_recall(0.032)
-    figures.save()
+    figures.save_figures()
 
     disk.size = 6_000_000
-    again = DailyFigures(
+    again = ListService(
         store=store.lists,
         clock=FakeClock(),
         bytes_on_disk=disk.bytes_on_disk,
@@ -100,10 +98,10 @@ def test_figures_outlive_a_restart_and_add_up(
 
 
 def test_a_day_without_news_has_the_size_of_the_day_before(
-    service: MemoryService, figures: DailyFigures, clock: FakeClock, disk: Disk
+    service: MemoryService, figures: ListService, clock: FakeClock, disk: Disk
 ) -> None:
     figures.count_recall(0.002)
-    figures.save()
+    figures.save_figures()
     clock.advance(days=2)
     disk.size = 7_000_000
 
@@ -131,21 +129,21 @@ def test_recalls_of_hours_and_months_are_unknown_and_not_none(
 
 
 def test_nothing_is_written_while_nothing_changes(
-    figures: DailyFigures, disk: Disk, store: SqliteStore
+    figures: ListService, disk: Disk, store: SqliteStore
 ) -> None:
-    figures.save()
+    figures.save_figures()
     disk.size += GROWTH_BYTES - 1
-    figures.save()
+    figures.save_figures()
     assert store.lists.figures() == {}
 
     disk.size += 1
-    figures.save()
+    figures.save_figures()
     (saved,) = store.lists.figures().values()
     assert saved == (Counter(), disk.size)
 
 
 def test_figures_are_saved_once_a_minute(
-    figures: DailyFigures, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    figures: ListService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moments = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: moments[0])
@@ -169,9 +167,9 @@ def test_a_full_disk_fails_no_recall_and_loses_no_count(
     with monkeypatch.context() as full:
         full.setattr(store.lists, "add_figures", fail)
         service.call(Recall("when do we deploy?"))
-        service.figures.save()
+        service.lists.save_figures()
         service.call(Recall("when do we deploy?"))
-    service.figures.save()
+    service.lists.save_figures()
 
     (saved,) = store.lists.figures().values()
     assert saved[0].total() == 2

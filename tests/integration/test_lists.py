@@ -388,7 +388,9 @@ def test_today_is_counted_by_one_look_at_the_clock(store: SqliteStore) -> None:
     days = [START + timedelta(days=day) for day in (-1, 0, 0, 0, 1)]
     said = [memory(f"{at}", created_at=day) for at, day in enumerate(days)]
     remember_batch(store, *said)
-    lists = ListService(store=store.lists, clock=SteppingClock())
+    lists = ListService(
+        store=store.lists, clock=SteppingClock(), bytes_on_disk=lambda: 0
+    )
 
     assert [lists.count_today(), lists.count_today()] == [3, 1]
 

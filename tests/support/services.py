@@ -10,7 +10,7 @@ from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.endings import EndingFinder
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.reading import DailyFigures
+from mnemosyned.service.reading import ListService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import Sleeper
@@ -62,7 +62,7 @@ def make_service(
         endings=EndingFinder(
             store=store, clock=cycle.clock, gate=cycle.gate, in_background=False
         ),
-        figures=DailyFigures(
+        lists=ListService(
             store=store.lists,
             clock=cycle.clock,
             bytes_on_disk=store.maintenance.bytes_on_disk,
