@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import NoReturn
 from urllib.parse import unquote
@@ -188,18 +188,6 @@ SOCKET = Access()
 OWNER_ADVICE = "send a token of an owner: Authorization: Bearer mnt_…"
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
-    """Parsed head of a request."""
-
-    method: str
-    path: str
-    query: str
-    headers: Mapping[str, str]
-    length: int | None
-    """The bytes of the body; None where it comes in chunks."""
-
-
 class HttpProtocol:
     """Parser of one client's requests and encoder of the responses, without any input or output."""
 
@@ -217,8 +205,10 @@ class HttpProtocol:
         """Input for h11, which gets complete heads only, once they are checked."""
         self._searched = 0
         """Bytes in which the end of a head was not found."""
-        self._head: _Head | None = None
-        """The head of the request whose body is coming."""
+        self._head: HttpRequest | None = None
+        """The request whose body is coming, without it."""
+        self._length: int | None = None
+        """The bytes of that body; None where it comes in chunks."""
         self._body = bytearray()
         self._chunk_left: int | None = 0
         """Bytes to come of a chunk and its end; 0 before a size, None after the last chunk."""
@@ -238,14 +228,14 @@ class HttpProtocol:
     @property
     def in_chunks(self) -> bool:
         """Whether the request's body comes in chunks, without a Content-Length."""
-        return self._head is not None and self._head.length is None
+        return self._head is not None and self._length is None
 
     @property
     def body_bytes(self) -> int:
         """Size in bytes of the body that is coming, or the part that came in chunks, else 0."""
         if self._head is None:
             return 0
-        return len(self._body) if self._head.length is None else self._head.length
+        return len(self._body) if self._length is None else self._length
 
     @property
     def reusable(self) -> bool:
@@ -283,15 +273,7 @@ class HttpProtocol:
             elif isinstance(event, h11.EndOfMessage) and self._head:
                 head, self._head = self._head, None
                 body, self._body = self._body, bytearray()
-                return HttpRequest(
-                    head.method,
-                    head.path,
-                    head.query,
-                    body,
-                    head.headers,
-                    self.local,
-                    self._address,
-                )
+                return replace(head, body=body)
             elif event is h11.NEED_DATA and (part := self._take_input()):
                 self._http.receive_data(part)
             else:
@@ -355,8 +337,8 @@ class HttpProtocol:
             _NOT_ASCII.sub(lambda byte: b"%%%02X" % byte[0][0], line) + feed + headers
         )
 
-    def _read_head(self, request: h11.Request) -> _Head:
-        """Return a parsed and checked head. Raises `RequestRefused`."""
+    def _read_head(self, request: h11.Request) -> HttpRequest:
+        """Return a request without its body, whose length is noted. Raises `RequestRefused`."""
         if not request.http_version.startswith(b"1."):
             _refuse_request(
                 "it is not in HTTP/1.1", HTTPStatus.HTTP_VERSION_NOT_SUPPORTED
@@ -376,7 +358,7 @@ class HttpProtocol:
             _refuse_request("its path is not UTF-8")
         is_open = self._access.check(headers, host[1] if host else None, path)
         body_bytes_max = OPEN_BODY_BYTES if is_open else self._body_bytes_max
-        length = None
+        self._length = None
         if "transfer-encoding" in headers:
             if is_open:
                 _refuse_request(
@@ -387,10 +369,18 @@ class HttpProtocol:
                 _refuse_request("it has both a Content-Length and a Transfer-Encoding")
             self._chunk_left = 0
         else:
-            length = int(headers.get("content-length", "0"))
-            if length > body_bytes_max:
+            self._length = int(headers.get("content-length", "0"))
+            if self._length > body_bytes_max:
                 _refuse_body(body_bytes_max)
-        return _Head(request.method.decode(), path or "/", query, headers, length)
+        return HttpRequest(
+            request.method.decode(),
+            path or "/",
+            query,
+            b"",
+            headers,
+            self.local,
+            self._address,
+        )
 
     def continue_response(self) -> bytes:
         """Return the bytes of `100 Continue` if the client waits for it; otherwise none."""
