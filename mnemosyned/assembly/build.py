@@ -51,7 +51,6 @@ from mnemosyned.sleep.context import ForegroundGate, SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import Sleeper, SleepHost, cron_trigger
 from mnemosyned.sleep.triggers import ClockGuard, JumpTolerantClock
-from mnemosyned.storage.common.surroundings import AgentStore
 from mnemosyned.verbs.upkeep import Watch, WatchedFolder, Watching
 
 if TYPE_CHECKING:
@@ -119,8 +118,8 @@ def assemble_service(
     host: SleepHost | None = None,
     purge_soon: Callable[[], None] | None = None,
     owner: int = LOCAL_OWNER,
-) -> tuple[MemoryService, RetentionService]:
-    """Build the two services of one memory: its API, and the removal of forgotten and old memories.
+) -> MemoryService:
+    """Build the service of one memory, with that for the removal of forgotten and old memories.
 
     Sleep cycles yield to the requests that `gate` counts. For one of many owners, `host` starts the
     cycles and `purge_soon` requests a purge; otherwise the memory does both itself if
@@ -220,7 +219,7 @@ def assemble_service(
         in_background=in_background and host is None,
         host=host,
     )
-    service = MemoryService(
+    return MemoryService(
         store=store,
         sleeper=sleeper,
         retention=retention,
@@ -234,7 +233,6 @@ def assemble_service(
         vectors=vectors,
         rater=shared.rater,
     )
-    return service, retention
 
 
 def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | None:
@@ -342,24 +340,25 @@ CACHE_BYTES_MAX = 12_000_000
 """A little less than one busy connection would fill. Under load all five filled theirs: 48 MB."""
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False)
 class WatcherHost:
     """Owner of the folder watcher, which exists once a folder is followed; safe from any thread."""
 
     service: MemoryService
-    store: MemoryStore
     capture: Capture
-    gate: ForegroundGate
-    settings: SettingsInForce
 
     def __post_init__(self) -> None:
+        self._settings, self._watches = (
+            self.service.settings,
+            self.service.store.watches,
+        )
         self._lock = threading.Lock()
         self._watcher: Watcher | None = None
 
     def __enter__(self) -> Self:
         self.service.provide(Watch, self.watch)
         self.service.watched = self.folders
-        if self.settings.config.watch.paths or self.store.watches.folders():
+        if self._settings.config.watch.paths or self._watches.folders():
             self._ensure_watcher()
         return self
 
@@ -384,7 +383,7 @@ class WatcherHost:
         """Watch the folders in the setting `watch.paths` as it is now."""
         if self._watcher:
             self._watcher.update_folders()
-        elif self.settings.config.watch.paths:
+        elif self._settings.config.watch.paths:
             self._ensure_watcher()
 
     def _ensure_watcher(self) -> Watcher:
@@ -394,20 +393,20 @@ class WatcherHost:
 
         with self._lock:
             if self._watcher is None:
-                clock = self.service.sleeper.cycle.clock
+                cycle = self.service.sleeper.cycle
                 reader = watched_files.FileReader(
                     service=self.service,
-                    watches=self.store.watches,
-                    agents=self.store.agents,
+                    watches=self._watches,
+                    agents=self.service.store.agents,
                     capture=self.capture,
-                    clock=clock,
+                    clock=cycle.clock,
                 )
                 self._watcher = watcher.Watcher(
-                    watches=self.store.watches,
+                    watches=self._watches,
                     reader=reader,
-                    clock=clock,
-                    gate=self.gate,
-                    settings=self.settings,
+                    clock=cycle.clock,
+                    gate=cycle.gate,
+                    settings=self._settings,
                 ).__enter__()
             return self._watcher
 
@@ -418,10 +417,6 @@ class OpenMemory:
 
     store: MemoryStore
     service: MemoryService
-    sleeper: Sleeper
-    retention: RetentionService
-    settings: SettingsInForce
-    agents: AgentStore
     shared: SharedParts
     started_with: Config
     vectors: VectorIndexer | None = None
@@ -439,11 +434,11 @@ class OpenMemory:
     @property
     def config(self) -> Config:
         """The settings as last read."""
-        return self.settings.config
+        return self.shared.settings.config
 
     def reconfigure(self, config: Config) -> None:
         """Apply new settings; those that need a restart are only noted. Raises `ConfigInvalid`."""
-        cycle = self.sleeper.cycle
+        cycle, settings = self.service.sleeper.cycle, self.shared.settings
         summarizer, turns = None, self.shared.turns
         former, ratio = self.config, config.sleep.summary_ratio
         is_same = (config.llm, ratio) == (former.llm, former.sleep.summary_ratio)
@@ -453,9 +448,9 @@ class OpenMemory:
             summarizer = make_summarizer(config, cycle.clock, cycle.gate, model=model)
         counter = _make_checked_counter(config, summarizer or cycle.lease.current)
         changed = changed_keys(self.started_with, config)
-        self.settings.config, self.settings.counter = config, counter
-        self.settings.restart_needed = tuple(filter(needs_restart, changed))
-        self.sleeper.reschedule()
+        settings.config, settings.counter = config, counter
+        settings.restart_needed = tuple(filter(needs_restart, changed))
+        self.service.sleeper.reschedule()
         if self.watcher:
             self.watcher.update_folders()
         if summarizer:
@@ -504,7 +499,7 @@ def open_memory(
         embedder = None if store.read_only else shared.embedder
         pause = partial(shared.gate.wait_until_quiet, lambda: lease.is_in_cycle)
         vectors = make_vectors(config.embedding, store.vectors, embedder, pause)
-        service, retention = assemble_service(
+        service = assemble_service(
             store,
             lease,
             shared,
@@ -517,23 +512,19 @@ def open_memory(
         )
         if not store.read_only:
             stack.callback(service.lists.save_figures)
-            stack.enter_context(retention)
+            stack.enter_context(service.retention)
         if vectors:
             stack.enter_context(vectors)
         memory = OpenMemory(
             store=store,
             service=service,
-            sleeper=service.sleeper,
-            retention=retention,
-            settings=shared.settings,
-            agents=store.agents,
             shared=shared,
             started_with=config,
             vectors=vectors,
         )
-        stack.enter_context(memory.sleeper)
+        stack.enter_context(service.sleeper)
         if socket or find_bus:
-            _start_hooks_and_watcher(stack, memory, store, shared.gate)
+            _start_hooks_and_watcher(stack, memory)
         yield memory
 
 
@@ -563,30 +554,15 @@ def _make_shared_parts(
     return shared, lease
 
 
-def _start_hooks_and_watcher(
-    stack: ExitStack, memory: OpenMemory, store: MemoryStore, gate: ForegroundGate
-) -> None:
+def _start_hooks_and_watcher(stack: ExitStack, memory: OpenMemory) -> None:
     """Start a memory's hooks, and the folder watcher of a writable memory; `stack` stops both."""
     # Loaded here: an embedded memory has no hooks.
     from mnemosyned.agents.hooks.service import HookService  # noqa: PLC0415
 
-    memory.hooks = stack.enter_context(
-        HookService(
-            service=memory.service,
-            store=store,
-            clock=memory.sleeper.cycle.clock,
-            settings=memory.settings,
-        )
-    )
+    memory.hooks = stack.enter_context(HookService(memory.service))
     if not memory.store.read_only and memory.shared.makes_rounds:
         memory.watcher = stack.enter_context(
-            WatcherHost(
-                service=memory.service,
-                store=store,
-                capture=memory.hooks.capture,
-                gate=gate,
-                settings=memory.settings,
-            )
+            WatcherHost(memory.service, memory.hooks.capture)
         )
 
 

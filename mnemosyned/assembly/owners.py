@@ -31,13 +31,12 @@ from mnemosyned.logs import logger
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.engine_ports import LOCAL_OWNER, OwnerFigures, Summarizer
 from mnemosyned.memory.periods import Level, closed_before
-from mnemosyned.service.forgetting import RetentionService, retention_of
+from mnemosyned.service.forgetting import retention_of
 from mnemosyned.service.owners import LimitsOfOwner, OwnerLimiter
 from mnemosyned.service.purging import RETRY_S
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import ForegroundGate, SummarizerLease
-from mnemosyned.sleep.sleeper import Sleeper, SleepHost, SleepScheduler
-from mnemosyned.storage.common.surroundings import AgentStore
+from mnemosyned.sleep.sleeper import SleepHost, SleepScheduler
 
 if TYPE_CHECKING:
     from mnemosyned.search.vectors.owners import SharedVectors
@@ -143,9 +142,9 @@ class OwnerRounds:
         def purge_and_enforce(memory: OwnerMemory) -> None:
             """Purge an owner's forgotten memories unless refused lately; keep the maximum size."""
             is_time = time.monotonic() >= self._purge_not_before
-            if is_time and not memory.retention.purger.run_due():
+            if is_time and not memory.service.retention.purger.run_due():
                 self._purge_not_before = time.monotonic() + RETRY_S
-            memory.sleeper.enforce_cap_in_background()
+            memory.service.sleeper.enforce_cap_in_background()
 
         while self._requested and not self._stopped.is_set():
             # In passes: an owner that is not done asks again, and comes after the others.
@@ -159,7 +158,7 @@ class OwnerRounds:
             if self._stopped.is_set():
                 return
             self._run_for_owner(
-                memory.owner, lambda known: known.sleeper.check_triggers()
+                memory.owner, lambda known: known.service.sleeper.check_triggers()
             )
 
     def run(self, trigger: Trigger) -> None:
@@ -175,7 +174,8 @@ class OwnerRounds:
         def sleep(owner: int) -> bool:
             """Run a sleep cycle of one owner; return whether another turn would do more."""
             report = self._run_for_owner(
-                owner, lambda memory: memory.sleeper.sleep_in_background(trigger)
+                owner,
+                lambda memory: memory.service.sleeper.sleep_in_background(trigger),
             )
             is_cut = report is not None and report.duration_s >= TURN_S
             return is_cut and bool(report and report.evicted and report.remaining)
@@ -234,9 +234,6 @@ class OwnerMemory:
 
     owner: int
     service: MemoryService
-    sleeper: Sleeper
-    retention: RetentionService
-    agents: AgentStore
     get_hooks: Callable[[], HookService]
     """Returns the service for agents' hooks, made at its first call."""
 
@@ -322,7 +319,7 @@ class OwnerMemories:
         """Apply the present settings to the summarizers of open memories and to the schedule."""
         for memory in self.open_memories():
             summarizer = self._make_summarizer(memory.owner)
-            memory.sleeper.cycle.lease.replace(summarizer)
+            memory.service.sleeper.cycle.lease.replace(summarizer)
         self.rounds.reschedule()
 
     def release(self) -> None:
@@ -368,7 +365,7 @@ class OwnerMemories:
         shared, store = self._shared, self._stores.store(owner)
         lease = SummarizerLease(self._make_summarizer(owner))
         embedding = shared.settings.config.embedding
-        service, retention = assemble_service(
+        service = assemble_service(
             store,
             lease,
             shared,
@@ -391,28 +388,16 @@ class OwnerMemories:
         @cache
         def get_hooks() -> HookService:
             """Return the service for the owner's hooks, without a thread of its own."""
-            return HookService(
-                service=service,
-                store=store,
-                clock=shared.clock,
-                settings=shared.settings,
-            )
+            return HookService(service)
 
-        memory = OwnerMemory(
-            owner=owner,
-            service=service,
-            sleeper=service.sleeper,
-            retention=retention,
-            agents=store.agents,
-            get_hooks=get_hooks,
-        )
+        memory = OwnerMemory(owner=owner, service=service, get_hooks=get_hooks)
         with self._lock:
             self._in_use.add(memory)
             stopping = self._stopping
         if stopping:
             _stop_memory(memory)
         if starts and not self._stores.read_only:
-            retention.start()
+            service.retention.start()
         return memory
 
     def _make_summarizer(self, owner: int) -> Summarizer:
@@ -426,7 +411,7 @@ class OwnerMemories:
 def _stop_memory(memory: OwnerMemory) -> None:
     """Refuse requests that change the memory from now on, and interrupt its sleep cycle."""
     memory.service.stop_writes()
-    memory.sleeper.cycle.lease.interrupt()
+    memory.service.sleeper.cycle.lease.interrupt()
 
 
 @contextmanager

@@ -343,7 +343,7 @@ class Daemon:
             memory.service.stop_writes()
             if self._owners:
                 self._owners.stop_writes()
-            memory.sleeper.cycle.lease.interrupt()  # a model stops writing now
+            memory.service.sleeper.cycle.lease.interrupt()  # a model stops writing now
             may_sleep = self._is_first and not memory.store.read_only
             if self._config.sleep.on_shutdown and may_sleep:
                 self._run_final_consolidation(memory)
@@ -439,7 +439,7 @@ class Daemon:
             elapsed, now = time.monotonic() - waited, _wall_clock_s()
             if abs(now - wall - elapsed) > CLOCK_JUMP_S:
                 log.info("clock_jumped", seconds=round(now - wall - elapsed))
-                memory.sleeper.wake()
+                memory.service.sleeper.wake()
                 if self._owners:
                     self._owners.rounds.wake()
             waited, wall = time.monotonic(), now
@@ -494,7 +494,7 @@ class Daemon:
 
     def _trim_process_memory(self, memory: OpenMemory) -> None:
         """If the process has grown enough, free caches and give unused heap back to the system."""
-        cycle = memory.sleeper.cycle
+        cycle = memory.service.sleeper.cycle
         idle = cycle.gate.quiet_s >= QUIET_S and not cycle.lease.is_lent
         if self._growth.is_trim_due(idle=idle):
             memory.service.release()
@@ -520,7 +520,7 @@ class Daemon:
         self._config = config
         configure_logs(level=config.log.level, form=config.log.format)
         log.info("config_reloaded")
-        if pending := memory.settings.restart_needed:
+        if pending := memory.service.settings.restart_needed:
             log.warning("restart_needed", settings=list(pending))
 
     def _run_final_consolidation(self, memory: OpenMemory) -> None:
@@ -531,7 +531,7 @@ class Daemon:
         self._extend_stop_timeout()
         try:
             final_consolidation(
-                memory.sleeper.cycle,
+                memory.service.sleeper.cycle,
                 deadline_s=self._config.sleep.shutdown_deadline_s,
                 keep_going=self._extend_and_may_continue,
             )

@@ -290,7 +290,7 @@ def memory_samples(memory: OpenMemory) -> Iterator[Sample]:
     yield Sample("mnemosyned_cycle_running", stats.sleep.running)
     if last := stats.sleep.last_cycle:
         yield Sample("mnemosyned_last_cycle_timestamp_seconds", last.timestamp())
-    outcomes = dict(memory.sleeper.cycle.outcomes)
+    outcomes = dict(memory.service.sleeper.cycle.outcomes)
     for (trigger, outcome), count in sorted(outcomes.items()):
         labels = {"trigger": trigger, "outcome": outcome}
         yield Sample("mnemosyned_cycles_total", count, labels)

@@ -353,7 +353,7 @@ class OwnerResources:
         )
         if audit:
             caller = audit.wrap(caller)
-        progress = memory.sleeper.cycle
+        progress = memory.service.sleeper.cycle
         exchange = exchange_resources(memory.service, scopes=scopes)
 
         def last_event(error: MnemosynedError) -> bytes:
@@ -377,7 +377,7 @@ class OwnerResources:
                 "reading events",
                 last_event,
             ),
-            MCP_PATH: mcp_resource(caller, memory.agents, scopes=scopes),
+            MCP_PATH: mcp_resource(caller, memory.service.store.agents, scopes=scopes),
             **hook_resources(
                 memory.get_hooks, scopes=scopes, groups=member.readable_groups
             ),
@@ -467,7 +467,7 @@ def resources_of_owners(owners: OwnerMemories, memory: OpenMemory) -> OwnerResou
         memory_of=lambda owner: memory if owner == LOCAL_OWNER else owners.get(owner),
         limits=owners.limits,
         common=documentation_resources(serves_owners=True),
-        config=lambda: memory.settings.config.owners,
+        config=lambda: memory.service.settings.config.owners,
         audit=memory.shared.audit,
         groups_max=settings.groups_max,
     )

@@ -371,7 +371,7 @@ def resources(
     memory: OpenMemory, collectors: Sequence[Collector]
 ) -> dict[str, Resource]:
     """Return all handlers for clients of the Unix socket; `collectors` are for `/metrics`."""
-    cycle = memory.sleeper.cycle
+    cycle = memory.service.sleeper.cycle
     events = events_route(memory.service.events, lambda: cycle.progress)
     caller: Caller = memory.service
     if audit := memory.shared.audit:
@@ -380,7 +380,7 @@ def resources(
         **verb_resources(caller),
         **exchange_resources(memory.service),
         EVENTS_PATH: Resource(events),
-        MCP_PATH: mcp_resource(caller, memory.agents),
+        MCP_PATH: mcp_resource(caller, memory.service.store.agents),
         **(hook_resources(memory.get_hooks) if memory.hooks else {}),
         **documentation_resources(),
         METRICS_PATH: Resource(metrics_route(collectors)),

@@ -333,7 +333,7 @@ def copy_owners(dsn: str, count: int) -> list[int]:
     """
     with served(dsn) as (stores, memories):
         seed = stores.owners.add("seed").number
-        now = memories.visit(seed).sleeper.cycle.now()
+        now = memories.visit(seed).service.sleeper.cycle.now()
         told = [
             Remember(
                 content=f"On day {step} Berta fixed mill wheel {step} and paid {step * 3} euro.",

@@ -138,13 +138,7 @@ class Replay:
         self._memory = memory
         self._clock = clock
         self._home = home
-        self._hooks = HookService(
-            service=memory.service,
-            store=memory.store,
-            clock=clock,
-            settings=memory.settings,
-            home=home,
-        )
+        self._hooks = HookService(memory.service, home=home)
         self._counter = TokenEstimator()
         self._probes = 0
         self.life = Life()
@@ -333,11 +327,11 @@ class Replay:
 
     @contextmanager
     def _not_capturing(self) -> Iterator[None]:
-        change(self._memory.settings, {"hooks.capture": False})
+        change(self._memory.service.settings, {"hooks.capture": False})
         try:
             yield
         finally:
-            change(self._memory.settings, {"hooks.capture": True})
+            change(self._memory.service.settings, {"hooks.capture": True})
 
     def _note(self, project: Project, occasion: str, text: str) -> None:
         if text:

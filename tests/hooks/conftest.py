@@ -3,29 +3,14 @@
 from pathlib import Path
 
 import pytest
-from support.fakes import FakeClock
 
 from mnemosyned.agents.hooks.service import HookService
-from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.sqlite.store import SqliteStore
 
 
 @pytest.fixture
-def hooks(
-    service: MemoryService,
-    store: SqliteStore,
-    clock: FakeClock,
-    settings: SettingsInForce,
-    tmp_path: Path,
-) -> HookService:
-    return HookService(
-        service=service,
-        store=store,
-        clock=clock,
-        settings=settings,
-        home=tmp_path,
-    )
+def hooks(service: MemoryService, tmp_path: Path) -> HookService:
+    return HookService(service, home=tmp_path)
 
 
 @pytest.fixture

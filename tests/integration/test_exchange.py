@@ -203,7 +203,7 @@ def test_cycles_wait_until_the_last_line(store: SqliteStore, clock: FakeClock) -
 
 
 def test_a_postponed_cycle_does_not_begin_by_itself(mine: OpenMemory) -> None:
-    sleeper = mine.sleeper
+    sleeper = mine.service.sleeper
     sleeper.postpone(60)
     remember(mine, *(f"n{n}" for n in range(WM_MAX + 5)))
     waiting = mine.service.call(Status()).tiers[Tier.WORKING].count

@@ -85,9 +85,9 @@ def test_no_line_holds_what_was_said_whatever_goes_wrong(
 
     remember(memory)
     memory.service.call(Recall(TOLD))
-    memory.sleeper.cycle.lease.replace(refusing(error))
+    memory.service.sleeper.cycle.lease.replace(refusing(error))
     assert memory.service.call(Sleep()).failed == 1
-    memory.sleeper.cycle.lease.replace(FakeSummarizer())
+    memory.service.sleeper.cycle.lease.replace(FakeSummarizer())
     assert memory.service.call(Sleep()).evicted == 3
     memory.service.call(Forget("a1"))
     with pytest.raises(MnemosynedError):
@@ -104,7 +104,7 @@ def test_a_failed_group_is_logged_with_where_it_failed(
 ) -> None:
     configure_logs(level="info", form="json")
     remember(memory)
-    memory.sleeper.cycle.lease.replace(refusing(ValueError(TOLD)))
+    memory.service.sleeper.cycle.lease.replace(refusing(ValueError(TOLD)))
 
     memory.service.call(Sleep())
 
@@ -164,7 +164,7 @@ def test_upkeep_that_fails_has_a_traceback_but_for_a_lost_database(
         raise error
 
     configure_logs(level="info", form="json")
-    monkeypatch.setattr(memory.retention, "finish_due", fail)
+    monkeypatch.setattr(memory.service.retention, "finish_due", fail)
 
     memory.service.look_after_file()
 

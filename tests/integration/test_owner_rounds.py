@@ -84,10 +84,8 @@ class Backlogs:
             enforce_cap_in_background=lambda: self.ask_again(owner),
         )
         retention = SimpleNamespace(purger=SimpleNamespace(run_due=lambda: True))
-        return cast(
-            "OwnerMemory",
-            SimpleNamespace(owner=owner, sleeper=sleeper, retention=retention),
-        )
+        service = SimpleNamespace(sleeper=sleeper, retention=retention)
+        return cast("OwnerMemory", SimpleNamespace(owner=owner, service=service))
 
     def ask_again(self, owner: int) -> None:
         self.turns.append(owner)
@@ -138,14 +136,16 @@ def test_a_background_cycle_ends_with_its_turn(
     with open_memory(config_by_words(tmp_path / "memory.db")) as memory:
         scheduler = SleepScheduler(sleep=lambda _: None, enforce_cap=list)
         host = SleepHost(scheduler, list, turn_s)
-        memory.sleeper._host = host  # noqa: SLF001 as for a memory of many
+        memory.service.sleeper._host = host  # noqa: SLF001 as for a memory of many
         for number in range(3):
             when = datetime(2026, 1, 1 + number, tzinfo=UTC)
             memory.service.call(Remember(f"Bell {number} rang.", created_at=when))
 
-        report = memory.sleeper.sleep_in_background(Trigger.SCHEDULE)
+        report = memory.service.sleeper.sleep_in_background(Trigger.SCHEDULE)
 
         assert report is not None
         assert report.remaining == left
-        by_request = memory.sleeper.sleep(CycleRequest(trigger=Trigger.EXPLICIT))
+        by_request = memory.service.sleeper.sleep(
+            CycleRequest(trigger=Trigger.EXPLICIT)
+        )
         assert by_request.evicted == left

@@ -356,7 +356,7 @@ def test_the_final_consolidation_keeps_the_age_rule(config: Config) -> None:
         memory.service.call(Remember("fresh", created_at=fresh))
 
         report = final_consolidation(
-            memory.sleeper.cycle,
+            memory.service.sleeper.cycle,
             deadline_s=config.sleep.shutdown_deadline_s,
             keep_going=lambda: True,
         )

@@ -116,7 +116,9 @@ def year(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Year]:
                 clock.moment = BEGINS + timedelta(days=day, hours=6 * (part + 1))
                 memory.service.call(RememberMany(said))
                 reports.append(
-                    memory.sleeper.cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
+                    memory.service.sleeper.cycle.run(
+                        CycleRequest(trigger=Trigger.SCHEDULE)
+                    )
                 )
                 text_bytes += sum(len(one.content.encode()) for one in said)
                 held = memory.service.call(Status()).tiers[Tier.WORKING].count

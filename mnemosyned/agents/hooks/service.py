@@ -28,7 +28,6 @@ from mnemosyned.agents.hooks.reminder import (
     QUERY_CHARS_MAX,
     Reminder,
 )
-from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation.briefing import find_keywords, has_substance
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.importers.capture import BACKGROUND, Capture, TranscriptPart
@@ -41,14 +40,12 @@ from mnemosyned.importers.transcripts import (
 )
 from mnemosyned.logs import logger
 from mnemosyned.memory.capture import AgentCall, AgentSession
-from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.injections import (
     PROMPT_CHARS_MAX,
     InjectedLine,
     InjectionKind,
     InjectionOutcome,
 )
-from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.service.briefing import make_injection
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.verbs.memories import Recall, Remember
@@ -107,29 +104,21 @@ class HookOutcome:
 class HookService:
     """Answers hooks: captures conversations and injects context. Safe from any thread."""
 
-    def __init__(
-        self,
-        *,
-        service: MemoryService,
-        store: MemoryStore,
-        clock: Clock,
-        settings: SettingsInForce,
-        home: Path | None = None,
-    ) -> None:
-        self._agents = agents = store.agents
-        self._ledger = store.injections
-        self._clock = clock
-        self._settings = settings
+    def __init__(self, service: MemoryService, *, home: Path | None = None) -> None:
+        self._agents = agents = service.store.agents
+        self._ledger = service.store.injections
+        self._clock = clock = service.sleeper.cycle.clock
+        self._settings = service.settings
         self._home = home
         self._events = service.events
         self._briefings = service.briefings
-        self._reminder = Reminder(service=service, store=store)
+        self._reminder = Reminder(service=service, store=service.store)
         self._service = service
         self.capture = Capture(
             service=service,
             agents=agents,
             clock=clock,
-            settings=settings,
+            settings=service.settings,
             on_stored=self._note_repetitions,
         )
         self._injecting = [threading.Lock() for _ in range(LOCKS)]

@@ -127,12 +127,7 @@ class ConversationReplay:
         self._memory = memory
         self._clock = clock
         self._report = report
-        self._hooks = HookService(
-            service=memory.service,
-            store=memory.store,
-            clock=clock,
-            settings=memory.settings,
-        )
+        self._hooks = HookService(memory.service)
         self._counter = TokenEstimator()
         self._seen: set[str] = set()
         self._directories: set[str] = set()
