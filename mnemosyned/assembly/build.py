@@ -356,8 +356,7 @@ class WatcherHost:
         self._watcher: Watcher | None = None
 
     def __enter__(self) -> Self:
-        self.service.provide(Watch, self.watch)
-        self.service.watched = self.folders
+        self.service.watcher = self
         if self._settings.config.watch.paths or self._watches.folders():
             self._ensure_watcher()
         return self
@@ -423,8 +422,6 @@ class OpenMemory:
     """Semantic search, where an embedding model is configured."""
     hooks: HookService | None = None
     """The hooks of agents' tools; only where a socket is served."""
-    watcher: WatcherHost | None = None
-    """Follows folders; only where a socket is served."""
 
     def get_hooks(self) -> HookService:
         """Return the service for agents' hooks; `hooks` must not be None."""
@@ -451,8 +448,8 @@ class OpenMemory:
         settings.config, settings.counter = config, counter
         settings.restart_needed = tuple(filter(needs_restart, changed))
         self.service.sleeper.reschedule()
-        if self.watcher:
-            self.watcher.update_folders()
+        if self.service.watcher:
+            self.service.watcher.update_folders()
         if summarizer:
             cycle.lease.replace(summarizer)
             self.shared.replace_turns(turns)
@@ -561,9 +558,7 @@ def _start_hooks_and_watcher(stack: ExitStack, memory: OpenMemory) -> None:
 
     memory.hooks = stack.enter_context(HookService(memory.service))
     if not memory.store.read_only and memory.shared.makes_rounds:
-        memory.watcher = stack.enter_context(
-            WatcherHost(memory.service, memory.hooks.capture)
-        )
+        stack.enter_context(WatcherHost(memory.service, memory.hooks.capture))
 
 
 def _make_checked_counter(config: Config, summarizer: Summarizer) -> MessageCounter:

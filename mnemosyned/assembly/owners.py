@@ -325,7 +325,7 @@ class OwnerMemories:
     def release(self) -> None:
         """Drop the caches of all open memories; requests read the data again."""
         for memory in self.open_memories():
-            memory.service.release()
+            memory.service.store.maintenance.release_memory()
 
     def stop_writes(self) -> None:
         """Refuse requests that change any owner's memory from now on; interrupt sleep cycles."""

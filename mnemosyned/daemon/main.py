@@ -497,7 +497,7 @@ class Daemon:
         cycle = memory.service.sleeper.cycle
         idle = cycle.gate.quiet_s >= QUIET_S and not cycle.lease.is_lent
         if self._growth.is_trim_due(idle=idle):
-            memory.service.release()
+            memory.store.maintenance.release_memory()
             if self._owners:
                 self._owners.release()
             process_memory.trim_heap(collect=True)
@@ -525,7 +525,7 @@ class Daemon:
 
     def _run_final_consolidation(self, memory: OpenMemory) -> None:
         """Run the last sleep cycle, cut short by the deadline or a second signal; log its errors."""
-        memory.service.release()  # the last cycle needs the room, and nobody asks any more
+        memory.store.maintenance.release_memory()  # the last cycle needs the room, and nobody asks any more
         clear_word_caches()
         process_memory.trim_heap(collect=True)
         self._extend_stop_timeout()

@@ -89,12 +89,12 @@ from mnemosyned.verbs.upkeep import (
     Status,
     Undo,
     Watch,
-    WatchedFolder,
     Watching,
 )
 from mnemosyned.version import __version__
 
 if TYPE_CHECKING:
+    from mnemosyned.assembly.build import WatcherHost
     from mnemosyned.search.vectors.bearing import BearingRater
     from mnemosyned.service.owners import LimitsOfOwner
     from mnemosyned.storage.common.records import RecordStore
@@ -192,8 +192,6 @@ class MemoryService:
     """Rates learnings and prompts by their meaning; None without a built-in encoder."""
     limits: LimitsOfOwner | None = None
     """The limits of the owner, in a daemon that serves many."""
-    watched: Callable[[], list[WatchedFolder]] = list
-    """Describes the folders that are followed."""
 
     def __post_init__(self) -> None:
         self._drafts = DraftMaker(self.settings)
@@ -203,6 +201,8 @@ class MemoryService:
         if self.rater:
             self.rate_texts = self.rater.rate
             self.rate_prompt = self.rater.rate_prompt
+        self.watcher: WatcherHost | None = None
+        """Follows folders; only in a daemon that serves a socket."""
         self._clock = self.sleeper.cycle.clock
         self._stopping = False
         self._started = time.monotonic()
@@ -301,10 +301,6 @@ class MemoryService:
         }
         return {VERBS[verb]: function for verb, function in functions.items()}
 
-    def provide(self, verb: type[Request[R]], answer: Callable[[Any], R]) -> None:
-        """Set `answer` as the function that runs a verb which only some memories have."""
-        self._verbs[verb] = answer
-
     def call(
         self,
         request: Request[R],
@@ -340,7 +336,7 @@ class MemoryService:
                 self.events.publish_refusal(request, error)
             raise
         if request.writes:
-            self.sleeper.note_change()
+            self.sleeper.changed_at = time.monotonic()
         if self.events.listening:
             self.events.publish_answer(request, result)
         return result
@@ -365,17 +361,13 @@ class MemoryService:
 
     def _after_restore(self) -> None:
         """Queue restored memories for endings and vectors; start a cycle if they are too many."""
-        self.sleeper.note_change()
+        self.sleeper.changed_at = time.monotonic()
         self.endings.read_again()
         if self.vectors:
             self.vectors.note_new_memories()
         self.sleeper.enforce_cap()
 
     # ----------------------------------------------------------------- ends
-
-    def release(self) -> None:
-        """Empty the caches to free memory; later requests fill them again."""
-        self.store.maintenance.release_memory()
 
     def stop_writes(self) -> None:
         """Refuse all later requests that change the store."""
@@ -627,7 +619,7 @@ class MemoryService:
             recoverable=self.store.grace.recoverable(),
             agents=self.store.agents.activity(),
             injections=self.store.injections.totals(),
-            watched=self.watched(),
+            watched=self.watcher.folders() if self.watcher else [],
             backup=self.keeper.status(),
             restart_needed=list(self.settings.restart_needed),
             problems=maintenance.problems(),
@@ -636,11 +628,9 @@ class MemoryService:
         )
 
     def watch(self, request: Watch) -> Watching:
-        """Return an empty list of followed folders; refuse to follow any.
-
-        Only a daemon on a Unix socket follows folders: raises `InvalidRequest` for a request with
-        paths.
-        """
+        """Add or remove followed folders, and return all. Raises `InvalidRequest` where none can be."""
+        if self.watcher:
+            return self.watcher.watch(request)
         if request.paths:
             raise InvalidRequest(
                 "only the daemon follows folders; start it and ask it over its socket",

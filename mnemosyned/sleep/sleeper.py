@@ -351,7 +351,8 @@ class Sleeper:
         self._raised: tuple[int, int] | None = None
         """A capacity that could not be enforced, and the size from which on to try again."""
         self._postponed_until = 0.0
-        self._changed_at = time.monotonic()
+        self.changed_at = time.monotonic()
+        """When memories were last stored or changed, by the monotonic clock."""
         self._scheduler = (
             SleepScheduler(
                 sleep=self.sleep_in_background,
@@ -513,16 +514,12 @@ class Sleeper:
             paused_until=cycle.stopper.held_until(),
         )
 
-    def note_change(self) -> None:
-        """Note that memories were stored or changed, for the next check of the triggers."""
-        self._changed_at = time.monotonic()
-
     def check_triggers(self) -> None:
         """Check the triggers, with a host only if one may be due; then run the chores."""
         sleep = self.cycle.settings.config.sleep
         by_age = bool(sleep.on_count or sleep.on_idle_minutes)
         if self._scheduler or self._watch.may_be_due(
-            self._changed_at,
+            self.changed_at,
             settle_s=60 * sleep.min_age_minutes * by_age,
             quiet=timedelta(seconds=self.cycle.gate.quiet_s),
         ):
