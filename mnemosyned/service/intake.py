@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from math import isnan
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -15,7 +14,6 @@ from mnemosyned.conversation.learnings.recognize import USER_ROLES, extract_lear
 from mnemosyned.errors import (
     ContentTooLarge,
     EmptyContent,
-    InvalidRequest,
     InvalidText,
     InvalidTime,
     MnemosynedError,
@@ -51,13 +49,12 @@ class DraftMaker:
     def draft(self, request: Remember, *, now: datetime, place: str = "") -> Draft:
         """Return the draft of a new memory that a request describes, to be stored at `now`.
 
-        Raises `EmptyContent`, `ContentTooLarge`, `InvalidText`, `InvalidTime`, `InvalidRequest` or
-        `SecretRefused`, which name the field, with `place` (such as "memories[3].") before it.
+        Raises `EmptyContent`, `ContentTooLarge`, `InvalidText`, `InvalidTime` or `SecretRefused`, which
+        name the field, with `place` (such as "memories[3].") before it.
         """
         self._check_content(request.content, field=place + "content")
         if request.metadata:
             check_metadata(request.metadata, field=place + "metadata")
-        _check_importance(request.importance, field=place + "importance")
         memory = MemoryRecord(
             **{name: getattr(request, name) for name in _GIVEN},
             id=request.id or new_id(now),
@@ -95,10 +92,9 @@ class DraftMaker:
         """Return the edit from `before` to `after`, and how secrets in a new text are treated.
 
         The treatment is "kept", "masked", or empty without secrets. Raises `EmptyContent`,
-        `ContentTooLarge`, `InvalidRequest` and `SecretRefused`.
+        `ContentTooLarge` and `SecretRefused`.
         """
         secrets = ""
-        _check_importance(after.importance, field="importance")
         if after.content != before.content:
             self._check_content(after.content, field="text")
             after, secrets = apply_secret_rule(after, self.settings.config.secrets)
@@ -175,12 +171,6 @@ def check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
             f"metadata exceeds {METADATA_BYTES_MAX:,} bytes; put the text into content",
             field=field,
         )
-
-
-def _check_importance(importance: float, *, field: str) -> None:
-    """Raise `InvalidRequest` if an importance is not a number."""
-    if isnan(importance):
-        raise InvalidRequest(f"{field} is not a number", field=field)
 
 
 def check_created_at(given: Instant, now: datetime, *, field: str) -> datetime:

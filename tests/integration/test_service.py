@@ -42,7 +42,6 @@ BAD_MEMORIES: list[tuple[dict[str, Any], str, str]] = [
     ({"created_at": NOON + timedelta(minutes=2)}, "invalid_time", "created_at"),
     ({"created_at": datetime(2026, 1, 1)}, "invalid_time", "created_at"),  # noqa: DTZ001
     ({"created_at": BEFORE_YEAR_1}, "invalid_time", "created_at"),
-    ({"importance": float("nan")}, "invalid_request", "importance"),
     ({"metadata": {"a": "x" * METADATA_BYTES_MAX}}, "content_too_large", "metadata"),
     ({"metadata": {"a": "\ud800"}}, "invalid_text", "metadata"),
 ]
