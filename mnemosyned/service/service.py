@@ -42,8 +42,7 @@ from mnemosyned.search.ranking import make_hits, rank
 from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.briefing import BriefingService
 from mnemosyned.service.changes import ChangeService
-from mnemosyned.service.compact import CompactService
-from mnemosyned.service.context import ContextService
+from mnemosyned.service.context import WindowService
 from mnemosyned.service.endings import (
     EndingFinder,
     add_endings,
@@ -206,12 +205,14 @@ class MemoryService:
         self._clock = self.sleeper.cycle.clock
         self._stopping = False
         self._started = time.monotonic()
-        self._compact = CompactService(
+        self._window = WindowService(
             store=self.store,
-            lease=self.sleeper.cycle.lease,
             clock=self._clock,
-            drafts=self._drafts,
             settings=self.settings,
+            recall=self.recall,
+            rate=self.rate_texts,
+            lease=self.sleeper.cycle.lease,
+            drafts=self._drafts,
         )
         self.briefings = BriefingService(
             store=self.store,
@@ -242,13 +243,6 @@ class MemoryService:
 
         Made for the first rare request: most of some hundred open memories get none.
         """
-        context = ContextService(
-            store=self.store,
-            clock=self._clock,
-            recall=self.recall,
-            settings=self.settings,
-            rate=self.rate_texts,
-        )
         changes = ChangeService(
             store=self.store,
             sleeper=self.sleeper,
@@ -289,7 +283,7 @@ class MemoryService:
             "sleep": self.sleep,
             "backup": self.keeper.back_up,
             "log": self.log,
-            "context": context.context,
+            "context": self._window.context,
             "compact": self.compact,
             "endings": self.endings.list_endings,
             "undo_ending": self.endings.undo,
@@ -553,7 +547,7 @@ class MemoryService:
 
     def expand(self, request: Expand) -> Expanded:
         """Return a summary and its originals, or the summaries below. Raises `InvalidRequest`."""
-        if compacted := self._compact.expand(request):
+        if compacted := self._window.expand(request):
             return compacted
         episode = self.store.memories.get(request.id)
         if isinstance(episode, MemoryRecord):
@@ -578,7 +572,7 @@ class MemoryService:
 
     def compact(self, request: Compact) -> Shortened:
         """Shorten a conversation, and start a cycle if working memory is too full."""
-        answer = self._compact.compact(request)
+        answer = self._window.compact(request)
         self.sleeper.enforce_cap()
         return answer
 
