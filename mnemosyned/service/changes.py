@@ -33,6 +33,7 @@ from mnemosyned.service.intake import (
     run_in_chunks,
     split_into_chunks,
 )
+from mnemosyned.service.reading import preview_selection, select_memories
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.conversation import (
@@ -90,10 +91,10 @@ class ChangeService:
     def change_tags(self, request: Tag | Untag) -> Tagged:
         """Add tags to the selected memories, or remove them; with `dry_run`, only preview that."""
         tags = tag_names(request.tags)
-        selected = self.retention.selector.select(request)
+        selected = select_memories(self.store, request)
         adds = isinstance(request, Tag)
         if request.dry_run:
-            preview = self.retention.selector.preview(selected, after=request.after)
+            preview = preview_selection(self.store, selected, after=request.after)
             return Tagged(**preview, tags=list(tags), tagged=adds)
         change = self.store.changes.tag if adds else self.store.changes.untag
         action = self._new_action(ActionKind.TAG if adds else ActionKind.UNTAG)
@@ -116,9 +117,9 @@ class ChangeService:
         ids = names(request.id)
         for id in ids:
             self._check_pinnable(id)
-        selected = self.retention.selector.select(request)
+        selected = select_memories(self.store, request)
         if request.dry_run:
-            preview = self.retention.selector.preview(selected, after=request.after)
+            preview = preview_selection(self.store, selected, after=request.after)
             working = sum(
                 len(self.store.memories.working(chunk))
                 for chunk in split_into_chunks(selected.ids, CHUNK)
@@ -183,10 +184,10 @@ class ChangeService:
                     f"{_FOR_MANY}",
                     field=name,
                 )
-        selected = self.retention.selector.select(request, prefix="of_")
+        selected = select_memories(self.store, request, prefix="of_")
         if request.dry_run:
             return Edited(
-                **self.retention.selector.preview(selected, after=request.after)
+                **preview_selection(self.store, selected, after=request.after)
             )
         return self._edit_many(request, selected.ids, changes)
 

@@ -40,7 +40,7 @@ from mnemosyned.service.backups import (
 )
 from mnemosyned.service.intake import CHUNK, run_in_chunks, split_into_chunks
 from mnemosyned.service.purging import WORDS_REMAIN, HostedPurger, Purger
-from mnemosyned.service.reading import SelectedMemories, Selector
+from mnemosyned.service.reading import SelectedMemories, preview_lines, select_memories
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.rollup import rewrite_stale
 from mnemosyned.sleep.triggers import ClockGuard
@@ -137,7 +137,6 @@ class RetentionService:
         """Called with the row numbers of forgotten memories that were put back."""
         self._clock: Clock = self.guard or self.cycle.clock
         """Must not jump ahead, as forgetting becomes final by its time."""
-        self.selector = Selector(self.store)
         self._rewriting = threading.RLock()
         self._actions_expired_at: datetime | None = None
 
@@ -423,7 +422,7 @@ class RetentionService:
             if not ids:
                 return SelectedMemories(ids=())
             request = msgspec.structs.replace(request, id=ids)
-        return self.selector.select(request)
+        return select_memories(self.store, request)
 
     def _preview_forget(
         self, request: Forget, selected: SelectedMemories, kept: Sequence[str]
@@ -431,7 +430,7 @@ class RetentionService:
         """Return the result that forgetting the selected memories would have, with a line for each."""
         removal = self.store.deletion.preview(selected.ids, learned=selected.learned)
         removal |= Removal(working=len(kept))
-        lines, further = self.selector.preview_lines(selected.ids, after=request.after)
+        lines, further = preview_lines(self.store, selected.ids, after=request.after)
         grace = None if request.now else self._begin_grace()
         return msgspec.structs.replace(
             self._make_forget_receipt(removal, dry_run=True, grace=grace),

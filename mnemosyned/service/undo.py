@@ -35,6 +35,7 @@ from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.service.changes import CHANGED_SINCE, ChangeService
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import CHUNK, run_in_chunks
+from mnemosyned.service.reading import preview_lines
 from mnemosyned.sleep.context import CANDIDATES_MAX
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.verbs.upkeep import LAST_ACTION, Undo, Undone
@@ -169,7 +170,7 @@ class UndoService:
             return replace(action, memories=len(keys), until=until)
         steps = self.store.actions.steps(action.id, limit=1)
         ids = [step.memory for step in steps]
-        lines, _ = self.retention.selector.preview_lines(ids, after=None)
+        lines, _ = preview_lines(self.store, ids, after=None)
         sample = lines[0].snippet if lines else ""
         return replace(action, until=shift(action.at, KEPT), sample=sample)
 
