@@ -12,6 +12,8 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation.learnings.relevance import RateTexts
 from mnemosyned.conversation.prompts import RatePrompt
@@ -58,7 +60,7 @@ from mnemosyned.service.reading import (
     missing_time_note,
 )
 from mnemosyned.service.undo import UndoService, import_action
-from mnemosyned.sleep.context import CycleRequest, CycleStopper
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.text.secrets.masking import KnownSecrets
 from mnemosyned.text.terms import match_beginnings
@@ -132,23 +134,6 @@ def add_history(
 
 STOP_WAIT_S = 3_000.0
 """How long somebody who stops a cycle waits for its current batch, which a model may write."""
-
-
-def stop_or_pause_sleep(request: Sleep, stopper: CycleStopper) -> CycleReport:
-    """Stop the running cycle, or pause background cycles. Raises `InvalidRequest` for anything else."""
-    if request.stop:
-        if request != Sleep(stop=True):
-            raise InvalidRequest(
-                "stop ends the running cycle, whatever it was started with; give nothing else",
-                field="stop",
-            )
-        return stopper.stop(STOP_WAIT_S)
-    minutes = request.pause_minutes or 0
-    if request != Sleep(pause_minutes=minutes):
-        raise InvalidRequest(
-            "pause_minutes runs no cycle; give nothing else", field="pause_minutes"
-        )
-    return stopper.pause(timedelta(minutes=minutes))
 
 
 R = TypeVar("R")
@@ -580,8 +565,21 @@ class MemoryService:
 
     def sleep(self, request: Sleep) -> CycleReport:
         """Run, preview, stop or pause sleep cycles, as a request asks."""
-        if request.stop or request.pause_minutes is not None:
-            return stop_or_pause_sleep(request, self.sleeper.cycle.stopper)
+        stopper, minutes = self.sleeper.cycle.stopper, request.pause_minutes
+        if request.stop:
+            if request != Sleep(stop=True):
+                raise InvalidRequest(
+                    "stop ends the running cycle, whatever it was started with; give nothing else",
+                    field="stop",
+                )
+            return stopper.stop(STOP_WAIT_S)
+        if minutes is not None:
+            if request != Sleep(pause_minutes=minutes):
+                raise InvalidRequest(
+                    "pause_minutes runs no cycle; give nothing else",
+                    field="pause_minutes",
+                )
+            return stopper.pause(timedelta(minutes=minutes))
         asked = CycleRequest(
             trigger=Trigger.EXPLICIT, session=request.session, force=request.force
         )
@@ -634,14 +632,7 @@ class MemoryService:
 
     def log(self, request: Log) -> Logged:
         """Return rows of the consolidation log, newest first."""
-        return Logged(
-            self.store.sleep.log(
-                limit=request.limit,
-                session=request.session,
-                cycle=request.cycle,
-                after=request.after,
-            )
-        )
+        return Logged(self.store.sleep.log(**msgspec.structs.asdict(request)))
 
     def look_after_file(self) -> None:
         """Check that the database file is in place, checkpoint it, and end grace periods.
