@@ -102,21 +102,19 @@ def result_of(request: Request[R], answer: http.HttpResponse, address: Address) 
 
 
 def refusal_of(status: int, answer: bytes, address: Address) -> MnemosynedError:
-    """Return the error in a response other than 200; an error about a token names the token's origin."""
-    error = error_of(status, answer)
+    """Return the error in a response other than 200, which quotes a body that has none.
+
+    An error about a token names the token's origin.
+    """
+    try:
+        found = msgspec.json.decode(answer)["error"]
+        kind = error_classes_by_code().get(found["code"], MnemosynedError)
+        error = kind(found["message"], field=found.get("field"))
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return MnemosynedError(f"the daemon answered {status}: {answer[:200]!r}")
     if isinstance(error, Unauthorized):
         return Unauthorized(address.refusal_message(error.message))
     return error
-
-
-def error_of(status: int, answer: bytes) -> MnemosynedError:
-    """Return the error in the body of a status other than 200, or an error that quotes the body."""
-    try:
-        error = msgspec.json.decode(answer)["error"]
-        kind = error_classes_by_code().get(error["code"], MnemosynedError)
-        return kind(error["message"], field=error.get("field"))
-    except (msgspec.DecodeError, KeyError, TypeError):
-        return MnemosynedError(f"the daemon answered {status}: {answer[:200]!r}")
 
 
 def unreachable(error: OSError, address: Address) -> MnemosynedError:

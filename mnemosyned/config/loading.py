@@ -148,7 +148,11 @@ def load_with_origins(
             "llm.model_path and llm.endpoint are both set; choose one and set the other to null",
             field="llm.endpoint",
         )
-    _check_listen(config, values.origins)
+    try:
+        _ = config.listen_address
+    except ConfigInvalid as error:
+        where = values.origins.get(error.field or "", values.origins["listen"])
+        raise ConfigInvalid(f"{where}: {error.message}", field=error.field) from error
     _check_owners(config, values.origins)
     return config, values.origins
 
@@ -178,15 +182,6 @@ def _read_database_file(config: Config, origins: dict[str, str]) -> Config:
         )
     origins["database"] = str(path)
     return msgspec.structs.replace(config, database=url)
-
-
-def _check_listen(config: Config, origins: Mapping[str, str]) -> None:
-    """Raise `ConfigInvalid` if `listen` is no address that the TLS settings allow."""
-    try:
-        _ = config.listen_address
-    except ConfigInvalid as error:
-        where = origins.get(error.field or "", origins["listen"])
-        raise ConfigInvalid(f"{where}: {error.message}", field=error.field) from error
 
 
 def _check_owners(config: Config, origins: Mapping[str, str]) -> None:
@@ -377,7 +372,9 @@ def _find_text_problem(key: str, value: Any) -> str:  # noqa: ANN401
         return f"expected one of {', '.join(BACKUP_SCHEDULES)}, or five cron fields"
     try:
         if key in ("listen", "metrics_listen"):
-            tcp_address(value, tls=True)  # TLS is another setting: see `_check_listen`
+            tcp_address(
+                value, tls=True
+            )  # TLS is another setting: see `load_with_origins`
         elif key == "backup.keep":
             BackupRetention.parse(str(value))
     except ValueError as error:

@@ -71,12 +71,6 @@ _RAISES = re.compile(r"\n\s*Raises (.*)", re.DOTALL)
 
 
 @cache
-def openapi_json(*, serves_owners: bool = False) -> bytes:
-    """Return the OpenAPI document of the HTTP API as JSON."""
-    return msgspec.json.encode(openapi(serves_owners=serves_owners))
-
-
-@cache
 def openapi(*, serves_owners: bool = False) -> Schema:
     """Return the OpenAPI document, made from the verbs' types, also those about owners if served."""
     verbs = {name: VERBS[ALIASES.get(name, name)] for name in (*VERBS, *ALIASES)}

@@ -394,10 +394,11 @@ def documentation_resources(*, serves_owners: bool = False) -> dict[str, Resourc
     def show_page(request: HttpRequest) -> Response:
         """Return the API's description: as OpenAPI in JSON, or for `/docs` as a page of HTML."""
         # Loaded here: a start need not wait for it.
-        from mnemosyned.daemon.openapi import docs_page, openapi_json  # noqa: PLC0415
+        from mnemosyned.daemon.openapi import docs_page, openapi  # noqa: PLC0415
 
         if request.path == "/openapi.json":
-            return Response(HTTPStatus.OK, openapi_json(serves_owners=serves_owners))
+            described = openapi(serves_owners=serves_owners)
+            return Response(HTTPStatus.OK, msgspec.json.encode(described))
         body = docs_page(serves_owners=serves_owners).encode()
         return Response(HTTPStatus.OK, body, content_type=HTML, headers=PAGE_HEADERS)
 

@@ -75,13 +75,6 @@ _BEFORE_HASH = ',"hash":"'
 _END = 64 + len('"}')
 
 
-def seal_entry(entry: AuditEntry, former: str) -> tuple[str, str]:
-    """Return the line of an entry and its hash; `former` is the hash of the line before."""
-    body = _encode(entry)
-    digest = hashlib.sha256(former.encode() + body).hexdigest()
-    return f'{body[:-1].decode()}{_BEFORE_HASH}{digest}"}}', digest
-
-
 def parse_line(line: str | bytes) -> AuditEntry | None:
     """Return the entry of a line; None if it was cut off or is no line of an audit log."""
     try:
@@ -446,7 +439,9 @@ class AuditLog:
             entry.writer, entry.seq = self._writer, self._head[0] + 1
             entry.at = self._at = max(entry.at, self._at)
             entry.name = entry.name or self._names.get(entry.owner, "")
-            line, digest = seal_entry(entry, self._head[1])
+            body = _encode(entry)
+            digest = hashlib.sha256(self._head[1].encode() + body).hexdigest()
+            line = f'{body[:-1].decode()}{_BEFORE_HASH}{digest}"}}'
             self._head = (entry.seq, digest)
             self._sealed.append((self._writer, entry.seq, entry.at, line))
 

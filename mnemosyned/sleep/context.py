@@ -400,11 +400,6 @@ class CycleRequest:
         """Whether the cycle does not wait for requests, and leaves roll-ups to a later cycle."""
         return self.final or self.trigger is Trigger.CAP
 
-    def while_true(self, condition: Callable[[], bool]) -> CycleRequest:
-        """Return a copy of the request whose cycle ends early once `condition` returns False."""
-        keep_going = self.keep_going
-        return replace(self, keep_going=lambda: keep_going() and condition())
-
     def select(self, *, cutoff: datetime, now: datetime) -> Selection:
         """Return the selection of memories to consolidate, by default all created before `cutoff`.
 
@@ -433,15 +428,6 @@ class CommitPacing:
     """Groups between two checkpoints of the write-ahead log: about 4 MB of writing."""
     commit_groups: int = 4
     """Groups that a commit counts for by itself: it rewrites pages that every group touches."""
-
-
-def group_limits(sleep: SleepConfig) -> GroupLimits:
-    """Return the limits of size and pause for a group of memories, from the settings."""
-    return GroupLimits(
-        entries_max=sleep.group_entries_max,
-        chars_max=sleep.group_chars_max,
-        pause=timedelta(hours=sleep.group_pause_hours),
-    )
 
 
 class Meter:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import StorageFailed
@@ -46,7 +46,6 @@ from mnemosyned.sleep.context import (
     ForegroundGate,
     Meter,
     SummarizerLease,
-    group_limits,
 )
 from mnemosyned.sleep.rollup import (
     ROLLUP_MAX,
@@ -268,9 +267,10 @@ class SleepCycle:
         ):
             stop = self.stopper.begin()
             try:
-                report = self._run_exclusively(
-                    summarizer, request.while_true(claimed), stop
+                asked = replace(
+                    request, keep_going=lambda: request.keep_going() and claimed()
                 )
+                report = self._run_exclusively(summarizer, asked, stop)
                 if report.remaining and not claimed():
                     report = replace(report, problem=report.problem or CLAIM_LOST)
                 stop.report = report
@@ -347,7 +347,11 @@ class SleepCycle:
             lease=self.lease,
             clock=self.clock,
             sleep=sleep,
-            limits=group_limits(sleep),
+            limits=GroupLimits(
+                entries_max=sleep.group_entries_max,
+                chars_max=sleep.group_chars_max,
+                pause=timedelta(hours=sleep.group_pause_hours),
+            ),
             pacing=self.pacing,
             plan_size=self.plan_size,
             gate=self.gate,
