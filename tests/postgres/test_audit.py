@@ -162,10 +162,10 @@ def write_chains(dsn: str, tmp_path: Path) -> list[str]:
     """Three chains: of a process, of two at once; the writers' ids."""
     with writer(dsn, tmp_path) as log:
         for number in range(5):
-            log.note("recall", ids=[f"m{number}"], who=ANNA)
+            log.note("recall", ids=[f"m{number}"], **ANNA._asdict())
     with writer(dsn, tmp_path) as first, writer(dsn, tmp_path) as second:
         for number in range(5):
-            first.note("recall", ids=[f"m{number}"], who=ANNA)
+            first.note("recall", ids=[f"m{number}"], **ANNA._asdict())
             second.note("forgotten", ids=[f"f{number}"], who=ANNA, whole=True)
     found = rows(dsn, "SELECT DISTINCT writer FROM audit ORDER BY 1")
     return [name for (name,) in found]
@@ -211,7 +211,7 @@ def test_a_chain_cut_off_at_its_end_shows_against_what_was_printed_before(
 ) -> None:
     assert owners.owners()
     with writer(dsn, tmp_path) as log:
-        log.note("recall", ids=["m1"], who=ANNA)
+        log.note("recall", ids=["m1"], **ANNA._asdict())
     for file in tmp_path.glob("audit-*"):
         file.unlink()
     before = tmp_path / "before.json"
@@ -444,7 +444,7 @@ def test_a_file_with_faults_or_of_another_database_is_not_replayed(
     with pytest.raises(InvalidRequest, match=r"line 5 of .* follows line 3"):
         mnem(db, "replay", str(other))
     with AuditTable(dsn) as table, AuditLog(table) as log:
-        log.note("recall", who=ANNA)
+        log.note("recall", **ANNA._asdict())
     with pytest.raises(InvalidRequest, match="is it another"):
         mnem(db, "replay", str(file))
     assert (
