@@ -166,7 +166,7 @@ def write_chains(dsn: str, tmp_path: Path) -> list[str]:
     with writer(dsn, tmp_path) as first, writer(dsn, tmp_path) as second:
         for number in range(5):
             first.note("recall", ids=[f"m{number}"], **ANNA._asdict())
-            second.note("forgotten", ids=[f"f{number}"], who=ANNA, whole=True)
+            second.note("forgotten", ids=[f"f{number}"], whole=True, **ANNA._asdict())
     found = rows(dsn, "SELECT DISTINCT writer FROM audit ORDER BY 1")
     return [name for (name,) in found]
 
@@ -496,7 +496,7 @@ def test_lines_whose_numbers_another_took_follow_in_a_new_chain_and_are_replayed
 ) -> None:
     number = owners.number("bert")
     with writer(dsn, tmp_path) as log, AuditTable(dsn) as thief:
-        log.note("recall", who=ANNA, whole=True)
+        log.note("recall", whole=True, **ANNA._asdict())
         ((taken, (last, _)),) = thief.heads(1).items()
         places = [*range(last + 1, last + 4), 10**9]
         junk = [(taken, place, datetime.now(UTC), "{}") for place in places]
