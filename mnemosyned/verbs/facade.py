@@ -133,26 +133,6 @@ class AsyncVerbs(VerbTable):
     """Every verb as a coroutine; `AsyncClient` and `AsyncMemory` inherit them and bring `call`."""
 
 
-def _blocking_method(name: str, request: Callable[..., Request[R]]) -> Callable[..., R]:
-    """Return the verb's method `name`: it makes a request from its arguments and runs the verb."""
-
-    def method(self: Caller, /, *args: object, **kwargs: object) -> R:
-        return self.call(_make_request(name, request, args, kwargs))
-
-    return method
-
-
-def _coroutine_method(
-    name: str, request: Callable[..., Request[R]]
-) -> Callable[..., Coroutine[Any, Any, R]]:
-    """Return the verb's coroutine `name`: it makes a request from its arguments and runs the verb."""
-
-    async def method(self: AsyncCaller, /, *args: object, **kwargs: object) -> R:
-        return await self.call(_make_request(name, request, args, kwargs))
-
-    return method
-
-
 def _make_request(
     verb: str,
     request: Callable[..., Request[R]],
@@ -203,22 +183,27 @@ class _Signature:
         )
 
 
-def _add_method(
-    owner: type[VerbTable],
-    name: str,
-    method: Any,  # noqa: ANN401
-) -> None:
-    """Set a method of a class by name, with the name and docstring of the one for type checkers."""
+def _add_methods(name: str) -> None:
+    """Give the verb's method to `Verbs`, and its coroutine to `AsyncVerbs`, with the verb's docstring."""
     request = VERBS[ALIASES.get(name, name)]
-    method.__name__ = name
-    method.__qualname__ = f"{owner.__qualname__}.{name}"
-    method.__module__ = owner.__module__
-    method.__doc__ = request.__doc__
-    method.__wrapped__ = _Signature(request)  # where `inspect.signature` looks
-    setattr(owner, name, method)
+
+    def run(self: Caller, /, *args: object, **kwargs: object) -> object:
+        return self.call(_make_request(name, request, args, kwargs))
+
+    async def run_async(
+        self: AsyncCaller, /, *args: object, **kwargs: object
+    ) -> object:
+        return await self.call(_make_request(name, request, args, kwargs))
+
+    methods: dict[type[VerbTable], Any] = {Verbs: run, AsyncVerbs: run_async}
+    for owner, method in methods.items():
+        method.__name__ = name
+        method.__qualname__ = f"{owner.__qualname__}.{name}"
+        method.__module__ = owner.__module__
+        method.__doc__ = request.__doc__
+        method.__wrapped__ = _Signature(request)  # where `inspect.signature` looks
+        setattr(owner, name, method)
 
 
 for _name in (*VERBS, *ALIASES):
-    _request = VERBS[ALIASES.get(_name, _name)]
-    _add_method(Verbs, _name, _blocking_method(_name, _request))
-    _add_method(AsyncVerbs, _name, _coroutine_method(_name, _request))
+    _add_methods(_name)
