@@ -60,10 +60,10 @@ if TYPE_CHECKING:
     from mnemosyned.models.sharing import ModelTurns
     from mnemosyned.search.vectors.bearing import BearingRater
     from mnemosyned.search.vectors.indexer import VectorIndexer
-    from mnemosyned.search.vectors.owners import OwnerVectors, SharedVectors
+    from mnemosyned.search.vectors.owners import SharedVectors
     from mnemosyned.service.audit import AuditLog
     from mnemosyned.storage.common.search import VectorStore
-    from mnemosyned.storage.postgres.store import OwnedStores, PostgresStore
+    from mnemosyned.storage.postgres.store import OwnedStores
 
 EMBEDDER_TURNS = 4
 """A thread waits for so many calls of others at most, each as long as it may be."""
@@ -255,16 +255,6 @@ def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | 
     return SharedEmbedder(embedder, wait_s=EMBEDDER_TURNS * embedding.time_limit_s)
 
 
-def make_rater(embedder: Embedder | None) -> BearingRater | None:
-    """Build the rater of learnings and prompts by their vectors; None without a fast embedder."""
-    if embedder is None or not embedder.in_process:
-        return None
-    # Loaded here, as above.
-    from mnemosyned.search.vectors.bearing import BearingRater  # noqa: PLC0415
-
-    return BearingRater(embedder, load_topics())
-
-
 def make_vectors(
     embedding: EmbeddingConfig,
     store: VectorStore,
@@ -281,12 +271,12 @@ def make_vectors(
         store=store,
         embedder=embedder,
         wait_s=embedding.wait_ms / 1_000,
-        similarity_min=_similarity_min(embedding, embedder),
+        similarity_min=similarity_min_of(embedding, embedder),
         pause=pause,
     )
 
 
-def _similarity_min(embedding: EmbeddingConfig, embedder: Embedder) -> float:
+def similarity_min_of(embedding: EmbeddingConfig, embedder: Embedder) -> float:
     """Return the least cosine for a hit without a common word: of the settings, or the model's."""
     if embedding.similarity_min is None:
         return embedder.similarity_min
@@ -312,27 +302,6 @@ def make_shared_vectors(
         lacking=lacking,
         embedder=embedder,
         pause=gate.wait_until_quiet,
-    )
-
-
-def make_owner_vectors(
-    owner: int,
-    store: PostgresStore,
-    shared: SharedVectors | None,
-    embedding: EmbeddingConfig,
-) -> OwnerVectors | None:
-    """Build the semantic search of one owner's memory; None without an embedding model."""
-    if shared is None:
-        return None
-    # Loaded here, as above.
-    from mnemosyned.search.vectors.owners import OwnerVectors  # noqa: PLC0415
-
-    return OwnerVectors(
-        owner,
-        store.vectors,
-        shared,
-        wait_s=embedding.wait_ms / 1_000,
-        similarity_min=_similarity_min(embedding, shared.embedder),
     )
 
 
@@ -538,6 +507,12 @@ def _make_shared_parts(
         config, counter=_make_checked_counter(config, lease.current)
     )
     embedder = make_embedder(config.embedding, is_shared=config.owners.serve)
+    rater = None
+    if embedder and embedder.in_process:  # others are too slow to rate by
+        # Loaded here, as above.
+        from mnemosyned.search.vectors.bearing import BearingRater  # noqa: PLC0415
+
+        rater = BearingRater(embedder, load_topics())
     shared = SharedParts(
         settings=settings,
         gate=gate,
@@ -546,7 +521,7 @@ def _make_shared_parts(
         age_clock=clock or JumpTolerantClock(wall, hold=config.sleep.consolidation_age),
         turns=turns,
         embedder=embedder,
-        rater=make_rater(embedder),
+        rater=rater,
     )
     return shared, lease
 

@@ -22,8 +22,8 @@ from mnemosyned.assembly.build import (
     OpenMemory,
     SharedParts,
     assemble_service,
-    make_owner_vectors,
     make_shared_vectors,
+    similarity_min_of,
 )
 from mnemosyned.assembly.stores import make_summarizer, open_owned_stores, owner_model
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy, NotFound, SleepInProgress
@@ -364,7 +364,19 @@ class OwnerMemories:
         """Build an owner's memory; start the retention if it `starts`: a background task purges in the end."""
         shared, store = self._shared, self._stores.store(owner)
         lease = SummarizerLease(self._make_summarizer(owner))
-        embedding = shared.settings.config.embedding
+        vectors = None
+        if self._vectors:
+            # Loaded here: without an embedding model nobody needs it.
+            from mnemosyned.search.vectors.owners import OwnerVectors  # noqa: PLC0415
+
+            embedding = shared.settings.config.embedding
+            vectors = OwnerVectors(
+                owner,
+                store.vectors,
+                self._vectors,
+                wait_s=embedding.wait_ms / 1_000,
+                similarity_min=similarity_min_of(embedding, self._vectors.embedder),
+            )
         service = assemble_service(
             store,
             lease,
@@ -373,7 +385,7 @@ class OwnerMemories:
             database="postgresql",  # its owner need not know where it is
             schema_version=self._stores.schema_version,
             in_background=True,
-            vectors=make_owner_vectors(owner, store, self._vectors, embedding),
+            vectors=vectors,
             host=SleepHost(
                 self.rounds.scheduler,
                 partial(self.rounds.request_upkeep, owner),

@@ -53,11 +53,6 @@ class SummarizerLease:
         return self._current
 
     @property
-    def rule_based(self) -> Summarizer:
-        """The extractive summarizer, for callers who cannot wait: it needs no lease."""
-        return self._current.rule_based()
-
-    @property
     def has_model(self) -> bool:
         """Whether a language model is configured."""
         return self.status().state is not SummarizerState.RULES

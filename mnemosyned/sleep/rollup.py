@@ -299,7 +299,7 @@ def rewrite_stale(
                 else:
                     ended = store.endings.of([each.id for each in stale.originals])
                     episode, index_terms = _rewrite_episode(
-                        stale, lease.rule_based, ended
+                        stale, lease.current.rule_based(), ended
                     )
                 store.rollups.rewrite(stale.token, episode, index_terms=index_terms)
             except BatchChanged:  # it lost more of its sources: read it again
