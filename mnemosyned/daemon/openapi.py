@@ -14,26 +14,10 @@ from typing import Any
 
 import msgspec
 
+from mnemosyned import errors as error_types
 from mnemosyned.daemon.http.protocol import STATUS_OF_KIND
 from mnemosyned.daemon.http.server import VERB_PREFIX
-from mnemosyned.errors import (
-    DaemonBusy,
-    DatabaseReplaced,
-    DatabaseUnreachable,
-    ForeignOrigin,
-    InvalidRequest,
-    InvalidText,
-    LimitReached,
-    MalformedJson,
-    MalformedRequest,
-    MemoryBusy,
-    MethodNotAllowed,
-    MnemosynedError,
-    ShuttingDown,
-    StorageFailed,
-    Unauthorized,
-    error_classes_by_code,
-)
+from mnemosyned.errors import MnemosynedError, error_classes_by_code
 from mnemosyned.http_messages import JSON
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.verbs.facade import ALIASES, VERBS
@@ -47,23 +31,23 @@ REF = "#/components/schemas/{name}"
 UNEXPECTED = "Unexpected; the daemon's log has the traceback."
 NULL = {"type": "null"}
 OF_EVERY_ROUTE = (
-    MalformedRequest,
-    Unauthorized,
-    ForeignOrigin,
-    MethodNotAllowed,
-    LimitReached,
+    error_types.MalformedRequest,
+    error_types.Unauthorized,
+    error_types.ForeignOrigin,
+    error_types.MethodNotAllowed,
+    error_types.LimitReached,
     MnemosynedError,
 )
 OF_EVERY_VERB = (
     *OF_EVERY_ROUTE,
-    InvalidRequest,
-    InvalidText,
-    MalformedJson,
-    StorageFailed,
-    DatabaseReplaced,
-    DatabaseUnreachable,
-    MemoryBusy,
-    DaemonBusy,
+    error_types.InvalidRequest,
+    error_types.InvalidText,
+    error_types.MalformedJson,
+    error_types.StorageFailed,
+    error_types.DatabaseReplaced,
+    error_types.DatabaseUnreachable,
+    error_types.MemoryBusy,
+    error_types.DaemonBusy,
 )
 _FIXED = read_tables(__file__, "openapi.toml")
 IN_WORDS: Schema = _FIXED["time_in_words"]
@@ -114,7 +98,7 @@ def errors_of(verb: type[Request[Any]]) -> set[type[MnemosynedError]]:
     """Return the errors of a verb: of every verb, after "Raises", and of writing."""
     errors: set[type[MnemosynedError]] = set(OF_EVERY_VERB)
     if verb.writes:
-        errors.add(ShuttingDown)
+        errors.add(error_types.ShuttingDown)
     named = _RAISES.search(verb.__doc__ or "")
     known = {each.__name__: each for each in error_classes_by_code().values()}
     for name in re.findall(r"`(\w+)`", named[1] if named else ""):
