@@ -343,6 +343,7 @@ class Sleeper:
         self._raised: tuple[int, int] | None = None
         """A capacity that could not be enforced, and the size from which on to try again."""
         self._postponed_until = 0.0
+        """Until then no cycle starts by schedule, trigger or capacity, by the monotonic clock."""
         self.changed_at = time.monotonic()
         """When memories were last stored or changed, by the monotonic clock."""
         self._scheduler = (
@@ -410,7 +411,9 @@ class Sleeper:
         memories, if known. Errors are logged, not raised: the memories stay.
         """
         try:
-            if self._is_postponed or not self.exceeds_capacity(working):
+            if time.monotonic() < self._postponed_until or not self.exceeds_capacity(
+                working
+            ):
                 return
             if self._host:
                 self._host.enforce_cap_soon()
@@ -423,7 +426,7 @@ class Sleeper:
 
     def enforce_cap_in_background(self) -> None:
         """Consolidate memories over the capacity in this thread. Raises `SleepInProgress`."""
-        if self._is_postponed:
+        if time.monotonic() < self._postponed_until:
             return
         self.consolidate_excess(rules_only=bool(self._find_refusal()), wait_s=WAIT_S)
         self.after_cycle()
@@ -536,7 +539,7 @@ class Sleeper:
         to live are consolidated all the same, by the extractive summarizer. `selection` is what to
         consolidate; None for all memories old enough. Raises `SleepInProgress`.
         """
-        if self._is_postponed:
+        if time.monotonic() < self._postponed_until:
             return None
         report = None
         if until := self.cycle.stopper.held_until():
@@ -581,8 +584,3 @@ class Sleeper:
     def _turn_s(self) -> float | None:
         """Seconds that a background cycle may take before it gives way; None for no limit."""
         return self._host.turn_s if self._host else None
-
-    @property
-    def _is_postponed(self) -> bool:
-        """Whether cycles by schedule, trigger or capacity may not start for now."""
-        return time.monotonic() < self._postponed_until
