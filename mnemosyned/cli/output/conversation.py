@@ -7,7 +7,13 @@ from collections.abc import Iterator
 import click
 import msgspec
 
-from mnemosyned.cli.output.show import CELLS, RENDERERS, Renderer, page_remark
+from mnemosyned.cli.output.show import (
+    CELLS,
+    RENDERERS,
+    Renderer,
+    injections_row,
+    page_remark,
+)
 from mnemosyned.cli.output.terminal import (
     LINE_CHARS,
     count_of,
@@ -22,7 +28,6 @@ from mnemosyned.memory.injections import (
     InjectedLine,
     Injection,
     InjectionOutcome,
-    InjectionTotals,
 )
 from mnemosyned.memory.values import Learning
 from mnemosyned.verbs.conversation import (
@@ -163,19 +168,6 @@ CELLS[EndedLine] = "id by reason sentence successor at found_at undone".split()
 
 
 PROMPT_CHARS = 100
-
-
-def injections_row(totals: InjectionTotals) -> str:
-    """Return the sums over all injections that are kept as one line; empty without any."""
-    if not (totals.injections or totals.said_again):
-        return ""
-    row = f"{totals.injections:,} with about {count_of(totals.tokens, 'token')}"
-    if totals.precision is not None:
-        rated = totals.useful + totals.not_useful
-        row += f"; {totals.useful:,} of {rated:,} rated useful ({totals.precision:.0%})"
-    if totals.said_again:
-        row += f"; {totals.said_again:,} times a user said again what was known"
-    return row
 
 
 def injection_lines(injection: Injection) -> Iterator[str]:

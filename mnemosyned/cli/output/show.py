@@ -24,6 +24,7 @@ from mnemosyned.cli.ids import save_list
 from mnemosyned.cli.options import chosen_format, may_page, prints_json
 from mnemosyned.cli.output.terminal import (
     columns_of,
+    count_of,
     fold_lines,
     is_terminal,
     key_lines,
@@ -37,6 +38,8 @@ from mnemosyned.text.display import escape_invisible, escape_line
 
 if TYPE_CHECKING:
     import subprocess
+
+    from mnemosyned.memory.injections import InjectionTotals
 
 R = TypeVar("R")
 
@@ -93,6 +96,19 @@ def page_remark(
     if cursor:
         return f"more follow: {options} {cursor}"
     return "" if count else nothing
+
+
+def injections_row(totals: InjectionTotals) -> str:
+    """Return the sums over all injections that are kept as one line; empty without any."""
+    if not (totals.injections or totals.said_again):
+        return ""
+    row = f"{totals.injections:,} with about {count_of(totals.tokens, 'token')}"
+    if totals.precision is not None:
+        rated = totals.useful + totals.not_useful
+        row += f"; {totals.useful:,} of {rated:,} rated useful ({totals.precision:.0%})"
+    if totals.said_again:
+        row += f"; {totals.said_again:,} times a user said again what was known"
+    return row
 
 
 def renderer_of(kind: type) -> Renderer:

@@ -8,9 +8,8 @@ from itertools import groupby
 
 import click
 
-from mnemosyned.cli.output.conversation import injections_row
 from mnemosyned.cli.output.retention import REMEDY
-from mnemosyned.cli.output.show import CELLS, RENDERERS, Renderer
+from mnemosyned.cli.output.show import CELLS, RENDERERS, Renderer, injections_row
 from mnemosyned.cli.output.terminal import (
     count_of,
     cut_text,
