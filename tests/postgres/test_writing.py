@@ -22,7 +22,8 @@ from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.ports import Draft, MemoryStore
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres import connections
+from mnemosyned.storage.postgres import connections, memories
+from mnemosyned.storage.postgres.memories import INSERTED_AT_ONCE
 from mnemosyned.storage.postgres.store import (
     OwnedStores,
     PostgresStore,
@@ -123,6 +124,30 @@ def test_a_memory_with_an_id_of_its_own_takes_one_round_trip(
     assert len(trips) == 1
     assert remembered.working == 1 + len(ids)
     assert store.memories.get(ids[-1]).id == ids[-1]
+
+
+@pytest.mark.parametrize("size", [INSERTED_AT_ONCE, INSERTED_AT_ONCE + 1, 1_234])
+def test_a_batch_is_inserted_in_parts_in_its_order(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    ids = [f"n{number}" for number in range(size)]
+    parts: list[int] = []
+    values_by_column = memories.values_by_column
+
+    def noted(rows: Any) -> dict[str, list[Any]]:  # noqa: ANN401 as they come
+        parts.append(len(rows))
+        return values_by_column(rows)
+
+    monkeypatch.setattr(memories, "values_by_column", noted)
+    store.memories.remember([new("first")])
+
+    remembered = store.memories.remember(list(map(new, ids)))
+
+    assert remembered.working == 1 + size
+    assert sum(parts) == size
+    assert len(parts) == (1 if size == INSERTED_AT_ONCE else min(11, -(-size // 100)))
+    listed = store.endings.memories_at(range(1, size + 2))
+    assert [listed[number].id for number in range(1, size + 2)] == ["first", *ids]
 
 
 @pytest.mark.parametrize(

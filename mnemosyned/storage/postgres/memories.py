@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -216,6 +217,11 @@ class PostgresIntake(IntakeTransaction):
         return int(before) + self._session.numbered
 
 
+INSERTED_AT_ONCE, INSERTS_MAX = 100, 10
+"""Memories in one statement, and statements for more of them than that: between two, an owner who
+stores many gives way to others, while its own other writes wait for its row."""
+
+
 def insert_new(session: PostgresSession, memories: Sequence[MemoryRecord]) -> None:
     """Insert memories in this order into working memory, with tags, validity and index entries."""
     if not memories:
@@ -227,10 +233,17 @@ def insert_new(session: PostgresSession, memories: Sequence[MemoryRecord]) -> No
         terms = {name: _array_text(rows[0][name]) for name in ("words", "grams")}
         session.lock_by(_INSERT_ONE, **(rows[0] | terms), characters=characters)
     else:
-        values = values_by_column(rows)
         session.lock_by(_COUNT_NEW, count=count, characters=characters)
-        session.execute(_INSERT_NEW, count=count, **values)
-        session.execute(_INSERT_NEW_FRESH, count=count, created_at=values["created_at"])
+        size = max(INSERTED_AT_ONCE, count // INSERTS_MAX)
+        for start in range(0, count, size):
+            values = values_by_column(rows[start : start + size])
+            moments = values["created_at"]
+            # The end of a pipeline waits for the server, which then serves others first.
+            with session.pipeline() if count > size else nullcontext():
+                session.execute(_INSERT_NEW, count=count - start, **values)
+                session.execute(
+                    _INSERT_NEW_FRESH, count=count - start, created_at=moments
+                )
     session.numbered += count
     session.grown += count
     if any(memory.valid_until or memory.tags for memory in memories):
