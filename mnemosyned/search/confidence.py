@@ -117,6 +117,8 @@ class ResultJudge:
         self._cosines = candidates.nearness.cosines
         self._in_roles: dict[str, set[int]] = {}
         """The terms in each speaker's name, as far as they were looked for."""
+        self._in_neighbors: dict[int, set[int]] = {}
+        """The same of neighbors, by row number: one is next to several lines."""
 
     def judge(self, result: RankedResult, text: str) -> tuple[float, str]:
         """Return a result's confidence, from 0 to 1, and the reason why it is in the answer.
@@ -203,12 +205,14 @@ class ResultJudge:
 
     def _terms_beside(self, position: int) -> set[int]:
         """Return the terms in the neighbors of a memory."""
-        neighbors = (
-            self._matches.get(neighbor)
-            for neighbor, _ in self._beside.get(position, ())
-        )
-        texts = (match.content for match in neighbors if match)
-        return set().union(*map(self._reader.terms_in, texts))
+        terms: set[int] = set()
+        for neighbor, _ in self._beside.get(position, ()):
+            if match := self._matches.get(neighbor):
+                if neighbor not in self._in_neighbors:
+                    found = self._reader.terms_in(match.content)
+                    self._in_neighbors[neighbor] = found
+                terms |= self._in_neighbors[neighbor]
+        return terms
 
     def _name_words(self, kind: str, terms: Iterable[int]) -> str:
         """Return the rarest of these terms as "kind: word, word", or an empty string."""
