@@ -408,6 +408,4 @@ _NO_SETTINGS = {
     HOOK_WAIT_VARIABLE,
     *CLIENT_VARIABLES,
 }
-_BUILT = msgspec.json.Decoder(Config)
-"""Made at import for what it leaves with the types: at first use, two threads would crash."""
 _SECTIONS = {key.rsplit(".", 1)[0] for key in KEYS if "." in key}

@@ -519,6 +519,8 @@ def value_of(config: Config, key: str) -> Any:  # noqa: ANN401
     return value
 
 
+_BUILT = msgspec.json.Decoder(Config)
+"""Made at import for what it leaves with the types: at first use, two threads would crash."""
 KEYS: dict[str, Any] = dict(keys())
 """Every key with its type."""
 PATHS = {key for key, kind in KEYS.items() if FilePath in get_args(kind)}

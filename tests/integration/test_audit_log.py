@@ -75,14 +75,14 @@ def test_a_file_that_cannot_be_written_is_as_before_and_gets_all_lines_later(
         raise OSError(28, "No space left on device")
 
     with log_on(table, file) as log:
-        log.note("recall", who=ANNA, whole=True)
+        log.note("recall", whole=True, **ANNA._asdict())
         (path,) = file.files()
         before = path.read_bytes()
         with monkeypatch.context() as patch:
             patch.setattr(os, "fdatasync", refuse)
-            log.note("remember", ids=["a"], who=ANNA, whole=True)
+            log.note("remember", ids=["a"], whole=True, **ANNA._asdict())
             assert path.read_bytes() == before
-        log.note("forgotten", ids=["a"], who=ANNA, whole=True)
+        log.note("forgotten", ids=["a"], whole=True, **ANNA._asdict())
 
     assert [entry.verb for entry in table.entries] == [
         *("started", "recall", "remember", "forgotten", "stopped"),
@@ -101,7 +101,7 @@ def test_a_strict_log_refuses_what_it_cannot_write_and_another_counts_it(
     with log_on(table, strict=strict) as log:
         for _ in range(5):
             with refused if strict else nullcontext():
-                log.note("recall", who=ANNA, whole=True)
+                log.note("recall", whole=True, **ANNA._asdict())
         with refused if strict else nullcontext():
             log.check()
         table.is_away = False
@@ -118,7 +118,7 @@ def test_a_line_that_a_crash_cut_off_is_no_fault_and_spoils_no_other(
     for whole in (True, False):
         table = FakeTable()
         with log_on(table, file) as log:
-            log.note("recall", who=ANNA, whole=True)
+            log.note("recall", whole=True, **ANNA._asdict())
         (path,) = file.files()
         if whole:
             path.write_bytes(path.read_bytes()[:-30])

@@ -31,7 +31,7 @@ def use(kind):
         sys.setprofile(None)
 """
 USES = """
-from mnemosyned.config.settings import (Config)
+from mnemosyned.config.settings import Config
 from mnemosyned.models import endpoint, llama_worker
 from mnemosyned.models import parallel_worker as worker
 
