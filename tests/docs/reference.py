@@ -57,9 +57,15 @@ VERB_PAGES = {
     "injections": "What agents are given",
     "owners": "Owners",
 }
-"""The title of the page for the verbs of each module in `verbs/`."""
-MODULE_PAGES = {"endings": "injections"}
-"""Modules with few verbs, whose verbs are on another module's page."""
+"""The title of each page of verbs, which are those of the module in `verbs/` with its name."""
+OWN_PAGE = dict.fromkeys(
+    (
+        *("endings", "undo_ending", "injections", "rate_injection"),
+        *("briefing", "edit_briefing"),
+    ),
+    "injections",
+)
+"""The page of verbs that are on another one than those of their module."""
 
 
 def reference() -> dict[str, str]:
@@ -288,8 +294,7 @@ def verb_pages() -> dict[str, str]:
     names: dict[str, list[str]] = {module: [] for module in VERB_PAGES}
     index = []
     for name, verb in verbs.items():
-        module = verb.__module__.rpartition(".")[2]
-        module = MODULE_PAGES.get(module, module)
+        module = OWN_PAGE.get(name, verb.__module__.rpartition(".")[2])
         names[module].append(name)
         sections[module] += _verb_sections(name, verb, schemas)
         methods = "POST" if verb.writes else "GET, POST"
