@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import psycopg
 import pytest
 from e2e.daemons import eventually
 from support.fakes import FakeClock
@@ -15,11 +17,13 @@ from mnemosyned.assembly.owners import OwnerMemories
 from mnemosyned.assembly.stores import open_owned_stores
 from mnemosyned.config.settings import DatabaseLocation
 from mnemosyned.memory.consolidation import Trigger
+from mnemosyned.memory.values import Tier
 from mnemosyned.sleep.context import ForegroundGate
 from mnemosyned.storage.postgres import purge
 from mnemosyned.verbs.listing import Days
-from mnemosyned.verbs.memories import Recall, Remember
+from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget
+from mnemosyned.verbs.upkeep import Status
 
 pytestmark = pytest.mark.postgres
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -108,6 +112,37 @@ def test_an_owner_is_visited_when_a_memory_or_a_period_is_due(rounds: Rounds) ->
     assert later.count([anna]) == 2
     assert later.count([]) == len(later) - 2
     assert nobody not in rounds.visited
+
+
+def test_a_round_sends_few_statements_for_an_owner(
+    rounds: Rounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna = rounds.add("anna")
+    told = [
+        Remember(
+            content=f"On day {step} Berta fixed mill wheel {step} and paid {step * 3} euro.",
+            session=f"s{step // 20}",
+            created_at=MONDAY - (3 - step // 50) * DAY + timedelta(minutes=step),
+        )
+        for step in range(100)
+    ]
+    # A memory of its own: while one that is open has requests, its groups are read one by one.
+    rounds.memories.visit(anna).service.call(RememberMany(told))
+    sent: list[object] = []
+    execute = psycopg.Cursor.execute
+
+    def noted(cursor: psycopg.Cursor[Any], query: Any, *args: Any, **named: Any) -> Any:  # noqa: ANN401
+        sent.append(query)
+        return execute(cursor, query, *args, **named)
+
+    monkeypatch.setattr(psycopg.Cursor, "execute", noted)
+
+    visited, statements = rounds.run(at=MONDAY), list(sent)
+
+    assert visited == [anna]
+    tiers = rounds.memories.get(anna).service.call(Status()).tiers
+    assert tiers[Tier.ARCHIVE].count == 100
+    assert 40 < len(statements) <= 110
 
 
 def test_who_has_an_archive_is_visited_where_archives_are_pruned(
