@@ -507,8 +507,8 @@ class CycleContext:
 
     @property
     def is_contended(self) -> bool:
-        """Whether requests are in flight and the cycle lets them go first."""
-        return self.yields and self.gate.active
+        """Whether requests of this memory are in flight, or ended just now, and go first."""
+        return self.yields and self.gate.quiet_s < ACTIVE_S
 
     def may_continue(self) -> bool:
         """Tell whether the cycle may begin another group: not stopped, and within its budget."""

@@ -18,7 +18,8 @@ from mnemosyned.assembly.stores import open_owned_stores
 from mnemosyned.config.settings import DatabaseLocation
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.values import Tier
-from mnemosyned.sleep.context import ForegroundGate
+from mnemosyned.sleep import cycle
+from mnemosyned.sleep.context import CommitPacing, ForegroundGate
 from mnemosyned.storage.postgres import purge
 from mnemosyned.verbs.listing import Days
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
@@ -117,6 +118,9 @@ def test_an_owner_is_visited_when_a_memory_or_a_period_is_due(rounds: Rounds) ->
 def test_a_round_sends_few_statements_for_an_owner(
     rounds: Rounds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # However slow this machine is, the groups share a commit.
+    pacing = CommitPacing(wait_s=60.0, hold_s=60.0)
+    monkeypatch.setattr(cycle, "CommitPacing", lambda: pacing)
     anna = rounds.add("anna")
     told = [
         Remember(
