@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from heapq import nlargest
+from itertools import takewhile
 from math import log
+from operator import mul
 
 from mnemosyned.conversation.briefing import ProjectStatement, find_keywords
 from mnemosyned.conversation.injected import InjectedQuote, InjectedSection
@@ -16,37 +19,40 @@ from mnemosyned.memory.engine_ports import CosinesTo
 from mnemosyned.memory.injections import BriefingEdits
 from mnemosyned.memory.values import EndedStatement
 from mnemosyned.text.endings.recognize import rate_words
-from mnemosyned.text.endings.statements import read_statements
 from mnemosyned.text.tokens import (
     CALENDAR,
     COMMONPLACE_KINDS,
     EXACT_KINDS,
     TITLES,
     UNITS,
+    TokenKind,
     tokenize,
 )
 from mnemosyned.text.word_cache import clear_on_forget
 
-# A logistic regression, fitted once by hand on the projects of the halves `tune` and `others`. No command
-# fits it again: `make bench-telling` shows its effect, as the texts that tell an ended fact as in force.
-ODDS, ODDS_OF_COSINE, ODDS_OF_SUBJECT, ODDS_OF_WORDS = -7.25, 17.3, 4.8, 1.4
-"""Log odds that a newer statement ends an older one: a constant, and the weights of their cosine, of the
-share of their subject's words in common, by rarity, and of the log odds by their words."""
-ODDS_MIN = -4.0
+ODDS, WEIGHTS = 3.0, (21.4, -19.2, 1.22, -4.5)
+"""Log odds that a newer statement ends an older one: a constant, and the weights of what `list_features` gives.
+`make fit-successors` prints them, as they are fitted on the projects of the halves `tune` and `others`."""
+NEIGHBORS = 5
+"""The likest statements to one. Two statements of one subject are more like each other than like the others;
+where all statements are alike, or one is like many, likeness says little (Conneau et al., "Word translation
+without parallel data", 2018)."""
+ODDS_MIN = -3.5
 """Log odds from which a newer statement is told with an older one: the agent sees which of them applies."""
-SURE_MIN = -2.0
-"""The same from which a successor of the successor is told, or a quote whose successor the agent has is not."""
+SURE_MIN = 0.0
+"""The same from which a quote whose successor the agent has is not told."""
 ADDED_WITHIN = timedelta(hours=1)
-"""Time after a statement in which people add to it more often than they change it without saying so."""
+"""Time after a statement in which people add to it more often than they change it."""
 SUBJECT_WEIGHT = 0.5
-"""Weight of the subject's words next to the cosine, where the likest statements are chosen."""
-RATED_MAX, RATED_MIN = 4, -3.0
+"""Weight of the share of the subject's words in common, by rarity, next to the cosine, in the likeness."""
+RATED_MAX, LIKENESS_MIN = 4, 0.1
 """Likest newer statements that are compared word by word, a quarter of a millisecond a pair at first, and the
-log odds without their words from which they are."""
+likeness from which they are."""
 SUCCESSORS_MAX = 2
 """Successors of one statement: it may state several facts."""
-UNKNOWN_COSINE = 0.2
-"""The cosine that is assumed where one of the two has no vector."""
+UNKNOWN_COSINE, NEIGHBOR_LIKENESS = 0.05, 0.2
+"""The cosine that is assumed where one of the two has no vector, and the likeness to neighbors that are missing
+in a small project."""
 NEWER_MAX, EARLIER_MAX = 3, 3
 """Newer quotes that are told with a chosen one, and older quotes in the line of the newest one."""
 STATEMENTS_MAX = 600
@@ -90,6 +96,8 @@ class SuccessorFinder:
         self._endings_of = endings_of
         self._compare = compare
         self._cosines_to: CosinesTo = lambda _: {}
+        self._compared: dict[tuple[str, str], tuple[list[float], float]] = {}
+        """What `_compare_with_all` returned, by memory and text."""
         self._places: dict[str, list[int]] = defaultdict(list)
         """The places of the statements with a word of their subject."""
         subjects = [find_subject(each.text) for each in self._statements]
@@ -187,33 +195,19 @@ class SuccessorFinder:
                 )
                 quote = replace(quote, ended_at=each.at)
                 break
-        waiting = [(ODDS_MIN, quote), *((SURE_MIN, each) for each in newer.values())]
+        waiting = [quote, *newer.values()]
         while waiting and len(newer) < NEWER_MAX:
-            least, older = waiting.pop(0)
-            for odds, successor in self._find_successors(older):
+            for odds, successor in self._find_successors(waiting.pop(0)):
                 memory = successor.memory
-                is_addition = memory.created_at < older.said + ADDED_WITHIN and not any(
-                    each.cues for each in read_statements(successor.text)
-                )
-                if odds < (SURE_MIN if is_addition else least) or memory.id in newer:
-                    continue
-                follower = make_newer(
-                    memory.id,
-                    successor.text,
-                    memory.created_at,
-                    "newer than a line like it",
-                )
-                # A doubtful one may have ended itself; of one that the agent has, it knows.
-                if odds < SURE_MIN and (
-                    memory.id in self._known
-                    or any(
-                        likelier > odds
-                        for likelier, _ in self._find_successors(follower)
+                is_known = memory.id in self._known and odds < SURE_MIN
+                if memory.id not in newer and not is_known:
+                    newer[memory.id] = make_newer(
+                        memory.id,
+                        successor.text,
+                        memory.created_at,
+                        "newer than a line like it",
                     )
-                ):
-                    continue
-                newer[memory.id] = follower
-                waiting.append((SURE_MIN, follower))
+                    waiting.append(newer[memory.id])
         chain = sorted(newer.values(), key=lambda each: each.said, reverse=True)
         if chain and chain[0].id in self._known:
             return []
@@ -223,30 +217,59 @@ class SuccessorFinder:
         self, quote: InjectedQuote
     ) -> list[tuple[float, ProjectStatement]]:
         """Return the likeliest successors of a quote, each after its log odds, the likeliest first."""
-        id, text = quote.source_id, quote.text
-        shares, cosines = self._share_subject(text), self._cosines_to(id)
-        newer: list[tuple[float, int, float]] = []
-        for place, each in enumerate(self._statements):
-            if each.memory.created_at <= quote.said:
-                break
-            if each.memory.id != id:
-                cosine = cosines.get(each.memory.id, UNKNOWN_COSINE)
-                share = shares.get(place, 0.0)
-                odds = ODDS + ODDS_OF_COSINE * cosine + ODDS_OF_SUBJECT * share
-                if odds >= RATED_MIN:
-                    newer.append((cosine + SUBJECT_WEIGHT * share, -place, odds))
-        rated = [
-            (
-                odds + ODDS_OF_WORDS * rate_words(text, self._statements[-place].text),
-                place,
+        likenesses, _ = self._compare_with_all(quote.source_id, quote.text)
+        newer = [
+            (likenesses[place], -place)
+            for place, each in enumerate(
+                takewhile(
+                    lambda each: each.memory.created_at > quote.said, self._statements
+                )
             )
-            for _, place, odds in nlargest(RATED_MAX, newer)
+            if each.memory.id != quote.source_id and likenesses[place] >= LIKENESS_MIN
+        ]
+        rated = [
+            (ODDS + sum(map(mul, WEIGHTS, self.list_features(quote, -place))), place)
+            for _, place in nlargest(RATED_MAX, newer)
         ]
         return [
             (odds, self._statements[-place])
             for odds, place in nlargest(SUCCESSORS_MAX, rated)
             if odds >= ODDS_MIN
         ]
+
+    def list_features(self, quote: InjectedQuote, place: int) -> tuple[float, ...]:
+        """Return the numbers by which the newer statement at a place is taken for a successor of a quote.
+
+        They are the likeness of the two, that of both to their neighbors, the log odds by words, and whether
+        the newer one was added within `ADDED_WITHIN`.
+        """
+        newer = self._statements[place]
+        likenesses, near = self._compare_with_all(quote.source_id, quote.text)
+        _, near_newer = self._compare_with_all(newer.memory.id, newer.text)
+        return (
+            likenesses[place],
+            near + near_newer,
+            rate_words(quote.text, newer.text),
+            float(newer.memory.created_at < quote.said + ADDED_WITHIN),
+        )
+
+    def _compare_with_all(self, id: str, text: str) -> tuple[list[float], float]:
+        """Return the likeness of a memory's text to each statement, and its mean to the likest others."""
+        if (id, text) not in self._compared:
+            shares, cosines = self._share_subject(text), self._cosines_to(id)
+            likenesses = [
+                cosines.get(each.memory.id, UNKNOWN_COSINE)
+                + SUBJECT_WEIGHT * shares.get(place, 0.0)
+                for place, each in enumerate(self._statements)
+            ]
+            others = [
+                likeness
+                for likeness, each in zip(likenesses, self._statements, strict=True)
+                if each.memory.id != id
+            ]
+            nearest = nlargest(NEIGHBORS, others + [NEIGHBOR_LIKENESS] * NEIGHBORS)
+            self._compared[id, text] = likenesses, sum(nearest) / NEIGHBORS
+        return self._compared[id, text]
 
     def _share_subject(self, text: str) -> dict[int, float]:
         """Return the share of the subject's words in common, by the places of statements with any."""
@@ -272,16 +295,22 @@ class SuccessorFinder:
 @clear_on_forget
 @lru_cache(SUBJECTS_CACHED_MAX)
 def find_subject(text: str) -> frozenset[str]:
-    """Return the stems of a text's words that name a subject: no title, unit or day."""
+    """Return the stems of words, and of parts of identifiers, that name a subject: no title, unit or day."""
+    tokens = tokenize(text)
+    names = " ".join(
+        token.surface for token in tokens if token.kind is TokenKind.IDENTIFIER
+    )
     return frozenset(
         token.stem
-        for token in tokenize(text)
+        for token in (*tokens, *tokenize(_JOINTS.sub(" ", names)))
         if token.kind not in COMMONPLACE_KINDS
         and token.stem not in _GENERAL
         and (len(token.stem) >= SUBJECT_CHARS_MIN or token.kind in EXACT_KINDS)
     )
 
 
+_JOINTS = re.compile(r"[\d\W_]+")
+"""Between the words of an identifier: of `registry.example.com` the subject may be "the registry"."""
 _GENERAL = frozenset(
     token.stem for word in TITLES | UNITS | CALENDAR for token in tokenize(word)
 )

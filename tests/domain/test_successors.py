@@ -14,7 +14,11 @@ from mnemosyned.conversation.injected import (
     InjectedText,
     assemble_sections,
 )
-from mnemosyned.conversation.successors import STATEMENTS_MAX, SuccessorFinder
+from mnemosyned.conversation.successors import (
+    STATEMENTS_MAX,
+    SuccessorFinder,
+    find_subject,
+)
 from mnemosyned.memory.engine_ports import CosinesTo
 from mnemosyned.memory.injections import BriefingEdit, BriefingEdits
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
@@ -135,6 +139,24 @@ def test_an_older_statement_is_told_behind_the_newer_one(
     assert told(memories, "m0", "m5") == told(memories, "m5", "m0") == [line]
 
 
+def test_a_part_of_an_identifier_names_the_subject() -> None:
+    older = find_subject("images get pushed to registry.lumo.example")
+
+    assert older & find_subject("the registry is read only") == {"registri"}
+    assert {"registry.lumo.example", "lumo"} <= older
+    assert find_subject("version 2.14 of m6i.xlarge") >= {"2.14", "xlarg"}
+
+
+def test_a_line_that_is_more_like_others_is_no_successor() -> None:
+    older, newer = "the oven in the plaza runs on gas", "the mixer has a steel bowl"
+    memories = said(older, *OTHERS, newer)
+    pair = {("m0", "m5"): 0.4}
+    alike = pair | {(f"m{n}", "m5"): 0.6 for n in range(1, 5)}
+
+    assert "earlier" in told(memories, "m0", cosines=pair)[0]
+    assert told(memories, "m0", cosines=alike) == [f"- [2026-03-17, user] {older}"]
+
+
 def test_what_is_added_within_an_hour_does_not_make_a_decision_an_earlier_one() -> None:
     decided = "We decided: round VAT per invoice line, half up, never on the total."
     added = "The rounding goes into billing/vat.py, and Mila reviews it."
@@ -164,7 +186,7 @@ def test_meaning_finds_a_successor_in_other_words_and_another_language() -> None
     older, newer = "las paredes van en color arena", "the walls become sage green"
     memories = said(older, *OTHERS, newer)
 
-    apart = told(memories, "m0", cosines={("m0", "m5"): 0.2})
+    apart = told(memories, "m0", cosines={("m0", "m5"): 0.15})
     together = told(memories, "m0", cosines={("m0", "m5"): 0.6})
 
     assert apart == [f"- [2026-03-17, user] {older}"]
@@ -297,7 +319,7 @@ def test_a_quote_that_may_still_apply_is_told_beside_what_the_agent_has() -> Non
     def told_at(cosine: float) -> list[str]:
         return told(memories, "m0", cosines={("m0", "m5"): cosine}, known=["m5"])
 
-    assert told_at(0.5) == [f"- [2026-03-17, user] {older}"]
+    assert told_at(0.4) == [f"- [2026-03-17, user] {older}"]
     assert told_at(0.7) == []
 
 
