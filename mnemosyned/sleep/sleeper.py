@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING, Self
+from typing import Self
+
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.cron import CronTrigger
+from apscheduler.triggers.interval import IntervalTrigger
 
 from mnemosyned.config.settings import Config
 from mnemosyned.errors import (
@@ -40,22 +45,21 @@ from mnemosyned.sleep.triggers import (
 )
 from mnemosyned.verbs.upkeep import SleepStatus
 
-if TYPE_CHECKING:
-    from apscheduler.triggers.cron import CronTrigger
-
 FIRST_CYCLE_AFTER = timedelta(seconds=60)
 """A cycle missed while the daemon was down is caught up this soon after its start."""
 AGAIN_AFTER = timedelta(seconds=60)
 """A scheduled cycle that lost the database is tried again so soon, until one did not."""
+JOB = "sleep"
 
 log = logger()
 
 
 @dataclass(eq=False, kw_only=True)
 class SleepScheduler:
-    """Threads for cycles by the schedule (in UTC), trigger checks and the capacity of working memory.
+    """Background scheduler of cycles (in UTC), trigger checks and the capacity of working memory.
 
-    The schedule is no `SleepTrigger`: it depends on no activity.
+    The schedule is no `SleepTrigger`: it depends on no activity, and APScheduler has the arithmetic
+    of cron and of missed times.
     """
 
     sleep: Callable[[Trigger], CycleReport | None]
@@ -66,24 +70,23 @@ class SleepScheduler:
     tick_s: float = 30.0
 
     def __post_init__(self) -> None:
-        self.description = "off"
-        """The schedule in words: "off", "every 30 minutes" or "cron 0 3 * * * (UTC)"."""
-        self.next_cycle: datetime | None = None
-        """Time of the next scheduled cycle; None without a schedule."""
-        self._find_next: Callable[[datetime], datetime | None] = lambda _: None
-        """Returns the first time of the schedule after another time."""
-        self._changing = threading.Condition()
         self._stopped = threading.Event()
+        # By its own wait, which no step of the wall clock shortens or draws out.
+        self._ticker = threading.Thread(target=self._check_repeatedly, name="triggers")
+        self._description = "off"
+        self._plan: IntervalTrigger | CronTrigger | None = None
         self._cap_asked = threading.Event()
-        self._cap_executor = ThreadPoolExecutor(1, "capacity")
-        # One cycle at a time, and what was missed meanwhile, as in suspend, is one cycle.
-        self._threads = [
-            threading.Thread(target=self._run_by_schedule, name="schedule", daemon=True)
-        ]
-        if self.check_triggers:
-            # By a wait of its own, which no step of the wall clock shortens or draws out.
-            ticker = threading.Thread(target=self._check_repeatedly, name="triggers")
-            self._threads.append(ticker)
+        # Not a job of APScheduler: its thread dies of a job that ends while it is shut down.
+        self._cap_executor = concurrent.futures.ThreadPoolExecutor(1, "capacity")
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC,
+            executors={"default": ThreadPoolExecutor(1)},
+            job_defaults={
+                "coalesce": True,
+                "max_instances": 1,
+                "misfire_grace_time": None,
+            },
+        )
 
     def __enter__(self) -> Self:
         self.start()
@@ -94,44 +97,43 @@ class SleepScheduler:
 
     def start(self) -> None:
         """Start the schedule of cycles, and the checks of the triggers."""
-        for thread in self._threads:
-            thread.start()
+        self._scheduler.start()
+        if self.check_triggers:
+            self._ticker.start()
 
     def stop(self) -> None:
         """Stop the schedule, the checks and the capacity's thread; wait for running work."""
-        with self._changing:
-            self._stopped.set()
-            self._changing.notify()
-        for thread in self._threads:
-            thread.join()
+        self._stopped.set()
+        self._scheduler.shutdown(wait=True)
+        if self.check_triggers:
+            self._ticker.join()
         self._cap_executor.shutdown(wait=True)
 
     def set_schedule(self, config: Config) -> None:
         """Apply the schedule in the settings: cron, interval or off. Raises `ConfigInvalid`."""
         cron = config.sleep.cron
         interval = timedelta(minutes=config.sleep.interval_minutes)
-        trigger = cron_trigger(cron) if cron else None
-
-        def find_next(now: datetime) -> datetime | None:
-            """Return the first time of the schedule after `now`."""
-            if trigger is None:
-                return shift(now, interval)
-            found: datetime | None = trigger.get_next_fire_time(now, now)
-            return found
-
+        interval_s = interval.total_seconds()
+        trigger = (
+            cron_trigger(cron)
+            if cron
+            else IntervalTrigger(seconds=interval_s, timezone=UTC)
+        )
+        if self._scheduler.get_job(JOB):
+            self._scheduler.remove_job(JOB)
+        if not config.auto_sleep:
+            self._description, self._plan = "off", None
+            return
+        self._plan = trigger
         if cron:
-            description = f"cron {cron} (UTC)"
-        elif interval >= timedelta(minutes=1):
-            description = f"every {interval / timedelta(minutes=1):g} minutes"
+            self._description = f"cron {cron} (UTC)"
+        elif interval_s >= 60:
+            self._description = f"every {interval_s / 60:g} minutes"
         else:
-            description = f"every {interval.total_seconds():g} seconds"
-        with self._changing:
-            self.description, self.next_cycle = "off", None
-            if config.auto_sleep:
-                self.description, self._find_next = description, find_next
-                first = min(interval, FIRST_CYCLE_AFTER)
-                self.next_cycle = datetime.now(UTC) + first
-            self._changing.notify()
+            self._description = f"every {interval_s:g} seconds"
+        run = self._guard_job(self._sleep_by_schedule)
+        first = datetime.now(UTC) + min(interval, FIRST_CYCLE_AFTER)
+        self._scheduler.add_job(run, trigger, id=JOB, next_run_time=first)
 
     def enforce_cap_soon(self) -> None:
         """Queue a call of `enforce_cap` in a background thread, unless one is queued."""
@@ -146,68 +148,74 @@ class SleepScheduler:
             with suppress(
                 RuntimeError
             ):  # shut down: the memory was kept, the cap can wait
-                self._cap_executor.submit(_run_guarded, enforce_once)
+                self._cap_executor.submit(self._guard_job(enforce_once))
 
     def wake(self) -> None:
-        """Compute the next cycle again after the wall clock has jumped, also back, as after suspend."""
-        self._bring_forward(self._find_next(datetime.now(UTC)))
+        """Reckon the next cycle again after the wall clock has jumped, also back, as after suspend."""
+        job, plan = self._scheduler.get_job(JOB), self._plan
+        if job and plan:
+            now = datetime.now(UTC)
+            latest = plan.get_next_fire_time(None, now)
+            if isinstance(plan, IntervalTrigger):
+                latest = shift(now, plan.interval)
+            if latest and job.next_run_time > latest:
+                job.modify(next_run_time=latest)
+        self._scheduler.wakeup()
 
-    def _bring_forward(self, latest: datetime | None) -> None:
-        """Move the next scheduled cycle, if there is one, forward to `latest` if that is earlier."""
-        with self._changing:
-            if self.next_cycle and latest:
-                self.next_cycle = min(self.next_cycle, latest)
-            self._changing.notify()
+    @property
+    def description(self) -> str:
+        """The schedule in words: "off", "every 30 minutes" or "cron 0 3 * * * (UTC)"."""
+        return self._description
 
-    def _run_by_schedule(self) -> None:
-        """Run each scheduled cycle when it is due, until the scheduler stops."""
-        while True:
-            with self._changing:
-                now, due = datetime.now(UTC), self.next_cycle
-                if self._stopped.is_set():
-                    return
-                if due is None or now < due:
-                    wait_s = None if due is None else (due - now).total_seconds()
-                    self._changing.wait(wait_s)
-                    continue
-                self.next_cycle = self._find_next(now)
-            _run_guarded(self._sleep_by_schedule)
-            with self._changing:
-                now = datetime.now(UTC)
-                if self.next_cycle and self.next_cycle <= now:  # due while one ran
-                    self.next_cycle = self._find_next(now)
+    @property
+    def next_cycle(self) -> datetime | None:
+        """Time of the next scheduled cycle; None without a schedule."""
+        job = self._scheduler.get_job(JOB)
+        due: datetime | None = job.next_run_time if job else None
+        return in_zone(due, UTC) if due else None
 
     def _check_repeatedly(self) -> None:
         """Check the triggers every `tick_s` until the scheduler stops."""
-        while self.check_triggers and not self._stopped.wait(self.tick_s):
-            _run_guarded(self.check_triggers)
+        if self.check_triggers is None:
+            return
+        check = self._guard_job(self.check_triggers)
+        while not self._stopped.wait(self.tick_s):
+            check()
 
     def _sleep_by_schedule(self) -> None:
         """Run a scheduled cycle; retry soon if it had a problem or the database was unreachable."""
         try:
             report = self.sleep(Trigger.SCHEDULE)
         except (DatabaseUnreachable, MemoryBusy):
-            self._bring_forward(datetime.now(UTC) + AGAIN_AFTER)
+            self._retry_soon()
             raise
         if report and report.problem:
-            self._bring_forward(datetime.now(UTC) + AGAIN_AFTER)
+            self._retry_soon()
 
+    def _retry_soon(self) -> None:
+        """Move the next scheduled cycle forward to `AGAIN_AFTER` from now, if that is earlier."""
+        job, soon = self._scheduler.get_job(JOB), datetime.now(UTC) + AGAIN_AFTER
+        if job and job.next_run_time > soon:
+            job.modify(next_run_time=soon)
 
-def _run_guarded(job: Callable[[], object]) -> None:
-    """Run a job and log its errors, so that the schedule goes on."""
-    try:
-        job()
-    except SleepInProgress:
-        log.info("cycle_skipped", reason="another is running")
-    except Exception as error:  # noqa: BLE001 a boundary: it is logged
-        log_failure("cycle_failed", error)
+    @staticmethod
+    def _guard_job(job: Callable[[], object]) -> Callable[[], None]:
+        """Return a function that calls `job` and logs errors, so that the schedule goes on."""
+
+        def run() -> None:
+            """Run the job and log its errors."""
+            try:
+                job()
+            except SleepInProgress:
+                log.info("cycle_skipped", reason="another is running")
+            except Exception as error:  # noqa: BLE001 a boundary: it is logged
+                log_failure("cycle_failed", error)
+
+        return run
 
 
 def cron_trigger(fields: str, *, key: str = "sleep.cron") -> CronTrigger:
     """Return the trigger of five cron fields in UTC. Raises `ConfigInvalid`, which names `key`."""
-    # Loaded here: it takes 30 ms, and most schedules are intervals.
-    from apscheduler.triggers.cron import CronTrigger  # noqa: PLC0415
-
     try:
         return CronTrigger.from_crontab(fields, timezone=UTC)
     except ValueError as error:
