@@ -15,6 +15,7 @@ from collections.abc import (
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from mnemosyned.memory.values import (
@@ -287,6 +288,13 @@ class VectorSearch(Protocol):
         nearest = self.nearest(question, count, least=least)
         return nearest, self.cosines(question, positions - nearest.keys())
 
+    def nearest_of(
+        self, question: bytes, positions: Sequence[int], count: int
+    ) -> list[int]:
+        """Return the `count` of these positions whose vectors are most like a question's, in no order."""
+        cosines = self.cosines(question, positions)
+        return nlargest(count, cosines, key=cosines.__getitem__)
+
 
 class StorageSearch(VectorSearch, Protocol):
     """A `VectorSearch` in the storage itself, over all vectors.
@@ -340,6 +348,15 @@ class MemoryVectors(Protocol):
 
     def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
         """Return the cosines of a text to memories with a vector, by id; none without the model in time."""
+
+    def nearest_of(self, text: str, positions: Sequence[int], count: int) -> list[int]:
+        """Return the `count` of these row numbers whose memories are most like a text, in no order.
+
+        None are returned without the vector of the text in time.
+        """
+
+    def vectors_of(self, ids: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the vectors of memories by id; memories without a vector are left out."""
 
     def compare(self, ids: Sequence[str]) -> CosinesTo:
         """Return a function from a given memory's id to its cosines with all given memories, by id.

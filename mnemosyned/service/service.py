@@ -510,6 +510,19 @@ class MemoryService:
         """Return the cosines of a text to memories with a vector, by id; none without an embedding model."""
         return self.vectors.similarities(text, ids) if self.vectors else {}
 
+    def nearest_of(self, text: str, positions: Sequence[int], count: int) -> list[int]:
+        """Return the `count` of these row numbers whose memories are most like a text, in no order."""
+        return self.vectors.nearest_of(text, positions, count) if self.vectors else []
+
+    def rate_statements(self, texts: Mapping[str, str]) -> Mapping[str, float]:
+        """Return the log odds that memories state what later sessions need, by the id given with each text.
+
+        Memories without a vector are left out; all are without a built-in encoder.
+        """
+        if not self.rater or not self.vectors:
+            return {}
+        return self.rater.rate_statements(texts, self.vectors.vectors_of)
+
     def compare(self, ids: Sequence[str]) -> CosinesTo:
         """Return a function from a given memory's id to its cosines with all, by id; empty without a model."""
         return self.vectors.compare(ids) if self.vectors else lambda _: {}

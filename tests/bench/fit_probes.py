@@ -2,12 +2,13 @@
 
     python tests/bench/fit_probes.py [--data FILE] [--transcripts FOLDER] [--probe NAME] [--write]
 
-`rule` says whether a sentence is a standing rule, `request` whether a rule may bear on a request, and
-`asking` whether a prompt asks for what was said before, next to the weights of its form. Each is a
-network with one hidden layer over the vector of a text, and with weights of the words and pairs of words
-that several authors use. Printed is what each says of examples that it was not fitted on: a fifth of the
-authors and projects after the other, and of all other texts. The authors of `sets/authors` wrote three
-kinds of texts each, and those of some a project of the telling set.
+`rule` says whether a sentence is a standing rule, `request` whether a rule may bear on a request,
+`asking` whether a prompt asks for what was said before, next to the weights of its form, and `statement`
+whether a message states what later sessions need. Each is a network with one hidden layer over the vector
+of a text, and with weights of the words and pairs of words that several authors use. Printed is what each
+says of examples that it was not fitted on: a fifth of the authors and projects after the other, and of
+all other texts. The authors of `sets/authors` wrote three kinds of texts each, and those of some a
+project of the telling set.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ import sys
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,10 +34,12 @@ import numpy as np
 from bench.telling import fold, kind_of, load_half
 from support.datasets.technical_talks import load_talks
 
-from mnemosyned.conversation.briefing import is_question
+from mnemosyned.conversation.briefing import has_substance, is_question
 from mnemosyned.conversation.learnings.recognize import TEXT_CHARS_MAX, split_text
 from mnemosyned.conversation.learnings.relevance import load_topics
 from mnemosyned.conversation.prompts import rate_form
+from mnemosyned.importers.formats.transcripts import read_specstory
+from mnemosyned.importers.importer import SourceRefused
 from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors import packing
 from mnemosyned.search.vectors.bearing import (
@@ -214,6 +219,46 @@ def asking_examples() -> Iterator[Example]:
             yield Example(author, said, "-", 0.15, rate_form(said))
 
 
+def statement_examples(data: str, transcripts: str) -> Iterator[Example]:
+    """Yield messages that state something, with whether any prompt or question needs it."""
+    for project in [*load_half("tune"), *load_half("others")]:
+        group = PROJECTS_OF.get(project.name, project.name)
+        for entry in project.entries():
+            if entry.fact or not (entry.rule or entry.ends):
+                yield Example(group, entry.user, "+" if entry.fact else "-", 1.0)
+    for author, _, text in author_lines("prompts"):
+        yield Example(author, text, "-", 0.5)
+    for author, sign, text in author_lines("statements"):
+        yield Example(author, text, sign, 1.0)
+    for path in sorted((HERE / "sets" / "endings").glob("tune*.toml")):
+        for kinds in tomllib.loads(path.read_text("utf-8")).values():
+            for pair in chain(*chain(*(kind.values() for kind in kinds.values()))):
+                yield from (Example(path.stem, text, "+", 0.15) for text in pair)
+    for name in ("memory", "more", "strangers", "foreign"):
+        file = HERE / "sets" / "meaning" / f"{name}.txt"
+        for line in file.read_text("utf-8").splitlines():
+            if not line.startswith(("#", "==")) and line:
+                yield Example(name, line.partition(": ")[2], "+", 0.15)
+    for sample in json.loads(Path(data).read_text("utf-8")) if data else ():
+        needed = {id for asked in sample["qa"] for id in asked.get("evidence", ())}
+        for name, turns in sample["conversation"].items():
+            if name.startswith("session_") and isinstance(turns, list):
+                for turn in turns:
+                    sign = "+" if turn["dia_id"] in needed else "-"
+                    yield Example("LoCoMo", turn.get("text", ""), sign, 0.15)
+    for talk in load_talks():
+        numbers = {n for question in talk.questions for n in question.evidence}
+        for number, turn in enumerate(talk.turns, start=1):
+            if turn.role == "user":
+                sign = "+" if number in numbers else "-"
+                yield Example("talks", turn.text, sign, 0.15)
+    for path in sorted(Path(transcripts).glob("*.md")) if transcripts else ():
+        with suppress(SourceRefused):
+            for message in read_specstory(path)[1]:
+                if message.role == "user":
+                    yield Example("transcripts", message.text, "-", 0.3)
+
+
 def embed(texts: Sequence[str]) -> Matrix:
     encoder = SentenceEncoder()
     distinct = list(dict.fromkeys(texts))
@@ -344,7 +389,8 @@ def fit_probe(examples: Sequence[Example], vectors: Matrix) -> Fitted:
     words = choose_words(examples)
     columns = find_words(examples, words)
     authors = {path.stem.partition("_")[0] for path in AUTHORS.glob("*.txt")}
-    alone = sorted(authors | {project.name for project in load_half("tune")})
+    projects = {each.name for half in ("tune", "others") for each in load_half(half)}
+    alone = sorted(authors | projects)
     folds = {group: place % FOLDS for place, group in enumerate(alone)}
     chance = random.Random(1)
     own = np.array(
@@ -510,10 +556,13 @@ def main() -> None:
         ("rule", partial(rule_examples, options.data, options.transcripts)),
         ("request", request_examples),
         ("asking", asking_examples),
+        ("statement", partial(statement_examples, options.data, options.transcripts)),
     ):
         if options.probe not in ("", name):
             continue
         examples = list(read_examples())
+        if name == "statement":
+            examples = [each for each in examples if has_substance(each.text)]
         print(f"{name}: {len(examples)} examples; said of examples held out")
         fitted = fit_probe(examples, embed([each.text for each in examples]))
         if name == "request":

@@ -67,10 +67,16 @@ def test_the_newest_memories_of_sessions_come_from_every_tier(
     consolidate(store, promotion("e", *old))
 
     latest = store.agents.latest(["codex:1"], 3)
+    positions = store.agents.latest_positions(["codex:1"], 9, without="user")
+    others = store.agents.latest_positions(["codex:1"], 9, without=new.role)
 
     assert latest[0].id == "new"
     assert {each.id for each in latest[1:]} <= {each.id for each in old}
     assert len(latest) == 3
+    found = store.agents.memories_at([*positions, 999])
+    assert found[0].id == "new"
+    assert {each.id for each in found} == {"new", *(each.id for each in old)}
+    assert others == []
 
 
 def test_sessions_of_a_project_come_last_seen_first(store: MemoryStore) -> None:

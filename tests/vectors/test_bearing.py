@@ -10,9 +10,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from support.agents import claude, claude_line, context_of, write_lines
 from support.vector_service import wait_until
 
 from mnemosyned import Memory
+from mnemosyned.agents.hooks.reminder import MEMORIES_READ_MAX
+from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.config.settings import Config
 from mnemosyned.conversation.learnings.recognize import find_statements
@@ -225,6 +228,11 @@ def learned(memory: MemoryService) -> dict[str, str]:
     return {each.text: each.id for each in memory.call(Learnings()).learnings}
 
 
+def wait_for_vectors(memory: MemoryService, count: int) -> None:
+    """Wait until so many memories have a vector."""
+    wait_until(lambda: memory.call(Status()).embedder.embedded == count)
+
+
 def test_rules_that_somebody_removed_are_not_learned_again(
     rated: MemoryService,
 ) -> None:
@@ -265,20 +273,84 @@ def test_no_sentence_of_a_forgotten_memory_stays_in_a_cache(
 ) -> None:
     said = rated.call(Remember(RULE, role="user")).id
     learned(rated)
+    wait_for_vectors(rated, 1)
     assert rated.rate_texts
     rated.rate_texts("write to a customer", [RULE])
+    rated.rate_statements({said: RULE})
 
-    def cached() -> list[str]:
+    def cached() -> list[object]:
         gc.collect()
         raters = [each for each in gc.get_objects() if isinstance(each, BearingRater)]
         kept = [value for each in raters for value in vars(each).values()]
         caches = [each for each in kept if isinstance(each, OrderedDict)]
-        return [key for cache in caches for key in cache if key == RULE]
+        keys = [key for cache in caches for key in cache]
+        return [key for key in keys if key in (RULE, (said, RULE))]
 
     before = len(cached())
     rated.call(Forget(said))
 
-    assert (before, cached()) == (2, [])
+    assert (before, cached()) == (3, [])
+
+
+STATED = [
+    "The wholesaler delivers on Tuesdays before seven, at the back door.",
+    "we moved the payment webhook to port 8443 because of the proxy",
+    "Der Mietvertrag läuft bis Ende Juni 2028.",
+    "Marta left us, Yusuf is in charge of the kitchen now",
+]
+PASSING = [
+    "yup, address 3 and 7 and run it again",
+    "=== RUN TestMerge --- FAIL: TestMerge (0.01s) merge_test.go:41: got 3, want 4",
+    "Let me set that up, one second.",
+    "I still get the same error in the second window",
+]
+
+
+def test_lasting_statements_are_rated_above_remarks_of_the_moment(
+    rated: MemoryService,
+) -> None:
+    texts = {
+        rated.call(Remember(text, role="user")).id: text for text in STATED + PASSING
+    }
+    before = rated.rate_statements({"unknown": "x"})
+    wait_for_vectors(rated, len(texts))
+
+    odds = rated.rate_statements(texts)
+
+    assert before == {}
+    stated, passing = (
+        [odds[id] for id, text in texts.items() if text in part]
+        for part in (STATED, PASSING)
+    )
+    assert min(stated) > max(passing)
+    assert rated.rate_statements(texts) == odds
+
+
+def test_a_prompt_is_told_an_old_statement_in_other_words_after_hundreds_of_newer_ones(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CACHE_DIRECTORY", str(cache))
+    config = Config(database=str(tmp_path / "memory.db"), auto_sleep=False)
+    transcript = tmp_path / ".claude" / "projects" / "-w-shop" / "s1.jsonl"
+    talk = [
+        claude_line("user", STATED[0], uuid="u0"),
+        *(
+            claude_line("user", f"Rename column {n} of the report", uuid=f"u{n}")
+            for n in range(1, MEMORIES_READ_MAX + 20)
+        ),
+    ]
+    write_lines(transcript, talk)
+    with open_memory(config) as memory:
+        hooks = HookService(memory.service, home=tmp_path)
+        claude(hooks, transcript).call(hook_event_name="Stop")
+        wait_for_vectors(memory.service, len(talk))
+
+        answer = claude(hooks, transcript.with_name("s2.jsonl"), session="s2").call(
+            hook_event_name="UserPromptSubmit",
+            prompt="When do our suppliers bring the goods?",
+        )
+
+    assert STATED[0] in context_of(answer)
 
 
 def test_few_texts_are_embedded_during_one_call_and_the_next_goes_on(

@@ -67,6 +67,7 @@ def test_the_index_agrees_with_an_exhaustive_search_and_finds_nothing_forgotten(
         assert list(found.values()) == pytest.approx(best, abs=ROUNDING)
         assert found == pytest.approx({seq: each[seq] for seq in found}, abs=ROUNDING)
         assert index.cosines(question, range(70)) == pytest.approx(each, abs=ROUNDING)
+        assert set(index.nearest_of(question, range(70), 70)) == set(table)
         assert len(index) == len(table)
 
 

@@ -46,8 +46,11 @@ REMINDER_LINE_CHARS_MAX = 300
 QUERY_CHARS_MAX = 600
 HITS_MAX = 20
 PROJECT_SESSIONS_MAX = 100
-STATEMENTS_READ_MAX = 400
-"""Memories of the project, the newest, whose statements are compared with the prompt."""
+MEMORIES_READ_MAX, OLDER_READ_MAX = 250, 60
+"""Memories of the project, the newest, whose statements are compared with the prompt, and older ones of
+people that are nearest to it."""
+POSITIONS_MAX = 5_000
+"""Memories of people, the newest of each tier, among which the nearest are found."""
 KEYWORDS_SHARE_MIN = 0.3
 """Share of the prompt's keywords that a line needs, where its meaning is not compared."""
 KEYWORDS_MIN = 2
@@ -73,6 +76,8 @@ SCORE_SPREAD = 0.2
 WORDS_WEIGHT, FORM_WEIGHT, AGE_WEIGHT = 0.13, 0.13, 0.12
 """What a statement's score has beside its similarity: for the share of the prompt's keywords in it, for
 the form of the answer, a time or a name, and less for the oldest one."""
+STATEMENT_WEIGHT, STATEMENT_ODDS = 0.03, 3.0
+"""What its score has for each log odd that it states what later sessions need, of at most so many."""
 CONFIDENCE_WEIGHT = 0.5
 """Score of a line found by words, for a confidence of one."""
 
@@ -112,7 +117,7 @@ class Reminder:
         others = [other for other in own if other != session.session]
         need = estimate_need(prompt[:QUERY_CHARS_MAX], self._service.rate_prompt)
         edits = self._store.injections.edits()
-        read = self._read_statements([*others, session.session])
+        read = self._read_statements(query, [*others, session.session])
         in_session = [
             each.memory for each in read if each.memory.session == session.session
         ]
@@ -213,8 +218,13 @@ class Reminder:
         if not similarities:
             return []
         shares = _keyword_shares(query, statements)
+        odds = self._service.rate_statements(
+            {each.memory.id: each.memory.content for each in statements}
+        )
         scores = {
             each.memory.id: similarities[each.memory.id]
+            + STATEMENT_WEIGHT
+            * max(-STATEMENT_ODDS, min(STATEMENT_ODDS, odds.get(each.memory.id, 0)))
             + WORDS_WEIGHT * shares[place]
             + FORM_WEIGHT * has_answer_form(query, each.text)
             - AGE_WEIGHT * place / len(statements)
@@ -247,9 +257,23 @@ class Reminder:
             key=lambda line: -line.score,
         )[:TOLD_MAX]
 
-    def _read_statements(self, sessions: Sequence[str]) -> list[ProjectStatement]:
-        """Return the statements of people in these sessions, the newest first."""
-        memories = self._store.agents.latest(sessions, STATEMENTS_READ_MAX)
+    def _read_statements(
+        self, query: str, sessions: Sequence[str]
+    ) -> list[ProjectStatement]:
+        """Return the statements of people in these sessions, the newest first.
+
+        Those of the newest memories are read, and of older ones those nearest to the query in meaning.
+        """
+        agents = self._store.agents
+        memories = agents.latest(sessions, MEMORIES_READ_MAX)
+        if len(memories) == MEMORIES_READ_MAX:
+            positions = agents.latest_positions(
+                sessions, POSITIONS_MAX, without=ASSISTANT
+            )
+            nearest = self._service.nearest_of(query, positions, OLDER_READ_MAX)
+            known = {memory.id for memory in memories}
+            older = agents.memories_at(nearest)
+            memories += [memory for memory in older if memory.id not in known]
         return [
             each for each in find_statements(memories) if each.memory.role != ASSISTANT
         ]

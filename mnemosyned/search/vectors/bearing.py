@@ -1,12 +1,12 @@
 """How much texts bear on a request, by their vectors: topics they share, likeness, and probes.
 
 The likeness of vectors alone finds few rules: "add a price" is not like "money is integer cents". Both
-are like examples of one topic. Five probes over a vector tell the rest: `rule` whether a sentence is a
+are like examples of one topic. Six probes over a vector tell the rest: `rule` whether a sentence is a
 rule, `request` whether a request needs one, `asking` whether a prompt asks for what was said before,
-`change` whether a sentence says that something changed, and `ending`, over the vectors of two sentences,
-whether one ends the other. The last two are logistic regressions. The first three have a hidden layer,
-and read frequent words, too, and pairs of words: vectors say what a text is about, and less well how it
-is put ("did we", "above", "never").
+`statement` whether a message states what later sessions need, `change` whether a sentence says that
+something changed, and `ending`, over the vectors of two sentences, whether one ends the other. The last
+two are logistic regressions. The first four have a hidden layer, and read frequent words, too, and pairs
+of words: vectors say what a text is about, and less well how it is put ("did we", "above", "never").
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import re
 import threading
 from base64 import b64decode
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from math import exp
@@ -37,6 +37,8 @@ cosine, and a constant. `make fit-probes` fits the first two, and prints how man
 rule with the third, in projects of the tune half by other authors than the probe."""
 PROFILES_MAX = 1_000
 """Texts and sentences whose vectors are kept in memory, at 1.2 KB each."""
+ODDS_KEPT_MAX = 4_000
+"""Memories whose odds are kept: a prompt asks for those of all statements that it may be told."""
 PRODUCT_SCALE, DIFFERENCE_SCALE = 15.0, 3.0
 """Factors that bring products and differences of two vectors to the size of their numbers."""
 NEW_TEXTS_MAX = 24
@@ -50,6 +52,9 @@ WORD_STEPS = 32
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 log = logger()
+
+ReadVectors = Callable[[Sequence[str]], Mapping[str, bytes]]
+"""Returns the vectors of memories, by their ids."""
 
 
 class BearingRater:
@@ -68,6 +73,8 @@ class BearingRater:
         self._profiles: OrderedDict[str, Any] = OrderedDict()
         self._sentences: OrderedDict[str, Any] = OrderedDict()
         """The last sentences that were rated or compared, each with its vector."""
+        self._odds: OrderedDict[tuple[str, str], float] = OrderedDict()
+        """The log odds of the memories that were rated last, by id and the beginning of the text."""
         clear_on_forget(self)
 
     def cache_clear(self) -> None:
@@ -75,6 +82,7 @@ class BearingRater:
         with self._lock:
             self._profiles.clear()
             self._sentences.clear()
+            self._odds.clear()
 
     def rate(
         self, request: str, texts: Sequence[str], *, new_max: int = NEW_TEXTS_MAX
@@ -164,6 +172,28 @@ class BearingRater:
             log.warning("prompt_not_rated", reason=error.message)
             return None
         return _apply_network("asking", vectors, [prompt])[0]
+
+    def rate_statements(
+        self, texts: Mapping[str, str], read_vectors: ReadVectors
+    ) -> dict[str, float]:
+        """Return, by id, the log odds that memories with these texts state what later sessions need.
+
+        Memories without a vector are left out.
+        """
+        keys = {id: (id, text[:WORDS_CHARS_MAX]) for id, text in texts.items()}
+        with self._lock:
+            new = [id for id, key in keys.items() if key not in self._odds]
+            if new and (vectors := read_vectors(new)):
+                rows = unpack(list(vectors.values()))
+                made = _apply_network("statement", rows, [texts[id] for id in vectors])
+                for id, odds in zip(vectors, made, strict=True):
+                    self._odds[keys[id]] = odds
+            found = {
+                id: self._odds[key] for id, key in keys.items() if key in self._odds
+            }
+            while len(self._odds) > ODDS_KEPT_MAX:
+                self._odds.popitem(last=False)
+        return found
 
     def load_examples(self) -> None:
         """Embed the examples if not done yet: a prompt would wait a tenth of a second.

@@ -346,16 +346,35 @@ class CommonVectors(MemoryVectors):
             return {}
         return {id: cosines[seq] for id, seq in positions.items() if seq in cosines}
 
+    def nearest_of(self, text: str, positions: Sequence[int], count: int) -> list[int]:
+        """Return the `count` of these row numbers whose memories are most like a text, in no order.
+
+        None are returned without the vector of the text in time.
+        """
+        question = self.ask(text)
+        vector = question.vector() if question else None
+        vectors = self._search() if vector is not None else None
+        if vector is None or vectors is None:
+            return []
+        try:
+            return vectors.nearest_of(vector, positions, count)
+        except ComparisonTooSlow:
+            return []
+
+    def vectors_of(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """Return the vectors of memories by id; memories without a vector are left out."""
+        model = self._model_number()
+        positions = self._store.positions_of(ids) if model else {}
+        seqs = list(positions.values())
+        vectors = self._store.vectors_of(model, seqs) if seqs else {}
+        return {id: vectors[seq] for id, seq in positions.items() if seq in vectors}
+
     def compare(self, ids: Sequence[str]) -> CosinesTo:
         """Return a function from a given memory's id to its cosines with all given memories, by id.
 
         Memories without a vector are left out.
         """
-        model = self._model_number()
-        positions = self._store.positions_of(ids) if model else {}
-        seqs = list(positions.values())
-        vectors = self._store.vectors_of(model, seqs) if seqs else {}
-        known = {id: vectors[seq] for id, seq in positions.items() if seq in vectors}
+        known = self.vectors_of(ids)
         rows = unpack(list(known.values())) if known else None
 
         def cosines_to(id: str) -> dict[str, float]:

@@ -91,16 +91,23 @@ class VectorCodes:
             if len(gone):
                 self._codes[:, gone] = 0
 
-    def likely_nearest(self, question: bytes, count: int) -> list[int]:
+    def likely_nearest(
+        self, question: bytes, count: int, *, among: Sequence[int] | None = None
+    ) -> list[int]:
         """Return about `count` positions with codes most like the `question`'s, in no order.
 
-        `question` is a vector.
+        `question` is a vector. Only positions `among` these count, if given.
         """
         np = self._np
         with self._lock:
             if self._codes is None:
                 return []
-            rows = self._sift_rows(self._encode([question])[0])
+            if among is None:
+                rows = self._sift_rows(self._encode([question])[0])
+            else:
+                wanted = np.array(among, dtype=np.int64)
+                rows = wanted % len(self._positions)
+                rows = rows[self._positions[rows] == wanted]
             positions = self._positions[rows]
             packed = np.ascontiguousarray(self._codes[:, rows].T).view(np.uint8)
         if len(rows) > count:
@@ -230,6 +237,12 @@ class VectorIndex(VectorCodes, VectorSearch):
         """
         return self.nearest_and_cosines(question, count, set(), least=least)[0]
 
+    def nearest_of(
+        self, question: bytes, positions: Sequence[int], count: int
+    ) -> list[int]:
+        """Return the `count` of these positions whose codes are most like the question's, in no order."""
+        return self.likely_nearest(question, count, among=positions)
+
     def nearest_and_cosines(
         self, question: bytes, count: int, positions: AbstractSet[int], *, least: float
     ) -> tuple[dict[int, float], dict[int, float]]:
@@ -306,6 +319,7 @@ class StorageIndex:
         """Answer by `search`, which compares vectors in the storage."""
         self.cosines = search.cosines
         self.nearest = search.nearest
+        self.nearest_of = search.nearest_of
         self.nearest_and_cosines = search.nearest_and_cosines
         self._count = 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 
@@ -90,15 +90,38 @@ def projects_of(session: CommonSession, names: Sequence[str]) -> dict[str, str]:
 _LATEST_WORKING = (
     "SELECT f.seq FROM fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
     "WHERE f.owner = %(owner)s AND m.session_id = ANY(%(names)s::text[]) "
-    "ORDER BY f.created_at DESC, f.seq DESC LIMIT %(limit)s"
+    "AND NOT m.role = ANY(%(without)s::text[]) ORDER BY f.created_at DESC, f.seq DESC LIMIT %(limit)s"
 )
 _LATEST_ARCHIVED = (
     "SELECT p.seq FROM episode AS e "
     "JOIN placed AS p ON p.owner = e.owner AND p.episode_seq = e.seq "
     "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
     "WHERE e.owner = %(owner)s AND e.session_id = ANY(%(names)s::text[]) AND e.level = 0 "
+    "AND NOT m.role = ANY(%(without)s::text[]) "
     "ORDER BY e.covers_from DESC, m.created_at DESC, m.seq DESC LIMIT %(limit)s"
 )
+
+
+def _latest_positions(
+    session: CommonSession,
+    names: Sequence[str],
+    limit: int,
+    *,
+    without: Sequence[str] = (),
+) -> list[int]:
+    """Return row numbers of up to `limit` of the newest memories of each tier in these sessions."""
+    return [
+        seq
+        for statement in (_LATEST_WORKING, _LATEST_ARCHIVED)
+        for (seq,) in session.execute(
+            statement, names=list(names), limit=limit, without=list(without)
+        )
+    ]
+
+
+def _newest_first(memories: Iterable[MemoryRecord]) -> list[MemoryRecord]:
+    """Return the memories in order of time, newest first."""
+    return sorted(memories, key=lambda memory: memory.created_at, reverse=True)
 
 
 class AgentStore(Transactional):
@@ -167,17 +190,26 @@ class AgentStore(Transactional):
         self, session: CommonSession, names: Sequence[str], limit: int
     ) -> list[MemoryRecord]:
         """Return up to `limit` of the newest memories of these sessions, newest first, from every tier."""
-        seqs: list[int] = []
-        for statement in (_LATEST_WORKING, _LATEST_ARCHIVED):
-            rows = session.execute(statement, names=list(names), limit=limit)
-            seqs += [seq for (seq,) in rows]
+        seqs = _latest_positions(session, names, limit)
         found = session.memories_at(seqs)
-        memories = sorted(
-            (found[seq] for seq in seqs),
-            key=lambda memory: memory.created_at,
-            reverse=True,
-        )
-        return memories[:limit]
+        return _newest_first(found[seq] for seq in seqs)[:limit]
+
+    @reads
+    def latest_positions(
+        self, session: CommonSession, names: Sequence[str], limit: int, *, without: str
+    ) -> list[int]:
+        """Return the row numbers of `limit` or more of the newest memories of these sessions.
+
+        Memories with the role `without` are left out.
+        """
+        return _latest_positions(session, names, limit, without=[without])
+
+    @reads
+    def memories_at(
+        self, session: CommonSession, positions: Sequence[int]
+    ) -> list[MemoryRecord]:
+        """Return the memories at these row numbers, newest first; missing ones are left out."""
+        return _newest_first(session.memories_at(positions).values())
 
     @reads
     def sessions_of(
