@@ -73,8 +73,8 @@ class BearingRater:
         self._profiles: OrderedDict[str, Any] = OrderedDict()
         self._sentences: OrderedDict[str, Any] = OrderedDict()
         """The last sentences that were rated or compared, each with its vector."""
-        self._odds: OrderedDict[tuple[str, str], float] = OrderedDict()
-        """The log odds of the memories that were rated last, by id and the beginning of the text."""
+        self._odds: OrderedDict[tuple[str, int], float] = OrderedDict()
+        """The log odds of the memories that were rated last, by id and a hash of the text's beginning."""
         clear_on_forget(self)
 
     def cache_clear(self) -> None:
@@ -82,7 +82,6 @@ class BearingRater:
         with self._lock:
             self._profiles.clear()
             self._sentences.clear()
-            self._odds.clear()
 
     def rate(
         self, request: str, texts: Sequence[str], *, new_max: int = NEW_TEXTS_MAX
@@ -180,20 +179,22 @@ class BearingRater:
 
         Memories without a vector are left out.
         """
-        keys = {id: (id, text[:WORDS_CHARS_MAX]) for id, text in texts.items()}
+        keys = {id: (id, hash(text[:WORDS_CHARS_MAX])) for id, text in texts.items()}
         with self._lock:
-            new = [id for id, key in keys.items() if key not in self._odds]
-            if new and (vectors := read_vectors(new)):
-                rows = unpack(list(vectors.values()))
-                made = _apply_network("statement", rows, [texts[id] for id in vectors])
-                for id, odds in zip(vectors, made, strict=True):
-                    self._odds[keys[id]] = odds
-            found = {
+            known = {
                 id: self._odds[key] for id, key in keys.items() if key in self._odds
             }
+        new = [id for id in texts if id not in known]
+        if not new or not (vectors := read_vectors(new)):
+            return known
+        rows = unpack(list(vectors.values()))
+        made = _apply_network("statement", rows, [texts[id] for id in vectors])
+        found = dict(zip(vectors, made, strict=True))
+        with self._lock:
+            self._odds.update((keys[id], odds) for id, odds in found.items())
             while len(self._odds) > ODDS_KEPT_MAX:
                 self._odds.popitem(last=False)
-        return found
+        return known | found
 
     def load_examples(self) -> None:
         """Embed the examples if not done yet: a prompt would wait a tenth of a second.
