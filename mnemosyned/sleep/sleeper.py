@@ -555,11 +555,12 @@ class Sleeper:
             paused = f"it was stopped or paused, and waits until {clock}"
             self._note_refusal(paused, trigger)
         else:
-            reason = self._find_refusal()
+            activity = self.activity() if self.cycle.lease.has_model else None
+            reason = self._find_refusal(activity)
             self._note_refusal(reason, trigger)
             ttl = timedelta(hours=self.cycle.settings.config.sleep.ttl_hours)
             limit = self.cycle.now() - ttl
-            oldest = self.activity().oldest if reason else None
+            oldest = activity.oldest if activity and reason else None
             if reason:
                 selection = Selection(before=limit)
             if not reason or (oldest is not None and oldest < limit):
@@ -574,13 +575,14 @@ class Sleeper:
         self.after_cycle()
         return report
 
-    def _find_refusal(self) -> str:
+    def _find_refusal(self, activity: WorkingActivity | None = None) -> str:
         """Return why a model may not write now, such as "quiet hours"; empty if it may, or is none."""
         if not self.cycle.lease.has_model:
             return ""
         local = in_zone(datetime.now(UTC), self.zone).time()
         sleep = self.cycle.settings.config.sleep
-        return model_refusal(sleep, self.machine(), self.activity(), local)
+        activity = activity or self.activity()
+        return model_refusal(sleep, self.machine(), activity, local)
 
     def _note_refusal(self, reason: str, trigger: Trigger) -> None:
         """Save why a cycle was put off, empty if it was not, for `status`; log a new reason."""

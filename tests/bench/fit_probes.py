@@ -220,7 +220,14 @@ def asking_examples() -> Iterator[Example]:
 
 
 def statement_examples(data: str, transcripts: str) -> Iterator[Example]:
-    """Yield messages that state something, with whether any prompt or question needs it."""
+    """Yield messages that say something, with whether any prompt or question needs it."""
+    for each in message_examples(data, transcripts):
+        if has_substance(each.text):
+            yield each
+
+
+def message_examples(data: str, transcripts: str) -> Iterator[Example]:
+    """Yield messages and records, with whether any prompt or question needs them."""
     for project in [*load_half("tune"), *load_half("others")]:
         group = PROJECTS_OF.get(project.name, project.name)
         for entry in project.entries():
@@ -561,8 +568,6 @@ def main() -> None:
         if options.probe not in ("", name):
             continue
         examples = list(read_examples())
-        if name == "statement":
-            examples = [each for each in examples if has_substance(each.text)]
         print(f"{name}: {len(examples)} examples; said of examples held out")
         fitted = fit_probe(examples, embed([each.text for each in examples]))
         if name == "request":

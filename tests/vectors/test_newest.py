@@ -46,6 +46,7 @@ def test_the_nearest_of_the_newest_are_found_over_all_pages(
     )
     least = sorted(near.values())[3]
     assert list(search.nearest(question, 6, least=least)) == right[:3]
+    assert set(search.nearest_of(question, sorted(vectors), 6)) == set(right)
     some = search.cosines(question, [1, 2, COUNT + 1])
     assert sorted(some) == [1, 2]  # the oldest are read, too, where words found them
 

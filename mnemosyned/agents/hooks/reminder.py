@@ -272,8 +272,12 @@ class Reminder:
             )
             nearest = self._service.nearest_of(query, positions, OLDER_READ_MAX)
             known = {memory.id for memory in memories}
-            older = agents.memories_at(nearest)
-            memories += [memory for memory in older if memory.id not in known]
+            older = self._store.endings.memories_at(nearest).values()
+            memories += sorted(
+                (memory for memory in older if memory.id not in known),
+                key=lambda memory: memory.created_at,
+                reverse=True,
+            )
         return [
             each for each in find_statements(memories) if each.memory.role != ASSISTANT
         ]

@@ -6,7 +6,7 @@ import csv
 import sys
 from getpass import getuser
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from typing import TextIO, TypeVar
 
 import click
 
@@ -35,9 +35,6 @@ from mnemosyned.memory.engine_ports import OWN_SCOPES, IssuedToken, Scope
 from mnemosyned.service.owners import administer
 from mnemosyned.verbs import owners as verbs
 from mnemosyned.verbs.request import Request, validate
-
-if TYPE_CHECKING:
-    pass
 
 R = TypeVar("R")
 HOURS_MAX = 24 * 366

@@ -334,14 +334,12 @@ class CommonVectors(MemoryVectors):
 
         Memories without a vector are left out; all are if the text has none in time.
         """
-        question = self.ask(text)
-        vector = question.vector() if question else None
-        vectors = self._search() if vector is not None else None
-        if vector is None or vectors is None:
+        if (asked := self._begin_search(text)) is None:
             return {}
+        search, vector = asked
         positions = self._store.positions_of(ids)
         try:
-            cosines = vectors.cosines(vector, positions.values())
+            cosines = search.cosines(vector, positions.values())
         except ComparisonTooSlow:
             return {}
         return {id: cosines[seq] for id, seq in positions.items() if seq in cosines}
@@ -351,15 +349,20 @@ class CommonVectors(MemoryVectors):
 
         None are returned without the vector of the text in time.
         """
-        question = self.ask(text)
-        vector = question.vector() if question else None
-        vectors = self._search() if vector is not None else None
-        if vector is None or vectors is None:
+        if (asked := self._begin_search(text)) is None:
             return []
+        search, vector = asked
         try:
-            return vectors.nearest_of(vector, positions, count)
+            return search.nearest_of(vector, positions, count)
         except ComparisonTooSlow:
             return []
+
+    def _begin_search(self, text: str) -> tuple[VectorSearch, bytes] | None:
+        """Return what compares the vector of a text, and that vector; None without one in time."""
+        question = self.ask(text)
+        vector = question.vector() if question else None
+        search = self._search() if vector is not None else None
+        return None if vector is None or search is None else (search, vector)
 
     def vectors_of(self, ids: Sequence[str]) -> dict[str, bytes]:
         """Return the vectors of memories by id; memories without a vector are left out."""

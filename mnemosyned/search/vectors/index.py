@@ -299,6 +299,12 @@ class NewestVectors(VectorSearch):
             near = {seq: cosine for seq, cosine in first if cosine >= least}
         return near
 
+    def nearest_of(
+        self, question: bytes, positions: Sequence[int], count: int
+    ) -> list[int]:
+        """Return the `count` of these positions most like the question, of the newest `rows_max`."""
+        return super().nearest_of(question, sorted(positions)[-self._rows_max :], count)
+
     def _read_pages(self) -> Iterator[Mapping[int, bytes]]:
         """Yield {position: vector} of the newest vectors, page by page, up to `rows_max`."""
         newest = self._store.newest_position()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 
@@ -119,11 +119,6 @@ def _latest_positions(
     ]
 
 
-def _newest_first(memories: Iterable[MemoryRecord]) -> list[MemoryRecord]:
-    """Return the memories in order of time, newest first."""
-    return sorted(memories, key=lambda memory: memory.created_at, reverse=True)
-
-
 class AgentStore(Transactional):
     """Keeps the sessions of agents, the newest thousands, and counts their hooks' calls.
 
@@ -192,24 +187,22 @@ class AgentStore(Transactional):
         """Return up to `limit` of the newest memories of these sessions, newest first, from every tier."""
         seqs = _latest_positions(session, names, limit)
         found = session.memories_at(seqs)
-        return _newest_first(found[seq] for seq in seqs)[:limit]
+        memories = sorted(
+            (found[seq] for seq in seqs),
+            key=lambda memory: memory.created_at,
+            reverse=True,
+        )
+        return memories[:limit]
 
     @reads
     def latest_positions(
         self, session: CommonSession, names: Sequence[str], limit: int, *, without: str
     ) -> list[int]:
-        """Return the row numbers of `limit` or more of the newest memories of these sessions.
+        """Return row numbers of up to `limit` of the newest memories of each tier in these sessions.
 
         Memories with the role `without` are left out.
         """
         return _latest_positions(session, names, limit, without=[without])
-
-    @reads
-    def memories_at(
-        self, session: CommonSession, positions: Sequence[int]
-    ) -> list[MemoryRecord]:
-        """Return the memories at these row numbers, newest first; missing ones are left out."""
-        return _newest_first(session.memories_at(positions).values())
 
     @reads
     def sessions_of(
