@@ -15,6 +15,7 @@ from mnemosyned.memory.actions import (
 )
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
+    UNLESS_KNOWN,
     CommonPart,
     CommonSession,
     reads,
@@ -44,33 +45,27 @@ def record_action(
     if action is None or not steps:
         return
     _insert_action(session, action)
-    number = session.scalar(
-        "SELECT seq FROM undo_action "
-        "WHERE owner = %(owner)s AND id = %(id)s AND kind = %(kind)s",
-        id=action.id,
-        kind=action.kind.value,
+    number = session.select_value(
+        "undo_action", "seq", id=action.id, kind=action.kind.value
     )
     if number is None:
         raise InvalidRequest(
             f"{action.id} is the id of another action; give the import another one",
             field="import_id",
         )
-    session.execute_many(
-        "INSERT INTO undo_step (owner, action, memory_seq, tag) "
-        "VALUES (%(owner)s, %(action)s, %(seq)s, %(tag)s) ON CONFLICT DO NOTHING",
-        [{"action": number, "seq": seq, "tag": tag} for seq, tag in steps],
-    )
+    rows = [{"action": number, "memory_seq": seq, "tag": tag} for seq, tag in steps]
+    session.insert_each("undo_step", rows, UNLESS_KNOWN)
 
 
 def _insert_action(session: CommonSession, action: Action) -> None:
     """Insert an action unless it is recorded, as by an earlier part of an import."""
-    session.execute(
-        "INSERT INTO undo_action (owner, seq, id, kind, created_at) "
-        "VALUES (%(owner)s, %(number)s, %(id)s, %(kind)s, %(at)s) ON CONFLICT DO NOTHING",
-        number=session.new_number(),
+    session.insert(
+        "undo_action",
+        UNLESS_KNOWN,
+        seq=session.new_number(),
         id=action.id,
         kind=action.kind.value,
-        at=action.at,
+        created_at=action.at,
     )
 
 
@@ -83,28 +78,17 @@ def _delete_actions(session: CommonSession, condition: str, **values: object) ->
     if not numbers:
         return
     for table, column in ("undo_step", "action"), ("undo_action", "seq"):
-        session.execute(
-            f"DELETE FROM {table} WHERE owner = %(owner)s "
-            f"AND {column} = ANY(%(numbers)s::bigint[])",
-            numbers=numbers,
-        )
+        session.delete(table, **{column: numbers})
 
 
 def delete_steps(session: CommonSession, seqs: Collection[int]) -> None:
     """Delete what is recorded of memories that are deleted for good, by row number."""
-    session.execute(
-        "DELETE FROM undo_step WHERE owner = %(owner)s AND memory_seq = ANY(%(seqs)s::bigint[])",
-        seqs=list(seqs),
-    )
+    session.delete("undo_step", memory_seq=seqs)
 
 
 def delete_tags_of_steps(session: CommonSession, seqs: Collection[int]) -> None:
     """Delete which tags memories were given or lost, by row number."""
-    session.execute(
-        "DELETE FROM undo_step WHERE owner = %(owner)s "
-        "AND memory_seq = ANY(%(seqs)s::bigint[]) AND tag != ''",
-        seqs=list(seqs),
-    )
+    session.delete("undo_step", "AND tag != ''", memory_seq=seqs)
 
 
 def delete_restored_forgets(session: CommonSession, calls: Collection[str]) -> None:
@@ -119,15 +103,16 @@ def delete_restored_forgets(session: CommonSession, calls: Collection[str]) -> N
 
 def changed_after(session: CommonSession, id: str) -> set[int]:
     """Return the row numbers of the memories of an action that later actions changed."""
-    rows = session.execute(
-        "SELECT DISTINCT later.memory_seq FROM undo_action AS a "
-        "JOIN undo_step AS s ON s.owner = a.owner AND s.action = a.seq "
-        "JOIN undo_step AS later ON later.owner = a.owner "
-        "AND later.memory_seq = s.memory_seq AND later.action > a.seq "
-        "WHERE a.owner = %(owner)s AND a.id = %(id)s",
-        id=id,
+    return set(
+        session.column(
+            "SELECT DISTINCT later.memory_seq FROM undo_action AS a "
+            "JOIN undo_step AS s ON s.owner = a.owner AND s.action = a.seq "
+            "JOIN undo_step AS later ON later.owner = a.owner "
+            "AND later.memory_seq = s.memory_seq AND later.action > a.seq "
+            "WHERE a.owner = %(owner)s AND a.id = %(id)s",
+            id=id,
+        )
     )
-    return {seq for (seq,) in rows}
 
 
 class ActionStore(CommonPart):

@@ -21,6 +21,7 @@ from mnemosyned.storage.common.session import (
     EngineSession,
     Transactional,
     reads,
+    replace_by,
     writes,
 )
 
@@ -196,25 +197,19 @@ class UndoStore(Transactional):
             return result
         gone = [id]
         if result.covers:
-            session.execute_many(
-                "INSERT INTO working_state (owner, memory_seq, held_until) "
-                "VALUES (%(owner)s, %(seq)s, %(until)s) ON CONFLICT (owner, memory_seq) "
-                "DO UPDATE SET held_until = excluded.held_until",
+            session.insert_each(
+                "working_state",
                 [
-                    {"seq": original, "until": held_until}
+                    {"memory_seq": original, "held_until": held_until}
                     for original in self._return_originals(session, seq)
                 ],
+                replace_by("memory_seq", ["held_until"]),
             )
             above = chain_above(session, parent)
             delete_episode(session, seq, id)
             removed, _ = invalidate(session, [above[parent]] if parent else [])
             gone += [upper for upper, number in above.items() if number in removed]
-        session.execute(
-            "UPDATE consolidation_log SET undone_at = %(now)s "
-            "WHERE owner = %(owner)s AND episode_id = ANY(%(gone)s::text[])",
-            now=now,
-            gone=gone,
-        )
+        session.update("consolidation_log", {"undone_at": now}, episode_id=gone)
         return result
 
     @abstractmethod

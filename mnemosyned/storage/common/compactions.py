@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 
 from mnemosyned.conversation.archived import ABOUT, list_archived_memory_ids
 from mnemosyned.instants import shift
+from mnemosyned.memory.exchange import ExportedCompaction
 from mnemosyned.memory.intake import content_hash
 from mnemosyned.memory.ports import ArchivedMessage, CompactionRecord, NewCompaction
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.common.records import IntakeTransaction
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
+    UNLESS_KNOWN,
     CommonSession,
     EngineSession,
     Transactional,
@@ -19,23 +22,29 @@ from mnemosyned.storage.common.session import (
     writes,
 )
 
-INSERT_COMPACTION = (
-    "INSERT INTO compaction (owner, id, session_id, source, policy, text_hash, created_at) "
-    "VALUES (%(owner)s, %(id)s, %(session)s, %(source)s, %(policy)s, %(hash)s, "
-    "%(created_at)s) ON CONFLICT DO NOTHING"
-)
 
-
-def insert_parts(session: CommonSession, compaction: str, parts: Sequence[str]) -> None:
-    """Insert the ids of a compaction's parts, messages and earlier compactions, in order."""
-    session.execute_many(
-        "INSERT INTO compacted (owner, compaction, position, part) "
-        "VALUES (%(owner)s, %(compaction)s, %(position)s, %(part)s)",
+def insert_compaction(session: CommonSession, compaction: ExportedCompaction) -> bool:
+    """Insert a compaction with its parts in order, unless its id is stored; return if inserted."""
+    inserted = session.insert(
+        "compaction",
+        UNLESS_KNOWN,
+        id=compaction.id,
+        session_id=compaction.session,
+        source=compaction.source,
+        policy=compaction.policy,
+        text_hash=compaction.text_hash,
+        created_at=compaction.created_at,
+    )
+    if not inserted.rowcount:
+        return False
+    session.insert_each(
+        "compacted",
         [
-            {"compaction": compaction, "position": position, "part": part}
-            for position, part in enumerate(parts)
+            {"compaction": compaction.id, "position": position, "part": part}
+            for position, part in enumerate(compaction.parts)
         ],
     )
+    return True
 
 
 class CompactionStore(Transactional):
@@ -69,23 +78,20 @@ class CompactionStore(Transactional):
         )
         for compaction in compactions:
             record = compaction.record
-            inserted = session.execute(
-                INSERT_COMPACTION,
-                id=record.id,
-                session=record.session,
-                source=record.source,
-                policy=record.policy,
-                hash=content_hash(compaction.text),
-                created_at=record.created_at,
+            parts = tuple(
+                homes[part.draft.memory.id]
+                if isinstance(part, ArchivedMessage)
+                else part
+                for part in compaction.parts
             )
-            if inserted.rowcount:
-                parts = [
-                    homes[part.draft.memory.id]
-                    if isinstance(part, ArchivedMessage)
-                    else part
-                    for part in compaction.parts
-                ]
-                insert_parts(session, record.id, parts)
+            insert_compaction(
+                session,
+                ExportedCompaction(
+                    **asdict(record),
+                    text_hash=content_hash(compaction.text),
+                    parts=parts,
+                ),
+            )
         return list(dict.fromkeys(homes.values()))
 
     def _known_memory(
@@ -118,10 +124,8 @@ class CompactionStore(Transactional):
         self, session: CommonSession, id: str
     ) -> tuple[CompactionRecord, list[MemoryRecord]] | None:
         """Return a compaction and its remaining messages in conversation order; None if unknown."""
-        row = session.execute(
-            "SELECT session_id, source, policy, created_at FROM compaction "
-            "WHERE owner = %(owner)s AND id = %(id)s",
-            id=id,
+        row = session.select(
+            "compaction", "session_id, source, policy, created_at", id=id
         ).fetchone()
         if row is None:
             return None

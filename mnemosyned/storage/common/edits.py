@@ -41,7 +41,6 @@ from mnemosyned.storage.common.state import (
 
 _EDITED_NAMES = tuple(field.name for field in EDITED_FIELDS)
 _SET_FIELDS = tuple(field for field in EDITED_FIELDS if field.name != "content")
-_SET = ", ".join(f"{field.column} = %({field.column})s" for field in _SET_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +117,8 @@ class EditTransaction(ABC):
     def _edit_originals(self, episode: int, targets: Sequence[EditTarget]) -> None:
         """Edit originals of an episode, which gets their new names if all of its originals get them."""
         edits = [target.edit for target in targets]
-        renamed = _are_renamed_alike(edits) and len(edits) == self._session.scalar(
-            "SELECT count(*) FROM placed "
-            "WHERE owner = %(owner)s AND episode_seq = %(episode)s",
-            episode=episode,
+        renamed = _are_renamed_alike(edits) and len(edits) == (
+            self._session.select_value("placed", "count(*)", episode_seq=episode)
         )
         changed = len(self._changed)
         for target in targets:
@@ -186,31 +183,24 @@ class EditTransaction(ABC):
             erase_injected_texts(session, [edit.after.id])
             forget_endings(session, [edit.after.id])
         if edit.is_moved:
-            session.execute(
-                "UPDATE learning SET session_id = %(session)s, source = %(source)s, "
-                "created_at = %(created_at)s WHERE owner = %(owner)s AND memory_id = %(id)s",
-                session=edit.after.session,
-                source=edit.after.source,
-                created_at=edit.after.created_at,
-                id=edit.after.id,
+            session.update(
+                "learning",
+                {
+                    "session_id": edit.after.session,
+                    "source": edit.after.source,
+                    "created_at": edit.after.created_at,
+                },
+                memory_id=edit.after.id,
             )
         if edit.before.created_at != edit.after.created_at:
-            session.execute(
-                "UPDATE working_state SET future_since = NULL "
-                "WHERE owner = %(owner)s AND memory_seq = %(seq)s",
-                seq=seq,
-            )
+            session.update("working_state", {"future_since": None}, memory_seq=seq)
         if target.episode is not None and edit.is_reworded:
             self._restate_details(target, target.episode)
 
     def _write_fields(self, target: EditTarget) -> None:
         """Write the fields of an edited memory, except text and tags."""
-        self._session.execute(
-            f"UPDATE {self._memory_table(target)} SET {_SET} "
-            "WHERE owner = %(owner)s AND seq = %(seq)s",
-            seq=target.seq,
-            **column_values(target.edit.after, _SET_FIELDS),
-        )
+        values = column_values(target.edit.after, _SET_FIELDS)
+        self._session.update(self._memory_table(target), values, seq=target.seq)
 
     @abstractmethod
     def _memory_table(self, target: EditTarget) -> str:
@@ -227,20 +217,12 @@ class EditTransaction(ABC):
     def _rename_episode(self, episode: int, edit: MemoryEdit) -> None:
         """Give an episode and its log entries the names after `edit`; name the roll-ups above again."""
         session = self._session
-        names = {"session": edit.after.session, "source": edit.after.source}
-        row = session.execute(
-            "UPDATE episode SET session_id = %(session)s, source = %(source)s "
-            "WHERE owner = %(owner)s AND seq = %(episode)s RETURNING id, parent_id",
-            **names,
-            episode=episode,
-        ).fetchone()
-        id, parent = row or (None, None)
-        session.execute(
-            "UPDATE consolidation_log SET session_id = %(session)s, source = %(source)s "
-            "WHERE owner = %(owner)s AND episode_id = %(id)s",
-            **names,
-            id=id,
+        names = {"session_id": edit.after.session, "source": edit.after.source}
+        renamed = session.update(
+            "episode", names, "RETURNING id, parent_id", seq=episode
         )
+        id, parent = renamed.fetchone() or (None, None)
+        session.update("consolidation_log", names, episode_id=id)
         above = chain_above(session, parent)
         mark_emptied_again(session, [episode, *above.values()])
         for upper in above:
@@ -344,7 +326,7 @@ class ChangeStore(Transactional):
         action: Action | None = None,
     ) -> int:
         """Pin or unpin working memories; return how many of these ids are working memories."""
-        seqs = [seq for (seq,) in session.execute(self._working, ids=list(ids))]
+        seqs = session.column(self._working, ids=list(ids))
         others = session.execute(
             f"SELECT seq FROM {self._working_table} WHERE owner = %(owner)s "
             "AND seq = ANY(%(seqs)s::bigint[]) AND pinned != %(pinned)s",
@@ -353,16 +335,9 @@ class ChangeStore(Transactional):
         )
         record_action(session, action, [(seq, "") for (seq,) in others.fetchall()])
         if not pinned:
-            session.execute(
-                "UPDATE working_state SET held_until = NULL "
-                "WHERE owner = %(owner)s AND memory_seq = ANY(%(seqs)s::bigint[])",
-                seqs=seqs,
-            )
-        return session.execute(
-            f"UPDATE {self._working_table} SET pinned = %(pinned)s "
-            "WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
-            seqs=seqs,
-            pinned=pinned,
+            session.update("working_state", {"held_until": None}, memory_seq=seqs)
+        return session.update(
+            self._working_table, {"pinned": pinned}, seq=seqs
         ).rowcount
 
 
@@ -376,12 +351,7 @@ def _change_tags(
 ) -> int:
     """Add tags to memories, or remove them; return how many memories changed."""
     seqs = {seq for seq, _ in session.positions_of(ids).values()}
-    rows = session.execute(
-        "SELECT memory_seq, name FROM tag WHERE owner = %(owner)s "
-        "AND memory_seq = ANY(%(seqs)s::bigint[]) AND name = ANY(%(tags)s::text[])",
-        seqs=list(seqs),
-        tags=list(tags),
-    )
+    rows = session.select("tag", "memory_seq, name", memory_seq=seqs, name=tags)
     had = {(seq, name) for seq, name in rows}
     changed = {(seq, tag) for seq in seqs for tag in tags} - had if adds else had
     members = {seq for seq, _ in changed}

@@ -11,12 +11,13 @@ from mnemosyned.memory.listing import Place
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
 from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.common.session import (
+    UNLESS_KNOWN,
     CommonPart,
     CommonSession,
     reads,
     writes,
 )
-from mnemosyned.storage.common.tables import ENDINGS, UNLESS_KNOWN
+from mnemosyned.storage.common.tables import ENDINGS
 from mnemosyned.text.endings.statements import sentence_at
 
 ENDINGS_OF_MAX = 1_000
@@ -79,17 +80,18 @@ def read_memories_after(
     session: CommonSession, position: int, *, limit: int, condition: str = ""
 ) -> dict[int, MemoryRecord]:
     """Return up to `limit` memories by row number from an SQL `condition` that follows one on `m.seq`."""
-    rows = session.execute(
-        # Each part by its index, and no further than the limit.
-        "SELECT seq FROM (SELECT m.seq FROM fresh AS m WHERE m.owner = %(owner)s "
-        f"AND m.seq > %(read)s {condition} ORDER BY m.seq LIMIT %(most)s) AS working UNION ALL "
-        "SELECT seq FROM (SELECT m.seq FROM placed AS m WHERE m.owner = %(owner)s "
-        f"AND m.seq > %(read)s {condition} ORDER BY m.seq LIMIT %(most)s) AS promoted "
-        "ORDER BY 1 LIMIT %(most)s",
-        read=position,
-        most=limit,
+    memories = session.memories_at(
+        session.column(
+            # Each part by its index, and no further than the limit.
+            "SELECT seq FROM (SELECT m.seq FROM fresh AS m WHERE m.owner = %(owner)s "
+            f"AND m.seq > %(read)s {condition} ORDER BY m.seq LIMIT %(most)s) AS working UNION ALL "
+            "SELECT seq FROM (SELECT m.seq FROM placed AS m WHERE m.owner = %(owner)s "
+            f"AND m.seq > %(read)s {condition} ORDER BY m.seq LIMIT %(most)s) AS promoted "
+            "ORDER BY 1 LIMIT %(most)s",
+            read=position,
+            most=limit,
+        )
     )
-    memories = session.memories_at([seq for (seq,) in rows])
     return dict(sorted(memories.items()))
 
 
@@ -101,9 +103,7 @@ class EndingStore(CommonPart):
         self, session: CommonSession, *, limit: int, after: int = 0
     ) -> dict[int, MemoryRecord]:
         """Return up to `limit` memories above `after` that were not read for endings, by row number."""
-        read = session.scalar(
-            "SELECT position FROM ending_progress WHERE owner = %(owner)s"
-        )
+        read = session.select_value("ending_progress", "position")
         return read_memories_after(session, max(read or 0, after), limit=limit)
 
     @reads
@@ -135,11 +135,8 @@ class EndingStore(CommonPart):
 
         def change(session: CommonSession) -> int:
             if read_up_to is not None:
-                session.execute("DELETE FROM ending_progress WHERE owner = %(owner)s")
-                session.execute(
-                    "INSERT INTO ending_progress (owner, position) VALUES (%(owner)s, %(position)s)",
-                    position=read_up_to,
-                )
+                session.delete("ending_progress")
+                session.insert("ending_progress", position=read_up_to)
             withdrawn = _withdraw_endings(session, judged, endings, read_at)
             undone = {
                 (each.older, each.newer)
@@ -166,7 +163,7 @@ class EndingStore(CommonPart):
     @writes
     def read_again(self, session: CommonSession) -> None:
         """Mark all memories as not read; known endings stay."""
-        session.execute("DELETE FROM ending_progress WHERE owner = %(owner)s")
+        session.delete("ending_progress")
 
     @reads
     def of(
@@ -254,12 +251,11 @@ def _withdraw_endings(
     for each in refuted:
         older = memories.get(each.older)
         if older and not older.pruned_at and not older.superseded_at:
-            session.execute(
-                "DELETE FROM ending WHERE owner = %(owner)s AND older_id = %(older)s "
-                "AND newer_id = %(newer)s AND older_place = %(place)s",
-                older=each.older,
-                newer=each.newer,
-                place=each.older_place,
+            session.delete(
+                "ending",
+                older_id=each.older,
+                newer_id=each.newer,
+                older_place=each.older_place,
             )
             withdrawn.append(each.older)
     return withdrawn

@@ -30,21 +30,16 @@ def episode_at(
     details: bool = False,
 ) -> Episode | None:
     """Return an episode by `id` or row number `seq`, as `key` says, or None; exact values with `details`."""
-    row = session.execute(
-        f"SELECT seq, {EPISODE_COLUMNS} FROM episode "
-        f"WHERE owner = %(owner)s AND {key} = %(value)s",
-        value=value,
+    row = session.select(
+        "episode", f"seq, {EPISODE_COLUMNS}", **{key: value}
     ).fetchone()
     if row is None:
         return None
     episode = episode_from(row[1:])
     if episode.level:
-        children = session.execute(
-            "SELECT id FROM episode WHERE owner = %(owner)s AND parent_id = %(id)s "
-            "ORDER BY covers_from, seq",
-            id=episode.id,
+        made_of = session.select_column(
+            "episode", "id", "ORDER BY covers_from, seq", parent_id=episode.id
         )
-        made_of = [id for (id,) in children]
     else:
         made_of = session.original_ids(row[0])
     values = tuple(session.details_under(episode.id)) if details else ()
@@ -89,13 +84,7 @@ def name_rollup(session: CommonSession, id: str) -> None:
     ).fetchone()
     name, source, *present = row or ("", None)
     if present != [name, source]:
-        session.execute(
-            "UPDATE episode SET session_id = %(name)s, source = %(source)s::text "
-            "WHERE owner = %(owner)s AND id = %(id)s",
-            id=id,
-            name=name,
-            source=source,
-        )
+        session.update("episode", {"session_id": name, "source": source}, id=id)
 
 
 def mark_emptied(session: CommonSession, seq: int) -> None:
@@ -104,28 +93,18 @@ def mark_emptied(session: CommonSession, seq: int) -> None:
     The mark is a new number, so that a rewrite which began before is refused.
     """
     unmark_emptied(session, seq)
-    session.execute(
-        "INSERT INTO emptied_episode (owner, mark, episode_seq) "
-        "VALUES (%(owner)s, %(mark)s, %(seq)s)",
-        mark=session.new_number(),
-        seq=seq,
-    )
+    session.insert("emptied_episode", mark=session.new_number(), episode_seq=seq)
 
 
 def unmark_emptied(session: CommonSession, seq: int) -> None:
     """Remove the summary at row number `seq` from the list of summaries to rewrite."""
-    session.execute(
-        "DELETE FROM emptied_episode WHERE owner = %(owner)s AND episode_seq = %(seq)s",
-        seq=seq,
-    )
+    session.delete("emptied_episode", episode_seq=seq)
 
 
 def mark_emptied_again(session: CommonSession, episodes: Iterable[int]) -> None:
     """Mark the emptied ones of these summaries again, so that a rewrite in progress is refused."""
-    rows = session.execute(
-        "SELECT episode_seq FROM emptied_episode "
-        "WHERE owner = %(owner)s AND episode_seq = ANY(%(seqs)s::bigint[])",
-        seqs=list(episodes),
+    rows = session.select(
+        "emptied_episode", "episode_seq", episode_seq=episodes
     ).fetchall()
     for (seq,) in rows:
         mark_emptied(session, seq)
@@ -136,11 +115,7 @@ def unpruned_episodes(session: CommonSession, seqs: Iterable[int]) -> set[int]:
 
     With pruned ones, a summary is all that is left of the words, and is not to be emptied.
     """
-    rows = session.execute(
-        "SELECT DISTINCT episode_seq FROM placed "
-        "WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
-        seqs=list(seqs),
-    ).fetchall()
+    rows = session.select("placed", "DISTINCT episode_seq", seq=seqs).fetchall()
     return {episode for (episode,) in rows if not session.has_pruned(episode)}
 
 
@@ -192,8 +167,5 @@ def delete_episode(session: CommonSession, seq: int, id: str) -> None:
 
 def _remove_from_log(session: CommonSession, episode: str) -> None:
     """Erase the summary preview and the fallback reason from the log entries of an episode."""
-    session.execute(
-        "UPDATE consolidation_log SET summary_preview = '', fallback_reason = NULL "
-        "WHERE owner = %(owner)s AND episode_id = %(id)s",
-        id=episode,
-    )
+    erased = {"summary_preview": "", "fallback_reason": None}
+    session.update("consolidation_log", erased, episode_id=episode)

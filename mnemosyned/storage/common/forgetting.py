@@ -40,7 +40,6 @@ from mnemosyned.storage.common.learnings import (
     learnings_where,
     mark_learned,
     remove_learnings,
-    remove_learnings_of,
 )
 from mnemosyned.storage.common.listing import (
     Condition,
@@ -54,10 +53,12 @@ from mnemosyned.storage.common.rows import (
     optional_instant,
 )
 from mnemosyned.storage.common.session import (
+    UNLESS_KNOWN,
     CommonSession,
     EngineSession,
     Transactional,
     reads,
+    replace_by,
     writes,
 )
 from mnemosyned.storage.common.state import insert_revision, request_purge, set_state
@@ -65,14 +66,6 @@ from mnemosyned.storage.common.tables import ENDINGS
 
 LEARNING = "learning"
 """Begins the key of a learning that was forgotten by itself."""
-_INSERT = (
-    "INSERT INTO forgotten (owner, id, call, final_at, data) "
-    "VALUES (%(owner)s, %(id)s, %(call)s, %(final_at)s, %(data)s) ON CONFLICT "
-)
-_REPLACE = (
-    f"{_INSERT} (owner, id) DO UPDATE SET call = excluded.call, "
-    "final_at = excluded.final_at, data = excluded.data"
-)
 
 
 class ForgottenRevision(msgspec.Struct, array_like=True):
@@ -129,11 +122,11 @@ def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> 
             copies[older].superseded_by = newer
         if newer in copies:
             copies[newer].supersedes.append(older)
-    revisions = session.execute(
-        "SELECT memory_seq, changed_at, content, content_hash, fields FROM revision "
-        "WHERE owner = %(owner)s AND memory_seq = ANY(%(seqs)s::bigint[]) "
+    revisions = session.select(
+        "revision",
+        "memory_seq, changed_at, content, content_hash, fields",
         "ORDER BY memory_seq, seq",
-        seqs=list(copies),
+        memory_seq=copies,
     )
     for seq, changed_at, *texts in revisions:
         revision = ForgottenRevision(instant(changed_at), *texts)
@@ -164,8 +157,8 @@ def _save_copies(
     session: CommonSession, grace: Grace, copies: Mapping[str, ForgottenCopy]
 ) -> None:
     """Insert or replace copies of forgotten records, by key, with call id and end of grace."""
-    session.execute_many(
-        _REPLACE,
+    session.insert_each(
+        "forgotten",
         [
             {
                 "id": key,
@@ -175,6 +168,7 @@ def _save_copies(
             }
             for key, copy in copies.items()
         ],
+        replace_by("id", ("call", "final_at", "data")),
     )
 
 
@@ -226,8 +220,9 @@ def restore_recoverable(session: CommonSession, record: RecoverableRecord) -> bo
             )
             for revision in memory.revisions
         ]
-    inserted = session.execute(
-        f"{_INSERT} DO NOTHING",
+    inserted = session.insert(
+        "forgotten",
+        UNLESS_KNOWN,
         id=record.id,
         call=record.call,
         final_at=record.final_at,
@@ -264,10 +259,7 @@ class GraceStore(Transactional):
         returned: dict[int, MemoryRecord] = {}
         undone: list[EndingRecord] = []
         for key in keys:
-            row = session.execute(
-                "SELECT call, data FROM forgotten WHERE owner = %(owner)s AND id = %(key)s",
-                key=key,
-            ).fetchone()
+            row = session.select("forgotten", "call, data", id=key).fetchone()
             if row is None:
                 continue
             call, data = row
@@ -284,18 +276,11 @@ class GraceStore(Transactional):
                 keeper.keep(learning)
             undone += copy.undone
             calls.add(call)
-            session.execute(
-                "DELETE FROM forgotten WHERE owner = %(owner)s AND id = %(key)s",
-                key=key,
-            )
+            session.delete("forgotten", id=key)
         for seq, memory in returned.items():
             if memory.superseded_at and session.successor_of(seq) is None:
                 # What superseded it is gone: it holds again.
-                session.execute(
-                    "UPDATE memory_state SET superseded_at = NULL "
-                    "WHERE owner = %(owner)s AND memory_seq = %(seq)s",
-                    seq=seq,
-                )
+                session.update("memory_state", {"superseded_at": None}, memory_seq=seq)
         for ending in undone:
             restore_ending(session, ending)
         delete_restored_forgets(session, calls)
@@ -312,27 +297,20 @@ class GraceStore(Transactional):
         before: datetime | None = None,
     ) -> list[str]:
         """Return the keys of forgotten records by ids of memories or calls, or if final by `before`."""
-        rows = session.execute(
+        return session.column(
             "SELECT id FROM forgotten WHERE owner = %(owner)s "
             "AND (id = ANY(%(ids)s::text[]) OR call = ANY(%(ids)s::text[]) "
             "OR final_at <= %(before)s::timestamptz) ORDER BY id",
             ids=list(ids),
             before=before,
         )
-        return [id for (id,) in rows]
 
     @writes
     def finish(self, session: CommonSession, keys: Sequence[str]) -> int:
         """Delete forgotten records for good by their keys, and return how many were deleted."""
-        rows = session.execute(
-            "SELECT data FROM forgotten WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
-            keys=list(keys),
-        )
+        rows = session.select("forgotten", "data", id=keys)
         delete_steps(session, [_decode(data).seq for (data,) in rows])
-        deleted = session.execute(
-            "DELETE FROM forgotten WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
-            keys=list(keys),
-        ).rowcount
+        deleted = session.delete("forgotten", id=keys).rowcount
         if deleted:
             request_purge(session)
         return deleted
@@ -390,10 +368,9 @@ def _insert_history(
         invalidate(session, unpruned_episodes(session, [each for (each,) in older]))
     before = (revision.content_hash for revision in copy.revisions)
     hashes = [content_hash(memory.content), *before]
-    session.execute(
-        "DELETE FROM agent_forgotten "
-        "WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
-        keys=list(keys_of_forgotten(memory.id, memory.session, memory.source, hashes)),
+    session.delete(
+        "agent_forgotten",
+        id=list(keys_of_forgotten(memory.id, memory.session, memory.source, hashes)),
     )
 
 
@@ -491,7 +468,7 @@ class DeletionStore(Transactional):
     @reads
     def ids_under(self, session: CommonSession, summary: str) -> list[str]:
         """Return the ids of all originals under a summary of any level."""
-        return [id for (id,) in session.execute(self._ids_below, summary=summary)]
+        return session.column(self._ids_below, summary=summary)
 
     @reads
     def preview(
@@ -517,18 +494,15 @@ class DeletionStore(Transactional):
         for episode in rewritten:
             leaving[episode] += 0
         removed, emptied = _preview_summaries(session, leaving)
-        rows = session.execute(
-            "SELECT id FROM learning "
-            "WHERE owner = %(owner)s AND memory_id = ANY(%(ids)s::text[])",
-            ids=list(ids),
-        )
         return Removal(
             working=len(found) - len(originals),
             archived=len(originals),
             details=sum(memory.details for memory in originals),
             removed=removed,
             emptied=emptied,
-            learnings=len({*learned, *(id for (id,) in rows)}),
+            learnings=len(
+                {*learned, *session.select_column("learning", "id", memory_id=ids)}
+            ),
             pruned=pruned,
             in_force=in_force,
             pruned_losing_summary=there - pruned,
@@ -556,7 +530,7 @@ class DeletionStore(Transactional):
             found = [memory for memory in found if memory.seq not in changed]
         if grace:
             save_memories(session, [memory.seq for memory in found], grace)
-        unlearned = remove_learnings_of(session, [memory.id for memory in found])
+        unlearned = remove_learnings(session, memory_id=[memory.id for memory in found])
         forget_injected_words(
             session,
             [memory.id for memory in found],
@@ -597,10 +571,8 @@ class DeletionStore(Transactional):
         memories = session.memories_at(seqs)
         known = session.known_records([each.id for each in memories.values()])
         before: dict[int, list[int]] = defaultdict(list)
-        for seq, words in session.execute(
-            "SELECT memory_seq, content_hash FROM revision "
-            "WHERE owner = %(owner)s AND memory_seq = ANY(%(seqs)s::bigint[])",
-            seqs=seqs,
+        for seq, words in session.select(
+            "revision", "memory_seq, content_hash", memory_seq=seqs
         ):
             before[seq].append(words)
         keys: set[str] = set()
@@ -609,11 +581,8 @@ class DeletionStore(Transactional):
             said = content_hash(memory.content) if said is None else said
             hashes = [said, *before[seq]]
             keys |= keys_of_forgotten(memory.id, memory.session, memory.source, hashes)
-        session.execute_many(
-            "INSERT INTO agent_forgotten (owner, id) VALUES (%(owner)s, %(id)s) "
-            "ON CONFLICT DO NOTHING",
-            [{"id": key} for key in keys],
-        )
+        rows = [{"id": key} for key in keys]
+        session.insert_each("agent_forgotten", rows, UNLESS_KNOWN)
 
     @writes
     def forget_learnings(
@@ -626,7 +595,7 @@ class DeletionStore(Transactional):
         """Delete learnings, and keep copies until `grace` ends or request a purge; return the counts."""
         if grace:
             save_learnings(session, ids, grace)
-        removal = Removal(learnings=remove_learnings(session, ids))
+        removal = Removal(learnings=remove_learnings(session, id=ids))
         if removal.learnings and not grace:
             request_purge(session)
         return removal
@@ -646,10 +615,11 @@ class DeletionStore(Transactional):
             f"WHERE owner = %(owner)s AND {column} != ''"
             for table in NAMING
         )
-        rows = session.execute(
-            f"SELECT n.name FROM ({named}) AS n {self._unless_named.format(column)}"
+        return sorted(
+            session.column(
+                f"SELECT n.name FROM ({named}) AS n {self._unless_named.format(column)}"
+            )
         )
-        return sorted(name for (name,) in rows)
 
     @writes
     def forget_names(
@@ -664,15 +634,11 @@ class DeletionStore(Transactional):
             ("session_id", sessions, ""),
             ("source", sources, None),
         ):
-            rows = session.execute(self._named.format(column), names=sorted(names))
-            gone = {*names}.difference(name for (name,) in rows)
+            gone = {*names}.difference(
+                session.column(self._named.format(column), names=sorted(names))
+            )
             for table in NAMING if gone else ():
-                session.execute(
-                    f"UPDATE {table} SET {column} = %(nameless)s::text "
-                    f"WHERE owner = %(owner)s AND {column} = ANY(%(gone)s::text[])",
-                    nameless=nameless,
-                    gone=sorted(gone),
-                )
+                session.update(table, {column: nameless}, **{column: gone})
 
     @abstractmethod
     def purge_due(self) -> bool:
@@ -693,11 +659,7 @@ class DeletionStore(Transactional):
 
 def _relink_supersessions(session: CommonSession, seqs: Sequence[int]) -> None:
     """Link what memories to be deleted superseded to their successors, or let it apply again."""
-    rows = session.execute(
-        "SELECT DISTINCT superseded_by FROM memory_state "
-        "WHERE owner = %(owner)s AND superseded_by = ANY(%(seqs)s::bigint[])",
-        seqs=list(seqs),
-    )
+    rows = session.select("memory_state", "DISTINCT superseded_by", superseded_by=seqs)
     # One by one, as several of one chain may go.
     for (seq,) in rows.fetchall():
         session.execute(

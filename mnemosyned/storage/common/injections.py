@@ -19,6 +19,7 @@ from mnemosyned.memory.injections import (
     InjectionTotals,
 )
 from mnemosyned.storage.common.session import (
+    UNLESS_KNOWN,
     CommonPart,
     CommonSession,
     reads,
@@ -29,7 +30,6 @@ from mnemosyned.storage.common.state import request_purge
 from mnemosyned.storage.common.tables import (
     BRIEFING_EDITS,
     INJECTIONS,
-    UNLESS_KNOWN,
 )
 
 _DROP_OLDEST = (
@@ -43,14 +43,13 @@ def insert_injection(session: CommonSession, injection: Injection) -> bool:
     """Insert an injection with its lines, unless the id is stored already; tell whether it was inserted."""
     if not INJECTIONS.add(session, injection, UNLESS_KNOWN):
         return False
-    session.execute_many(
-        "INSERT INTO injected_line (owner, injection_id, place, memory_id, text, reason) "
-        "VALUES (%(owner)s, %(injection)s, %(place)s, %(id)s, %(text)s, %(reason)s)",
+    session.insert_each(
+        "injected_line",
         [
             {
-                "injection": injection.id,
+                "injection_id": injection.id,
                 "place": place,
-                "id": line.id,
+                "memory_id": line.id,
                 "text": line.text,
                 "reason": line.reason,
             }
@@ -69,11 +68,11 @@ def read_injections(
         **values,
     ).fetchall()
     lines: dict[str, list[InjectedLine]] = defaultdict(list)
-    for injection, id, text, reason in session.execute(
-        "SELECT injection_id, memory_id, text, reason FROM injected_line "
-        "WHERE owner = %(owner)s AND injection_id = ANY(%(ids)s::text[]) "
+    for injection, id, text, reason in session.select(
+        "injected_line",
+        "injection_id, memory_id, text, reason",
         "ORDER BY injection_id, place",
-        ids=[row[0] for row in rows],
+        injection_id=[row[0] for row in rows],
     ):
         lines[injection].append(InjectedLine(id=id, text=text, reason=reason))
     for row in rows:
@@ -88,7 +87,6 @@ def forget_injected_words(
     `sessions` are those of the memories: their prompts go too, as one may be such a memory, and
     prompts that were given a memory, as they may quote it.
     """
-    values = {"ids": list(ids)}
     if sessions:
         session.execute(
             "UPDATE injection SET prompt = '' WHERE owner = %(owner)s AND prompt != '' "
@@ -96,23 +94,15 @@ def forget_injected_words(
             "SELECT l.injection_id FROM injected_line AS l "
             "WHERE l.owner = %(owner)s AND l.memory_id = ANY(%(ids)s::text[])))",
             sessions=sorted(sessions),
-            **values,
+            ids=list(ids),
         )
-    for table, column in (("injected_line", "memory_id"), ("briefing_line", "id")):
-        session.execute(
-            f"DELETE FROM {table} "
-            f"WHERE owner = %(owner)s AND {column} = ANY(%(ids)s::text[])",
-            **values,
-        )
+    session.delete("injected_line", memory_id=ids)
+    session.delete("briefing_line", id=ids)
 
 
 def erase_injected_texts(session: CommonSession, ids: Sequence[str]) -> None:
     """Erase the texts of lines that quote the given memories or learnings, as the words changed."""
-    session.execute(
-        "UPDATE injected_line SET text = '' WHERE owner = %(owner)s "
-        "AND memory_id = ANY(%(ids)s::text[])",
-        ids=list(ids),
-    )
+    session.update("injected_line", {"text": ""}, memory_id=ids)
 
 
 class InjectionStore(CommonPart):
@@ -129,14 +119,9 @@ class InjectionStore(CommonPart):
         prompt is kept.
         """
         ids = [line.id for line in injection.lines]
-        there = session.known_records(ids).keys() | {
-            id
-            for (id,) in session.execute(
-                "SELECT id FROM learning "
-                "WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])",
-                ids=ids,
-            )
-        }
+        there = session.known_records(ids).keys() | set(
+            session.select_column("learning", "id", id=ids)
+        )
         lines = tuple(line for line in injection.lines if line.id in there)
         if len(lines) < len(ids):
             injection = replace(injection, lines=lines, prompt="")
@@ -170,12 +155,11 @@ class InjectionStore(CommonPart):
     @writes
     def rate(self, session: CommonSession, id: str, outcome: InjectionOutcome) -> None:
         """Save what an injection was good for. Raises `NotFound`."""
-        changed = session.execute(
-            "UPDATE injection SET outcome = %(outcome)s "
-            "WHERE owner = %(owner)s AND id = %(id)s AND outcome != %(missed)s",
+        changed = session.update(
+            "injection",
+            {"outcome": str(outcome)},
+            f"AND outcome != '{InjectionOutcome.SAID_AGAIN}'",
             id=id,
-            outcome=str(outcome),
-            missed=str(InjectionOutcome.SAID_AGAIN),
         )
         if not changed.rowcount:
             raise NotFound(f"no injection has the id {id!r}; `injections` shows them")
@@ -218,17 +202,12 @@ class InjectionStore(CommonPart):
     @writes
     def save_edit(self, session: CommonSession, edit: BriefingEdit) -> None:
         """Save an edit in place of the line's earlier one, if it has an effect. Raises `InvalidRequest`."""
-        deleted = session.execute(
-            "DELETE FROM briefing_line WHERE owner = %(owner)s AND id = %(id)s RETURNING text",
-            id=edit.id,
-        ).fetchall()
+        deleted = session.delete("briefing_line", "RETURNING text", id=edit.id)
         if any(text != edit.text for (text,) in deleted):
             request_purge(session)
         if not edit.has_effect:
             return
-        count = session.scalar(
-            "SELECT count(*) FROM briefing_line WHERE owner = %(owner)s"
-        )
+        count = session.select_value("briefing_line", "count(*)")
         if count >= BRIEFING_EDITS_MAX:
             raise InvalidRequest(
                 f"{BRIEFING_EDITS_MAX:,} lines are pinned, dropped or reworded, and no more are "

@@ -21,6 +21,7 @@ from mnemosyned.storage.common.injections import (
 )
 from mnemosyned.storage.common.listing import source_condition
 from mnemosyned.storage.common.session import (
+    UNLESS_KNOWN,
     CommonPart,
     CommonSession,
     reads,
@@ -53,18 +54,15 @@ class LearningRows(LearningKeeper):
     def insert(self, learning: Learning, *, superseded: Sequence[str]) -> None:
         insert_learning(self._session, learning)
         if superseded:
-            self._session.execute(
-                "UPDATE learning SET superseded_by = %(id)s "
-                "WHERE owner = %(owner)s AND id = ANY(%(gone)s)",
-                id=learning.id,
-                gone=list(superseded),
+            self._session.update(
+                "learning", {"superseded_by": learning.id}, id=superseded
             )
 
     def apply_edit(self, edit: MemoryEdit) -> None:
         """Delete the learnings that an edited memory no longer states, and store the new learnings."""
         stored = learnings_where(self._session, "memory_id", [edit.before.id])
         gone = [each.id for each in stored if edit.drops_learning(each.text)]
-        remove_learnings(self._session, gone)
+        remove_learnings(self._session, id=gone)
         for learning in edit.learnings:
             self.keep(learning)
 
@@ -85,51 +83,33 @@ def learnings_where(
     )
 
 
-def remove_learnings(session: CommonSession, ids: Iterable[str]) -> int:
-    """Delete the learnings with these ids; return the number deleted."""
-    return _remove_where(session, "id = ANY(%(given)s)", list(ids))
-
-
-def remove_learnings_of(session: CommonSession, memories: Iterable[str]) -> int:
-    """Delete the learnings that were made from these memories; return the number deleted."""
-    return _remove_where(session, "memory_id = ANY(%(given)s)", list(memories))
-
-
-def _remove_where(session: CommonSession, condition: str, given: list[str]) -> int:
-    """Delete learnings by an SQL condition; what they superseded applies again. Return how many."""
-    removed = session.execute(
-        f"DELETE FROM learning WHERE owner = %(owner)s AND {condition} RETURNING id",
-        given=given,
-    ).fetchall()
+def remove_learnings(session: CommonSession, **where: Iterable[str]) -> int:
+    """Delete learnings by `id` or `memory_id`; what they superseded applies again. Return how many."""
+    rows = session.delete("learning", "RETURNING id", **where).fetchall()
+    removed = [id for (id,) in rows]
     if removed:
-        forget_injected_words(session, [id for (id,) in removed])
-        session.execute(
-            "UPDATE learning SET superseded_by = NULL "
-            "WHERE owner = %(owner)s AND superseded_by = ANY(%(gone)s)",
-            gone=[id for (id,) in removed],
-        )
+        forget_injected_words(session, removed)
+        session.update("learning", {"superseded_by": None}, superseded_by=removed)
     return len(removed)
 
 
 def mark_learned(session: CommonSession, positions: Iterable[int]) -> None:
     """Note that the memories at the given row numbers brought learnings with them."""
     lowest = _read_lowest_learned(session)
-    session.execute_many(
-        "INSERT INTO learned (owner, position) VALUES (%(owner)s, %(position)s) "
-        "ON CONFLICT DO NOTHING",
+    session.insert_each(
+        "learned",
         [
             {"position": position}
             for position in [*positions, *([0] if lowest is None else [])]
             if position >= (lowest or 0)
         ],
+        UNLESS_KNOWN,
     )
 
 
 def _read_lowest_learned(session: CommonSession) -> int | None:
     """Return the row number up to which all memories were learned from; None for none."""
-    lowest: int | None = session.scalar(
-        "SELECT min(position) FROM learned WHERE owner = %(owner)s"
-    )
+    lowest: int | None = session.select_value("learned", "min(position)")
     return lowest
 
 
@@ -189,10 +169,7 @@ class LearningStore(CommonPart):
                     "DELETE FROM learned WHERE owner = %(owner)s AND position <= %(last)s",
                     last=learned_up_to,
                 )
-                session.execute(
-                    "INSERT INTO learned (owner, position) VALUES (%(owner)s, %(last)s)",
-                    last=learned_up_to,
-                )
+                session.insert("learned", position=learned_up_to)
             return rows.inserted_count
 
         return self._write(add_new, durable=False)
@@ -261,11 +238,7 @@ class LearningStore(CommonPart):
     @writes
     def edit(self, session: CommonSession, id: str, text: str) -> None:
         """Replace the text of a learning. Raises `NotFound`."""
-        changed = session.execute(
-            "UPDATE learning SET text = %(text)s WHERE owner = %(owner)s AND id = %(id)s",
-            text=text,
-            id=id,
-        )
+        changed = session.update("learning", {"text": text}, id=id)
         _require_learning_found(changed.rowcount, id)
         erase_injected_texts(session, [id])
         request_purge(session)
@@ -273,7 +246,7 @@ class LearningStore(CommonPart):
     @writes
     def remove(self, session: CommonSession, id: str) -> None:
         """Delete and purge a learning; the superseded learnings apply again. Raises `NotFound`."""
-        _require_learning_found(remove_learnings(session, [id]), id)
+        _require_learning_found(remove_learnings(session, id=[id]), id)
         request_purge(session)
 
 

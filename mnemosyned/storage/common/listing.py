@@ -47,6 +47,7 @@ from mnemosyned.storage.common.session import (
     EngineSession,
     Transactional,
     reads,
+    replace_by,
     writes_lazily,
 )
 from mnemosyned.storage.common.surroundings import projects_of
@@ -298,13 +299,14 @@ class ListStore(Transactional):
         """Return one page of the memories and summaries that match a filter."""
         keys: list[ListKey] = []
         if wanted.project:
-            rows = session.execute(
-                "SELECT session_id FROM agent_session WHERE owner = %(owner)s "
-                "AND project = %(project)s ORDER BY seen_at DESC LIMIT %(most)s",
-                project=wanted.project,
-                most=LIST_LIMITS.sessions,
+            names = set(
+                session.select_column(
+                    "agent_session",
+                    "session_id",
+                    f"ORDER BY seen_at DESC LIMIT {LIST_LIMITS.sessions}",
+                    project=wanted.project,
+                )
             )
-            names = {name for (name,) in rows}
             names = names.intersection(wanted.sessions or names)
             if not names:
                 return ListPage([], [], None)
@@ -414,9 +416,8 @@ class ListStore(Transactional):
     @reads
     def figures(self, session: CommonSession) -> dict[str, tuple[Counter[int], int]]:
         """Return the recalls by their step of time, and the bytes on disk, by day, as 2026-03-09."""
-        rows = session.execute(
-            "SELECT day, recall_times, bytes_on_disk FROM daily_figures "
-            "WHERE owner = %(owner)s ORDER BY day"
+        rows = session.select(
+            "daily_figures", "day, recall_times, bytes_on_disk", "ORDER BY day"
         )
         return {day: (_decode_times(times), size) for day, times, size in rows}
 
@@ -426,17 +427,13 @@ class ListStore(Transactional):
     ) -> None:
         """Add recalls by step of time to a day, and save the bytes on disk; keep `FIGURE_DAYS_MAX` days."""
         session.lock()
-        saved = session.scalar(
-            "SELECT recall_times FROM daily_figures WHERE owner = %(owner)s AND day = %(day)s",
+        saved = session.select_value("daily_figures", "recall_times", day=day)
+        session.insert(
+            "daily_figures",
+            replace_by("day", ("recall_times", "bytes_on_disk")),
             day=day,
-        )
-        session.execute(
-            "INSERT INTO daily_figures (owner, day, recall_times, bytes_on_disk) "
-            "VALUES (%(owner)s, %(day)s, %(times)s, %(size)s) ON CONFLICT (owner, day) DO "
-            "UPDATE SET recall_times = excluded.recall_times, bytes_on_disk = excluded.bytes_on_disk",
-            day=day,
-            times=json.dumps(times + _decode_times(saved or "{}")),
-            size=size,
+            recall_times=json.dumps(times + _decode_times(saved or "{}")),
+            bytes_on_disk=size,
         )
         session.execute(
             "DELETE FROM daily_figures WHERE owner = %(owner)s AND day <= (SELECT day "
@@ -658,13 +655,12 @@ def _count_originals(
     Period 1 begins with the first bound. A roll-up within one period counts for everything below,
     unless it is to be rewritten. Also return the row numbers of episodes that go beyond a period.
     """
-    outdated = {
-        seq
-        for (seq,) in session.execute(
+    outdated = set(
+        session.column(
             "SELECT seq FROM episode WHERE owner = %(owner)s AND level > 0 AND stale "
             "UNION SELECT episode_seq FROM emptied_episode WHERE owner = %(owner)s"
         )
-    }
+    )
     outdated.update(ancestors(session, outdated).values())
     counts, cut = Counter[int](), list[int]()
     step: Condition | None = Condition("parent_id IS NULL", {})

@@ -156,12 +156,7 @@ class IntakeTransaction(ABC):
 
     def _forgotten(self, keys: Collection[str]) -> set[str]:
         """Return those of the keys by which a forgotten memory is recognized."""
-        rows = self._session.execute(
-            "SELECT id FROM agent_forgotten "
-            "WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
-            keys=list(keys),
-        )
-        return {key for (key,) in rows}
+        return set(self._session.select_column("agent_forgotten", "id", id=keys))
 
     def _said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
         """Return id and time of the first memory with the same text, session and source; None without."""
@@ -205,8 +200,7 @@ class RecordStore(Transactional):
     @reads
     def originals(self, session: CommonSession, episode: str) -> list[MemoryRecord]:
         """Return all original memories below a summary of any level, the oldest first."""
-        rows = session.execute(self._originals_below, summary=episode)
-        seqs = [seq for (seq,) in rows]
+        seqs = session.column(self._originals_below, summary=episode)
         memories = session.memories_at(seqs)
         return [memories[seq] for seq in seqs]
 
@@ -218,11 +212,7 @@ class RecordStore(Transactional):
     @reads
     def summaries(self, session: CommonSession, ids: Sequence[str]) -> list[Episode]:
         """Return the summaries with these ids, oldest first, without sources or details."""
-        rows = session.execute(
-            f"SELECT {EPISODE_COLUMNS} FROM episode "
-            "WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])",
-            ids=list(ids),
-        )
+        rows = session.select("episode", EPISODE_COLUMNS, id=ids)
         return sorted(
             map(episode_from, rows),
             key=lambda summary: (summary.covers_from, summary.id),
@@ -254,14 +244,12 @@ class RecordStore(Transactional):
         older: list[MemoryRecord] = []
         newer: list[int] = [position[0]] if position else []
         while newer and len(older) < HISTORY_MAX:
-            rows = session.execute(
-                "SELECT memory_seq FROM memory_state WHERE owner = %(owner)s "
-                "AND superseded_by = ANY(%(seqs)s::bigint[]) "
-                "ORDER BY superseded_at DESC, memory_seq DESC LIMIT %(most)s",
-                seqs=newer,
-                most=HISTORY_MAX,
+            newer = session.select_column(
+                "memory_state",
+                "memory_seq",
+                f"ORDER BY superseded_at DESC, memory_seq DESC LIMIT {HISTORY_MAX}",
+                superseded_by=newer,
             )
-            newer = [seq for (seq,) in rows]
             memories = session.memories_at(newer)
             older += [memories[seq] for seq in newer if seq in memories]
         return older[:HISTORY_MAX]
@@ -281,12 +269,8 @@ def tier_totals(session: CommonSession) -> dict[Tier, TierTotals]:
 
     The earliest time of the archive is that of its first episode.
     """
-    working = session.scalar(
-        "SELECT min(created_at) FROM fresh WHERE owner = %(owner)s"
-    )
-    episodes = session.scalar(
-        "SELECT min(covers_from) FROM episode WHERE owner = %(owner)s"
-    )
+    working = session.select_value("fresh", "min(created_at)")
+    episodes = session.select_value("episode", "min(covers_from)")
     totals = session.totals()
     return {
         tier: TierTotals(*totals[tier], optional_instant(oldest))

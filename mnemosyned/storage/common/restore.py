@@ -33,20 +33,19 @@ from mnemosyned.memory.exchange import (
 from mnemosyned.memory.injections import Injection
 from mnemosyned.memory.values import Episode, Learning
 from mnemosyned.storage.common.actions import delete_steps, record_action
-from mnemosyned.storage.common.compactions import INSERT_COMPACTION, insert_parts
+from mnemosyned.storage.common.compactions import insert_compaction
 from mnemosyned.storage.common.endings import restore_ending
 from mnemosyned.storage.common.episodes import mark_emptied
 from mnemosyned.storage.common.forgetting import restore_recoverable
 from mnemosyned.storage.common.injections import insert_injection
 from mnemosyned.storage.common.learnings import insert_learning, mark_learned
-from mnemosyned.storage.common.session import CommonSession
+from mnemosyned.storage.common.session import UNLESS_KNOWN, CommonSession
 from mnemosyned.storage.common.sleep import insert_log
 from mnemosyned.storage.common.state import add_tags, insert_revision
 from mnemosyned.storage.common.surroundings import save_sighting, saved_sighting
 from mnemosyned.storage.common.tables import (
     EXPORTED_TABLES,
     MOVED_TABLES,
-    UNLESS_KNOWN,
 )
 
 
@@ -73,10 +72,7 @@ class StoredEpisode:
 
 def _restore_learning(session: CommonSession, learning: Learning) -> Outcome:
     """Insert a learning unless its id is stored; return the outcome."""
-    text = session.scalar(
-        "SELECT text FROM learning WHERE owner = %(owner)s AND id = %(id)s",
-        id=learning.id,
-    )
+    text = session.select_value("learning", "text", id=learning.id)
     if text is None:
         insert_learning(session, learning)
         return True
@@ -98,34 +94,13 @@ def _restore_log_entry(session: CommonSession, entry: LogEntry) -> Outcome:
     )
     if known:
         return False
-    taken = session.scalar(
-        "SELECT 1 FROM consolidation_log WHERE owner = %(owner)s AND id = %(id)s",
-        id=entry.id,
-    )
+    taken = session.select_value("consolidation_log", "1", id=entry.id)
     insert_log(
         session, entry, id=None if taken else entry.id, undone_at=entry.undone_at
     )
     if not taken:
         session.skip_numbers("log", entry.id)
     return True
-
-
-def _restore_compaction(
-    session: CommonSession, compaction: ExportedCompaction
-) -> Outcome:
-    """Insert a compaction with its messages' ids unless its id is stored; return if inserted."""
-    stored = session.execute(
-        INSERT_COMPACTION,
-        id=compaction.id,
-        session=compaction.session,
-        source=compaction.source,
-        policy=compaction.policy,
-        hash=compaction.text_hash,
-        created_at=compaction.created_at,
-    ).rowcount
-    if stored:
-        insert_parts(session, compaction.id, compaction.parts)
-    return bool(stored)
 
 
 def _restore_sighting(session: CommonSession, sighting: Sighting) -> Outcome:
@@ -139,7 +114,7 @@ def _restore_sighting(session: CommonSession, sighting: Sighting) -> Outcome:
 RESTORERS: Mapping[type[Any], Callable[[CommonSession, Any], Outcome]] = {
     Learning: _restore_learning,
     LogEntry: _restore_log_entry,
-    ExportedCompaction: _restore_compaction,
+    ExportedCompaction: insert_compaction,
     Sighting: _restore_sighting,
     RecoverableRecord: restore_recoverable,
     Injection: insert_injection,
@@ -205,12 +180,13 @@ class RestoreTransaction(ABC):
             originals[memory.episode].add(memory.id)
         self._restore_episodes(episodes, originals, known)
         seqs = [memory.seq for memory in memories if memory.id not in known]
-        taken = self._session.execute(
-            "SELECT seq FROM fresh WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[]) UNION ALL "
-            "SELECT seq FROM placed WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
-            seqs=seqs,
+        self._taken = set(
+            self._session.column(
+                "SELECT seq FROM fresh WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[]) UNION ALL "
+                "SELECT seq FROM placed WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
+                seqs=seqs,
+            )
         )
-        self._taken = {seq for (seq,) in taken}
         # New numbers are given above all of them.
         self._last_seq = max([self._last_number(), *seqs])
         self._restore_memories(memories, self._homes([*filter(None, originals)]), known)
@@ -277,11 +253,8 @@ class RestoreTransaction(ABC):
             self._outcome.left_out += 1
             return None
         self._insert_episode(rollup)
-        self._session.execute(
-            "UPDATE episode SET parent_id = %(id)s "
-            "WHERE owner = %(owner)s AND id = ANY(%(below)s::text[])",
-            id=rollup.id,
-            below=list(rollup.summary_of),
+        self._session.update(
+            "episode", {"parent_id": rollup.id}, id=list(rollup.summary_of)
         )
         return True
 
@@ -314,10 +287,7 @@ class RestoreTransaction(ABC):
 
     def _insert_episode(self, episode: ExportedEpisode) -> None:
         """Insert a summary as it was exported, under its old row number or, if that is taken, a new one."""
-        taken = self._session.scalar(
-            "SELECT 1 FROM episode WHERE owner = %(owner)s AND seq = %(seq)s",
-            seq=episode.seq,
-        )
+        taken = self._session.select_value("episode", "1", seq=episode.seq)
         if not taken:
             self._session.skip_numbers("record", episode.seq)
         record = Episode(**{name: getattr(episode, name) for name in _EPISODE_FIELDS})
@@ -325,11 +295,7 @@ class RestoreTransaction(ABC):
             record, episode.index_terms, seq=None if taken else episode.seq
         )
         if episode.stale:
-            self._session.execute(
-                "UPDATE episode SET stale = true "
-                "WHERE owner = %(owner)s AND seq = %(seq)s",
-                seq=number,
-            )
+            self._session.update("episode", {"stale": True}, seq=number)
         if episode.emptied:
             mark_emptied(self._session, number)
 
@@ -341,11 +307,8 @@ class RestoreTransaction(ABC):
             level=int(rollup.level),
             below=list(rollup.summary_of),
         )
-        taken = self._session.scalar(
-            "SELECT 1 FROM episode WHERE owner = %(owner)s AND level = %(level)s "
-            "AND period_from = %(period)s::timestamptz",
-            level=int(rollup.level),
-            period=rollup.period_from,
+        taken = self._session.select_value(
+            "episode", "1", level=int(rollup.level), period_from=rollup.period_from
         )
         return not taken and free == len(rollup.summary_of)
 
@@ -355,14 +318,13 @@ class RestoreTransaction(ABC):
         newer = self._session.position_of(supersession.superseded_by)
         if older is None or newer is None:
             return None
-        changed = self._session.execute(
-            "UPDATE memory_state SET superseded_by = %(newer)s "
-            "WHERE owner = %(owner)s AND memory_seq = %(older)s "
+        changed = self._session.update(
+            "memory_state",
+            {"superseded_by": newer[0]},
             "AND superseded_at IS NOT NULL AND superseded_by IS NULL",
-            older=older[0],
-            newer=newer[0],
-        ).rowcount
-        return bool(changed)
+            memory_seq=older[0],
+        )
+        return bool(changed.rowcount)
 
 
 def _take_episode_place(
@@ -395,12 +357,10 @@ def insert_states(session: CommonSession, memories: Sequence[PlacedMemory]) -> N
             [placed for placed in memories if placed.home is None],
         ),
     ):
-        marks = ", ".join(f"%({name})s" for name in names)
-        session.execute_many(
-            f"INSERT INTO {table} (owner, memory_seq, {', '.join(names)}) "
-            f"VALUES (%(owner)s, %(seq)s, {marks})",
+        session.insert_each(
+            table,
             [
-                {"seq": seq, **{name: getattr(memory, name) for name in names}}
+                {"memory_seq": seq, **{name: getattr(memory, name) for name in names}}
                 for memory, seq, _ in members
                 if any(getattr(memory, name) for name in names)
             ],

@@ -94,11 +94,6 @@ def column_names(columns: str) -> tuple[str, ...]:
     return tuple(column.strip('"') for column in columns.split(", "))
 
 
-def bind_values(columns: str) -> str:
-    """Return the bind values for a comma-separated list of columns, as in `%(id)s, %(source)s`."""
-    return ", ".join(f"%({name})s" for name in column_names(columns))
-
-
 def record_fields(columns: str, row: Row) -> dict[str, Any]:
     """Return a record's fields by name from a row of comma-separated columns, JSON and times decoded."""
     return {

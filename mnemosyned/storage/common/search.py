@@ -69,11 +69,8 @@ class CommonIndex(SearchIndex):
         """Return up to `limit` memories of each source in a period that pass the filters."""
 
     def summary_of_period(self, level: Level, begins: datetime) -> int | None:
-        seq: int | None = self._session.scalar(
-            "SELECT seq FROM episode WHERE owner = %(owner)s AND level = %(level)s "
-            "AND period_from = %(begins)s AND NOT stale",
-            level=int(level),
-            begins=begins,
+        seq: int | None = self._session.select_value(
+            "episode", "seq", "AND NOT stale", level=int(level), period_from=begins
         )
         return seq
 
@@ -129,11 +126,7 @@ class VectorStore(Transactional):
     @writes
     def drop_vectors(self, session: CommonSession, positions: Sequence[int]) -> None:
         """Delete the vectors of the memories at these row numbers, to be embedded again."""
-        session.execute(
-            "DELETE FROM embedding WHERE owner = %(owner)s "
-            "AND memory_seq = ANY(%(positions)s::bigint[])",
-            positions=list(positions),
-        )
+        session.delete("embedding", memory_seq=positions)
         if positions:
             self._requeue(session, positions)
 
@@ -183,11 +176,10 @@ class VectorStore(Transactional):
         self, session: CommonSession, model: int, *, after: int, limit: int
     ) -> list[int]:
         """Return the next `limit` row numbers above `after` with a vector of a model, ascending."""
-        rows = session.execute(
+        return session.column(
             "SELECT memory_seq FROM embedding WHERE owner = %(owner)s AND model = %(model)s "
             "AND memory_seq > %(after)s ORDER BY memory_seq LIMIT %(limit)s",
             model=model,
             after=after,
             limit=limit,
         )
-        return [seq for (seq,) in rows]

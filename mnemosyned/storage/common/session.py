@@ -100,6 +100,37 @@ def _assignments(names: Iterable[str]) -> str:
     return ", ".join(f"{name} = %({name})s" for name in names)
 
 
+UNLESS_KNOWN = "ON CONFLICT DO NOTHING"
+
+
+def replace_by(key: str, columns: Iterable[str]) -> str:
+    """Return the conflict clause that replaces `columns` of the row with the same `key`."""
+    changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
+    return f"ON CONFLICT (owner, {key}) DO UPDATE SET {changes}"
+
+
+def _equalities(values: Mapping[str, object]) -> tuple[str, dict[str, object]]:
+    """Return the conditions for rows with these values by column, each after an AND, and bind values."""
+    condition, bound = "", dict[str, object]()
+    for name, value in values.items():
+        if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+            bound[name] = list(value)
+            condition += f" AND {name} = ANY(%({name})s)"
+        else:
+            bound[name] = value
+            condition += f" AND {name} = %({name})s"
+    return condition, bound
+
+
+def _insert_statement(table: str, names: Iterable[str], conflict: str) -> str:
+    """Return the INSERT of a row with these columns, whose bind values have their names."""
+    quoted = ", ".join(f'"{name}"' for name in names)
+    marks = ", ".join(f"%({name})s" for name in names)
+    return (
+        f"INSERT INTO {table} (owner, {quoted}) VALUES (%(owner)s, {marks}) {conflict}"
+    )
+
+
 class CommonSession(Protocol):
     """Statements within one transaction about one owner.
 
@@ -124,8 +155,77 @@ class CommonSession(Protocol):
     def scalar(self, sql: str, /, **values: object) -> Any:  # noqa: ANN401 any column
         """Run an SQL statement, and return the first column of its first row, or None."""
 
+    def column(self, sql: str, /, **values: object) -> list[Any]:
+        """Run an SQL statement, and return the only column of its rows."""
+        return [value for (value,) in self.execute(sql, **values).fetchall()]
+
     def stream(self, sql: str, /, **values: object) -> Iterator[Row]:
         """Run an SQL statement and yield its rows, fetched in portions."""
+
+    def select(
+        self, table: str, columns: str, clauses: str = "", /, **where: object
+    ) -> Result:
+        """Select columns of the rows with these values; `clauses` of SQL follow the conditions.
+
+        A row has one of the values if these are a collection, here and in the other methods.
+        """
+        condition, values = _equalities(where)
+        return self.execute(
+            f"SELECT {columns} FROM {table} WHERE owner = %(owner)s{condition} {clauses}",
+            **values,
+        )
+
+    def select_column(
+        self, table: str, column: str, clauses: str = "", /, **where: object
+    ) -> list[Any]:
+        """Return one column of the rows that `select` finds."""
+        rows = self.select(table, column, clauses, **where).fetchall()
+        return [value for (value,) in rows]
+
+    def select_value(
+        self, table: str, column: str, clauses: str = "", /, **where: object
+    ) -> Any:  # noqa: ANN401 any column
+        """Return one column of the first row that `select` finds, or None."""
+        row = self.select(table, column, clauses, **where).fetchone()
+        return row[0] if row else None
+
+    def delete(self, table: str, clauses: str = "", /, **where: object) -> Result:
+        """Delete the rows with these values; `clauses` of SQL follow the conditions."""
+        condition, values = _equalities(where)
+        return self.execute(
+            f"DELETE FROM {table} WHERE owner = %(owner)s{condition} {clauses}",
+            **values,
+        )
+
+    def update(
+        self,
+        table: str,
+        changes: Mapping[str, object],
+        clauses: str = "",
+        /,
+        **where: object,
+    ) -> Result:
+        """Set columns of the rows with these values; `clauses` of SQL follow the conditions."""
+        condition, values = _equalities(where)
+        assigned = ", ".join(f"{name} = %(new_{name})s" for name in changes)
+        values |= {f"new_{name}": value for name, value in changes.items()}
+        return self.execute(
+            f"UPDATE {table} SET {assigned} "
+            f"WHERE owner = %(owner)s{condition} {clauses}",
+            **values,
+        )
+
+    def insert(self, table: str, conflict: str = "", /, **values: object) -> Result:
+        """Insert a row; `conflict` is an SQL clause for a key that is stored already."""
+        return self.execute(_insert_statement(table, values, conflict), **values)
+
+    def insert_each(
+        self, table: str, rows: Sequence[Mapping[str, object]], conflict: str = "", /
+    ) -> int:
+        """Insert rows of the same columns, if any; return how many were inserted or changed."""
+        if not rows:
+            return 0
+        return self.execute_many(_insert_statement(table, rows[0], conflict), rows)
 
     def new_number(self, kind: RecordNumbers = "record", /) -> int | None:
         """Return the number for a new row, or None if the table itself numbers new rows."""
@@ -173,13 +273,12 @@ class CommonSession(Protocol):
 
     def original_ids(self, episode: int) -> list[str]:
         """Return the ids of the originals of the episode at this row number, the oldest first."""
-        rows = self.execute(
+        return self.column(
             "SELECT m.id FROM placed AS p JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
             "WHERE p.owner = %(owner)s AND p.episode_seq = %(episode)s "
             "ORDER BY m.created_at, m.seq",
             episode=episode,
         )
-        return [id for (id,) in rows]
 
     def details_under(self, summary: str, *, secrets: bool = False) -> Iterator[Detail]:
         """Yield the exact values of the originals below a summary, by its id, the oldest first.

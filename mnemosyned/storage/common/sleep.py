@@ -132,21 +132,20 @@ class SleepStore(Transactional):
     @reads
     def ids_excluded_from_summaries(self, session: CommonSession) -> set[str]:
         """Return the ids of working memories that no summary may mention: superseded, or to expire."""
-        rows = session.execute(
-            "SELECT m.id FROM memory_state AS s "
-            "JOIN fresh AS f ON f.owner = s.owner AND f.seq = s.memory_seq "
-            "JOIN memory AS m ON m.owner = s.owner AND m.seq = s.memory_seq "
-            "WHERE s.owner = %(owner)s "
-            "AND (s.valid_until IS NOT NULL OR s.superseded_at IS NOT NULL)"
+        return set(
+            session.column(
+                "SELECT m.id FROM memory_state AS s "
+                "JOIN fresh AS f ON f.owner = s.owner AND f.seq = s.memory_seq "
+                "JOIN memory AS m ON m.owner = s.owner AND m.seq = s.memory_seq "
+                "WHERE s.owner = %(owner)s "
+                "AND (s.valid_until IS NOT NULL OR s.superseded_at IS NOT NULL)"
+            )
         )
-        return {id for (id,) in rows}
 
     @reads
     def newest_revision(self, session: CommonSession) -> int:
         """Return the revision number of the latest edit of any memory; 0 if there is none."""
-        newest: int = session.scalar(
-            "SELECT coalesce(max(seq), 0) FROM revision WHERE owner = %(owner)s"
-        )
+        newest: int = session.select_value("revision", "coalesce(max(seq), 0)")
         return newest
 
     @reads
@@ -345,11 +344,8 @@ class RollupStore(CommonPart):
         ).fetchall()
         begun = {begin_of(to_level, child.covers_from) for child in fresh}
         if begins := sorted(begun.union(opened)):
-            stale += session.execute(
-                "SELECT period_from, id FROM episode WHERE owner = %(owner)s "
-                "AND level = %(level)s AND period_from = ANY(%(begun)s::timestamptz[])",
-                level=int(to_level),
-                begun=begins,
+            stale += session.select(
+                "episode", "period_from, id", level=int(to_level), period_from=begins
             ).fetchall()
         existing = {instant(begins): id for begins, id in sorted(stale)}
         if existing:
@@ -368,11 +364,11 @@ class RollupStore(CommonPart):
         """
         episode = rollup.episode
         _check_unchanged(session, rollup)
-        row = session.execute(
-            "SELECT seq, id, parent_id FROM episode WHERE owner = %(owner)s "
-            "AND level = %(level)s AND period_from = %(begins)s::timestamptz",
+        row = session.select(
+            "episode",
+            "seq, id, parent_id",
             level=int(episode.level),
-            begins=episode.period_from,
+            period_from=episode.period_from,
         ).fetchone()
         if row is None:
             session.insert_episode(episode, rollup.index_terms)
@@ -386,17 +382,8 @@ class RollupStore(CommonPart):
             session.write_episode(
                 session.statements.replace, seq, episode, rollup.index_terms
             )
-            session.execute(
-                "UPDATE episode SET stale = true "
-                "WHERE owner = %(owner)s AND id = %(parent)s::text",
-                parent=parent,
-            )
-        session.execute(
-            "UPDATE episode SET parent_id = %(id)s "
-            "WHERE owner = %(owner)s AND id = ANY(%(members)s::text[])",
-            id=episode.id,
-            members=list(rollup.members),
-        )
+            session.update("episode", {"stale": True}, id=parent)
+        session.update("episode", {"parent_id": episode.id}, id=list(rollup.members))
         # An edit may have renamed a member since it was read.
         name_rollup(session, episode.id)
         insert_log(session, rollup.entry)
@@ -424,10 +411,11 @@ class RollupStore(CommonPart):
         episode = episode_at(session, "seq", seq, details=not level)
         if episode is None:
             return None
-        children = session.execute(
-            f"SELECT {EPISODE_COLUMNS} FROM episode "
-            "WHERE owner = %(owner)s AND parent_id = %(id)s ORDER BY covers_from, seq",
-            id=episode.id,
+        children = session.select(
+            "episode",
+            EPISODE_COLUMNS,
+            "ORDER BY covers_from, seq",
+            parent_id=episode.id,
         )
         return StaleSummary(
             token=mark,
@@ -441,11 +429,7 @@ class RollupStore(CommonPart):
     @reads
     def index_terms(self, session: CommonSession, ids: Sequence[str]) -> dict[str, str]:
         """Return the stored index terms of the summaries with these ids, by id."""
-        rows = session.execute(
-            "SELECT id, index_terms FROM episode "
-            "WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])",
-            ids=list(ids),
-        )
+        rows = session.select("episode", "id, index_terms", id=ids)
         return dict(rows.fetchall())
 
     @writes
@@ -462,31 +446,32 @@ class RollupStore(CommonPart):
         `token` is the mark in the `StaleSummary`. Raises `BatchChanged` if the summary was marked
         again since it was read.
         """
-        seq = session.scalar(
-            "DELETE FROM emptied_episode WHERE owner = %(owner)s AND mark = %(mark)s "
-            "RETURNING episode_seq",
-            mark=token,
-        )
-        if seq is None:
+        marked = session.delete("emptied_episode", "RETURNING episode_seq", mark=token)
+        row = marked.fetchone()
+        if row is None:
             raise BatchChanged("the episode was changed concurrently; retry")
+        seq = row[0]
         session.write_episode(session.statements.rewrite, seq, episode, index_terms)
-        session.execute(
-            "UPDATE consolidation_log SET summary_preview = %(preview)s, "
-            "summarizer = %(summarizer)s WHERE owner = %(owner)s AND episode_id = %(id)s",
-            preview=log_preview(episode.content),
-            summarizer=episode.summarizer,
-            id=episode.id,
+        session.update(
+            "consolidation_log",
+            {
+                "summary_preview": log_preview(episode.content),
+                "summarizer": episode.summarizer,
+            },
+            episode_id=episode.id,
         )
         if episode.parent is None:
             return
         # A summary above that was written meanwhile read this one while it was empty.
-        above = session.execute(
-            "SELECT e.seq FROM episode AS e WHERE e.owner = %(owner)s "
-            "AND e.id = %(parent)s AND NOT EXISTS (SELECT 1 FROM emptied_episode AS s "
-            "WHERE s.owner = %(owner)s AND s.episode_seq = e.seq)",
-            parent=episode.parent,
-        ).fetchall()
-        invalidate(session, [seq for (seq,) in above])
+        invalidate(
+            session,
+            session.column(
+                "SELECT e.seq FROM episode AS e WHERE e.owner = %(owner)s "
+                "AND e.id = %(parent)s AND NOT EXISTS (SELECT 1 FROM emptied_episode AS s "
+                "WHERE s.owner = %(owner)s AND s.episode_seq = e.seq)",
+                parent=episode.parent,
+            ),
+        )
 
 
 def _read_children(
@@ -508,11 +493,7 @@ def _read_children(
 
 def _check_unchanged(session: CommonSession, rollup: Rollup) -> None:
     """Raise `BatchChanged` if a roll-up's member has another text now, so that none forgotten returns."""
-    rows = session.execute(
-        "SELECT id, content FROM episode "
-        "WHERE owner = %(owner)s AND id = ANY(%(members)s::text[])",
-        members=list(rollup.members),
-    )
+    rows = session.select("episode", "id, content", id=list(rollup.members))
     unchanged = sum(content == rollup.members[id] for id, content in rows)
     if unchanged != len(rollup.members):
         raise BatchChanged(

@@ -14,15 +14,12 @@ from mnemosyned.memory.intake import content_hash
 from mnemosyned.memory.values import TAGS_MAX, MemoryRecord, Revision
 from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.common.rows import instant
-from mnemosyned.storage.common.session import CommonSession
+from mnemosyned.storage.common.session import UNLESS_KNOWN, CommonSession, replace_by
 
 
 def request_purge(session: CommonSession) -> None:
     """Record that deleted words wait for a purge, as a new number: an earlier purge does not settle it."""
-    session.execute(
-        "INSERT INTO scrub_due (owner, asked) VALUES (%(owner)s, %(asked)s)",
-        asked=session.new_number(),
-    )
+    session.insert("scrub_due", asked=session.new_number())
 
 
 def set_state(
@@ -32,13 +29,8 @@ def set_state(
     value: datetime | int,
 ) -> None:
     """Set one field of the state of the memory at row number `seq`."""
-    session.execute(
-        f"INSERT INTO memory_state (owner, memory_seq, {field}) "
-        "VALUES (%(owner)s, %(seq)s, %(value)s) "
-        f"ON CONFLICT (owner, memory_seq) DO UPDATE SET {field} = excluded.{field}",
-        seq=seq,
-        value=value,
-    )
+    conflict = replace_by("memory_seq", [field])
+    session.insert("memory_state", conflict, memory_seq=seq, **{field: value})
 
 
 def insert_revision(
@@ -56,15 +48,13 @@ def insert_revision(
     was dropped; `content_hash` is the hash of that text, and `fields` the other changed fields with
     their earlier values, as JSON.
     """
-    session.execute(
-        "INSERT INTO revision "
-        "(owner, seq, memory_seq, changed_at, content, content_hash, fields) VALUES "
-        "(%(owner)s, %(number)s, %(seq)s, %(changed_at)s, %(content)s, %(hash)s, %(fields)s)",
-        number=session.new_number(),
-        seq=seq,
+    session.insert(
+        "revision",
+        seq=session.new_number(),
+        memory_seq=seq,
         changed_at=changed_at,
         content=content,
-        hash=content_hash,
+        content_hash=content_hash,
         fields=fields,
     )
 
@@ -83,11 +73,8 @@ def add_revision(
     """
     text, fields = edit.earlier_state(drop_history=drop_history)
     if drop_history:
-        session.execute(
-            "UPDATE revision SET content = NULL, fields = '{}' "
-            "WHERE owner = %(owner)s AND memory_seq = %(seq)s",
-            seq=seq,
-        )
+        dropped = {"content": None, "fields": "{}"}
+        session.update("revision", dropped, memory_seq=seq)
     insert_revision(
         session,
         seq,
@@ -107,10 +94,8 @@ def add_revision(
 
 def revisions_of(session: CommonSession, seq: int) -> list[Revision]:
     """Return the revisions of the memory at a row number, the latest first."""
-    rows = session.execute(
-        "SELECT changed_at, content, fields FROM revision "
-        "WHERE owner = %(owner)s AND memory_seq = %(seq)s ORDER BY seq DESC",
-        seq=seq,
+    rows = session.select(
+        "revision", "changed_at, content, fields", "ORDER BY seq DESC", memory_seq=seq
     )
     return [
         Revision(
@@ -125,11 +110,12 @@ def revisions_of(session: CommonSession, seq: int) -> list[Revision]:
 def was_said(session: CommonSession, id: str, content: str) -> bool:
     """Return whether an earlier revision of the memory with this id had exactly this text."""
     position = session.position_of(id)
-    found = position and session.scalar(
-        "SELECT 1 FROM revision WHERE owner = %(owner)s AND memory_seq = %(seq)s "
-        "AND content_hash = %(hash)s LIMIT 1",
-        seq=position[0],
-        hash=content_hash(content),
+    found = position and session.select_value(
+        "revision",
+        "1",
+        "LIMIT 1",
+        memory_seq=position[0],
+        content_hash=content_hash(content),
     )
     return bool(found)
 
@@ -174,15 +160,9 @@ def supersede(
 
 def add_tags(session: CommonSession, seq: int, names: Iterable[str]) -> int:
     """Add tags to a memory; return how many are new. Raises `InvalidRequest` for too many."""
-    added = session.execute_many(
-        "INSERT INTO tag (owner, memory_seq, name) VALUES (%(owner)s, %(seq)s, %(name)s) "
-        "ON CONFLICT DO NOTHING",
-        [{"seq": seq, "name": name} for name in names],
-    )
-    count = session.scalar(
-        "SELECT count(*) FROM tag WHERE owner = %(owner)s AND memory_seq = %(seq)s",
-        seq=seq,
-    )
+    rows = [{"memory_seq": seq, "name": name} for name in names]
+    added = session.insert_each("tag", rows, UNLESS_KNOWN)
+    count = session.select_value("tag", "count(*)", memory_seq=seq)
     if count > TAGS_MAX:
         id = session.memories_at([seq])[seq].id
         raise InvalidRequest(
@@ -195,12 +175,7 @@ def add_tags(session: CommonSession, seq: int, names: Iterable[str]) -> int:
 
 def remove_tags(session: CommonSession, seq: int, names: Iterable[str]) -> int:
     """Remove tags from the memory at a row number; return the number of removed tags."""
-    return session.execute(
-        "DELETE FROM tag WHERE owner = %(owner)s AND memory_seq = %(seq)s "
-        "AND name = ANY(%(names)s)",
-        seq=seq,
-        names=list(names),
-    ).rowcount
+    return session.delete("tag", memory_seq=seq, name=names).rowcount
 
 
 def insert_tags_and_validity(
@@ -216,7 +191,5 @@ def insert_tags_and_validity(
 
 def replace_tags(session: CommonSession, seq: int, names: Iterable[str]) -> None:
     """Replace all tags of the memory at a row number by these tags."""
-    session.execute(
-        "DELETE FROM tag WHERE owner = %(owner)s AND memory_seq = %(seq)s", seq=seq
-    )
+    session.delete("tag", memory_seq=seq)
     add_tags(session, seq, names)

@@ -24,6 +24,7 @@ from mnemosyned.memory.exchange import FollowedFolder
 from mnemosyned.memory.values import AgentActivity, MemoryRecord
 from mnemosyned.storage.common.rows import instant, optional_instant
 from mnemosyned.storage.common.session import (
+    UNLESS_KNOWN,
     CommonPart,
     CommonSession,
     Transactional,
@@ -37,7 +38,6 @@ from mnemosyned.storage.common.tables import (
     FOLDERS,
     REPLACE_FILE,
     SESSIONS,
-    UNLESS_KNOWN,
 )
 
 DELETED_AT_ONCE = 10_000
@@ -79,10 +79,8 @@ _DROP_ACTIVITY = (
 
 def projects_of(session: CommonSession, names: Sequence[str]) -> dict[str, str]:
     """Return the projects of agents' sessions by session name; sessions without a project are left out."""
-    rows = session.execute(
-        "SELECT session_id, project FROM agent_session WHERE owner = %(owner)s "
-        "AND project != '' AND session_id = ANY(%(names)s::text[])",
-        names=list(names),
+    rows = session.select(
+        "agent_session", "session_id, project", "AND project != ''", session_id=names
     )
     return dict(rows.fetchall())
 
@@ -145,12 +143,8 @@ class AgentStore(Transactional):
         self, session: CommonSession, name: str, position: int, file: str
     ) -> None:
         """Save how many bytes of a session's transcript, by device and inode, were read."""
-        session.execute(
-            "UPDATE agent_session SET position = %(position)s, file = %(file)s "
-            "WHERE owner = %(owner)s AND session_id = %(name)s",
-            name=name,
-            position=position,
-            file=file,
+        session.update(
+            "agent_session", {"position": position, "file": file}, session_id=name
         )
 
     @writes_lazily
@@ -163,11 +157,7 @@ class AgentStore(Transactional):
         informed_at: datetime | None = None,
     ) -> None:
         """Add memories to those injected into a known session, with the time of its briefing if given."""
-        before = session.scalar(
-            "SELECT shown FROM agent_session "
-            "WHERE owner = %(owner)s AND session_id = %(name)s",
-            name=name,
-        )
+        before = session.select_value("agent_session", "shown", session_id=name)
         if before is None:
             return
         shown = list(dict.fromkeys([*json.loads(before), *ids]))[-SHOWN_MAX:]
@@ -211,14 +201,13 @@ class AgentStore(Transactional):
         """Return up to `limit` sessions of a project that have memories, last seen first."""
         if not project:
             return []
-        rows = session.execute(
+        return session.column(
             "SELECT session_id FROM agent_session AS s "
             f"WHERE s.owner = %(owner)s AND project = %(project)s AND ({self._has_memories}) "
             "ORDER BY seen_at DESC LIMIT %(limit)s",
             project=project,
             limit=limit,
         )
-        return [name for (name,) in rows]
 
     _has_memories: str
     """Condition for an agent's session `s` of which there are memories."""
@@ -246,7 +235,7 @@ class AgentStore(Transactional):
             f"SELECT id FROM {table} WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])"
             for table in (*self._memory_tables, "agent_forgotten")
         )
-        found = {id for (id,) in session.execute(known, ids=list(ids))}
+        found = set(session.column(known, ids=list(ids)))
         return [id for id in ids if id not in found]
 
     _memory_tables: tuple[str, ...]
@@ -287,9 +276,8 @@ class AgentStore(Transactional):
 
 def saved_sighting(session: CommonSession) -> Sighting | None:
     """Return the saved reading of the clock; None if there is none."""
-    row = session.execute(
-        "SELECT moment, boot, uptime_s, slack_s, slack_from_s FROM clock_seen "
-        "WHERE owner = %(owner)s"
+    row = session.select(
+        "clock_seen", "moment, boot, uptime_s, slack_s, slack_from_s"
     ).fetchone()
     if row is None:
         return None
@@ -305,11 +293,9 @@ def saved_sighting(session: CommonSession) -> Sighting | None:
 
 def save_sighting(session: CommonSession, sighting: Sighting) -> None:
     """Save a reading of the clock in place of the earlier one."""
-    session.execute("DELETE FROM clock_seen WHERE owner = %(owner)s")
-    session.execute(
-        "INSERT INTO clock_seen (owner, moment, boot, uptime_s, slack_s, slack_from_s) "
-        "VALUES (%(owner)s, %(moment)s, %(boot)s, %(uptime_s)s, %(slack_s)s, "
-        "%(slack_from_s)s)",
+    session.delete("clock_seen")
+    session.insert(
+        "clock_seen",
         moment=sighting.moment,
         boot=sighting.boot,
         uptime_s=sighting.uptime_s,
@@ -339,10 +325,9 @@ class ClockStore(CommonPart):
         if sighting := saved_sighting(session):
             return sighting
         newest = [
-            session.scalar("SELECT max(created_at) FROM fresh WHERE owner = %(owner)s"),
-            session.scalar(
-                "SELECT created_at FROM consolidation_log WHERE owner = %(owner)s "
-                "ORDER BY id DESC LIMIT 1"
+            session.select_value("fresh", "max(created_at)"),
+            session.select_value(
+                "consolidation_log", "created_at", "ORDER BY id DESC LIMIT 1"
             ),
         ]
         moments = [instant(moment) for moment in newest if moment]
@@ -391,12 +376,9 @@ class WatchStore(CommonPart):
     @reads
     def folders(self, session: CommonSession) -> list[str]:
         """Return the paths of the watched folders in alphabetical order."""
-        rows = session.execute(
-            "SELECT path FROM watched_folder WHERE owner = %(owner)s "
-            "ORDER BY path LIMIT %(most)s",
-            most=FOLDERS_MAX,
+        return session.select_column(
+            "watched_folder", "path", f"ORDER BY path LIMIT {FOLDERS_MAX}"
         )
-        return [path for (path,) in rows]
 
     @writes
     def add_folder(self, session: CommonSession, path: str, added_at: datetime) -> None:
@@ -407,10 +389,7 @@ class WatchStore(CommonPart):
     @writes
     def remove_folder(self, session: CommonSession, path: str) -> bool:
         """Stop watching a folder, with the states of its files; return False if it was not watched."""
-        removed = session.execute(
-            "DELETE FROM watched_folder WHERE owner = %(owner)s AND path = %(path)s",
-            path=path,
-        )
+        removed = session.delete("watched_folder", path=path)
         session.execute(f"DELETE FROM watched_file WHERE {_BELOW}", path=path)
         return removed.rowcount > 0
 
@@ -435,11 +414,7 @@ class WatchStore(CommonPart):
     @writes_lazily
     def drop_files(self, session: CommonSession, paths: Sequence[str]) -> None:
         """Delete the states of the files with these paths."""
-        session.execute(
-            "DELETE FROM watched_file "
-            "WHERE owner = %(owner)s AND path = ANY(%(paths)s::text[])",
-            paths=list(paths),
-        )
+        session.delete("watched_file", path=paths)
 
     @reads
     def states(self, session: CommonSession, folder: str) -> dict[str, tuple[int, int]]:

@@ -14,15 +14,13 @@ from mnemosyned.memory.injections import BriefingEdit, Injection
 from mnemosyned.memory.values import Learning
 from mnemosyned.storage.common.rows import (
     Row,
-    bind_values,
     column_names,
     record_fields,
     stored_values,
 )
-from mnemosyned.storage.common.session import CommonSession
+from mnemosyned.storage.common.session import CommonSession, replace_by
 
 T = TypeVar("T")
-UNLESS_KNOWN = "ON CONFLICT DO NOTHING"
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +66,7 @@ class RecordTable(Generic[T]):
         further columns, or take the place of the record's own.
         """
         values = stored_values(self.columns, record) | others
-        names = ", ".join(f'"{name}"' for name in values)
-        inserted = session.execute(
-            f"INSERT INTO {self.name} (owner, {names}) "
-            f"VALUES (%(owner)s, {bind_values(names)}) {conflict}",
-            **values,
-        )
-        return bool(inserted.rowcount)
+        return bool(session.insert(self.name, conflict, **values).rowcount)
 
 
 LEARNINGS = RecordTable(
@@ -129,9 +121,7 @@ FILES = RecordTable(
     "path, file, size, modified_ns, format, position, memories, stored, read_at",
     order="path",
 )
-REPLACE_FILE = "ON CONFLICT (owner, path) DO UPDATE SET " + ", ".join(
-    f"{name} = excluded.{name}" for name in column_names(FILES.columns)[1:]
-)
+REPLACE_FILE = replace_by("path", column_names(FILES.columns)[1:])
 EXPORTED_TABLES: tuple[RecordTable[Any], ...] = (
     SESSIONS,
     FORGOTTEN_CAPTURES,

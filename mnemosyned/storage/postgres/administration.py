@@ -392,8 +392,7 @@ class AdministeredOwners:
         """Revoke an owner's valid tokens with this id or name; return how many. Raises `NotFound`."""
         number = self.number(owner)
         with self._administering() as session:
-            rows = session.execute(_END, number=number, token=token, keep_for=None)
-            ids = [id for (id,) in rows]
+            ids = session.column(_END, number=number, token=token, keep_for=None)
         if not ids:
             raise NotFound(f"no valid token is called {token!r}", field="token")
         self.on_change("token_revoke", number, ids)

@@ -126,9 +126,7 @@ class PostgresExporting(ExportSnapshot):
             f"SELECT count(*) FROM memory AS m WHERE m.owner = %(owner)s AND {where}",
             **self._values,
         )
-        episodes = self._session.scalar(
-            "SELECT count(*) FROM episode WHERE owner = %(owner)s"
-        )
+        episodes = self._session.select_value("episode", "count(*)")
         return {"memory": memories, "episode": episodes}
 
     def _memories(
@@ -215,9 +213,7 @@ class PostgresRestoring(RestoreTransaction):
     _session: PostgresSession
 
     def _last_number(self) -> int:
-        last: int = self._session.scalar(
-            "SELECT last_memory FROM owner WHERE owner = %(owner)s"
-        )
+        last: int = self._session.select_value("owner", "last_memory")
         return last
 
     def _insert_memories(
@@ -244,10 +240,7 @@ class PostgresRestoring(RestoreTransaction):
 
     def _restore_vector(self, vector: KeptVector) -> Outcome:
         session = self._session
-        known = session.scalar(
-            "SELECT 1 FROM embedding_model WHERE owner = %(owner)s AND digest = %(digest)s",
-            digest=vector.digest,
-        )
+        known = session.select_value("embedding_model", "1", digest=vector.digest)
         if known is None:
             session.execute(_INSERT_MODEL, name=vector.model, digest=vector.digest)
         version = session.new_number()

@@ -71,10 +71,9 @@ def selected_memories(session: PostgresSession, choice: ForgetFilter) -> list[st
     )
     is_meant = _text_checks(choice)
     if not is_meant:
-        ids = session.execute(
+        return session.column(
             f"SELECT m.id FROM {_MEMORIES}{narrow.where} {_ORDER}", **narrow.values
         )
-        return [id for (id,) in ids]
     named = _NAMED if choice.person else "NULL"
     rows = session.stream(
         f"SELECT m.id, m.content, m.role, {named} FROM {_MEMORIES}{narrow.where} {_ORDER}",
@@ -151,17 +150,11 @@ class PostgresDeletion(PostgresPart, DeletionStore):
 
     def _delete(self, session: PostgresSession, found: Sequence[FoundMemory]) -> None:
         episodes = {memory.seq: memory.episode for memory in found if memory.episode}
-        rows = session.execute(
-            "SELECT seq FROM placed WHERE owner = %(owner)s "
-            "AND seq = ANY(%(seqs)s::bigint[]) AND secrets IS NOT NULL",
-            seqs=list(episodes),
-        )
-        for (seq,) in rows.fetchall():
+        for seq in session.select_column(
+            "placed", "seq", "AND secrets IS NOT NULL", seq=episodes
+        ):
             leave_secrets(session, seq, episodes[seq])
-        session.execute(
-            "DELETE FROM memory WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
-            seqs=[memory.seq for memory in found],
-        )
+        session.delete("memory", seq=[memory.seq for memory in found])
         session.note_rewording()
         for tier in (Tier.WORKING, Tier.ARCHIVE):
             sizes = [

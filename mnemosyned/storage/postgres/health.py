@@ -125,14 +125,13 @@ def problems(session: PostgresSession) -> list[str]:
 
 def warnings(session: PostgresSession) -> list[str]:
     """Return a text for each danger to the stored data, the gravest first."""
-    off = {
-        name
-        for (name,) in session.execute(
+    off = set(
+        session.column(
             "SELECT name FROM pg_settings WHERE name = ANY(%(names)s::text[]) "
             "AND setting = 'off'",
             names=list(_SETTINGS),
         )
-    }
+    )
     found = [STANDBY] if session.scalar(f"SELECT {REFUSES_WRITES}") else []
     found += [
         f"{name} is off in the database server: {danger}; set it to on"

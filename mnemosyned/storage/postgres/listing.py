@@ -198,12 +198,11 @@ class PostgresLists(PostgresPart, ListStore):
         self, session: PostgresSession, prefixes: Sequence[str]
     ) -> list[str]:
         ranges = [id_range(prefix) for prefix in prefixes]
-        rows = session.execute(
+        return session.column(
             _BEGINNING,
             lows=[low for low, _ in ranges],
             highs=[high for _, high in ranges],
         )
-        return [prefix for (prefix,) in rows]
 
     def _tables_by_number(
         self, tier: Tier | None

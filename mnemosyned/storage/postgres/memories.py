@@ -59,13 +59,13 @@ def replace_details(
     find: Callable[[Sequence[tuple[str, str]]], Iterable[Detail]],
 ) -> None:
     """Replace an original's exact values by those that `find` returns for the secrets of the others."""
-    others = session.execute(
+    others = session.column(
         "SELECT p.secrets FROM placed AS p WHERE p.owner = %(owner)s "
         "AND p.episode_seq = %(episode)s AND p.seq != %(seq)s AND p.secrets IS NOT NULL",
         episode=episode,
         seq=seq,
-    ).fetchall()
-    secrets = [pair for (text,) in others for pair in detail_pairs(text)]
+    )
+    secrets = [pair for text in others for pair in detail_pairs(text)]
     values = {
         (str(detail.kind), detail.value): detail.sensitive for detail in find(secrets)
     }
@@ -74,9 +74,7 @@ def replace_details(
 
 def leave_secrets(session: PostgresSession, seq: int, episode: int) -> None:
     """Before an original leaves its episode, mark its secrets as secret in the other originals."""
-    own = session.scalar(
-        "SELECT secrets FROM placed WHERE owner = %(owner)s AND seq = %(seq)s", seq=seq
-    )
+    own = session.select_value("placed", "secrets", seq=seq)
     secrets = detail_pairs(own)
     if not secrets:
         return
@@ -91,13 +89,7 @@ def leave_secrets(session: PostgresSession, seq: int, episode: int) -> None:
 def _write_details(session: PostgresSession, seq: int, values: Values) -> None:
     """Store the exact values of the original at row number `seq` in place of its former ones."""
     plain, secret = _detail_texts(values)
-    session.execute(
-        "UPDATE placed SET details = %(details)s, secrets = %(secrets)s "
-        "WHERE owner = %(owner)s AND seq = %(seq)s",
-        seq=seq,
-        details=plain,
-        secrets=secret,
-    )
+    session.update("placed", {"details": plain, "secrets": secret}, seq=seq)
 
 
 def _detail_texts(values: Values) -> _DetailTexts:

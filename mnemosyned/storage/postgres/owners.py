@@ -188,7 +188,7 @@ class PostgresOwners(AdministeredOwners):
         """
         ends = {level.name: utc(closed[level]) for level in Level if level}
         with self._pool.outside_transactions(ALL) as session:
-            rows = session.execute(
+            return session.column(
                 _WITH_WORK,
                 before=utc(before),
                 after=after,
@@ -196,7 +196,6 @@ class PostgresOwners(AdministeredOwners):
                 archived=archived,
                 **ends,
             )
-            return [number for (number,) in rows]
 
     def keep_claims_open(self) -> AbstractContextManager[None]:
         """Keep the connection of claims to consolidate open while the block runs."""
@@ -211,10 +210,9 @@ class PostgresOwners(AdministeredOwners):
         left out.
         """
         with self._pool.outside_transactions(ALL) as session:
-            rows = session.execute(
+            return session.column(
                 _LACKING_VECTORS, digest=identity, after=after, limit=limit
             )
-            return [number for (number,) in rows]
 
     def holder(self, secret: str) -> TokenHolder | None:
         """Return the owner and scopes of the token with this secret; None if it is not valid.

@@ -55,10 +55,7 @@ class PostgresRetention(PostgresPart, RetentionStore):
     def _return_pinned(self, session: PostgresSession, seq: int, episode: int) -> None:
         leave_secrets(session, seq, episode)
         return_originals(session, "seq", seq)
-        session.execute(
-            "UPDATE memory SET pinned = true WHERE owner = %(owner)s AND seq = %(seq)s",
-            seq=seq,
-        )
+        session.update("memory", {"pinned": True}, seq=seq)
 
     @writes
     def prune(
@@ -75,11 +72,7 @@ class PostgresRetention(PostgresPart, RetentionStore):
         # Not in the statement that changes the words: Citus calls no such function there.
         session.execute(_PRUNE, seqs=seqs, hashes=[hash for _, _, hash in rows])
         for table in ("embedding", "revision"):
-            session.execute(
-                f"DELETE FROM {table} "
-                "WHERE owner = %(owner)s AND memory_seq = ANY(%(seqs)s::bigint[])",
-                seqs=seqs,
-            )
+            session.delete(table, memory_seq=seqs)
         session.execute(
             "INSERT INTO memory_state (owner, memory_seq, pruned_at) "
             "SELECT o.owner, r.seq, %(now)s FROM owner AS o "
@@ -166,11 +159,8 @@ class PostgresEditing(EditTransaction):
         super()._write_fields(target)
         before, after = target.edit.before, target.edit.after
         if before.created_at != after.created_at:
-            self._session.execute(
-                "UPDATE fresh SET created_at = %(moment)s "
-                "WHERE owner = %(owner)s AND seq = %(seq)s",
-                moment=after.created_at,
-                seq=target.seq,
+            self._session.update(
+                "fresh", {"created_at": after.created_at}, seq=target.seq
             )
 
     def _write_words(self, target: EditTarget) -> None:
@@ -185,10 +175,7 @@ class PostgresEditing(EditTransaction):
             ),
             grams=gram_hashes(session.owner, after.content),
         )
-        session.execute(
-            "DELETE FROM embedding WHERE owner = %(owner)s AND memory_seq = %(seq)s",
-            seq=target.seq,
-        )
+        session.delete("embedding", memory_seq=target.seq)
         requeue_embedding(session, [target.seq])
         session.note_rewording()
         tier = Tier.WORKING if target.episode is None else Tier.ARCHIVE

@@ -173,7 +173,7 @@ def purge_server(connection: psycopg.Connection[tuple[object, ...]]) -> ServerPu
     """
     session = PostgresSession(connection, 0)
     began = time.monotonic()
-    tables = [name for (name,) in session.execute(_TABLES)]
+    tables = session.column(_TABLES)
     require_ownership(session, tables)
     due = session.execute(DUE_OWNERS).fetchall()
     undone = [] if is_unseen(session) else [_STILL_SEEN]
@@ -225,7 +225,7 @@ def _write_over_log(session: PostgresSession) -> tuple[int, list[str]]:
         session.execute("CHECKPOINT")
         old = [name for name in _list_log_files(session) if name <= last]
         if old:
-            why = ", ".join(name for (name,) in session.execute(_KEEPERS, last=last))
+            why = ", ".join(session.column(_KEEPERS, last=last))
             refused.append(_KEPT.format(count=len(old), why=why or "the server"))
     return files, refused
 
@@ -247,7 +247,7 @@ def _switch_log_file(session: PostgresSession) -> None:
 
 def _list_log_files(session: PostgresSession) -> list[str]:
     """Return the names of the files of the write-ahead log."""
-    return [name for (name,) in session.execute(_FILES)]
+    return session.column(_FILES)
 
 
 @contextmanager

@@ -204,7 +204,7 @@ def _missing_grants(session: PostgresSession, role: str) -> list[str]:
     """Return the GRANTs that a role lacks, and the REVOKEs for other databases' roles and PUBLIC."""
     lacking = session.execute(_LACKING, role=role, tables=owned_tables(session))
     statements = [f'{statement} TO "{role}"' for (statement,) in lacking]
-    return statements + [text for (text,) in session.execute(_FOREIGN, role=role)]
+    return statements + session.column(_FOREIGN, role=role)
 
 
 def _execute_all(session: PostgresSession, statements: Sequence[str]) -> None:
@@ -220,8 +220,7 @@ def revoke_from_others(session: PostgresSession) -> list[str]:
     PUBLIC may no longer call our functions. Return the statements that were executed, an empty list
     if nobody had such rights.
     """
-    foreign = session.execute(_FOREIGN, role=request_role(session)).fetchall()
-    statements = [statement for (statement,) in foreign]
+    statements = session.column(_FOREIGN, role=request_role(session))
     _execute_all(session, statements)
     return statements
 
@@ -251,7 +250,7 @@ def lock_schema(session: PostgresSession) -> None:
 
 def owned_tables(session: PostgresSession) -> list[str]:
     """Return the names of the tables with an owner column, except `OWNER_TABLES`."""
-    return [name for (name,) in session.execute(_HELD, apart=list(OWNER_TABLES))]
+    return session.column(_HELD, apart=list(OWNER_TABLES))
 
 
 def _is_member(session: PostgresSession, role: str) -> bool | None:

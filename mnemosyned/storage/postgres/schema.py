@@ -361,7 +361,7 @@ def _count_nodes(session: PostgresSession) -> int:
 
 def _distribute(session: PostgresSession, shards: int) -> list[str]:
     """Distribute the tables that are not distributed yet, referenced tables first; return their names."""
-    there = {name for (name,) in session.execute(_DISTRIBUTED)}
+    there = set(session.column(_DISTRIBUTED))
     tables = _in_foreign_key_order(session, [*OWNER_TABLES, *owned_tables(session)])
     new = [table for table in tables if table not in there]
     for table in new:

@@ -32,6 +32,7 @@ from mnemosyned.storage.common.rows import (
 from mnemosyned.storage.common.session import (
     BELOW,
     FIRST_BELOW,
+    UNLESS_KNOWN,
     CommonSession,
     EpisodeStatements,
     RecordNumbers,
@@ -396,9 +397,7 @@ class PostgresSession(CommonSession):
         return {id: (seq, episode) for id, seq, episode in rows}
 
     def newest_memory(self) -> int:
-        newest: int = self.scalar(
-            "SELECT coalesce(max(seq), 0) FROM memory WHERE owner = %(owner)s"
-        )
+        newest: int = self.select_value("memory", "coalesce(max(seq), 0)")
         return newest
 
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
@@ -432,10 +431,7 @@ class PostgresSession(CommonSession):
 
     def _episode_characters(self, seq: int) -> int:
         """Return the number of characters in the text of the summary at a row number."""
-        characters: int = self.scalar(
-            "SELECT length(content) FROM episode WHERE owner = %(owner)s AND seq = %(seq)s",
-            seq=seq,
-        )
+        characters: int = self.select_value("episode", "length(content)", seq=seq)
         return characters
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
@@ -453,9 +449,7 @@ class PostgresSession(CommonSession):
 
     def delete_episode(self, seq: int) -> None:
         characters = self._episode_characters(seq)
-        self.execute(
-            "DELETE FROM episode WHERE owner = %(owner)s AND seq = %(seq)s", seq=seq
-        )
+        self.delete("episode", seq=seq)
         self.note_rewording()
         self.add_to_totals(Tier.EPISODIC, count=-1, characters=-characters)
 
@@ -492,11 +486,7 @@ class PostgresSession(CommonSession):
     def ensure_owner(self) -> None:
         """Insert the owner's row if it is missing."""
         name = LOCAL_NAME if self.owner == LOCAL_OWNER else f"owner-{self.owner}"
-        self.execute(
-            "INSERT INTO owner (owner, name) VALUES (%(owner)s, %(name)s) "
-            "ON CONFLICT DO NOTHING",
-            name=name,
-        )
+        self.insert("owner", UNLESS_KNOWN, name=name)
 
     def note_rewording(self) -> None:
         """Count a change of texts that were stored before, so that caches of words are dropped.
@@ -515,16 +505,9 @@ class PostgresSession(CommonSession):
 
     def totals(self) -> dict[Tier, tuple[int, int]]:
         self.save_additions()
-        row = self.execute(
-            "SELECT working_count, working_characters, episodic_count, episodic_characters, "
-            "archive_count, archive_characters FROM owner WHERE owner = %(owner)s"
-        ).fetchone()
-        values = row or (0,) * 6
-        tiers = (Tier.WORKING, Tier.EPISODIC, Tier.ARCHIVE)
-        return {
-            tier: (values[2 * place], values[2 * place + 1])
-            for place, tier in enumerate(tiers)
-        }
+        columns = ", ".join(f"{tier}_count, {tier}_characters" for tier in Tier)
+        values = iter(self.select("owner", columns).fetchone() or (0,) * 6)
+        return {tier: (next(values), next(values)) for tier in Tier}
 
 
 def _bindable(value: object) -> object:

@@ -201,10 +201,8 @@ class PostgresVectors(PostgresPart, VectorStore):
     @reads
     def known_model(self, session: PostgresSession, identity: str) -> int:
         """Return the number of the model with this fingerprint; 0 if the owner never used it."""
-        number: int | None = session.scalar(
-            "SELECT number FROM embedding_model "
-            "WHERE owner = %(owner)s AND digest = %(digest)s",
-            digest=identity,
+        number: int | None = session.select_value(
+            "embedding_model", "number", digest=identity
         )
         return number or 0
 
@@ -259,10 +257,7 @@ class PostgresVectors(PostgresPart, VectorStore):
     @reads
     def count(self, session: PostgresSession, model: int) -> int:
         """Return the number of memories that have a vector of a model."""
-        number: int = session.scalar(
-            "SELECT count(*) FROM embedding WHERE owner = %(owner)s AND model = %(model)s",
-            model=model,
-        )
+        number: int = session.select_value("embedding", "count(*)", model=model)
         return number
 
     @reads
@@ -332,16 +327,17 @@ class PostgresVectors(PostgresPart, VectorStore):
         texts: Mapping[int, str],
     ) -> set[int]:
         """Store vectors of memories that exist and still have the text in `texts`; return which."""
-        rows = session.execute(
-            _KEEP_FOR_SERVER if self._searched else _KEEP_FOR_DAEMON,
-            model=model,
-            seqs=list(vectors),
-            vectors=list(vectors.values()),
-            versions=list(session.take_numbers("record", len(vectors))),
-            near=[
-                (self._searched and pgvector_text(one)) or None
-                for one in vectors.values()
-            ],
-            texts=[texts.get(seq) for seq in vectors],
+        return set(
+            session.column(
+                _KEEP_FOR_SERVER if self._searched else _KEEP_FOR_DAEMON,
+                model=model,
+                seqs=list(vectors),
+                vectors=list(vectors.values()),
+                versions=list(session.take_numbers("record", len(vectors))),
+                near=[
+                    (self._searched and pgvector_text(one)) or None
+                    for one in vectors.values()
+                ],
+                texts=[texts.get(seq) for seq in vectors],
+            )
         )
-        return {seq for (seq,) in rows}
