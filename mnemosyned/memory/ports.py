@@ -26,9 +26,6 @@ from mnemosyned.memory.values import (
 
 if TYPE_CHECKING:
     from mnemosyned.search.query import Documents, Query, RankedResult, SearchCandidates
-    from mnemosyned.storage.common.actions import ActionStore
-    from mnemosyned.storage.common.archive import RetentionStore, UndoStore
-    from mnemosyned.storage.common.compactions import CompactionStore
     from mnemosyned.storage.common.edits import ChangeStore
     from mnemosyned.storage.common.endings import EndingStore
     from mnemosyned.storage.common.exchange import ExchangeStore
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
     from mnemosyned.storage.common.injections import InjectionStore
     from mnemosyned.storage.common.learnings import LearningStore
     from mnemosyned.storage.common.listing import ListStore
-    from mnemosyned.storage.common.records import RecordStore
+    from mnemosyned.storage.common.records import CompactionStore, RecordStore
     from mnemosyned.storage.common.search import VectorStore
     from mnemosyned.storage.common.sleep import RollupStore, SleepStore
     from mnemosyned.storage.common.surroundings import (
@@ -44,6 +41,7 @@ if TYPE_CHECKING:
         ClockStore,
         WatchStore,
     )
+    from mnemosyned.storage.common.undo import ActionStore, RetentionStore, UndoStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.forgetting import Grace
 from mnemosyned.memory.ports import Draft, MemoryStore
-from mnemosyned.storage.common import actions
+from mnemosyned.storage.common import undo
 
 
 def action(id: str, kind: ActionKind = ActionKind.TAG, *, days: float = 0) -> Action:
@@ -92,7 +92,7 @@ def test_old_actions_and_those_beyond_the_limit_expire(
     assert [each.id for each in listed(store)] == ["new", "young"]
     assert steps(store, "old") == []
     assert not store.actions.are_expired(NOON)
-    monkeypatch.setattr(actions, "ACTIONS_MAX", 1)
+    monkeypatch.setattr(undo, "ACTIONS_MAX", 1)
     assert store.actions.are_expired(NOON)
     store.actions.expire(NOON)
     assert [each.id for each in listed(store)] == ["new"]

@@ -29,7 +29,7 @@ from mnemosyned.cli.maintenance.doctor import examine, present_installation, rep
 from mnemosyned.cli.maintenance.restore import restore_database
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite.fulltext import rebuild_index
-from mnemosyned.storage.sqlite.verification import (
+from mnemosyned.storage.sqlite.repair import (
     find_faults,
     schema_faults,
     structure_faults,

@@ -23,8 +23,8 @@ from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.memory.forgetting import ForgetFilter, Retention
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
-from mnemosyned.storage.common import archive
-from mnemosyned.storage.postgres import purge, purge as rewriting
+from mnemosyned.storage.common import undo
+from mnemosyned.storage.postgres import forgetting as purge, forgetting as rewriting
 from mnemosyned.storage.postgres.fulltext import phrase_hashes
 from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.store import PostgresStore, open_owners, open_store
@@ -439,7 +439,7 @@ EVERYTHING = Retention(characters_max=0)
 def test_no_original_is_left_out_between_two_steps(
     monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    monkeypatch.setattr(archive, "EPISODES_READ", step)
+    monkeypatch.setattr(undo, "EPISODES_READ", step)
     groups = [trio(f"g{number}.", hours_ago=40 - number) for number in range(EPISODES)]
     memories = [memory for group in groups for memory in group]
     ids = tuple(memory.id for memory in memories)

@@ -22,7 +22,7 @@ from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.common.session import Result
 from mnemosyned.storage.postgres import pool
-from mnemosyned.storage.postgres.parts import PostgresPromoting
+from mnemosyned.storage.postgres.memories import PostgresPromoting
 from mnemosyned.storage.postgres.pool import (
     CHECKED_EVERY,
     OwnerGrowth,

@@ -20,7 +20,7 @@ from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.values import Tier
 from mnemosyned.sleep import cycle
 from mnemosyned.sleep.context import CommitPacing, ForegroundGate
-from mnemosyned.storage.postgres import purge
+from mnemosyned.storage.postgres import forgetting as purge
 from mnemosyned.verbs.listing import Days
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget

@@ -25,7 +25,7 @@ from mnemosyned.paths import shipped
 from mnemosyned.sleep.context import CommitPacing, CycleRequest, SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import Sleeper
-from mnemosyned.storage.postgres.parts import PostgresSleep
+from mnemosyned.storage.postgres.memories import PostgresSleep
 from mnemosyned.storage.postgres.pool import Pool
 from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.store import PostgresStore, open_store

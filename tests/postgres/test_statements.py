@@ -29,7 +29,7 @@ ABOUT_ALL = {
     "postgres/schema.py": ("AND (owner, seq) > (%s, %s)",),
     "postgres/administration.py": ("GROUP BY owner",),
     "postgres/store.py": ("SELECT EXISTS (SELECT 1 FROM owner WHERE owner <>",),
-    "postgres/purge.py": ("FROM scrub_due GROUP BY owner",),
+    "postgres/forgetting.py": ("FROM scrub_due GROUP BY owner",),
 }
 """What is asked of all owners: by whoever runs the server, and by an upgrade of their rows."""
 

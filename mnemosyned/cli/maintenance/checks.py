@@ -62,11 +62,11 @@ from mnemosyned.service.backups import (
     holds_database,
     interval_of,
 )
-from mnemosyned.storage.sqlite import schema, verification
+from mnemosyned.storage.sqlite import repair, schema
+from mnemosyned.storage.sqlite.connections import frames_left
 from mnemosyned.storage.sqlite.copies import PARTIAL, SQLITE, open_to_read
 from mnemosyned.storage.sqlite.ownership import DatabaseProcess
 from mnemosyned.storage.sqlite.repair import lacking_values
-from mnemosyned.storage.sqlite.wal import frames_left
 from mnemosyned.verbs.upkeep import Stats
 from mnemosyned.version import __version__, pip_command
 
@@ -346,11 +346,11 @@ DEEP_BYTES = 200_000_000
 VALUES_CHECKED = 500
 """Newest originals whose exact values are compared with their words, unless the check is deep."""
 MENDABLE = {
-    verification.FaultKind.INDEX,
-    verification.FaultKind.ORPHAN,
-    verification.FaultKind.TOTALS,
-    verification.FaultKind.SCHEMA,
-    verification.FaultKind.FOREIGN_KEY,
+    repair.FaultKind.INDEX,
+    repair.FaultKind.ORPHAN,
+    repair.FaultKind.TOTALS,
+    repair.FaultKind.SCHEMA,
+    repair.FaultKind.FOREIGN_KEY,
 }
 
 
@@ -389,7 +389,7 @@ def check_database(installation: Installation) -> Iterator[Finding]:
             if (version := schema.schema_version(connection)) < latest:
                 text = f"schema version {version}; the next start brings it to {latest}"
                 yield note("schema", text, "mnem start")
-            present_faults = verification.schema_faults(
+            present_faults = repair.schema_faults(
                 connection, paths.shipped("migrations")
             )
             missing = {fault.subject for fault in present_faults}
@@ -399,15 +399,15 @@ def check_database(installation: Installation) -> Iterator[Finding]:
                 return
             present_faults += [
                 fault
-                for fault in verification.find_faults(connection)
+                for fault in repair.find_faults(connection)
                 if fault.subject not in missing
             ]
             is_small = file_bytes(path) <= DEEP_BYTES
             if installation.deep or (is_small and not present_faults):
                 with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
                     connection.backup(copy)
-                    present_faults += verification.structure_faults(copy)
-            held = verification.count_contents(connection)
+                    present_faults += repair.structure_faults(copy)
+            held = repair.count_contents(connection)
             newest = held[0] if installation.deep else VALUES_CHECKED
             lacking = 0 if present_faults else lacking_values(connection, limit=newest)
     except SchemaTooNew as error:
@@ -492,9 +492,7 @@ def _file_findings(path: Path) -> Iterator[Finding]:
         )
 
 
-def _fault_finding(
-    fault: verification.StorageFault, installation: Installation
-) -> Finding:
+def _fault_finding(fault: repair.StorageFault, installation: Installation) -> Finding:
     """Return the finding on a fault of the database, with a repair or a restore."""
     if fault.kind in MENDABLE:
         return problem(

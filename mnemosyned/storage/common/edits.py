@@ -13,14 +13,7 @@ from mnemosyned.memory.actions import Action
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit
 from mnemosyned.memory.fields import EDITED_FIELDS
 from mnemosyned.memory.values import Revision, Tier
-from mnemosyned.storage.common.actions import delete_tags_of_steps, record_action
 from mnemosyned.storage.common.endings import forget_endings
-from mnemosyned.storage.common.episodes import (
-    chain_above,
-    invalidate,
-    mark_emptied_again,
-    name_rollup,
-)
 from mnemosyned.storage.common.injections import erase_injected_texts
 from mnemosyned.storage.common.learnings import LearningRows
 from mnemosyned.storage.common.rows import column_values, fields_from
@@ -33,11 +26,16 @@ from mnemosyned.storage.common.session import (
 from mnemosyned.storage.common.state import (
     add_revision,
     add_tags,
+    chain_above,
+    invalidate,
+    mark_emptied_again,
+    name_rollup,
     remove_tags,
     replace_tags,
     request_purge,
     revisions_of,
 )
+from mnemosyned.storage.common.undo import delete_tags_of_steps, record_action
 
 _EDITED_NAMES = tuple(field.name for field in EDITED_FIELDS)
 _SET_FIELDS = tuple(field for field in EDITED_FIELDS if field.name != "content")

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.listing import Place
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
-from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
     CommonPart,
@@ -17,6 +16,7 @@ from mnemosyned.storage.common.session import (
     reads,
     writes,
 )
+from mnemosyned.storage.common.state import invalidate
 from mnemosyned.storage.common.tables import ENDINGS
 from mnemosyned.text.endings.statements import sentence_at
 

@@ -27,13 +27,7 @@ from mnemosyned.memory.forgetting import (
 )
 from mnemosyned.memory.intake import content_hash, is_made_of_source, keys_of_forgotten
 from mnemosyned.memory.values import Learning, MemoryRecord, Recoverable
-from mnemosyned.storage.common.actions import (
-    changed_after,
-    delete_restored_forgets,
-    delete_steps,
-)
 from mnemosyned.storage.common.endings import forget_endings, restore_ending
-from mnemosyned.storage.common.episodes import invalidate, unpruned_episodes
 from mnemosyned.storage.common.injections import forget_injected_words
 from mnemosyned.storage.common.learnings import (
     LearningRows,
@@ -61,8 +55,19 @@ from mnemosyned.storage.common.session import (
     replace_by,
     writes,
 )
-from mnemosyned.storage.common.state import insert_revision, request_purge, set_state
+from mnemosyned.storage.common.state import (
+    insert_revision,
+    invalidate,
+    request_purge,
+    set_state,
+    unpruned_episodes,
+)
 from mnemosyned.storage.common.tables import ENDINGS
+from mnemosyned.storage.common.undo import (
+    changed_after,
+    delete_restored_forgets,
+    delete_steps,
+)
 
 LEARNING = "learning"
 """Begins the key of a learning that was forgotten by itself."""

@@ -40,7 +40,6 @@ from mnemosyned.memory.listing import (
 )
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.query import Query
-from mnemosyned.storage.common.episodes import ancestors, episode_at
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
     CommonSession,
@@ -50,6 +49,7 @@ from mnemosyned.storage.common.session import (
     replace_by,
     writes_lazily,
 )
+from mnemosyned.storage.common.state import ancestors, episode_at
 from mnemosyned.storage.common.surroundings import projects_of
 from mnemosyned.text.terms import Terms
 

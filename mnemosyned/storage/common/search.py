@@ -11,7 +11,6 @@ from mnemosyned.memory.engine_ports import EmbeddingInput, StorageSearch, Vector
 from mnemosyned.memory.periods import Level
 from mnemosyned.search.finding import ORDERED_MAX, SearchIndex, TimedMemory, asked_time
 from mnemosyned.search.query import BEGINNING, Match, Query
-from mnemosyned.storage.common.episodes import ancestors
 from mnemosyned.storage.common.session import (
     CommonSession,
     EngineSession,
@@ -19,6 +18,7 @@ from mnemosyned.storage.common.session import (
     reads,
     writes,
 )
+from mnemosyned.storage.common.state import ancestors
 from mnemosyned.text.dates.spans import TimeSpan
 from mnemosyned.text.languages.tables import TimeOrder
 

@@ -23,7 +23,6 @@ from mnemosyned.memory.forgetting import StaleSummary
 from mnemosyned.memory.periods import Child, Level, begin_of
 from mnemosyned.memory.ports import PendingRollups, Promotion, Rollup
 from mnemosyned.memory.values import Episode
-from mnemosyned.storage.common.episodes import episode_at, invalidate, name_rollup
 from mnemosyned.storage.common.listing import source_condition
 from mnemosyned.storage.common.rows import (
     EPISODE_COLUMNS,
@@ -40,6 +39,7 @@ from mnemosyned.storage.common.session import (
     reads,
     writes,
 )
+from mnemosyned.storage.common.state import episode_at, invalidate, name_rollup
 from mnemosyned.storage.common.tables import LOG
 
 RECENT_LOG_ROWS = 500

@@ -33,7 +33,7 @@ from mnemosyned.memory.engine_ports import (
 )
 from mnemosyned.storage.common.rows import column_names
 from mnemosyned.storage.common.session import Row
-from mnemosyned.storage.postgres import purge
+from mnemosyned.storage.postgres import forgetting
 from mnemosyned.storage.postgres.pool import Pool
 from mnemosyned.storage.postgres.roles import (
     OWNER_TABLES,
@@ -269,7 +269,7 @@ class AdministeredOwners:
             session.execute(_DROP, number=number, doors_alone=False)
         tables += OWNER_TABLES if owns_tables else ()
         try:
-            purged = purge.purge_tables(self._pool, tables)
+            purged = forgetting.purge_tables(self._pool, tables)
         except StorageFailed:
             if owns_tables:
                 raise
@@ -282,7 +282,7 @@ class AdministeredOwners:
             summaries=summaries,
             rows=dict(+rows),
             purged=purged,
-            left=(*purge.BEYOND, LOGGED),
+            left=(*forgetting.BEYOND, LOGGED),
         )
 
     def invite(

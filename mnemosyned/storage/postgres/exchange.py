@@ -22,11 +22,9 @@ from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.exchange import (
     ExchangeStore,
     ExportSnapshot,
-    export_condition,
-)
-from mnemosyned.storage.common.restore import (
     PlacedMemory,
     RestoreTransaction,
+    export_condition,
     insert_states,
 )
 from mnemosyned.storage.common.rows import (

@@ -1,12 +1,22 @@
-"""Forgetting: memories and learnings selected by a filter, deleted with all traces, and put back."""
+"""Forgetting: memories selected, deleted with all traces, put back; and purged from a server's files and logs.
+
+A deleted row disappears from every query at once, and its words stay in its page until VACUUM has taken
+them out, which it can once no transaction sees the row any more. VACUUM FULL would write each table
+again, and lock it for all owners in the meantime: that is for whoever runs the server, see `purge_server`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
+import psycopg
 
+from mnemosyned.errors import StorageFailed
+from mnemosyned.memory.engine_ports import ServerPurge
 from mnemosyned.memory.fields import NAMING_FIELDS, column_list
 from mnemosyned.memory.forgetting import ForgetFilter, name_matcher
 from mnemosyned.memory.values import MemoryRecord, Tier
@@ -19,7 +29,6 @@ from mnemosyned.storage.common.forgetting import (
 from mnemosyned.storage.common.index_words import term_matcher
 from mnemosyned.storage.common.listing import tag_conditions
 from mnemosyned.storage.common.session import BELOW, Row
-from mnemosyned.storage.postgres import purge
 from mnemosyned.storage.postgres.listing import (
     all_terms_condition,
     postgres_filter,
@@ -30,8 +39,249 @@ from mnemosyned.storage.postgres.memories import (
     leave_secrets,
     newest_number,
 )
-from mnemosyned.storage.postgres.pool import PostgresPart
+from mnemosyned.storage.postgres.pool import Pool, PostgresPart
 from mnemosyned.storage.postgres.session import OF_IDS, PostgresSession, values_of
+
+TABLES = (
+    "memory", "fresh", "working_state", "episode", "placed", "consolidation_log",
+    "learning", "memory_state", "emptied_episode", "compaction", "compacted", "embedding",
+    "tag", "revision", "forgotten", "agent_forgotten", "scrub_due",
+    "injection", "injected_line", "briefing_line", "ending",
+    "undo_step",
+)  # fmt: skip
+"""Tables from which a deletion takes rows or words."""
+BEYOND = (
+    "unused space in the server's table files until it is written over, or `mnem db purge`",
+    "the server's write-ahead log until it is recycled and written over, or `mnem db purge`",
+    "the server's standbys and base backups, until they are purged or deleted as well",
+)
+"""What keeps deleted words after a purge."""
+SEEN_TRIES = 40
+SEEN_PAUSE_S = 0.05
+"""Two seconds in all: a recall of ours has ended by then, another program may go on for ever."""
+LOCK_S = 5
+"""Seconds that VACUUM waits for a table that another program is altering or indexing."""
+DUE = "SELECT max(asked) FROM scrub_due WHERE owner = %(owner)s"
+PURGED = "DELETE FROM scrub_due WHERE owner = %(owner)s AND asked <= %(newest)s"
+_NEXT_TRANSACTION = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
+_OLDER = "age({}) > age(%(next)s::xid)"
+_SEEING = (
+    "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid != pg_backend_pid() "
+    "AND (datname = current_database() OR backend_type = 'walsender') "
+    "AND pid NOT IN (SELECT pid FROM pg_stat_progress_vacuum) "
+    f"AND ({_OLDER.format('backend_xmin')} OR {_OLDER.format('backend_xid')})) "
+    f"OR EXISTS (SELECT 1 FROM pg_replication_slots WHERE {_OLDER.format('xmin')}) "
+    "OR EXISTS (SELECT 1 FROM pg_prepared_xacts WHERE database = current_database() "
+    f"AND {_OLDER.format('transaction')})"
+)
+"""Whether anybody may still see what was deleted before a transaction."""
+_NOT_OURS = (
+    "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
+    "AND relname = ANY(%(tables)s::text[]) AND NOT pg_has_role(relowner, 'USAGE') "
+    "AND NOT CASE WHEN current_setting('server_version_num')::int >= 170000 "
+    "THEN has_table_privilege(oid, 'MAINTAIN') ELSE false END LIMIT 1"
+)
+
+
+def purge_owner(pool: Pool, owner: int) -> bool:
+    """Purge tables if an owner's words wait; return False if others prevent it. Raises `StorageFailed`."""
+    with pool.reading(owner) as session:
+        newest = session.scalar(DUE)
+    if newest is None:
+        return True
+    if not purge_tables(pool, TABLES):
+        return False
+    with pool.writing(owner, durable=False) as session:
+        session.execute(PURGED, newest=newest)
+    return True
+
+
+def purge_tables(pool: Pool, tables: Sequence[str]) -> bool:
+    """VACUUM tables, so that deleted words leave their pages and index entries.
+
+    Return False if another program's transaction still sees deleted rows, or keeps a table locked.
+    Raises `StorageFailed` if the user may not VACUUM a table.
+    """
+    with pool.outside_transactions(0) as session:
+        require_ownership(session, tables)
+        return is_unseen(session) and _vacuum(session, tables)
+
+
+def require_ownership(session: PostgresSession, tables: Sequence[str]) -> None:
+    """Raise `StorageFailed` if the user may not VACUUM one of the tables."""
+    table = session.scalar(_NOT_OURS, tables=list(tables))
+    if table is not None:
+        advice = (
+            f"the table {table} belongs to another user of the server, and only its owner can "
+            "VACUUM it: run `mnem db purge` with that login, or grant that role to this user"
+        )
+        raise StorageFailed(f"nothing was purged: {advice}", reason=advice)
+
+
+def is_unseen(session: PostgresSession) -> bool:
+    """Wait two seconds at most until no transaction can see deleted rows; return whether none can."""
+    following = session.scalar(_NEXT_TRANSACTION)
+    for _ in range(SEEN_TRIES):
+        if not session.scalar(_SEEING, next=following):
+            return True
+        time.sleep(SEEN_PAUSE_S)
+    return False
+
+
+def _vacuum(session: PostgresSession, tables: Sequence[str]) -> bool:
+    """VACUUM tables with their index entries and TOAST; return False if a table stays locked."""
+    session.execute(f"SET lock_timeout = '{LOCK_S}s'")
+    session.execute("SET statement_timeout = 0")  # a large table takes minutes
+    try:
+        session.execute(f"VACUUM (INDEX_CLEANUP ON) {', '.join(tables)}")
+    except psycopg.errors.LockNotAvailable:
+        return False
+    finally:
+        session.execute("RESET lock_timeout")
+        session.execute("RESET statement_timeout")
+    return True
+
+
+REWRITE_LOCK_S = 20
+"""Seconds to wait for a table; whoever asks for it meanwhile waits as well."""
+LOG_FILES_MAX = 2_048
+"""Files of the log that are written over at most: 32 GB, where each has 16 MB."""
+_TABLES = (
+    "SELECT c.relname FROM pg_class AS c "
+    "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' ORDER BY c.relname"
+)
+DUE_OWNERS = "SELECT owner, max(asked) FROM scrub_due GROUP BY owner"
+_STILL_SEEN = (
+    "another program still sees what was deleted: end its transaction or its replication slot "
+    "(pg_stat_activity.backend_xmin, pg_replication_slots.xmin)"
+)
+_CHECKPOINT = (
+    "no checkpoint, and the write-ahead log as it was: GRANT pg_checkpoint TO {user}"
+)
+_LOG = (
+    "the write-ahead log as it was: GRANT EXECUTE ON FUNCTION pg_switch_wal(), pg_ls_waldir() "
+    "TO {user}, in this database; else it keeps words until its files are recycled and "
+    "written over"
+)
+_LONG_LOG = (
+    "the write-ahead log has more than {most} files: run CHECKPOINT, then try again"
+)
+_KEPT = "{count} files of the write-ahead log from before, kept by {why}"
+LEFT = (
+    "standbys, until they have replayed this",
+    "archived log, base backups and dumps, until you delete them",
+    "blocks of deleted files on the disk, until they are used again: encrypt the disk",
+)
+"""What no client of a server can reach."""
+NODES = "the write-ahead log of the cluster's other nodes: on each, CHECKPOINT and pg_switch_wal()"
+_SEGMENT = "substr(name, 9)"
+"""A log file's number without its timeline: files are written in the order of these."""
+_CURRENT = "substr(pg_walfile_name(pg_current_wal_insert_lsn()), 9)"
+_FILES = f"SELECT {_SEGMENT} FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{{24}}$'"
+_KEEPERS = (
+    "SELECT 'the replication slot ' || slot_name FROM pg_replication_slots "
+    "WHERE restart_lsn IS NOT NULL AND "
+    "substr(pg_walfile_name(restart_lsn), 9) <= %(last)s "
+    "UNION ALL SELECT 'wal_keep_size' FROM pg_settings "
+    "WHERE name = 'wal_keep_size' AND setting != '0' "
+    "UNION ALL SELECT 'the archiver, which has not copied them yet' FROM pg_settings "
+    "WHERE name = 'archive_mode' AND setting != 'off'"
+)
+_HAS_NODES = "SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')"
+
+
+def purge_server(connection: psycopg.Connection[tuple[object, ...]]) -> ServerPurge:
+    """Rewrite all tables and overwrite the write-ahead log; return what was purged and what not.
+
+    `connection` must commit each statement by itself. Raises `StorageFailed` and `psycopg.Error`.
+    """
+    session = PostgresSession(connection, 0)
+    began = time.monotonic()
+    tables = session.column(_TABLES)
+    require_ownership(session, tables)
+    due = session.execute(DUE_OWNERS).fetchall()
+    undone = [] if is_unseen(session) else [_STILL_SEEN]
+    session.execute("SET statement_timeout = 0")
+    session.execute(f"SET lock_timeout = '{REWRITE_LOCK_S}s'")
+    took: list[float] = []
+    for table in tables:
+        started = time.monotonic()
+        try:
+            session.execute(f'VACUUM (FULL, ANALYZE) "{table}"')
+        except psycopg.errors.LockNotAvailable:
+            undone.append(f"the table {table}, which another program kept locked")
+        else:
+            took.append(time.monotonic() - started)
+    if not undone:  # what a daemon that may not VACUUM has left
+        session.execute_many(
+            PURGED, [{"owner": owner, "newest": newest} for owner, newest in due]
+        )
+    files, refused = _write_over_log(session)
+    has_nodes = session.scalar(_HAS_NODES)
+    return ServerPurge(
+        tables=len(took),
+        duration_s=time.monotonic() - began,
+        longest_s=max(took, default=0.0),
+        log_files=files,
+        undone=(*undone, *refused),
+        left=(NODES, *LEFT) if has_nodes else LEFT,
+    )
+
+
+def _write_over_log(session: PostgresSession) -> tuple[int, list[str]]:
+    """Recycle the files of the write-ahead log; return their number, and advice for refused steps."""
+    user = session.scalar("SELECT quote_ident(current_user)")
+    last = session.scalar(f"SELECT {_CURRENT}")
+    refused: list[str] = []
+    with _noting_refusals(refused, _CHECKPOINT.format(user=user)):
+        # What only now turns old is recycled, or deleted, by the next checkpoint.
+        session.execute("CHECKPOINT")
+    if refused:
+        return 0, refused
+    files = 0
+    with _noting_refusals(refused, _LOG.format(user=user)):
+        _switch_log_file(session)
+        session.execute("CHECKPOINT")
+        # A recycled file has its next name, and its old words until it is written.
+        files = _pass_log_files(session, max(_list_log_files(session), default=last))
+        if files >= LOG_FILES_MAX:
+            refused.append(_LONG_LOG.format(most=LOG_FILES_MAX))
+        session.execute("CHECKPOINT")
+        old = [name for name in _list_log_files(session) if name <= last]
+        if old:
+            why = ", ".join(session.column(_KEEPERS, last=last))
+            refused.append(_KEPT.format(count=len(old), why=why or "the server"))
+    return files, refused
+
+
+def _pass_log_files(session: PostgresSession, target: str) -> int:
+    """Switch log files, `LOG_FILES_MAX` at most, until `target` is full; return the number."""
+    files = 0
+    while files < LOG_FILES_MAX and session.scalar(f"SELECT {_CURRENT}") <= target:
+        _switch_log_file(session)
+        files += 1
+    return files
+
+
+def _switch_log_file(session: PostgresSession) -> None:
+    """Fill the present file of the write-ahead log with zeros and begin the next file."""
+    session.execute("SELECT pg_logical_emit_message(false, 'mnemosyned', 'purge')")
+    session.execute("SELECT pg_switch_wal()")
+
+
+def _list_log_files(session: PostgresSession) -> list[str]:
+    """Return the names of the files of the write-ahead log."""
+    return session.column(_FILES)
+
+
+@contextmanager
+def _noting_refusals(refused: list[str], advice: str) -> Iterator[None]:
+    """Append `advice` to `refused` if the user lacks a privilege for a statement in the block."""
+    try:
+        yield
+    except psycopg.errors.InsufficientPrivilege:
+        refused.append(advice)
+
 
 _MEMORIES = (
     "memory AS m LEFT JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
@@ -165,13 +415,13 @@ class PostgresDeletion(PostgresPart, DeletionStore):
             session.add_to_totals(tier, count=-len(sizes), characters=-sum(sizes))
 
     def purge_due(self) -> bool:
-        return self._read(lambda session: session.scalar(purge.DUE)) is not None
+        return self._read(lambda session: session.scalar(DUE)) is not None
 
     def purge_deleted(self) -> bool:
-        return purge.purge_owner(self._pool, self._owner)
+        return purge_owner(self._pool, self._owner)
 
     def beyond_purge(self) -> tuple[str, ...]:
-        return purge.BEYOND
+        return BEYOND
 
 
 class PostgresGrace(PostgresPart, GraceStore):

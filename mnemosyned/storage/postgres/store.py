@@ -22,7 +22,6 @@ from mnemosyned.memory.engine_ports import (
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
 from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
-from mnemosyned.storage.common.actions import ActionStore
 from mnemosyned.storage.common.endings import EndingStore
 from mnemosyned.storage.common.injections import InjectionStore
 from mnemosyned.storage.common.learnings import LearningStore
@@ -30,6 +29,7 @@ from mnemosyned.storage.common.records import tier_totals
 from mnemosyned.storage.common.session import Row, reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import ClockStore, WatchStore
+from mnemosyned.storage.common.undo import ActionStore
 from mnemosyned.storage.postgres import health
 from mnemosyned.storage.postgres.connections import (
     connected_apart,
@@ -37,21 +37,24 @@ from mnemosyned.storage.postgres.connections import (
     explaining_failures,
 )
 from mnemosyned.storage.postgres.exchange import PostgresExchange
-from mnemosyned.storage.postgres.forgetting import PostgresDeletion, PostgresGrace
+from mnemosyned.storage.postgres.forgetting import (
+    PostgresDeletion,
+    PostgresGrace,
+    purge_server,
+)
 from mnemosyned.storage.postgres.health import check_server
 from mnemosyned.storage.postgres.listing import PostgresLists
-from mnemosyned.storage.postgres.memories import PostgresRecords
-from mnemosyned.storage.postgres.owners import PostgresOwners
-from mnemosyned.storage.postgres.parts import (
+from mnemosyned.storage.postgres.memories import (
     PostgresAgents,
     PostgresChanges,
     PostgresCompactions,
+    PostgresRecords,
     PostgresRetention,
     PostgresSleep,
     PostgresUndo,
 )
+from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.storage.postgres.pool import Pool, PostgresPart
-from mnemosyned.storage.postgres.purge import purge_server
 from mnemosyned.storage.postgres.roles import (
     ensure_role,
     request_role,

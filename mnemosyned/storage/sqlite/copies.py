@@ -20,8 +20,13 @@ from mnemosyned.errors import InvalidRequest, StorageFailed
 from mnemosyned.logs import logger
 from mnemosyned.memory.ports import CopyReport
 from mnemosyned.storage.common.forgetting import NAMING
-from mnemosyned.storage.sqlite.file import PRIVATE
 from mnemosyned.storage.sqlite.fulltext import purge_indexes
+from mnemosyned.storage.sqlite.repair import (
+    FaultKind,
+    count_contents,
+    find_faults,
+    structure_faults,
+)
 from mnemosyned.storage.sqlite.schema import (
     latest_version,
     refuse_foreign,
@@ -29,13 +34,8 @@ from mnemosyned.storage.sqlite.schema import (
     schema_version,
     table_names,
 )
-from mnemosyned.storage.sqlite.verification import (
-    FaultKind,
-    count_contents,
-    find_faults,
-    structure_faults,
-)
 
+PRIVATE = 0o600
 PARTIAL = ".partial"
 """The end of a copy's name until it is whole."""
 BUSY_TIMEOUT_S = 10.0

@@ -20,11 +20,9 @@ from mnemosyned.memory.fields import column_list
 from mnemosyned.storage.common.exchange import (
     ExchangeStore,
     ExportSnapshot,
-    export_condition,
-)
-from mnemosyned.storage.common.restore import (
     PlacedMemory,
     RestoreTransaction,
+    export_condition,
     insert_states,
 )
 from mnemosyned.storage.common.rows import (

@@ -1,18 +1,37 @@
-"""Memories, episodes and exact values by their rows: inserted unless known, moved, and read by id."""
+"""Memories and exact values by their rows: stored, moved, edited, pruned, undone and read by id."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
+from functools import partial
 from itertools import chain
 from typing import TypeVar, cast
 
 from mnemosyned.memory.actions import Action
-from mnemosyned.memory.ports import Draft, RememberReport
-from mnemosyned.memory.values import MemoryRecord, Tier
-from mnemosyned.storage.common.records import IntakeTransaction, RecordStore
-from mnemosyned.storage.common.session import BELOW, writes
-from mnemosyned.storage.common.state import insert_tags_and_validity
-from mnemosyned.storage.sqlite.fulltext import index_memories
+from mnemosyned.memory.edit import details_with
+from mnemosyned.memory.engine_ports import TEXT_CHARS_MAX, EmbeddingInput, VectorNews
+from mnemosyned.memory.fields import EDITED_FIELDS, column_list
+from mnemosyned.memory.intake import content_hash
+from mnemosyned.memory.ports import Draft, Promotion, RememberReport
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+from mnemosyned.search.query import Match, Query
+from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransaction
+from mnemosyned.storage.common.injections import erase_injected_texts
+from mnemosyned.storage.common.records import (
+    CompactionStore,
+    IntakeTransaction,
+    RecordStore,
+)
+from mnemosyned.storage.common.search import VectorStore
+from mnemosyned.storage.common.session import BELOW, reads, writes
+from mnemosyned.storage.common.sleep import PromotionTransaction, SleepStore
+from mnemosyned.storage.common.state import insert_tags_and_validity, set_state
+from mnemosyned.storage.common.surroundings import AgentStore
+from mnemosyned.storage.common.undo import RetentionStore, UndoStore
+from mnemosyned.storage.sqlite.fulltext import index_memories, unindex_memory
+from mnemosyned.storage.sqlite.search import matches_at
 from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row
 from mnemosyned.storage.sqlite.writer import SqlitePart
 from mnemosyned.text.details import Detail
@@ -162,3 +181,252 @@ class SqliteRecords(SqlitePart, RecordStore):
         action: Action | None = None,
     ) -> RememberReport:
         return SqliteIntake(session).remember(drafts, action)
+
+
+class SqliteRetention(SqlitePart, RetentionStore):
+    """A `RetentionStore` on one SQLite file."""
+
+    def _return_pinned(self, session: SqliteSession, seq: int, episode: int) -> None:
+        return_one(session, seq, episode)
+        session.execute("UPDATE working_memory SET pinned = 1 WHERE seq = ?", (seq,))
+
+    @writes
+    def prune(
+        self, session: SqliteSession, ids: Sequence[str], *, now: datetime
+    ) -> int:
+        pruned = 0
+        for id in ids:
+            row = session.execute(
+                "SELECT seq, content, role FROM archive WHERE id = ? AND content != ''",
+                (id,),
+            ).fetchone()
+            if row is None:  # forgotten or restored meanwhile
+                continue
+            unindex_memory(session, *row)
+            session.execute(
+                "UPDATE archive SET content = '', metadata = '{}' WHERE seq = ?",
+                row[:1],
+            )
+            for table in ("embedding", "revision"):
+                session.execute(f"DELETE FROM {table} WHERE memory_seq = ?", row[:1])
+            set_state(session, row[0], "pruned_at", now)
+            pruned += 1
+        erase_injected_texts(session, ids)
+        return pruned
+
+
+class SqliteUndo(SqlitePart, UndoStore):
+    """An `UndoStore` on one SQLite file."""
+
+    def _return_originals(self, session: SqliteSession, episode: int) -> list[int]:
+        seqs = session.execute(
+            "SELECT seq FROM archive WHERE episode_seq = ?", (episode,)
+        ).fetchall()
+        session.execute(
+            f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
+            f"SELECT seq, {MEMORY_COLUMNS} FROM archive WHERE episode_seq = ?",
+            (episode,),
+        )
+        session.execute("DELETE FROM archive WHERE episode_seq = ?", (episode,))
+        return [seq for (seq,) in seqs]
+
+
+# Ids that the product gave are no agent's own.
+_SAME_MESSAGE = (
+    "content_hash = :hash AND content = :content AND +session_id = :session AND source IS :source "
+    "AND role = :role AND id NOT GLOB 'm-*' "
+    "AND (:earliest IS NULL OR created_at BETWEEN :earliest AND :latest)"
+)
+
+
+class SqliteCompactions(SqlitePart, CompactionStore):
+    """A `CompactionStore` on one SQLite file."""
+
+    _intake = SqliteIntake
+    _same = (
+        f"SELECT id FROM working_memory WHERE {_SAME_MESSAGE} "
+        f"UNION ALL SELECT id FROM archive WHERE {_SAME_MESSAGE} LIMIT 1"
+    )
+    # CROSS JOIN: SQLite takes the compactions of a recursion to be many.
+    _parts_below = (
+        "WITH RECURSIVE below (id) AS (SELECT :id UNION "
+        "SELECT c.part FROM below CROSS JOIN compacted AS c ON c.compaction = below.id) "
+        "SELECT c.compaction, c.part FROM below "
+        "CROSS JOIN compacted AS c ON c.compaction = below.id "
+        "ORDER BY c.compaction, c.position"
+    )
+
+
+class SqliteAgents(SqlitePart, AgentStore):
+    """An `AgentStore` on one SQLite file."""
+
+    _has_memories = (
+        "EXISTS (SELECT 1 FROM working_memory AS w WHERE +w.session_id = +s.session_id) OR "
+        "EXISTS (SELECT 1 FROM episodic_memory AS e WHERE e.session_id = s.session_id)"
+    )
+    _memory_tables = ("working_memory", "archive")
+
+
+_EDITED = column_list(EDITED_FIELDS)
+
+
+class SqliteEditing(EditTransaction):
+    """The edits of one transaction."""
+
+    _session: SqliteSession
+
+    _edited = (
+        f"SELECT seq, NULL, {_EDITED} FROM working_memory WHERE id = :id UNION ALL "
+        f"SELECT seq, episode_seq, {_EDITED} FROM archive WHERE id = :id"
+    )
+
+    def _memory_table(self, target: EditTarget) -> str:
+        return "working_memory" if target.episode is None else "archive"
+
+    def _write_words(self, target: EditTarget) -> None:
+        session, seq = self._session, target.seq
+        before, after = target.edit.before, target.edit.after
+        if before.content != after.content:
+            session.execute(
+                f"UPDATE {self._memory_table(target)} SET content = ?, content_hash = ? WHERE seq = ?",
+                (after.content, content_hash(after.content), seq),
+            )
+        unindex_memory(session, seq, before.content, before.role)
+        index_memories(session, [(seq, after.content, after.role)])
+        session.execute("DELETE FROM embedding WHERE memory_seq = ?", (seq,))
+
+    def _restate_details(self, target: EditTarget, episode: int) -> None:
+        session, seq = self._session, target.seq
+        leave_secrets(session, seq, episode)
+        session.execute("DELETE FROM detail WHERE memory_seq = ?", (seq,))
+        secrets = sensitive_details(session, episode)
+        insert_details(session, details_with(target.edit.after, secrets), episode)
+        leave_secrets(session, seq, episode)
+
+    def _move_back(self, seq: int, episode: int) -> None:
+        return_one(self._session, seq, episode)
+
+
+class SqliteChanges(SqlitePart, ChangeStore):
+    """A `ChangeStore` on one SQLite file."""
+
+    _editing = SqliteEditing
+    _working = "SELECT seq FROM working_memory WHERE id = ANY(%(ids)s::text[])"
+    _working_table = "working_memory"
+
+
+class SqliteVectors(SqlitePart, VectorStore):
+    """A `VectorStore` in the file of a `SqliteStore`."""
+
+    @writes
+    def use_model(self, session: SqliteSession, name: str, identity: str) -> int:
+        number: int = session.scalar(
+            "INSERT INTO embedding_model (name, digest) VALUES (?, ?) "
+            "ON CONFLICT (digest) DO UPDATE SET name = excluded.name RETURNING number",
+            (name, identity),
+        )
+        return number
+
+    @reads
+    def without_vector(
+        self, session: SqliteSession, model: int, *, after: int, before: int, limit: int
+    ) -> list[EmbeddingInput]:
+        rows = [
+            EmbeddingInput._make(row)
+            for table in ("working_memory", "archive")
+            for row in session.execute(
+                f"SELECT seq, role, substr(content, 1, {TEXT_CHARS_MAX}) FROM {table} AS m "
+                "WHERE seq > ? AND seq < ? AND content != '' AND NOT EXISTS "
+                "(SELECT 1 FROM embedding WHERE model = ? AND memory_seq = m.seq) "
+                "ORDER BY seq DESC LIMIT ?",
+                (after, before, model, limit),
+            )
+        ]
+        return sorted(rows, reverse=True)[:limit]
+
+    @writes
+    def keep_vectors(
+        self, session: SqliteSession, model: int, vectors: Mapping[int, bytes]
+    ) -> list[int]:
+        return [
+            seq
+            for seq, vector in vectors.items()
+            if session.execute(
+                "INSERT INTO embedding (memory_seq, model, vector) SELECT ?, ?, ? "
+                "WHERE EXISTS (SELECT 1 FROM working_memory WHERE seq = ?) "
+                "OR EXISTS (SELECT 1 FROM archive WHERE seq = ? AND content != '') "
+                "ON CONFLICT (memory_seq) DO UPDATE SET model = excluded.model, "
+                "vector = excluded.vector",
+                (seq, model, vector, seq, seq),
+            ).rowcount
+        ]
+
+    def search(self, model: int, *, limit_s: float | None = None) -> None:
+        """Return None, as SQLite compares no vectors."""
+
+    def news(self, model: int, *, since: int | None, limit: int) -> VectorNews | None:  # noqa: ARG002 the file has one process
+        """Return None, as no other process stores vectors in the file."""
+        return None
+
+    @reads
+    def candidates(
+        self, session: SqliteSession, query: Query, positions: Sequence[int]
+    ) -> list[Match]:
+        return matches_at(session, query, positions)
+
+
+class SqliteSleep(SqlitePart, SleepStore):
+    """A `SleepStore` on one SQLite file."""
+
+    _activity = (
+        "SELECT session_id, source, pinned OR seq IN "
+        "(SELECT memory_seq FROM working_state WHERE held_until > :now) AS stays, "
+        "count(*), sum(length(content)), "
+        "sum(length(CAST(content AS BLOB))), min(created_at), sum(created_at < :fresh) "
+        "FROM (SELECT * FROM working_memory ORDER BY created_at LIMIT :limit) "
+        "GROUP BY session_id, source, stays"
+    )
+
+    def claim(self) -> AbstractContextManager[Callable[[], bool]]:
+        return nullcontext(lambda: True)  # the file has one daemon
+
+    def _may_have_future(self, session: SqliteSession) -> bool:
+        # To ask first keeps the bound on the index.
+        future = session.scalar(
+            "SELECT 1 FROM working_state WHERE future_since IS NOT NULL LIMIT 1"
+        )
+        return future is not None
+
+    def consolidate(
+        self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
+    ) -> list[Exception | None]:
+        def promote(group: Sequence[Promotion], session: SqliteSession) -> None:
+            SqlitePromoting(session).promote(group)
+
+        works = [partial(promote, group) for group in groups]
+        return self._writer.write_each(works, durable=durable)
+
+
+class SqlitePromoting(PromotionTransaction):
+    """Promotions in rows. The index keeps its rows: a memory's `seq` goes with it."""
+
+    _session: SqliteSession
+
+    def _evict(self, episodes: Mapping[int, Episode]) -> int:
+        among = "WHERE id = ANY(%(ids)s::text[]) AND NOT pinned"
+        total = 0
+        for seq, episode in episodes.items():
+            ids = list(episode.summary_of)
+            moved = self._session.execute(
+                f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) "
+                f"SELECT seq, {MEMORY_COLUMNS}, %(episode)s FROM working_memory {among} "
+                "ORDER BY seq",
+                ids=ids,
+                episode=seq,
+            ).rowcount
+            self._session.execute(f"DELETE FROM working_memory {among}", ids=ids)
+            # Where some were not there or are pinned, the caller takes all of it back.
+            if episode.details and moved == len(ids):
+                insert_details(self._session, episode.details, seq)
+            total += moved
+        return total

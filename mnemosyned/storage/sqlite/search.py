@@ -33,7 +33,6 @@ from mnemosyned.search.query import (
     SearchCandidates,
 )
 from mnemosyned.search.words import Forms, Frequencies, Having, WordRows
-from mnemosyned.storage.common.episodes import episode_at
 from mnemosyned.storage.common.listing import (
     asked_conditions,
     column_conditions,
@@ -41,6 +40,7 @@ from mnemosyned.storage.common.listing import (
 )
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.search import CommonIndex, TimeWalk
+from mnemosyned.storage.common.state import episode_at
 from mnemosyned.storage.sqlite.connections import Readers
 from mnemosyned.storage.sqlite.fulltext import (
     GLUED,

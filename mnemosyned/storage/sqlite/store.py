@@ -14,7 +14,6 @@ from mnemosyned.logs import logger
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
 from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
-from mnemosyned.storage.common.actions import ActionStore
 from mnemosyned.storage.common.endings import EndingStore
 from mnemosyned.storage.common.injections import InjectionStore
 from mnemosyned.storage.common.learnings import LearningStore
@@ -22,15 +21,18 @@ from mnemosyned.storage.common.records import tier_totals
 from mnemosyned.storage.common.session import reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import ClockStore, WatchStore
+from mnemosyned.storage.common.undo import ActionStore
 from mnemosyned.storage.sqlite.connections import (
+    Checkpoints,
     Readers,
+    frames_left,
+    lost_transactions,
     open_writer,
     reason,
     storage_failed,
 )
 from mnemosyned.storage.sqlite.copies import CopyDamaged, back_up
 from mnemosyned.storage.sqlite.exchange import SqliteExchange
-from mnemosyned.storage.sqlite.file import DatabaseFile
 from mnemosyned.storage.sqlite.forgetting import SqliteDeletion, SqliteGrace
 from mnemosyned.storage.sqlite.fulltext import (
     REINDEXING,
@@ -39,21 +41,24 @@ from mnemosyned.storage.sqlite.fulltext import (
     heal_indexes,
 )
 from mnemosyned.storage.sqlite.listing import SqliteLists
-from mnemosyned.storage.sqlite.memories import SqliteRecords
-from mnemosyned.storage.sqlite.ownership import DatabaseFileGuard, own_database
-from mnemosyned.storage.sqlite.parts import (
+from mnemosyned.storage.sqlite.memories import (
     SqliteAgents,
     SqliteChanges,
     SqliteCompactions,
+    SqliteRecords,
     SqliteRetention,
     SqliteSleep,
     SqliteUndo,
     SqliteVectors,
 )
+from mnemosyned.storage.sqlite.ownership import (
+    DatabaseFile,
+    DatabaseFileGuard,
+    own_database,
+)
 from mnemosyned.storage.sqlite.schema import refuse_foreign, schema_version, upgrade
 from mnemosyned.storage.sqlite.search import SqliteSearch
 from mnemosyned.storage.sqlite.session import SqliteSession
-from mnemosyned.storage.sqlite.wal import Checkpoints, frames_left, lost_transactions
 from mnemosyned.storage.sqlite.writer import SqlitePart, Writer
 
 
