@@ -177,7 +177,7 @@ def test_a_project_is_lived_through_the_hooks_and_asked_at_its_moments() -> None
 
 def test_each_line_of_an_author_has_a_sign_and_each_rule_is_in_its_message() -> None:
     wrong = []
-    for path in sorted(AUTHORS.glob("*.txt")):
+    for path in sorted(AUTHORS.glob("*_[prs]*.txt")):
         signs = "?+-" if path.stem.endswith("_prompts") else "+-"
         for line in path.read_text("utf-8").splitlines()[1:]:
             is_right = line[0] in signs and line[1] == " "
@@ -189,3 +189,17 @@ def test_each_line_of_an_author_has_a_sign_and_each_rule_is_in_its_message() -> 
                 wrong.append(f"{path.stem}: {line}")
 
     assert wrong == []
+
+
+def test_each_question_of_an_author_needs_a_statement_of_that_author() -> None:
+    for path in AUTHORS.glob("*_questions.txt"):
+        statements = path.with_stem(path.stem.replace("_questions", "_statements"))
+        stated = statements.read_text("utf-8").splitlines()
+        pairs = [
+            line.partition(" => ") for line in path.read_text("utf-8").splitlines()[1:]
+        ]
+
+        wrong = [pair for pair in pairs if not pair[0] or f"+ {pair[2]}" not in stated]
+
+        assert wrong == []
+        assert len(pairs) >= 100
