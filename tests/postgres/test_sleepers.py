@@ -26,7 +26,7 @@ from mnemosyned.sleep.context import CommitPacing, CycleRequest, SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.storage.postgres.memories import PostgresSleep
-from mnemosyned.storage.postgres.pool import Pool
+from mnemosyned.storage.postgres.pool import Pool, PostgresEngine
 from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.store import PostgresStore, open_store
 
@@ -285,7 +285,9 @@ def test_the_capacity_waits_for_more_while_another_daemon_sleeps(
 
 
 def test_no_claim_is_had_where_the_server_is_out_of_reach(tmp_path: Path) -> None:
-    sleep = PostgresSleep(Pool(f"postgresql:///memory?host={tmp_path}"), 1)
+    sleep = PostgresSleep(
+        PostgresEngine(Pool(f"postgresql:///memory?host={tmp_path}"), 1)
+    )
 
     with pytest.raises(StorageFailed, match="cannot be reached"), sleep.claim():
         pass

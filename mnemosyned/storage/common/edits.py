@@ -19,7 +19,7 @@ from mnemosyned.storage.common.learnings import LearningRows
 from mnemosyned.storage.common.rows import column_values, fields_from
 from mnemosyned.storage.common.session import (
     CommonSession,
-    Transactional,
+    StorePart,
     reads,
     writes,
 )
@@ -237,7 +237,7 @@ def _are_renamed_alike(edits: Sequence[MemoryEdit]) -> bool:
     )
 
 
-class ChangeStore(Transactional):
+class ChangeStore(StorePart):
     """Changes memories in whatever tier they are; unknown ids are skipped."""
 
     _editing: Callable[..., EditTransaction]

@@ -11,8 +11,8 @@ from mnemosyned.memory.listing import Place
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
-    CommonPart,
     CommonSession,
+    StorePart,
     reads,
     writes,
 )
@@ -95,7 +95,7 @@ def read_memories_after(
     return dict(sorted(memories.items()))
 
 
-class EndingStore(CommonPart):
+class EndingStore(StorePart):
     """Keeps endings, and how far memories were read for them."""
 
     @reads
@@ -158,7 +158,7 @@ class EndingStore(CommonPart):
             _empty_summaries(session, [*withdrawn, *added])
             return len(withdrawn) + len(added)
 
-        return self._write(change, durable=read_up_to is None)
+        return self._engine.write(change, durable=read_up_to is None)
 
     @writes
     def read_again(self, session: CommonSession) -> None:

@@ -61,7 +61,7 @@ from mnemosyned.storage.common.session import (
     CommonSession,
     EngineSession,
     Row,
-    Transactional,
+    StorePart,
     writes,
 )
 from mnemosyned.storage.common.sleep import insert_log
@@ -541,7 +541,7 @@ class ExportSnapshot(ABC):
     """Selects memory id, model, digest and vector of all vectors, in the order of the memories."""
 
 
-class ExchangeStore(Transactional):
+class ExchangeStore(StorePart):
     """Everything that is kept, out of the store and in again."""
 
     _exporting: Callable[[EngineSession, MemoryFilter], ExportSnapshot]

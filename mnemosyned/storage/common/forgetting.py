@@ -50,7 +50,7 @@ from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
     CommonSession,
     EngineSession,
-    Transactional,
+    StorePart,
     reads,
     replace_by,
     writes,
@@ -236,7 +236,7 @@ def restore_recoverable(session: CommonSession, record: RecoverableRecord) -> bo
     return bool(inserted.rowcount)
 
 
-class GraceStore(Transactional):
+class GraceStore(StorePart):
     """Puts forgotten memories back, or deletes them for good."""
 
     @abstractmethod
@@ -416,7 +416,7 @@ class FoundMemory(NamedTuple):
     session: str
 
 
-class DeletionStore(Transactional):
+class DeletionStore(StorePart):
     """Deletes memories and learnings for good."""
 
     _ids_below: str

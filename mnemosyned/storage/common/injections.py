@@ -20,8 +20,8 @@ from mnemosyned.memory.injections import (
 )
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
-    CommonPart,
     CommonSession,
+    StorePart,
     reads,
     writes,
     writes_lazily,
@@ -105,7 +105,7 @@ def erase_injected_texts(session: CommonSession, ids: Sequence[str]) -> None:
     session.update("injected_line", {"text": ""}, memory_id=ids)
 
 
-class InjectionStore(CommonPart):
+class InjectionStore(StorePart):
     """Keeps the newest injections, and the edits of briefings.
 
     A power failure may take the last injections back.

@@ -22,8 +22,8 @@ from mnemosyned.storage.common.injections import (
 from mnemosyned.storage.common.listing import source_condition
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
-    CommonPart,
     CommonSession,
+    StorePart,
     reads,
     writes,
 )
@@ -113,7 +113,7 @@ def _read_lowest_learned(session: CommonSession) -> int | None:
     return lowest
 
 
-class LearningStore(CommonPart):
+class LearningStore(StorePart):
     """Store of learnings; a new learning supersedes contradicting old ones."""
 
     @writes
@@ -172,7 +172,7 @@ class LearningStore(CommonPart):
                 session.insert("learned", position=learned_up_to)
             return rows.inserted_count
 
-        return self._write(add_new, durable=False)
+        return self._engine.write(add_new, durable=False)
 
     def find(
         self,

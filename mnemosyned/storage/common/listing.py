@@ -44,7 +44,7 @@ from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
     CommonSession,
     EngineSession,
-    Transactional,
+    StorePart,
     reads,
     replace_by,
     writes_lazily,
@@ -260,7 +260,7 @@ def _decode_times(text: str) -> Counter[int]:
     return Counter({int(step): count for step, count in json.loads(text).items()})
 
 
-class ListStore(Transactional):
+class ListStore(StorePart):
     """Lists and counts what is kept, without a question, and keeps figures of each day."""
 
     _groups: str

@@ -44,7 +44,7 @@ from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
     CommonSession,
     EngineSession,
-    Transactional,
+    StorePart,
     reads,
     writes,
 )
@@ -190,7 +190,7 @@ class IntakeTransaction(ABC):
         """Write the index entries of the inserted memories; return the count of working memory."""
 
 
-class RecordStore(Transactional):
+class RecordStore(StorePart):
     """Single memories and episodes, by id."""
 
     _originals_below: str
@@ -317,7 +317,7 @@ def insert_compaction(session: CommonSession, compaction: ExportedCompaction) ->
     return True
 
 
-class CompactionStore(Transactional):
+class CompactionStore(StorePart):
     """Keeps the messages that compactions replaced by a summary."""
 
     _intake: Callable[[EngineSession], IntakeTransaction]
@@ -430,4 +430,4 @@ class CompactionStore(Transactional):
             )
             return id
 
-        return self._read(find)
+        return self._engine.read(find)

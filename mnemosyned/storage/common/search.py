@@ -14,7 +14,7 @@ from mnemosyned.search.query import BEGINNING, Match, Query
 from mnemosyned.storage.common.session import (
     CommonSession,
     EngineSession,
-    Transactional,
+    StorePart,
     reads,
     writes,
 )
@@ -81,7 +81,7 @@ class CommonIndex(SearchIndex):
 _OF_MODEL = "SELECT memory_seq, vector FROM embedding WHERE owner = %(owner)s AND model = %(model)s"
 
 
-class VectorStore(Transactional):
+class VectorStore(StorePart):
     """Keeps the vectors of memories, addressed by row number. Safe from any thread.
 
     All methods raise `StorageFailed` if the storage fails.

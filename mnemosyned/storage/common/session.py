@@ -6,7 +6,7 @@ Common statements are written as PostgreSQL reads them: values by name, and ever
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import (
@@ -33,7 +33,7 @@ RecordNumbers = Literal["record", "log"]
 """The sequences of numbers: of the consolidation log, and of all other records but memories."""
 P = ParamSpec("P")
 R = TypeVar("R")
-S = TypeVar("S", bound="Transactional")
+S = TypeVar("S", bound="StorePart")
 
 _KEPT_BY_ROLLUPS = ("id", "level", "period_from", "parent_id")
 
@@ -307,78 +307,60 @@ class CommonSession(Protocol):
         """Delete the summary at this row number with its index entries."""
 
 
-class Transactional(ABC):
-    """A part of a store, whose methods run in a transaction of their own."""
+class Engine(Protocol):
+    """Runs transactions about one owner's memory."""
 
-    @abstractmethod
-    def _read(self, work: Callable[[Any], R]) -> R:
+    def read(self, work: Callable[[Any], R]) -> R:
         """Call `work` with a session that sees one snapshot; return the result of `work`."""
 
-    @abstractmethod
-    def _write(self, work: Callable[[Any], R], *, durable: bool = True) -> R:
+    def write(self, work: Callable[[Any], R], *, durable: bool = True) -> R:
         """Call `work` with a session in a write transaction; return the result of `work`.
 
         If `durable`, return only after the changes are on disk.
         """
 
 
-class CommonPart(Transactional):
-    """A part of a store that is alike on both engines, in the transactions of an engine."""
+class StorePart(ABC):  # noqa: B024 its subclasses have abstract methods
+    """A part of a store, whose methods run in a transaction of their own."""
 
-    def __init__(self, engine: Transactional) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def _read(self, work: Callable[[Any], R]) -> R:
-        return self._engine._read(work)  # noqa: SLF001 of this class
 
-    def _write(self, work: Callable[[Any], R], *, durable: bool = True) -> R:
-        return self._engine._write(work, durable=durable)  # noqa: SLF001 likewise
+def _in_transaction(
+    kind: Literal["read", "write"], **options: bool
+) -> Callable[[Callable[Concatenate[S, Any, P], R]], Callable[Concatenate[S, P], R]]:
+    """Return a decorator of methods that take a session after `self`; callers do not pass the session.
 
-
-def reads(
-    method: Callable[Concatenate[S, Any, P], R],
-) -> Callable[Concatenate[S, P], R]:
-    """Decorate a method that takes a session after `self`; callers do not pass the session.
-
-    Each call runs in a transaction that sees one snapshot.
+    Each call runs in a transaction of the engine.
     """
 
-    @wraps(method)
-    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._read(lambda session: method(self, session, *args, **kwargs))
+    def decorate(
+        method: Callable[Concatenate[S, Any, P], R],
+    ) -> Callable[Concatenate[S, P], R]:
+        @wraps(method)
+        def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            run = getattr(self._engine, kind)
+            result: R = run(
+                lambda session: method(self, session, *args, **kwargs), **options
+            )
+            return result
 
-    return call
+        return call
 
-
-def writes(
-    method: Callable[Concatenate[S, Any, P], R],
-) -> Callable[Concatenate[S, P], R]:
-    """Decorate a method that takes a session after `self`; callers do not pass the session.
-
-    Each call runs in a write transaction, and its changes are on disk on return. The data that it
-    reads cannot change before its end; with SQLite it may run on another caller's thread.
-    """
-
-    @wraps(method)
-    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._write(lambda session: method(self, session, *args, **kwargs))
-
-    return call
+    return decorate
 
 
-def writes_lazily(
-    method: Callable[Concatenate[S, Any, P], R],
-) -> Callable[Concatenate[S, P], R]:
-    """Decorate a method that takes a session after `self`; callers do not pass the session.
+reads = _in_transaction("read")
+"""For transactions that see one snapshot."""
+writes = _in_transaction("write")
+"""For write transactions, whose changes are on disk on return.
 
-    Each call runs in a write transaction but returns before the changes are on disk. A power
-    failure or crash may undo all of these changes until a later durable write is committed.
-    """
+The data that they read cannot change before their end; with SQLite they may run on another caller's
+thread.
+"""
+writes_lazily = _in_transaction("write", durable=False)
+"""For write transactions that return before the changes are on disk.
 
-    @wraps(method)
-    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._write(
-            lambda session: method(self, session, *args, **kwargs), durable=False
-        )
-
-    return call
+A power failure or crash may undo all of these changes until a later durable write is committed.
+"""

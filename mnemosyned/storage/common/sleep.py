@@ -31,11 +31,10 @@ from mnemosyned.storage.common.rows import (
     pending_from,
 )
 from mnemosyned.storage.common.session import (
-    CommonPart,
     CommonSession,
     EngineSession,
     Result,
-    Transactional,
+    StorePart,
     reads,
     writes,
 )
@@ -64,7 +63,7 @@ _WORKING = (
 )
 
 
-class SleepStore(Transactional):
+class SleepStore(StorePart):
     """The working tier as a sleep cycle reads it, and the changes that a cycle writes."""
 
     @reads
@@ -309,7 +308,7 @@ _CHILD = (
 )
 
 
-class RollupStore(CommonPart):
+class RollupStore(StorePart):
     """Roll-ups and stale summaries."""
 
     @reads

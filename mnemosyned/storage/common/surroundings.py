@@ -25,9 +25,8 @@ from mnemosyned.memory.values import AgentActivity, MemoryRecord
 from mnemosyned.storage.common.rows import instant, optional_instant
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
-    CommonPart,
     CommonSession,
-    Transactional,
+    StorePart,
     reads,
     writes,
     writes_lazily,
@@ -117,7 +116,7 @@ def _latest_positions(
     ]
 
 
-class AgentStore(Transactional):
+class AgentStore(StorePart):
     """Keeps the sessions of agents, the newest thousands, and counts their hooks' calls.
 
     None of its writes waits for the disk: what a power failure takes back is read or counted again.
@@ -316,7 +315,7 @@ _FUTURE = (
 """Working memories dated in the future that are not noted yet."""
 
 
-class ClockStore(CommonPart):
+class ClockStore(StorePart):
     """Keeps the last believed clock reading, and which memories lie ahead of it."""
 
     @reads
@@ -342,7 +341,7 @@ class ClockStore(CommonPart):
 
     def note_future(self, *, now: datetime) -> None:
         """Save `now` for each working memory dated after it, unless a time is saved already."""
-        if self._read(
+        if self._engine.read(
             lambda session: session.scalar(f"SELECT 1 {_FUTURE} LIMIT 1", now=now)
         ):
             self._note_future(now)
@@ -367,7 +366,7 @@ _BELOW = (
 """The path itself, and all paths that begin with it and a slash, which the digit follows."""
 
 
-class WatchStore(CommonPart):
+class WatchStore(StorePart):
     """Keeps watched folders and files.
 
     The state of files does not wait for the disk: what a power failure takes back is read again.

@@ -23,10 +23,9 @@ from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
-    CommonPart,
     CommonSession,
     EngineSession,
-    Transactional,
+    StorePart,
     reads,
     replace_by,
     writes,
@@ -126,7 +125,7 @@ def changed_after(session: CommonSession, id: str) -> set[int]:
     )
 
 
-class ActionStore(CommonPart):
+class ActionStore(StorePart):
     """Recorded actions, and the memories that each one changed."""
 
     @writes
@@ -214,7 +213,7 @@ EPISODES_READ = 100
 """Episodes whose originals are read in one statement."""
 
 
-class RetentionStore(Transactional):
+class RetentionStore(StorePart):
     """Restores memories, and prunes the text of old originals."""
 
     @writes
@@ -321,7 +320,7 @@ def _read_unpruned(
         begins, seq = instant(episodes[-1][0]), episodes[-1][1]
 
 
-class UndoStore(Transactional):
+class UndoStore(StorePart):
     """Takes consolidated episodes apart again."""
 
     @reads

@@ -42,7 +42,7 @@ from mnemosyned.storage.postgres.memories import (
     detail_columns,
     values_by_column,
 )
-from mnemosyned.storage.postgres.pool import PostgresPart
+from mnemosyned.storage.postgres.pool import PostgresEngine
 from mnemosyned.storage.postgres.session import (
     PostgresSession,
     memory_values,
@@ -296,15 +296,17 @@ READER_S = 600
 """Seconds that whoever reads an export may take for a part of it, which others do not wait for."""
 
 
-class PostgresExchange(PostgresPart, ExchangeStore):
+class PostgresExchange(ExchangeStore):
     """An `ExchangeStore` of one owner in PostgreSQL."""
+
+    _engine: PostgresEngine
 
     _exporting = PostgresExporting
     _restoring = PostgresRestoring
 
     @contextmanager
     def _snapshot(self) -> Iterator[PostgresSession]:
-        with self._pool.reading(self._owner, use=Use.STREAM) as session:
+        with self._engine.pool.reading(self._engine.owner, use=Use.STREAM) as session:
             session.execute(
                 f"SET LOCAL idle_in_transaction_session_timeout = '{READER_S}s'"
             )

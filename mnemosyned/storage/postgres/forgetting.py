@@ -39,7 +39,7 @@ from mnemosyned.storage.postgres.memories import (
     leave_secrets,
     newest_number,
 )
-from mnemosyned.storage.postgres.pool import Pool, PostgresPart
+from mnemosyned.storage.postgres.pool import Pool, PostgresEngine
 from mnemosyned.storage.postgres.session import OF_IDS, PostgresSession, values_of
 
 TABLES = (
@@ -357,8 +357,10 @@ def _all_texts(row: Row) -> list[str]:
     return texts
 
 
-class PostgresDeletion(PostgresPart, DeletionStore):
+class PostgresDeletion(DeletionStore):
     """A `DeletionStore` of one owner in PostgreSQL."""
+
+    _engine: PostgresEngine
 
     _ids_below = (
         f"{BELOW} SELECT m.id FROM below "
@@ -415,16 +417,16 @@ class PostgresDeletion(PostgresPart, DeletionStore):
             session.add_to_totals(tier, count=-len(sizes), characters=-sum(sizes))
 
     def purge_due(self) -> bool:
-        return self._read(lambda session: session.scalar(DUE)) is not None
+        return self._engine.read(lambda session: session.scalar(DUE)) is not None
 
     def purge_deleted(self) -> bool:
-        return purge_owner(self._pool, self._owner)
+        return purge_owner(self._engine.pool, self._engine.owner)
 
     def beyond_purge(self) -> tuple[str, ...]:
         return BEYOND
 
 
-class PostgresGrace(PostgresPart, GraceStore):
+class PostgresGrace(GraceStore):
     """The `GraceStore` of one owner in PostgreSQL."""
 
     def _insert(

@@ -22,7 +22,7 @@ from mnemosyned.storage.common.listing import (
     time_conditions,
 )
 from mnemosyned.storage.postgres.fulltext import gram_term_hashes, phrase_hashes
-from mnemosyned.storage.postgres.pool import PostgresPart
+from mnemosyned.storage.postgres.pool import PostgresEngine
 from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.text.stems import accent_variants
 from mnemosyned.text.terms import Terms
@@ -182,8 +182,10 @@ _GROUPS = (
 )
 
 
-class PostgresLists(PostgresPart, ListStore):
+class PostgresLists(ListStore):
     """A `ListStore` of one owner in PostgreSQL."""
+
+    _engine: PostgresEngine
 
     _groups = _GROUPS
     _working = MemoryTable(
@@ -210,7 +212,7 @@ class PostgresLists(PostgresPart, ListStore):
         return [("memory", tier_condition(tier))]
 
     def _term_conditions(self, terms: Terms, seq: str) -> list[Condition]:
-        return [all_terms_condition(self._owner, terms, seq)]
+        return [all_terms_condition(self._engine.owner, terms, seq)]
 
     def _rows_of_roles(
         self, session: PostgresSession, roles: Sequence[str]

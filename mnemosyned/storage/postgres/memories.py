@@ -32,7 +32,7 @@ from mnemosyned.storage.common.state import insert_tags_and_validity
 from mnemosyned.storage.common.surroundings import AgentStore
 from mnemosyned.storage.common.undo import RetentionStore, UndoStore
 from mnemosyned.storage.postgres.fulltext import gram_hashes, word_hashes
-from mnemosyned.storage.postgres.pool import PostgresPart
+from mnemosyned.storage.postgres.pool import PostgresEngine
 from mnemosyned.storage.postgres.session import (
     KIND_NUMBERS,
     OF_ID,
@@ -328,8 +328,10 @@ def return_originals(
     return seqs
 
 
-class PostgresRecords(PostgresPart, RecordStore):
+class PostgresRecords(RecordStore):
     """A `RecordStore` of one owner in PostgreSQL."""
+
+    _engine: PostgresEngine
 
     _originals_below = (
         f"{BELOW} SELECT m.seq FROM placed AS p "
@@ -341,7 +343,7 @@ class PostgresRecords(PostgresPart, RecordStore):
     def remember(
         self, drafts: Sequence[Draft], *, action: Action | None = None
     ) -> RememberReport:
-        with self._pool.writing_at_once(self._owner) as session:
+        with self._engine.pool.writing_at_once(self._engine.owner) as session:
             intake = PostgresIntake(session)
             remembered = intake.remember(drafts, action)
         return replace(remembered, working=intake.working)
@@ -356,7 +358,7 @@ _PRUNE = (
 )
 
 
-class PostgresRetention(PostgresPart, RetentionStore):
+class PostgresRetention(RetentionStore):
     """A `RetentionStore` of one owner in PostgreSQL."""
 
     def _return_pinned(self, session: PostgresSession, seq: int, episode: int) -> None:
@@ -396,7 +398,7 @@ class PostgresRetention(PostgresPart, RetentionStore):
         return len(seqs)
 
 
-class PostgresUndo(PostgresPart, UndoStore):
+class PostgresUndo(UndoStore):
     """An `UndoStore` of one owner in PostgreSQL."""
 
     def _return_originals(self, session: PostgresSession, episode: int) -> list[int]:
@@ -415,7 +417,7 @@ _SAME = (
 )
 
 
-class PostgresCompactions(PostgresPart, CompactionStore):
+class PostgresCompactions(CompactionStore):
     """A `CompactionStore` of one owner in PostgreSQL."""
 
     _intake = PostgresIntake
@@ -430,7 +432,7 @@ class PostgresCompactions(PostgresPart, CompactionStore):
     )
 
 
-class PostgresAgents(PostgresPart, AgentStore):
+class PostgresAgents(AgentStore):
     """An `AgentStore` of one owner in PostgreSQL."""
 
     _has_memories = (
@@ -499,7 +501,7 @@ class PostgresEditing(EditTransaction):
         return_originals(self._session, "seq", seq)
 
 
-class PostgresChanges(PostgresPart, ChangeStore):
+class PostgresChanges(ChangeStore):
     """A `ChangeStore` of one owner in PostgreSQL."""
 
     _editing = PostgresEditing
@@ -518,8 +520,10 @@ PROMOTION_TRIES = 10
 """Waits of a group for its owner's row, of two seconds each."""
 
 
-class PostgresSleep(PostgresPart, SleepStore):
+class PostgresSleep(SleepStore):
     """A `SleepStore` of one owner in PostgreSQL."""
+
+    _engine: PostgresEngine
 
     _activity = (
         "SELECT m.session_id, m.source, "
@@ -534,7 +538,7 @@ class PostgresSleep(PostgresPart, SleepStore):
     )
 
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
-        return self._pool.claims.sleep_claim(self._owner)
+        return self._engine.pool.claims.sleep_claim(self._engine.owner)
 
     def consolidate(
         self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
@@ -567,7 +571,9 @@ class PostgresSleep(PostgresPart, SleepStore):
         for tries_left in reversed(range(PROMOTION_TRIES)):
             try:
                 with (
-                    self._pool.writing(self._owner, durable=durable) as session,
+                    self._engine.pool.writing(
+                        self._engine.owner, durable=durable
+                    ) as session,
                     session.pipeline(),
                 ):
                     PostgresPromoting(session).promote(promotions)

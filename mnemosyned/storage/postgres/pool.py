@@ -20,7 +20,7 @@ import psycopg
 
 from mnemosyned.errors import NotFound, SleepInProgress, StorageFailed
 from mnemosyned.logs import logger
-from mnemosyned.storage.common.session import Row, Transactional
+from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.connections import (
     NOT_ANSWERED,
     NOTHING_KEPT,
@@ -486,22 +486,22 @@ def _failure_consequence(error: psycopg.Error, is_committing: bool) -> str:  # n
     return PERHAPS_KEPT if is_unknown else NOTHING_KEPT
 
 
-class PostgresPart(Transactional):
-    """A part of the store over the rows of one owner.
+class PostgresEngine:
+    """The transactions about the rows of one owner.
 
     A transaction that writes locks the owner's row: nobody else changes what it reads before it ends.
     """
 
     def __init__(self, pool: Pool, owner: int) -> None:
-        self._pool = pool
-        self._owner = owner
+        self.pool = pool
+        self.owner = owner
 
-    def _read(self, work: Callable[[PostgresSession], R]) -> R:
-        with self._pool.reading(self._owner) as session:
+    def read(self, work: Callable[[PostgresSession], R]) -> R:
+        """Call `work` with a session that sees one snapshot; return the result of `work`."""
+        with self.pool.reading(self.owner) as session:
             return work(session)
 
-    def _write(
-        self, work: Callable[[PostgresSession], R], *, durable: bool = True
-    ) -> R:
-        with self._pool.writing(self._owner, durable=durable) as session:
+    def write(self, work: Callable[[PostgresSession], R], *, durable: bool = True) -> R:
+        """Call `work` with a session in a write transaction; return the result of `work`."""
+        with self.pool.writing(self.owner, durable=durable) as session:
             return work(session)

@@ -39,7 +39,7 @@ from mnemosyned.storage.common.listing import (
 )
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
 from mnemosyned.storage.common.search import CommonIndex, TimeWalk
-from mnemosyned.storage.common.session import Row
+from mnemosyned.storage.common.session import Row, StorePart
 from mnemosyned.storage.postgres.fulltext import gram_term_hashes, phrase_hashes
 from mnemosyned.storage.postgres.listing import (
     EVERYTHING,
@@ -50,7 +50,7 @@ from mnemosyned.storage.postgres.listing import (
     query_filter,
     tier_condition,
 )
-from mnemosyned.storage.postgres.pool import Pool, PostgresPart
+from mnemosyned.storage.postgres.pool import PostgresEngine
 from mnemosyned.storage.postgres.postings import (
     AnyOf,
     IndexCache,
@@ -365,18 +365,20 @@ class PostgresIndex(CommonIndex):
         return [sorted(positions) for positions in around]
 
 
-class PostgresSearch(PostgresPart, SearchStore):
+class PostgresSearch(StorePart, SearchStore):
     """A `SearchStore` of one owner."""
 
-    def __init__(self, pool: Pool, owner: int, frequencies: Frequencies) -> None:
-        super().__init__(pool, owner)
+    _engine: PostgresEngine
+
+    def __init__(self, engine: PostgresEngine, frequencies: Frequencies) -> None:
+        super().__init__(engine)
         self._frequencies = frequencies
         self._kept = IndexCache()
         self._kept_rows = RowCache()
 
     def one_snapshot(self) -> AbstractContextManager[None]:
         """Have all reads of this thread see one snapshot while the block runs."""
-        return self._pool.sharing(self._owner)
+        return self._engine.pool.sharing(self._engine.owner)
 
     def candidates(self, query: Query) -> SearchCandidates:
         """Return the memories and summaries that match a question, not yet ranked.
@@ -385,7 +387,7 @@ class PostgresSearch(PostgresPart, SearchStore):
         """
         if not query.terms and not query.only_then:
             return SearchCandidates()
-        with self._pool.reading(self._owner, first=TOTALS) as session:
+        with self._engine.pool.reading(self._engine.owner, first=TOTALS) as session:
             index = PostgresIndex(session, self._kept, self._kept_rows)
             return find_candidates(index, query, self._frequencies)
 
@@ -396,7 +398,7 @@ class PostgresSearch(PostgresPart, SearchStore):
         statements: list[Statement] = [(MEMORIES_AT, {"seqs": list(asked)})]
         if places:
             statements.append((_EPISODES, {"seqs": places}))
-        rows, *episodes = self._pool.read(self._owner, statements)
+        rows, *episodes = self._engine.pool.read(self._engine.owner, statements)
         memories = {row[0]: memory_from(row[1:]) for row in rows}
         found = {
             seq: episode_from(row, summary_of=(*originals, *summaries))

@@ -26,7 +26,7 @@ from mnemosyned.storage.common.endings import EndingStore
 from mnemosyned.storage.common.injections import InjectionStore
 from mnemosyned.storage.common.learnings import LearningStore
 from mnemosyned.storage.common.records import tier_totals
-from mnemosyned.storage.common.session import Row, reads, writes
+from mnemosyned.storage.common.session import Row, StorePart, reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import ClockStore, WatchStore
 from mnemosyned.storage.common.undo import ActionStore
@@ -54,7 +54,7 @@ from mnemosyned.storage.postgres.memories import (
     PostgresUndo,
 )
 from mnemosyned.storage.postgres.owners import PostgresOwners
-from mnemosyned.storage.postgres.pool import Pool, PostgresPart
+from mnemosyned.storage.postgres.pool import Pool, PostgresEngine
 from mnemosyned.storage.postgres.roles import (
     ensure_role,
     request_role,
@@ -80,13 +80,15 @@ _NO_COPY = (
 )
 
 
-class PostgresMaintenance(PostgresPart, MaintenanceStore):
+class PostgresMaintenance(StorePart, MaintenanceStore):
     """A `MaintenanceStore` of one owner in PostgreSQL."""
 
+    _engine: PostgresEngine
+
     def __init__(
-        self, pool: Pool, owner: int, frequencies: Frequencies, *, read_only: bool
+        self, engine: PostgresEngine, frequencies: Frequencies, *, read_only: bool
     ) -> None:
-        super().__init__(pool, owner)
+        super().__init__(engine)
         self._frequencies = frequencies
         self._read_only = read_only
 
@@ -98,21 +100,21 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
 
     def bytes_on_disk(self) -> int:
         """Return the size in bytes of the whole database, with the data of all owners."""
-        with self._pool.outside_transactions(self._owner) as session:
+        with self._engine.pool.outside_transactions(self._engine.owner) as session:
             size: int = session.scalar("SELECT pg_database_size(current_database())")
         return size
 
     def problems(self) -> list[str]:
         """Return a text for each damage that the server reports: unusable indexes, broken pages."""
-        with self._pool.outside_transactions(self._owner) as session:
+        with self._engine.pool.outside_transactions(self._engine.owner) as session:
             return health.problems(session)
 
     def warnings(self) -> list[str]:
-        with self._pool.outside_transactions(self._owner) as session:
+        with self._engine.pool.outside_transactions(self._engine.owner) as session:
             return health.warnings(session)
 
     def longest_write_s(self) -> float:
-        return self._pool.held_max_s
+        return self._engine.pool.held_max_s
 
     @reads
     def ensure_durable(self, session: PostgresSession) -> None:
@@ -123,10 +125,10 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
 
     def pool_figures(self) -> PoolFigures:
         """Return the use of the connections that all owners of this process share."""
-        return self._pool.connections.figures()
+        return self._engine.pool.connections.figures()
 
     def check_ready(self) -> None:
-        self._pool.check_ready(takes_writes=not self._read_only)
+        self._engine.pool.check_ready(takes_writes=not self._read_only)
 
     @writes
     def flush(self, session: PostgresSession) -> None:
@@ -164,32 +166,29 @@ class PostgresStore(MemoryStore):
         self.read_only = read_only
         self.owner = owner
         self._pool = pool
-        part = PostgresPart(pool, owner)
-        shared = (pool, owner)
+        engine = PostgresEngine(pool, owner)
         frequencies = Frequencies()
-        self.memories = PostgresRecords(*shared)
-        self.search = PostgresSearch(*shared, frequencies)
-        self.lists = PostgresLists(*shared)
-        self.deletion = PostgresDeletion(*shared)
-        self.changes = PostgresChanges(*shared)
-        self.learnings = LearningStore(part)
-        self.compactions = PostgresCompactions(*shared)
-        self.vectors = PostgresVectors(*shared, searched=searches_vectors)
-        self.maintenance = PostgresMaintenance(
-            *shared, frequencies, read_only=read_only
-        )
-        self.sleep = PostgresSleep(*shared)
-        self.rollups = RollupStore(part)
-        self.retention = PostgresRetention(*shared)
-        self.undo = PostgresUndo(*shared)
-        self.actions = ActionStore(part)
-        self.grace = PostgresGrace(*shared)
-        self.exchange = PostgresExchange(*shared)
-        self.agents = PostgresAgents(*shared)
-        self.endings = EndingStore(part)
-        self.injections = InjectionStore(part)
-        self.watches = WatchStore(part)
-        self.clock = ClockStore(part)
+        self.memories = PostgresRecords(engine)
+        self.search = PostgresSearch(engine, frequencies)
+        self.lists = PostgresLists(engine)
+        self.deletion = PostgresDeletion(engine)
+        self.changes = PostgresChanges(engine)
+        self.learnings = LearningStore(engine)
+        self.compactions = PostgresCompactions(engine)
+        self.vectors = PostgresVectors(engine, searched=searches_vectors)
+        self.maintenance = PostgresMaintenance(engine, frequencies, read_only=read_only)
+        self.sleep = PostgresSleep(engine)
+        self.rollups = RollupStore(engine)
+        self.retention = PostgresRetention(engine)
+        self.undo = PostgresUndo(engine)
+        self.actions = ActionStore(engine)
+        self.grace = PostgresGrace(engine)
+        self.exchange = PostgresExchange(engine)
+        self.agents = PostgresAgents(engine)
+        self.endings = EndingStore(engine)
+        self.injections = InjectionStore(engine)
+        self.watches = WatchStore(engine)
+        self.clock = ClockStore(engine)
 
     @property
     def pool(self) -> Pool:

@@ -19,8 +19,14 @@ from mnemosyned.memory.engine_ports import (
 from mnemosyned.search.query import Match, Query
 from mnemosyned.search.vectors.packing import is_four_bits, unpack
 from mnemosyned.storage.common.search import VectorStore
-from mnemosyned.storage.common.session import Row, reads, writes, writes_lazily
-from mnemosyned.storage.postgres.pool import Pool, PostgresPart
+from mnemosyned.storage.common.session import (
+    Engine,
+    Row,
+    StorePart,
+    reads,
+    writes,
+    writes_lazily,
+)
 from mnemosyned.storage.postgres.search import matches_at
 from mnemosyned.storage.postgres.session import PostgresSession
 
@@ -76,13 +82,11 @@ _PREPARE = (
 )
 
 
-class PostgresVectorSearch(PostgresPart, StorageSearch):
+class PostgresVectorSearch(StorePart, StorageSearch):
     """A `StorageSearch` of one owner's vectors of one model."""
 
-    def __init__(
-        self, pool: Pool, owner: int, model: int, *, limit_s: float | None
-    ) -> None:
-        super().__init__(pool, owner)
+    def __init__(self, engine: Engine, model: int, *, limit_s: float | None) -> None:
+        super().__init__(engine)
         self._model = model
         self._limit_ms = limit_s and max(1, round(limit_s * 1_000))
         self._prepared = 0
@@ -176,12 +180,12 @@ _FINISH = (
 )
 
 
-class PostgresVectors(PostgresPart, VectorStore):
+class PostgresVectors(VectorStore):
     """A `VectorStore` of one owner in PostgreSQL, which several daemons fill."""
 
-    def __init__(self, pool: Pool, owner: int, *, searched: bool = False) -> None:
+    def __init__(self, engine: Engine, *, searched: bool = False) -> None:
         """Store one owner's vectors; with `searched` the server compares them by pgvector."""
-        super().__init__(pool, owner)
+        super().__init__(engine)
         self._searched = searched
         self._no_news = ("", 0, 0), VectorNews({}, 0, 0)
         """The owner's row, the model and the vectors' version for which there was no news; the result."""
@@ -191,7 +195,7 @@ class PostgresVectors(PostgresPart, VectorStore):
     ) -> PostgresVectorSearch | None:
         if not self._searched:
             return None
-        return PostgresVectorSearch(self._pool, self._owner, model, limit_s=limit_s)
+        return PostgresVectorSearch(self._engine, model, limit_s=limit_s)
 
     @writes
     def use_model(self, session: PostgresSession, name: str, identity: str) -> int:

@@ -36,7 +36,7 @@ from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.sqlite.fulltext import index_memories
 from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED, detail_kinds
 from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row
-from mnemosyned.storage.sqlite.writer import SqlitePart
+from mnemosyned.storage.sqlite.writer import SqliteEngine
 
 _STATE = (
     "(SELECT json_array(s.valid_until, s.superseded_at, s.pruned_at) "
@@ -248,11 +248,13 @@ class SqliteRestoring(RestoreTransaction):
         return bool(inserted.rowcount)
 
 
-class SqliteExchange(SqlitePart, ExchangeStore):
+class SqliteExchange(ExchangeStore):
     """An `ExchangeStore` on one SQLite file."""
+
+    _engine: SqliteEngine
 
     _exporting = SqliteExporting
     _restoring = SqliteRestoring
 
     def _snapshot(self) -> AbstractContextManager[SqliteSession]:
-        return self._readers.snapshot()
+        return self._engine.readers.snapshot()

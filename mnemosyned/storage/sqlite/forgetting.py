@@ -23,7 +23,6 @@ from mnemosyned.storage.common.forgetting import (
 from mnemosyned.storage.common.listing import tag_conditions
 from mnemosyned.storage.common.session import BELOW, reads
 from mnemosyned.storage.common.state import insert_tags_and_validity
-from mnemosyned.storage.sqlite.connections import Readers
 from mnemosyned.storage.sqlite.fulltext import (
     DEPTH_MAX,
     INDEXES,
@@ -36,7 +35,7 @@ from mnemosyned.storage.sqlite.fulltext import (
 from mnemosyned.storage.sqlite.listing import bind_by_place, term_conditions
 from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED, leave_secrets
 from mnemosyned.storage.sqlite.session import SqliteSession, memory_row
-from mnemosyned.storage.sqlite.writer import SqlitePart, Writer
+from mnemosyned.storage.sqlite.writer import SqliteEngine
 
 CHECKPOINT_TRIES = 40
 CHECKPOINT_PAUSE_S = 0.05
@@ -99,8 +98,10 @@ KEYED_BY_MEMORY = ("memory_state", "tag", "revision")
 is made of its words (such as a vector) joins in here; `detail` goes with the archive's row."""
 
 
-class SqliteDeletion(SqlitePart, DeletionStore):
+class SqliteDeletion(DeletionStore):
     """A `DeletionStore` on one SQLite file."""
+
+    _engine: SqliteEngine
 
     _ids_below = (
         f"{BELOW} SELECT a.id FROM below CROSS JOIN archive AS a ON a.episode_seq = below.seq "
@@ -117,10 +118,10 @@ class SqliteDeletion(SqlitePart, DeletionStore):
     _selected_memories = staticmethod(selected_memories)
 
     def __init__(
-        self, writer: Writer, readers: Readers, *, checkpoint: Callable[[], object]
+        self, engine: SqliteEngine, *, checkpoint: Callable[[], object]
     ) -> None:
         """Delete and purge; `checkpoint` copies the log into the file beside readers and writers."""
-        super().__init__(writer, readers)
+        super().__init__(engine)
         self._checkpoint = checkpoint
         self._purging = threading.Lock()
 
@@ -162,17 +163,17 @@ class SqliteDeletion(SqlitePart, DeletionStore):
     def purge_deleted(self) -> bool:
         # No write waits for the disk: a purge that a power failure undoes is run again.
         with self._purging:
-            newest = self._read(
+            newest = self._engine.read(
                 lambda session: session.scalar("SELECT max(asked) FROM scrub_due")
             )
             if newest is None:
                 return True
             for index in INDEXES:
                 self._purge_index(index)
-            clean = self._writer.compact() and self._empty_log()
+            clean = self._engine.writer.compact() and self._empty_log()
             if clean:
                 settle = "DELETE FROM scrub_due WHERE asked <= ?"
-                self._write(
+                self._engine.write(
                     lambda session: session.execute(settle, (newest,)), durable=False
                 )
         return clean
@@ -183,13 +184,13 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         Each step is a transaction, so that writers wait for one step only. An index with too many
         levels is rebuilt.
         """
-        depth = self._write(partial(index_depth, index=index), durable=False)
+        depth = self._engine.write(partial(index_depth, index=index), durable=False)
         if depth is None or depth > DEPTH_MAX:
-            self._write(partial(rebuild_index, index=index), durable=False)
+            self._engine.write(partial(rebuild_index, index=index), durable=False)
             return
         for statement in purge_steps(index):
             merge = partial(_merge_step, statement=statement)
-            if not self._write(merge, durable=False):
+            if not self._engine.write(merge, durable=False):
                 break
 
     def _empty_log(self) -> bool:
@@ -200,8 +201,8 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         """
         self._checkpoint()
         for _ in range(CHECKPOINT_TRIES):
-            with self._readers.pause(wait_s=CHECKPOINT_PAUSE_S) as alone:
-                if alone and self._writer.checkpoint(wait_s=0):
+            with self._engine.readers.pause(wait_s=CHECKPOINT_PAUSE_S) as alone:
+                if alone and self._engine.writer.checkpoint(wait_s=0):
                     return True
             time.sleep(CHECKPOINT_PAUSE_S)
         return False
@@ -211,7 +212,7 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         return ()
 
 
-class SqliteGrace(SqlitePart, GraceStore):
+class SqliteGrace(GraceStore):
     """The `GraceStore` on one SQLite file."""
 
     def _insert(

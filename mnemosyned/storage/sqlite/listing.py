@@ -26,7 +26,6 @@ from mnemosyned.storage.common.listing import (
 )
 from mnemosyned.storage.sqlite.fulltext import any_of, glued_terms
 from mnemosyned.storage.sqlite.session import SqliteSession, stored_form, translate
-from mnemosyned.storage.sqlite.writer import SqlitePart
 from mnemosyned.text.stems import accent_variants
 from mnemosyned.text.terms import Terms
 
@@ -152,7 +151,7 @@ _GROUPS = (
 )
 
 
-class SqliteLists(SqlitePart, ListStore):
+class SqliteLists(ListStore):
     """A `ListStore` on one SQLite file."""
 
     _groups = _GROUPS

@@ -33,7 +33,7 @@ from mnemosyned.storage.common.undo import RetentionStore, UndoStore
 from mnemosyned.storage.sqlite.fulltext import index_memories, unindex_memory
 from mnemosyned.storage.sqlite.search import matches_at
 from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row
-from mnemosyned.storage.sqlite.writer import SqlitePart
+from mnemosyned.storage.sqlite.writer import SqliteEngine
 from mnemosyned.text.details import Detail
 
 T = TypeVar("T")
@@ -163,7 +163,7 @@ class SqliteIntake(IntakeTransaction):
         return self._session.totals()[Tier.WORKING][0]
 
 
-class SqliteRecords(SqlitePart, RecordStore):
+class SqliteRecords(RecordStore):
     """A `RecordStore` on one SQLite file."""
 
     _originals_below = (
@@ -183,7 +183,7 @@ class SqliteRecords(SqlitePart, RecordStore):
         return SqliteIntake(session).remember(drafts, action)
 
 
-class SqliteRetention(SqlitePart, RetentionStore):
+class SqliteRetention(RetentionStore):
     """A `RetentionStore` on one SQLite file."""
 
     def _return_pinned(self, session: SqliteSession, seq: int, episode: int) -> None:
@@ -215,7 +215,7 @@ class SqliteRetention(SqlitePart, RetentionStore):
         return pruned
 
 
-class SqliteUndo(SqlitePart, UndoStore):
+class SqliteUndo(UndoStore):
     """An `UndoStore` on one SQLite file."""
 
     def _return_originals(self, session: SqliteSession, episode: int) -> list[int]:
@@ -239,7 +239,7 @@ _SAME_MESSAGE = (
 )
 
 
-class SqliteCompactions(SqlitePart, CompactionStore):
+class SqliteCompactions(CompactionStore):
     """A `CompactionStore` on one SQLite file."""
 
     _intake = SqliteIntake
@@ -257,7 +257,7 @@ class SqliteCompactions(SqlitePart, CompactionStore):
     )
 
 
-class SqliteAgents(SqlitePart, AgentStore):
+class SqliteAgents(AgentStore):
     """An `AgentStore` on one SQLite file."""
 
     _has_memories = (
@@ -307,7 +307,7 @@ class SqliteEditing(EditTransaction):
         return_one(self._session, seq, episode)
 
 
-class SqliteChanges(SqlitePart, ChangeStore):
+class SqliteChanges(ChangeStore):
     """A `ChangeStore` on one SQLite file."""
 
     _editing = SqliteEditing
@@ -315,7 +315,7 @@ class SqliteChanges(SqlitePart, ChangeStore):
     _working_table = "working_memory"
 
 
-class SqliteVectors(SqlitePart, VectorStore):
+class SqliteVectors(VectorStore):
     """A `VectorStore` in the file of a `SqliteStore`."""
 
     @writes
@@ -375,8 +375,10 @@ class SqliteVectors(SqlitePart, VectorStore):
         return matches_at(session, query, positions)
 
 
-class SqliteSleep(SqlitePart, SleepStore):
+class SqliteSleep(SleepStore):
     """A `SleepStore` on one SQLite file."""
+
+    _engine: SqliteEngine
 
     _activity = (
         "SELECT session_id, source, pinned OR seq IN "
@@ -404,7 +406,7 @@ class SqliteSleep(SqlitePart, SleepStore):
             SqlitePromoting(session).promote(group)
 
         works = [partial(promote, group) for group in groups]
-        return self._writer.write_each(works, durable=durable)
+        return self._engine.writer.write_each(works, durable=durable)
 
 
 class SqlitePromoting(PromotionTransaction):

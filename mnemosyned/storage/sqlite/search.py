@@ -40,8 +40,8 @@ from mnemosyned.storage.common.listing import (
 )
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.search import CommonIndex, TimeWalk
+from mnemosyned.storage.common.session import StorePart
 from mnemosyned.storage.common.state import episode_at
-from mnemosyned.storage.sqlite.connections import Readers
 from mnemosyned.storage.sqlite.fulltext import (
     GLUED,
     all_of,
@@ -58,7 +58,7 @@ from mnemosyned.storage.sqlite.listing import (
     query_filter,
 )
 from mnemosyned.storage.sqlite.session import SEQ_AMONG, SqliteSession, instant_text
-from mnemosyned.storage.sqlite.writer import SqlitePart, Writer
+from mnemosyned.storage.sqlite.writer import SqliteEngine
 from mnemosyned.text.dates.mentions import MENTION_CHARS_MAX
 from mnemosyned.text.languages.tables import TimeOrder
 
@@ -387,23 +387,23 @@ def matches_at(
     return SqliteIndex(session).read_matches({seq: 0.0 for (seq,) in rows}, {})
 
 
-class SqliteSearch(SqlitePart, SearchStore):
+class SqliteSearch(StorePart, SearchStore):
     """A `SearchStore` on one SQLite file."""
 
-    def __init__(
-        self, writer: Writer, readers: Readers, frequencies: Frequencies
-    ) -> None:
-        super().__init__(writer, readers)
+    _engine: SqliteEngine
+
+    def __init__(self, engine: SqliteEngine, frequencies: Frequencies) -> None:
+        super().__init__(engine)
         self._frequencies = frequencies
 
     def candidates(self, query: Query) -> SearchCandidates:
         if not query.terms and not query.only_then:
             return SearchCandidates()
-        with self._readers.snapshot() as session:
+        with self._engine.readers.snapshot() as session:
             return find_candidates(SqliteIndex(session), query, self._frequencies)
 
     def documents(self, results: Sequence[RankedResult]) -> Documents:
-        with self._readers.snapshot() as session:
+        with self._engine.readers.snapshot() as session:
             return Documents(
                 session.memories_at(
                     {position for result in results for position in result.positions}

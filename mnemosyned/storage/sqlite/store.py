@@ -18,7 +18,7 @@ from mnemosyned.storage.common.endings import EndingStore
 from mnemosyned.storage.common.injections import InjectionStore
 from mnemosyned.storage.common.learnings import LearningStore
 from mnemosyned.storage.common.records import tier_totals
-from mnemosyned.storage.common.session import reads, writes
+from mnemosyned.storage.common.session import StorePart, reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import ClockStore, WatchStore
 from mnemosyned.storage.common.undo import ActionStore
@@ -59,23 +59,24 @@ from mnemosyned.storage.sqlite.ownership import (
 from mnemosyned.storage.sqlite.schema import refuse_foreign, schema_version, upgrade
 from mnemosyned.storage.sqlite.search import SqliteSearch
 from mnemosyned.storage.sqlite.session import SqliteSession
-from mnemosyned.storage.sqlite.writer import SqlitePart, Writer
+from mnemosyned.storage.sqlite.writer import SqliteEngine, Writer
 
 
-class SqliteMaintenance(SqlitePart, MaintenanceStore):
+class SqliteMaintenance(StorePart, MaintenanceStore):
     """A `MaintenanceStore` on one SQLite file."""
+
+    _engine: SqliteEngine
 
     def __init__(
         self,
-        writer: Writer,
-        readers: Readers,
+        engine: SqliteEngine,
         *,
         custody: DatabaseFileGuard,
         checkpoints: Checkpoints,
         frequencies: Frequencies,
         warnings: Sequence[str],
     ) -> None:
-        super().__init__(writer, readers)
+        super().__init__(engine)
         self._database = custody.path
         self._custody = custody
         self._checkpoints = checkpoints
@@ -108,7 +109,7 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         return [*([problem] if problem else []), *self._warnings]
 
     def longest_write_s(self) -> float:
-        return self._writer.held_max_s
+        return self._engine.writer.held_max_s
 
     def ensure_durable(self) -> None:
         """Put a deleted database file back, so that acknowledged writes are not lost.
@@ -116,7 +117,7 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         Do nothing while another thread writes, as each write begins with the same check. Raises
         `DatabaseReplaced` if the file cannot be put back.
         """
-        self._writer.secure()
+        self._engine.writer.secure()
 
     def check_ready(self) -> None:
         """Verify that the file is there and writable. Raises `DatabaseReplaced` and `StorageFailed`."""
@@ -144,15 +145,15 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         """Free the page caches of idle connections; with `words`, also the word frequencies."""
         if words:
             self._frequencies.clear()
-        self._writer.shrink()
-        self._readers.shrink()
+        self._engine.writer.shrink()
+        self._engine.readers.shrink()
 
     def back_up(self, target: Path) -> CopyReport:
         """Copy the database to `target`, and return what the copy contains. Raises `StorageFailed`.
 
         The copy is complete and checked before `target` appears.
         """
-        self._writer.secure()
+        self._engine.writer.secure()
         self._custody.check()
         try:
             return back_up(self._database, target, check=self._custody.check)
@@ -189,30 +190,29 @@ class SqliteStore(MemoryStore):
         self._checkpoints = Checkpoints(database, check=self._custody.check)
         self._custody.renewed = self._renew
         frequencies = Frequencies()
-        part = SqlitePart(self._writer, self._readers)
-        shared = (self._writer, self._readers)
-        self.memories = SqliteRecords(*shared)
-        self.lists = SqliteLists(*shared)
-        self.search = SqliteSearch(*shared, frequencies)
-        self.sleep = SqliteSleep(*shared)
-        self.rollups = RollupStore(part)
-        self.deletion = SqliteDeletion(*shared, checkpoint=self._checkpoints.run)
-        self.changes = SqliteChanges(*shared)
-        self.learnings = LearningStore(part)
-        self.compactions = SqliteCompactions(*shared)
-        self.vectors = SqliteVectors(*shared)
-        self.retention = SqliteRetention(*shared)
-        self.undo = SqliteUndo(*shared)
-        self.actions = ActionStore(part)
-        self.grace = SqliteGrace(*shared)
-        self.exchange = SqliteExchange(*shared)
-        self.agents = SqliteAgents(*shared)
-        self.endings = EndingStore(part)
-        self.injections = InjectionStore(part)
-        self.watches = WatchStore(part)
-        self.clock = ClockStore(part)
+        engine = SqliteEngine(self._writer, self._readers)
+        self.memories = SqliteRecords(engine)
+        self.lists = SqliteLists(engine)
+        self.search = SqliteSearch(engine, frequencies)
+        self.sleep = SqliteSleep(engine)
+        self.rollups = RollupStore(engine)
+        self.deletion = SqliteDeletion(engine, checkpoint=self._checkpoints.run)
+        self.changes = SqliteChanges(engine)
+        self.learnings = LearningStore(engine)
+        self.compactions = SqliteCompactions(engine)
+        self.vectors = SqliteVectors(engine)
+        self.retention = SqliteRetention(engine)
+        self.undo = SqliteUndo(engine)
+        self.actions = ActionStore(engine)
+        self.grace = SqliteGrace(engine)
+        self.exchange = SqliteExchange(engine)
+        self.agents = SqliteAgents(engine)
+        self.endings = EndingStore(engine)
+        self.injections = InjectionStore(engine)
+        self.watches = WatchStore(engine)
+        self.clock = ClockStore(engine)
         self.maintenance = SqliteMaintenance(
-            *shared,
+            engine,
             custody=self._custody,
             checkpoints=self._checkpoints,
             frequencies=frequencies,

@@ -14,7 +14,6 @@ from typing import Generic, TypeVar
 from mnemosyned.errors import DatabaseReplaced, StorageFailed
 from mnemosyned.fairness import note_database_time
 from mnemosyned.logs import logger
-from mnemosyned.storage.common.session import Transactional
 from mnemosyned.storage.sqlite.connections import (
     BUSY_TIMEOUT_S,
     CLOSED,
@@ -259,16 +258,15 @@ class Writer:
                 self._connection.close()
 
 
-class SqlitePart(Transactional):
-    """A part of the store over one file."""
+class SqliteEngine:
+    """The transactions of one file."""
 
     def __init__(self, writer: Writer, readers: Readers) -> None:
-        self._writer = writer
-        self._readers = readers
+        self.writer = writer
+        self.readers = readers
+        self.write = writer.write
 
-    def _read(self, work: Callable[[SqliteSession], T]) -> T:
-        with self._readers.snapshot() as session:
+    def read(self, work: Callable[[SqliteSession], T]) -> T:
+        """Call `work` with a session that sees one snapshot; return the result of `work`."""
+        with self.readers.snapshot() as session:
             return work(session)
-
-    def _write(self, work: Callable[[SqliteSession], T], *, durable: bool = True) -> T:
-        return self._writer.write(work, durable=durable)
