@@ -30,8 +30,10 @@ ABOUT_ALL = {
     "postgres/administration.py": ("GROUP BY owner",),
     "postgres/store.py": ("SELECT EXISTS (SELECT 1 FROM owner WHERE owner <>",),
     "postgres/forgetting.py": ("FROM scrub_due GROUP BY owner",),
+    "postgres/session.py": ("FROM {function}(",),
 }
-"""What is asked of all owners: by whoever runs the server, and by an upgrade of their rows."""
+"""What is asked of all owners: by whoever runs the server, by an upgrade of their rows, and of functions, which
+hold what they answer to an owner or to an administrator themselves."""
 
 
 def sources() -> Iterator[tuple[Path, ModuleType]]:

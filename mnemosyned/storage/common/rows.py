@@ -190,15 +190,9 @@ def pending_from(row: Row) -> Pending:
     )
 
 
-def episode_from(
-    row: Row,
-    *,
-    summary_of: tuple[str, ...] = (),
-    details: tuple[Detail, ...] = (),
-) -> Episode:
-    """Return an episode from a row of `EPISODE_COLUMNS`."""
-    fields = record_fields(EPISODE_COLUMNS, row)
-    return Episode(**fields, summary_of=summary_of, details=details)
+def episode_from(row: Row, *, summary_of: tuple[str, ...] = ()) -> Episode:
+    """Return an episode without exact values from a row of `EPISODE_COLUMNS`."""
+    return Episode(**record_fields(EPISODE_COLUMNS, row), summary_of=summary_of)
 
 
 def episode_values(episode: Episode, index_terms: str) -> dict[str, Any]:

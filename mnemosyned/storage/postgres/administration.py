@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import NamedTuple
 
 from mnemosyned.errors import InvalidRequest, NotFound, StorageFailed, Unauthorized
 from mnemosyned.memory.engine_ports import (
@@ -67,22 +68,6 @@ _DELETE_SOME = (
     "DELETE FROM memory WHERE owner = %(owner)s AND seq IN "
     "(SELECT seq FROM memory WHERE owner = %(owner)s ORDER BY seq LIMIT %(most)s)"
 )
-_ISSUE = (
-    "SELECT * FROM issue_token(%(number)s::bigint, %(digest)s, %(id)s::text, %(name)s::text, "
-    "%(scopes)s::text[], %(lasts)s::interval)"
-)
-_END = "SELECT end_tokens(%(number)s::bigint, %(token)s::text, %(keep_for)s::interval)"
-_DROP = "SELECT drop_owner(%(number)s::bigint, %(doors_alone)s)"
-_JOIN = "SELECT join_group(%(group)s::bigint, %(member)s::bigint, %(scopes)s::text[])"
-_LEAVE = "SELECT leave_group(%(group)s::bigint, %(member)s::bigint)"
-_MEMBERS = "SELECT * FROM list_members(%(group)s::bigint, %(most)s)"
-_CHANGE = (
-    "SELECT change_owner(%(number)s::bigint, %(name)s::text, %(suspended)s::boolean)"
-)
-_INVITE = (
-    "SELECT invite_owners(%(numbers)s::bigint[], %(digests)s::bytea[], %(scopes)s::text[], "
-    "%(days)s::double precision[], %(lasts)s::interval)"
-)
 
 
 def hash_secret(secret: str) -> bytes:
@@ -90,11 +75,19 @@ def hash_secret(secret: str) -> bytes:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
-def make_secret(number: int) -> tuple[str, dict[str, object]]:
-    """Return a new token of 256 random bits for an owner, and its values for a statement."""
+class TokenKey(NamedTuple):
+    """The owner's number, the hash of the secret, and the id of a token."""
+
+    owner: int
+    digest: bytes
+    id: str
+
+
+def make_secret(number: int) -> tuple[str, TokenKey]:
+    """Return a new token of 256 random bits for an owner, and what the database keeps of it."""
     secret = f"{TOKEN_PREFIX}{number}_{secrets.token_urlsafe(SECRET_BYTES)}"
     id = secrets.token_hex(ID_BYTES)
-    return secret, {"number": number, "digest": hash_secret(secret), "id": id}
+    return secret, TokenKey(number, hash_secret(secret), id)
 
 
 class AdministeredOwners:
@@ -195,9 +188,8 @@ class AdministeredOwners:
         with self._administering() as session:
             if measured:
                 require_table_owner(session)
-            rows = session.execute(
-                f"SELECT {_OWNER_FIELDS} FROM list_owners(%(most)s)",
-                most=OWNERS_LISTED_MAX,
+            rows = session.call(
+                "list_owners", OWNERS_LISTED_MAX, columns=_OWNER_FIELDS
             ).fetchall()
             for table in ("memory", "episode") if measured else ():
                 sizes.update(
@@ -223,10 +215,9 @@ class AdministeredOwners:
         if new_name:
             check_name(new_name, field="new_name")
         with self._administering() as session:
-            changed = session.scalar(
-                _CHANGE, number=number, name=new_name, suspended=suspended
-            )
-        if changed is None:
+            changed = session.call("change_owner", number, new_name, suspended)
+            is_changed = changed.fetchone() is not None
+        if not is_changed:
             raise _name_taken(new_name or name, field="new_name")
         if new_name:
             self.on_change("owner_rename", number, [new_name])
@@ -244,7 +235,7 @@ class AdministeredOwners:
         number = self._number_besides_local(name, "use `mnem forget` there")
         self.on_change("owner_remove", number, ())
         with self._administering() as session:
-            session.execute(_DROP, number=number, doors_alone=True)
+            session.call("drop_owner", number, True)  # noqa: FBT003 its tokens alone
         with self._pool.writing(number) as session:
             owns_tables, _ = table_owner(session)
             counts = session.execute(
@@ -266,7 +257,7 @@ class AdministeredOwners:
                 rows[table] += done.rowcount
             session.execute_once("RESET ROLE")
             self._prove(session)
-            session.execute(_DROP, number=number, doors_alone=False)
+            session.call("drop_owner", number, False)  # noqa: FBT003 all of it
         tables += OWNER_TABLES if owns_tables else ()
         try:
             purged = forgetting.purge_tables(self._pool, tables)
@@ -313,13 +304,13 @@ class AdministeredOwners:
                 )
                 codes.append(format_code(known[name][0], characters))
                 digests.append(hash_secret(characters))
-            expires_at = session.scalar(
-                _INVITE,
-                numbers=[known[name][0] for name, _, _ in invitees],
-                digests=digests,
-                scopes=[",".join(scopes) for _, scopes, _ in invitees],
-                days=[days and float(days) for _, _, days in invitees],
-                lasts=lasts,
+            ((expires_at,),) = session.call(
+                "invite_owners",
+                [known[name][0] for name, _, _ in invitees],
+                digests,
+                [",".join(scopes) for _, scopes, _ in invitees],
+                [days and float(days) for _, _, days in invitees],
+                lasts,
             )
         for number, *_, is_new in known.values():
             self.on_change("owner_add" if is_new else "owner_invite", number, ())
@@ -384,7 +375,7 @@ class AdministeredOwners:
             if old is None:
                 raise NotFound(f"no valid token is called {token!r}", field="token")
             issued = _issue(session, number, old.name, old.scopes, lasts=lasts)
-            session.execute(_END, number=number, token=old.id, keep_for=keep_for)
+            session.call("end_tokens", number, old.id, keep_for)
         self.on_change("token_rotate", number, [old.id, issued.token.id])
         return issued
 
@@ -392,7 +383,7 @@ class AdministeredOwners:
         """Revoke an owner's valid tokens with this id or name; return how many. Raises `NotFound`."""
         number = self.number(owner)
         with self._administering() as session:
-            ids = session.column(_END, number=number, token=token, keep_for=None)
+            ids = [id for (id,) in session.call("end_tokens", number, token, None)]
         if not ids:
             raise NotFound(f"no valid token is called {token!r}", field="token")
         self.on_change("token_revoke", number, ids)
@@ -413,9 +404,9 @@ class AdministeredOwners:
         number = self.number(group, is_group=True)
         own, given = self.number(member, is_group=False), tuple(map(Scope, scopes))
         with self._administering() as session:
-            joined_at = session.scalar(
-                _JOIN, group=number, member=own, scopes=[each.value for each in given]
-            )
+            scope_names = [each.value for each in given]
+            joined = session.call("join_group", number, own, scope_names)
+            (joined_at,) = joined.fetchone() or (None,)
         self.on_change("group_join", number, [str(own), member, *given])
         return Membership(group=group, member=member, scopes=given, joined_at=joined_at)
 
@@ -423,7 +414,7 @@ class AdministeredOwners:
         """End an owner's membership of a group. Raises `NotFound`."""
         number, own = self.number(group, is_group=True), self.number(member)
         with self._administering() as session:
-            ended = session.scalar(_LEAVE, group=number, member=own)
+            ended = session.call("leave_group", number, own).fetchone()
         if ended is None:
             raise NotFound(f"{member} is no member of {group}", field="member")
         self.on_change("group_leave", number, [str(own), member])
@@ -432,7 +423,7 @@ class AdministeredOwners:
         """Return the members of a group, or of all, sorted by group and member. Raises `NotFound`."""
         number = self.number(group, is_group=True) if group else None
         with self._administering() as session:
-            rows = session.execute(_MEMBERS, group=number, most=OWNERS_LISTED_MAX)
+            rows = session.call("list_members", number, OWNERS_LISTED_MAX)
             return [
                 Membership(
                     group=of,
@@ -450,9 +441,7 @@ class AdministeredOwners:
     def _find(self, name: str, *, is_group: bool | None = None) -> tuple[int, bool]:
         """Return the number of an owner and whether it is a group; as `number` otherwise."""
         with self._administering() as session:
-            row = session.execute(
-                "SELECT * FROM find_owner(%(name)s::text)", name=name
-            ).fetchone()
+            row = session.call("find_owner", name).fetchone()
         if row is None or is_group not in (None, row[1]):
             kind = "group" if is_group else "owner"
             raise NotFound(
@@ -477,11 +466,7 @@ def _add_missing(
     session: PostgresSession, names: Sequence[str], *, are_groups: bool = False
 ) -> list[Row]:
     """Add missing owners; return rows of all: number, name, is_group, created_at, and whether it is new."""
-    return session.execute(
-        "SELECT * FROM add_owners(%(names)s::text[], %(groups)s)",
-        names=list(names),
-        groups=are_groups,
-    ).fetchall()
+    return session.call("add_owners", list(names), are_groups).fetchall()
 
 
 def _group_token_error(group: str) -> InvalidRequest:
@@ -503,14 +488,12 @@ def _issue(
     """Create a token for an owner; return it with its secret. Raises `NotFound`."""
     secret, values = make_secret(number)
     given = [scope.value for scope in Scope if scope in scopes]
-    row = session.execute(
-        _ISSUE, **values, name=name, scopes=given, lasts=lasts
-    ).fetchone()
+    row = session.call("issue_token", *values, name, given, lasts).fetchone()
     if row is None:
         raise NotFound("this owner was removed from the database", field="owner")
     created_at, expires_at = row
     token = OwnerToken(
-        id=str(values["id"]),
+        id=values.id,
         name=name,
         scopes=tuple(map(Scope, given)),
         created_at=created_at,
@@ -525,11 +508,8 @@ def _list_tokens(
     session: PostgresSession, number: int
 ) -> Iterator[tuple[OwnerToken, timedelta | None]]:
     """Yield an owner's tokens, newest first, each with the time from its issue to its expiry."""
-    for *row, scopes, lasts in session.execute(
-        f"SELECT {_ISSUED_FIELDS}, scopes, valid_for "
-        "FROM list_tokens(%(number)s::bigint)",
-        number=number,
-    ):
+    columns = f"{_ISSUED_FIELDS}, scopes, valid_for"
+    for *row, scopes, lasts in session.call("list_tokens", number, columns=columns):
         known = dict(zip(column_names(_ISSUED_FIELDS), row, strict=True))
         yield OwnerToken(**known, scopes=tuple(map(Scope, scopes))), lasts
 

@@ -48,27 +48,9 @@ _HOLDER = (
     "memory_owner, memory_name, m.scopes)) FROM memories_of(%(owner)s::bigint) AS m) "
     "FROM token_holder(%(owner)s::bigint, %(digest)s)"
 )
-_REDEEM = (
-    "SELECT * FROM redeem_invitation(%(number)s::bigint, %(code)s, %(digest)s, %(id)s::text, "
-    "%(name)s::text, %(most)s::interval)"
-)
-_RENEW = (
-    "SELECT * FROM renew_token(%(number)s::bigint, %(old)s, %(digest)s, %(id)s::text, "
-    "%(usual)s::interval, %(most)s::interval, %(keep_for)s::interval)"
-)
-_NOTE_USES = "SELECT note_token_uses(%(owners)s::bigint[], %(ids)s::text[], %(counts)s::bigint[])"
-_WITH_WORK = (
-    "SELECT owner FROM owners_with_work(%(archived)s, %(before)s, %(DAY)s, %(WEEK)s, %(MONTH)s, "
-    "%(after)s::bigint, %(limit)s::bigint)"
-)
 _NAMED_HOLDER = (
     "SELECT json_agg(json_build_array(memory_owner, memory_name, m.scopes)) "
     "FROM memories_of(owner_named(%(name)s::text)) AS m"
-)
-_FIGURES = "SELECT * FROM owner_figures(%(before)s, %(digest)s::text)"
-_LACKING_VECTORS = (
-    "SELECT owner FROM owners_lacking_vectors("
-    "%(digest)s::text, %(after)s::bigint, %(limit)s::bigint)"
 )
 
 
@@ -105,18 +87,21 @@ class PostgresOwners(AdministeredOwners):
         if read is None:
             return None
         number, characters = read
-        secret, values = make_secret(number)
+        secret, key = make_secret(number)
+        code_hash = hash_secret(characters)
         with self._pool.outside_transactions(ALL) as session:
-            row = session.execute(
-                _REDEEM,
-                **values,
-                code=hash_secret(characters),
-                name=token_name,
-                most=most,
+            row = session.call(
+                "redeem_invitation",
+                number,
+                code_hash,
+                key.digest,
+                key.id,
+                token_name,
+                most,
             ).fetchone()
         if row is None:
             return None
-        self.on_change("login", number, [str(values["id"])])
+        self.on_change("login", number, [key.id])
         return _enrolment_from(secret, row)
 
     def renew(
@@ -131,19 +116,15 @@ class PostgresOwners(AdministeredOwners):
         number = owner_of(secret)
         if number is None:
             return None
-        successor, values = make_secret(number)
+        successor, key = make_secret(number)
+        old, new = (number, hash_secret(secret)), (key.digest, key.id)
         with self._pool.outside_transactions(ALL) as session:
-            row = session.execute(
-                _RENEW,
-                **values,
-                old=hash_secret(secret),
-                usual=usual,
-                most=most,
-                keep_for=RENEWED_FOR,
+            row = session.call(
+                "renew_token", *old, *new, usual, most, RENEWED_FOR
             ).fetchone()
         if row is None:
             return None
-        self.on_change("token_renew", number, [row[4], str(values["id"])])
+        self.on_change("token_renew", number, [row[4], key.id])
         return _enrolment_from(successor, row)
 
     def note_use(self, owner: int, token: str) -> None:
@@ -162,12 +143,8 @@ class PostgresOwners(AdministeredOwners):
             uses, self._uses, self._saved_at = self._uses, Counter(), moment
         try:
             with self._pool.outside_transactions(ALL) as session:
-                session.execute(
-                    _NOTE_USES,
-                    owners=[owner for owner, _ in uses],
-                    ids=[token for _, token in uses],
-                    counts=list(uses.values()),
-                )
+                owners, ids = map(list, zip(*uses, strict=True))
+                session.call("note_token_uses", owners, ids, list(uses.values()))
         except StorageFailed as error:
             log.warning("token_uses_not_saved", reason=error.reason)
 
@@ -186,16 +163,12 @@ class PostgresOwners(AdministeredOwners):
         level began before `closed` of this level, a stale summary, or memories to be deleted for
         good. With `archived`, it is also an archive whose text may be pruned.
         """
-        ends = {level.name: utc(closed[level]) for level in Level if level}
+        ends = [utc(closed[level]) for level in Level if level]
         with self._pool.outside_transactions(ALL) as session:
-            return session.column(
-                _WITH_WORK,
-                before=utc(before),
-                after=after,
-                limit=limit,
-                archived=archived,
-                **ends,
+            rows = session.call(
+                "owners_with_work", archived, utc(before), *ends, after, limit
             )
+            return [number for (number,) in rows]
 
     def keep_claims_open(self) -> AbstractContextManager[None]:
         """Keep the connection of claims to consolidate open while the block runs."""
@@ -210,9 +183,8 @@ class PostgresOwners(AdministeredOwners):
         left out.
         """
         with self._pool.outside_transactions(ALL) as session:
-            return session.column(
-                _LACKING_VECTORS, digest=identity, after=after, limit=limit
-            )
+            rows = session.call("owners_lacking_vectors", identity, after, limit)
+            return [number for (number,) in rows]
 
     def holder(self, secret: str) -> TokenHolder | None:
         """Return the owner and scopes of the token with this secret; None if it is not valid.
@@ -267,7 +239,7 @@ class PostgresOwners(AdministeredOwners):
     def figures(self, *, before: datetime, identity: str) -> OwnerFigures:
         """Return totals of all owners; memories created before `before` are due for consolidation."""
         with self._pool.outside_transactions(ALL) as session:
-            row = session.execute(_FIGURES, before=utc(before), digest=identity)
+            row = session.call("owner_figures", utc(before), identity)
             owners, working, archive, episodic, *others = row.fetchone() or ()
         memories = {"working": working, "archive": archive, "episodic": episodic}
         return OwnerFigures(owners, memories, *others)

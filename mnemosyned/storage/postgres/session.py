@@ -259,6 +259,12 @@ class PostgresSession(CommonSession):
     def execute(self, sql: str, /, **values: object) -> Result:
         return self._send(sql, values)
 
+    def call(self, function: str, /, *values: object, columns: str = "*") -> Result:
+        """Call a function of the schema with values in order, and return its rows."""
+        bound = {f"value_{number}": value for number, value in enumerate(values)}
+        marks = ", ".join(f"%({name})s" for name in bound)
+        return self.execute(f"SELECT {columns} FROM {function}({marks})", **bound)
+
     def execute_once(self, sql: str, /) -> None:
         """Run an SQL statement that will not be repeated, without preparing it on the server."""
         self._send(sql, {}, prepare=False)

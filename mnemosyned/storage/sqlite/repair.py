@@ -141,13 +141,10 @@ MISCOUNTED = f"""item_count != {ORIGINALS} AND {ORIGINALS} > 0
 _BOTH_HOMES = "SELECT count(*) FROM archive WHERE id IN (SELECT id FROM working_memory)"
 
 
-def find_faults(
-    connection: sqlite3.Connection, *, orphans: bool = True
-) -> list[StorageFault]:
+def find_faults(connection: sqlite3.Connection) -> list[StorageFault]:
     """Return the faults of a database that can be found by reading it.
 
-    If SQLite cannot read the file any further, its error is the only fault. With `orphans` false,
-    rows whose record does not exist are not searched for.
+    If SQLite cannot read the file any further, its error is the only fault.
     """
     try:
         problems = find_damage(connection)
@@ -167,8 +164,7 @@ def find_faults(
         ]
         problems += _total_faults(connection, present)
         problems += _index_faults(connection, present)
-        if orphans:
-            problems += orphan_faults(connection, present)
+        problems += orphan_faults(connection, present)
     except sqlite3.DatabaseError as error:
         return [StorageFault(FaultKind.INTEGRITY, "file", str(error))]
     return problems
