@@ -30,14 +30,14 @@ _MARKS_LEAD_BYTES = (b"\xcc", b"\xcd")
 _ENDING = re.compile(r"(?:ing|edly|ed|ies|es|s|e|y)$")
 
 _TABLES = read_tables(__file__, "stems.toml")
-_STEP_2: dict[str, str] = _TABLES["step_2"]
-_STEP_3: dict[str, str] = _TABLES["step_3"]
-_STEP_4 = tuple(_TABLES["step_4"].split())
+_STEPS_2_AND_3: list[dict[str, str]] = [
+    {ending: _TABLES[step][ending] for ending in sorted(_TABLES[step], key=len)[::-1]}
+    for step in ("step_2", "step_3")
+]
+_STEP_4 = dict.fromkeys(_TABLES["step_4"].split(), "")
 _SUFFIXES = tuple(_TABLES["light_suffixes"].split())
 STEM_CHARS_MIN = 3
 """Characters that a light stem keeps of a word."""
-_BY_LENGTH_2 = sorted(_STEP_2, key=len, reverse=True)
-_BY_LENGTH_3 = sorted(_STEP_3, key=len, reverse=True)
 
 
 def fold_case(text: str) -> str:
@@ -62,7 +62,14 @@ def light_stem(word: str) -> str:
     word = word.lower().replace("’", "'").removesuffix("'s")
     if not word.isascii():
         return word
-    suffix = _find_light_suffix(word)
+    suffixes = (
+        suffix
+        for suffix in _SUFFIXES
+        if word.endswith(suffix) and len(word) - len(suffix) >= STEM_CHARS_MIN
+    )
+    suffix = next(suffixes, "")
+    if suffix == "s" and word.endswith(("ss", "us", "is")):
+        suffix = ""  # no plural
     if suffix in ("ied", "ies"):
         return word.removesuffix(suffix) + "i"
     if suffix:
@@ -72,15 +79,6 @@ def light_stem(word: str) -> str:
     if len(word) > STEM_CHARS_MIN:
         word = word.removesuffix("e")
     return word[:-1] + "i" if word.endswith("y") else word
-
-
-def _find_light_suffix(word: str) -> str:
-    """Return the common English ending of a lower-case word, such as `ing`, or an empty string."""
-    for suffix in _SUFFIXES:
-        if word.endswith(suffix) and len(word) - len(suffix) >= STEM_CHARS_MIN:
-            no_plural = suffix == "s" and word.endswith(("ss", "us", "is"))
-            return "" if no_plural else suffix
-    return ""
 
 
 def match_prefix(word: str) -> str:
@@ -107,22 +105,15 @@ def stem_bytes(word: str) -> str:
     word = _remove_participle_ending(word)
     if word.endswith("y") and _has_vowel(word[:-1]):
         word = word[:-1] + "i"
-    word = _replace_ending(word, _BY_LENGTH_2, _STEP_2)
-    word = _replace_ending(word, _BY_LENGTH_3, _STEP_3)
-    word = _apply_porter_step_4(word)
-    return _apply_porter_step_5(word)
-
-
-def _apply_porter_step_5(word: str) -> str:
-    """Return the word without a final `e` or second `l`, the last step of Porter's algorithm."""
+    for step in _STEPS_2_AND_3:
+        word = _replace_ending(word, step)
+    word = _replace_ending(word, _STEP_4, groups_min=2)
     if word.endswith("e"):
-        base = word[:-1]
-        size = _letter_kinds(base).count("vc")
-        if size > 1 or (size == 1 and not _ends_in_short_syllable(base)):
-            word = base
-    if word.endswith("ll") and _letter_kinds(word[:-1]).count("vc") > 1:
-        word = word[:-1]
-    return word
+        size = _letter_kinds(word[:-1]).count("vc")
+        if size > 1 or (size == 1 and not _ends_in_short_syllable(word[:-1])):
+            word = word[:-1]
+    is_double = word.endswith("ll") and _letter_kinds(word[:-1]).count("vc") > 1
+    return word[:-1] if is_double else word
 
 
 _DOUBLES = tuple(2 * letter for letter in "bcdfghjkmnpqrtvwxy0123456789")
@@ -149,27 +140,17 @@ def _remove_participle_ending(word: str) -> str:
     return base + "e" if is_short else base
 
 
-def _replace_ending(word: str, endings: list[str], table: dict[str, str]) -> str:
-    """Return the word with its ending replaced by `table[ending]`, if a vowel group is left before.
+def _replace_ending(word: str, table: dict[str, str], groups_min: int = 1) -> str:
+    """Return the word with the first ending of a table that it has replaced, if enough is left.
 
-    `endings` are the keys of `table`, the longest first. Without such an ending, it is returned as
-    it is.
+    That is Porter's measure of `groups_min`, and an s or t before `ion`.
     """
-    for ending in endings:
+    for ending, replacement in table.items():
         if word.endswith(ending) and word != ending:
             base = word[: -len(ending)]
-            return base + table[ending] if _letter_kinds(base).count("vc") else word
-    return word
-
-
-def _apply_porter_step_4(word: str) -> str:
-    """Return the word without an ending such as `ment`, by step 4 of Porter's algorithm."""
-    for ending in _STEP_4:
-        if word.endswith(ending):
-            base = word[: -len(ending)]
-            if ending == "ion" and not base.endswith(("s", "t")):
-                return word
-            return base if _letter_kinds(base).count("vc") > 1 else word
+            is_left = ending != "ion" or base.endswith(("s", "t"))
+            is_left = is_left and _letter_kinds(base).count("vc") >= groups_min
+            return base + replacement if is_left else word
     return word
 
 
@@ -257,10 +238,7 @@ def accent_variants(word: str) -> tuple[str, ...]:
 
 
 def _accented_forms(word: str, accented: dict[str, str]) -> Iterator[str]:
-    """Yield the word, and then the word with one accent, for each of its letters in `accented`.
-
-    `accented` maps plain letters to accented ones.
-    """
+    """Yield a word, and then the word with one accent, for each of its letters that `accented` maps."""
     yield word
     for index, letter in enumerate(word):
         if letter in accented:

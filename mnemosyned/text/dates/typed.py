@@ -29,7 +29,7 @@ from mnemosyned.text.languages.tables import (
     join_grammars,
 )
 from mnemosyned.text.rule_files import read_patterns, read_tables
-from mnemosyned.text.stems import WORD
+from mnemosyned.text.stems import WORD, fold_case
 
 CHARS_MAX = 100
 
@@ -75,12 +75,7 @@ def read_time(text: str, now: datetime, *, ahead: bool = False) -> TypedTime | N
         return None
     meant = _read_normalized_time(words, now, ahead=ahead)
     if meant is None and words.isascii():
-        accented = restore_accents(words)
-        meant = (
-            _read_normalized_time(accented, now, ahead=ahead)
-            if accented != words
-            else None
-        )
+        meant = _read_normalized_time(restore_accents(words), now, ahead=ahead)
     if meant is None:
         return None
     since, until = in_zone(meant.since, UTC), in_zone(meant.until, UTC)
@@ -92,10 +87,7 @@ def read_time(text: str, now: datetime, *, ahead: bool = False) -> TypedTime | N
 def _read_normalized_time(
     words: str, now: datetime, *, ahead: bool
 ) -> TypedTime | None:
-    """Return the time of a text from `_normalize_text`; None if it is no time, as 31 April.
-
-    With `ahead`, a time that could be past or future is future.
-    """
+    """Return the time of a text from `_normalize_text`; None if it is no time, as 31 April."""
     try:
         if words in _NOW:
             return TypedTime(now, now)
@@ -123,18 +115,14 @@ def period_around(
     day = in_zone(meant.since, now.tzinfo).replace(
         hour=0, minute=0, second=0, microsecond=0, fold=0
     )
+    first, end = day, shift(day, _DAY)
     if unit == "month":
         first = day.replace(day=1)
-        return _utc_span(first, shift_months(first, 1))
-    if unit == "week":
-        monday = shift(day, -day.weekday() * _DAY)
-        return _utc_span(monday, shift(monday, 7 * _DAY))
-    return _utc_span(day, shift(day, _DAY))
-
-
-def _utc_span(first: datetime, last: datetime) -> TimeSpan:
-    """Return the span between two aware datetimes, converted to UTC."""
-    return TimeSpan(in_zone(first, UTC), in_zone(last, UTC))
+        end = shift_months(first, 1)
+    elif unit == "week":
+        first = shift(day, -day.weekday() * _DAY)
+        end = shift(first, 7 * _DAY)
+    return TimeSpan(in_zone(first, UTC), in_zone(end, UTC))
 
 
 def _normalize_text(text: str) -> str:
@@ -155,10 +143,7 @@ def _normalize_text(text: str) -> str:
 
 
 def _read_clock(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Return the instant of a typed time of day, alone or with a day; None for other words.
-
-    With `ahead`, it is in the future if it may be.
-    """
+    """Return the instant of a typed time of day, alone or with a day; None for other words."""
     if not _DIGIT.search(words):
         return None  # the patterns are compiled for those that may match
     for form in _WITH_CLOCK:
@@ -356,10 +341,7 @@ def _english_name(match: re.Match[str]) -> str:
 
 
 def _read_english_time(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Return the span of an English time expression; None if the whole text is not one.
-
-    With `ahead`, a weekday or a date without a year is the coming one.
-    """
+    """Return the span of an English time expression; None if the whole text is not one."""
     for rule in matching_time_patterns(set(WORD.findall(words))):
         match = rule.fullmatch(words)
         if match is None:
@@ -378,10 +360,7 @@ def _read_english_time(words: str, now: datetime, *, ahead: bool) -> TypedTime |
 
 
 def _nearest_leap_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Return the nearest 29 February in the past, or with `ahead` in the future.
-
-    `words` are the date without a year. None if no leap day is within `LEAP_YEARS`.
-    """
+    """Return the nearest 29 February, of which `words` name no year; None beyond `LEAP_YEARS`."""
     for years in range(LEAP_YEARS + 1):
         year = now.year + (years if ahead else -years)
         day = _read_english_time(f"{words} {year}", now, ahead=ahead)
@@ -413,10 +392,9 @@ def read_duration(text: str, now: datetime, *, ahead: bool) -> datetime | None:
         return None
     is_back = match["back"] or match["ago"]
     is_ahead = not is_back and (ahead or match["on"] or match["later"])
-    moment = now
     for part in _compile_amount_pattern().finditer(match["parts"]):
-        moment = _add_amount(moment, part, 1 if is_ahead else -1)
-    return moment
+        now = _add_amount(now, part, 1 if is_ahead else -1)
+    return now
 
 
 @lru_cache(maxsize=1)
@@ -450,10 +428,7 @@ def _compile_amount_pattern() -> re.Pattern[str]:
 
 
 def _add_amount(moment: datetime, part: re.Match[str], sign: int) -> datetime:
-    """Return the moment later (`sign` 1) or earlier (-1) by a matched number of units of time.
-
-    Raises `ValueError` for half a month.
-    """
+    """Return the moment shifted by a matched amount times `sign`. Raises `ValueError` for half a month."""
     unit = next(unit for unit in UNITS if part[unit])
     number = float(part["figures"] or _NUMBERS[part["word"]])
     if unit in _UNIT_MONTHS:
@@ -490,13 +465,7 @@ def _build_accent_table() -> tuple[re.Pattern[str], dict[str, str]]:
             words += (grammar.next_before, grammar.next_after)
         for word in _LONG_WORD.findall(" ".join(words)):
             if not word.isascii():
-                accented.setdefault(_strip_accents(word), word)
-                accented.setdefault(_strip_accents(word.translate(_UMLAUTS)), word)
+                accented.setdefault(fold_case(word), word)
+                accented.setdefault(fold_case(word.translate(_UMLAUTS)), word)
     longest_first = sorted(filter(str.isascii, accented), key=len, reverse=True)
     return re.compile(rf"\b(?:{'|'.join(longest_first)})"), accented
-
-
-def _strip_accents(word: str) -> str:
-    """Return the word with its combining accents removed: `marz` for `märz`."""
-    decomposed = unicodedata.normalize("NFD", word)
-    return "".join(char for char in decomposed if not unicodedata.combining(char))
