@@ -71,10 +71,7 @@ def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 def split_nonblank_lines(text: str) -> list[str]:
-    """Return the lines of a text that are not blank, each without blanks at its end.
-
-    Each is cut at `LINE_CHARS_MAX` characters.
-    """
+    """Return the lines that are not blank, without blanks at their ends, cut at `LINE_CHARS_MAX`."""
     return [
         line[:LINE_CHARS_MAX].rstrip() for line in text.splitlines() if line.strip()
     ]
@@ -100,10 +97,7 @@ def remove_hashes(text: str) -> str:
 
 
 def shorten(text: str, chars_max: int) -> str:
-    """Return a text on one line without hashes, cut after a word and with "…" if too long.
-
-    `chars_max` is the limit in characters.
-    """
+    """Return a text on one line without hashes, cut after a word and with "…" above `chars_max`."""
     clean = remove_hashes(text)
     if len(clean) <= chars_max:
         return clean
@@ -135,10 +129,7 @@ def show_count(count: int, noun: str) -> str:
 
 
 def parse_moment(text: str) -> datetime | None:
-    """Return the time in ISO or mail format that the whole text spells; None for other texts.
-
-    The time has a zone if the text has one.
-    """
+    """Return the time, with the zone if named, that a text spells in ISO or mail format; else None."""
     for read in (datetime.fromisoformat, parsedate_to_datetime):
         with suppress(ValueError, TypeError, IndexError, OverflowError):
             return read(text.strip())
@@ -152,10 +143,7 @@ def show_moment(moment: datetime, zone: tzinfo) -> str:
 
 
 def select_record_terms(source: str, text: str) -> tuple[str, ...]:
-    """Return words of `source` whose stems `text` lacks, each once, as index terms.
-
-    At most `TERMS_MAX`, without hashes.
-    """
+    """Return at most `TERMS_MAX` words of `source`, without hashes, whose stems `text` lacks."""
     clean = remove_hashes(source[:TERM_SOURCE_CHARS_MAX])
     if len(clean) <= len(text) and clean in text:
         return ()
