@@ -97,10 +97,7 @@ def rate_event(
 
 
 def _find_happening(sentence: str, marks: list[int], union: int) -> dict[str, float]:
-    """Return the features of a sentence for a deed, its subject and time, and for feelings.
-
-    `marks` are the bits of its words, `union` all of them.
-    """
+    """Return the features of a sentence for a deed, its subject and time, and for feelings."""
     is_own = bool(reduce(or_, marks[:SUBJECT_WORDS]) & _MARKS["self"])
     is_done = bool(union & _DONE) or _reports_foreign_deed(sentence, union)
     is_timed = bool(union & _MARKS["times"]) or _matches(
@@ -131,10 +128,7 @@ def _matches(pattern: str, sentence: str, union: int, hint: str) -> bool:
 
 
 def _reports_foreign_deed(sentence: str, union: int) -> bool:
-    """Return True if a sentence has a perfect of another language, or a past without spaces.
-
-    `union` are the bits of all its words.
-    """
+    """Return True if a sentence has a perfect of another language, or a past without spaces."""
     if union & _MARKS["have"] and any(
         map(_PATTERNS["participle"].fullmatch, sentence.lower().split())
     ):

@@ -254,10 +254,7 @@ def compute_terms_chars_max(memories: Sequence[MemoryRecord]) -> int:
 def _read_statements(
     memories: Sequence[MemoryRecord], records: RecordSummary, reader: StatementReader
 ) -> None:
-    """Add to `reader` the sentences of memories that are prose and the lines about records.
-
-    They are added in the order of the memories.
-    """
+    """Add the sentences of prose and the lines about records to `reader`, in the order of the memories."""
     lines_at: dict[int, list[RecordLine]] = {}
     for line in records.lines:
         lines_at.setdefault(line.position, []).append(line)

@@ -165,10 +165,7 @@ def _rate_exact_value(
 
 
 def _rate_measured_number(words: Sequence[TextToken], place: int) -> float:
-    """Return the worth of the number at index `place` by the unit, month or currency beside it.
-
-    0 if there is none.
-    """
+    """Return the worth of the number at index `place` by an adjacent unit, month or currency; else 0."""
     measured = 0.0
     for neighbor in words[place - 1 if place else 0 : place + 2]:
         if neighbor.kind in ADJACENT:
@@ -181,10 +178,7 @@ _CURRENCY_STEMS = frozenset(map(light_stem, CURRENCIES))
 
 
 def _find_label(words: Sequence[TextToken], place: int) -> int | None:
-    """Return the index of the label before the value at index `place`; None without one.
-
-    In "code 4711" the label is "code".
-    """
+    """Return the index of the label before the value at index `place`, as in "code 4711"; None without one."""
     far = place and words[place - 1].surface.lower() in COPULAS
     reach = COPULA_REACH if far else 1 + CONNECTORS_MAX
     for at in range(place - 1, max(place - 1 - reach, -1), -1):
@@ -280,20 +274,14 @@ def _find_value_candidates(
 
 
 def _says_little_alone(kind: TokenKind, span: Sequence[TextToken]) -> bool:
-    """Return True if a value is a time, or a number without unit or label.
-
-    `span` are the tokens of the value.
-    """
+    """Return True if a value is a time, or a number without unit or label."""
     return kind is _TIME or (kind is _NUMBER and len(span) == 1)
 
 
 def _find_word_candidates(
     known: Vocabulary, seen: AbstractSet[str], worth_min: float, *, chars_max: int
 ) -> list[_KeywordCandidate]:
-    """Return candidates for words worth at least `worth_min` whose stems are not in `seen`.
-
-    A candidate has at most `chars_max` characters.
-    """
+    """Return candidates for words worth `worth_min` with stems not in `seen`, within `chars_max` characters."""
     candidates: list[_KeywordCandidate] = []
     for root, (words, sentence, place) in known.first.items():
         value = known.worth[root]

@@ -89,10 +89,7 @@ def remove_opener(sentence: str) -> str:
 
 
 def _remove_first_word(sentence: str) -> str:
-    """Return a sentence without one interjection, connective or called name before it.
-
-    The sentence is returned unchanged if it begins with none.
-    """
+    """Return a sentence without one interjection, connective or called name before it."""
     head, _, rest = sentence.partition(" ")
     if head in _WORDS["calls"] and (called := _PATTERNS["call"].match(sentence)):
         rest = sentence[called.end() :]
@@ -205,10 +202,7 @@ class StatementReader:
         """Position of each sentence, and how often it was said."""
 
     def read(self, index: int, memory: MemoryRecord) -> None:
-        """Add the sentences of a memory that were not added before.
-
-        `index` is the memory's index in the group.
-        """
+        """Add the sentences of a memory that were not added before."""
         said = None
         if formatting.may_have_relative_dates(memory.content):
             said = in_zone(memory.created_at, self._zone)
@@ -258,10 +252,7 @@ class StatementReader:
         self.statements.append(statement)
 
     def _add_sentence(self, sentence: Statement, before: int | None) -> None:
-        """Rate a sentence by its form, words and references, and add it as a statement.
-
-        `before` is the position of the speaker's preceding statement, or None.
-        """
+        """Rate a sentence by its form, words and references, and add it as a statement."""
         text = sentence.text
         stamp = _PATTERNS["stamp"].match(text) if sentence.starts_line else None
         words = tokenize(text[stamp.end() :] if stamp else text)
@@ -363,10 +354,7 @@ def add_speaker(memory: MemoryRecord) -> str:
 def _says_something(
     text: str, words: Sequence[TextToken], kinds: Sequence[TokenKind]
 ) -> bool:
-    """Return True if a sentence is more than a greeting, a heading, numbers or a fragment.
-
-    `words` are its tokens, `kinds` their kinds.
-    """
+    """Return True if a sentence is more than a greeting, a heading, numbers or a fragment."""
     count = len(words)
     if not words or text[-1] in ":：" or text[0] in "|([{<*_":
         return False
@@ -390,11 +378,7 @@ def _lower_words(words: Sequence[TextToken]) -> list[str]:
 
 
 def _is_bare_list(text: str, kinds: Sequence[TokenKind]) -> bool:
-    """Return True if a sentence only lists values and names.
-
-    Such a sentence has some commas, no stop word, and only few words between commas. A part that
-    begins with a weekday makes it an appointment. `kinds` are the kinds of its tokens.
-    """
+    """Return True if a sentence without stop words only lists values and names, and is no appointment."""
     if text.count(", ") < _LIST_COMMAS_MIN or _STOP in kinds:
         return False
     parts = text.split(", ")
@@ -409,10 +393,7 @@ def _rate_form(
     kinds: Sequence[TokenKind],
     emphasis: float,
 ) -> float:
-    """Return the factor for a sentence's form: emphasized, a listing, plain, or a question.
-
-    `words` are its tokens, `kinds` their kinds, and `emphasis` is the factor of its cue words.
-    """
+    """Return the factor for a sentence's form: emphasized, a listing, plain, or a question."""
     factor = emphasis
     if _is_listing(sentence, kinds):
         factor *= EVENTFUL_LISTING_FACTOR if factor > 1 else LISTING_FACTOR

@@ -49,10 +49,7 @@ STOP_WORDS_MIN = 2
 
 
 def foreign_stop_words(words: Collection[str]) -> frozenset[str]:
-    """Return the stop words of a question's own language, if that is not English; else none.
-
-    `words` are the words of the question in lower case.
-    """
+    """Return the stop words of a question's language, by its words in lower case; none in English."""
     if FOREIGN_STOP_WORDS.isdisjoint(words):
         return frozenset()
     matches = (known.intersection(words) for known in _QUESTION_STOP_WORDS)
@@ -94,10 +91,7 @@ def stems_with_content(text: str) -> set[str]:
 
 
 def _content_stem(word: str) -> str:
-    """Return the stem of the first part of a word that is not vague, or an empty string.
-
-    A word with a digit is returned as it is.
-    """
+    """Return the stem of a word's first part that is not vague, or ""; one with a digit is whole."""
     if not _DIGITS.isdisjoint(word):
         return word
     for part in WORD.findall(fold_case(word)):
@@ -227,10 +221,7 @@ def without_unspaced(text: str) -> str:
 
 
 def may_be_unspaced(text: str) -> bool:
-    """Return False if a text surely has no script without spaces, such as Chinese.
-
-    It is faster than a search with a pattern.
-    """
+    """Return False if a text surely has no script without spaces; faster than a pattern."""
     if text.isascii():
         return False
     return bool(text.encode("utf-8", "surrogatepass").translate(None, _SPACED_BYTES))

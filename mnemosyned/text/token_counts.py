@@ -145,11 +145,7 @@ _COVERED_CHARS = {
 
 
 def _measure_piece(piece: str, group: str) -> list[tuple[str, float]]:
-    """Return (unit, amount) pairs for a piece of text, to estimate its tokens.
-
-    Units are keys of `WEIGHTS`, such as "digits". `group` is the group of the text's language, such
-    as `western`.
-    """
+    """Return (unit, amount) pairs for a piece of text in a language of `group`; units are keys of `WEIGHTS`."""
     bare = piece.removeprefix(" ")
     first, following = bare[:1], bare[1:]
     latin = first.isascii() or _LATIN.match(first)
@@ -188,10 +184,7 @@ _RUN = re.compile(r"(.)\1*", re.DOTALL)
 
 
 def _measure_non_latin(piece: str, first: str) -> list[tuple[str, float]]:
-    """Return the unit of a piece in another script than Latin, and its number of characters.
-
-    Units are keys of `WEIGHTS`. `first` is the first character, which decides the unit.
-    """
+    """Return the unit of a piece in another script than Latin, by its first character, and its size."""
     if first in _COMMON:
         unit = "common han" if first < "\uac00" else "common hangul"
         return [(unit, len(piece))]
@@ -203,11 +196,7 @@ def _measure_non_latin(piece: str, first: str) -> list[tuple[str, float]]:
 
 
 def _measure_word(word: str, group: str, *, joined: bool) -> list[tuple[str, float]]:
-    """Return (unit, amount) pairs for a word in Latin letters, to estimate its tokens.
-
-    Units are keys of `WEIGHTS`. `group` is the group of the text's language. `joined` tells that no
-    space precedes the word.
-    """
+    """Return (unit, amount) pairs for a Latin word; `joined` tells that no space precedes it."""
     size = min(len(word), RUN_CHARS)
     endless = [("endless", len(word) - size)] if size < len(word) else []
     if size > 1 and word.isupper():

@@ -167,10 +167,7 @@ _OPENING_FACTORS = dict.fromkeys(_WORDS["references"], ECHO) | dict.fromkeys(
 
 
 def _contains_ruling(words: Sequence[TextToken]) -> bool:
-    """Tell whether an order opens a clause of the sentence, or two words form a ruling.
-
-    A ruling is a decision, rule or preference, such as "at most" or "we use".
-    """
+    """Tell whether an order opens a clause of the sentence, or two words form a ruling."""
     previous = ""
     opens_clause = True
     for index, word in enumerate(words):
@@ -238,10 +235,7 @@ def _find_exact_kind(text: str) -> TokenKind | None:
 
 
 def _split_compound_chunk(core: str, *, closes: bool) -> Iterator[TextToken]:
-    """Yield the tokens of a chunk with several words or values: `a/b`, JSON, Chinese.
-
-    `core` is the chunk without punctuation around it; `closes` tells that punctuation follows.
-    """
+    """Yield the tokens of a chunk with several words or values: `a/b`, JSON, Chinese."""
     for match in _INNER.finditer(core):
         run, end = match[0], match.end()
         tail = core[end : end + 1] != "-" if end < len(core) else closes
@@ -261,10 +255,7 @@ def _split_compound_chunk(core: str, *, closes: bool) -> Iterator[TextToken]:
 
 
 def _split_han_run(run: str, *, closes: bool) -> Iterator[TextToken]:
-    """Yield a token for a short run of Chinese characters, or one for each pair in a longer run.
-
-    `closes` says that punctuation follows the run.
-    """
+    """Yield a token for a short run of Chinese characters, or one for each pair in a longer run."""
     if 1 < len(run) <= HAN_WORD_MAX:
         cue = RULING if _HAN_RULING.search(run) else 1.0
         label = run.endswith(LABEL_ENDINGS)
@@ -286,10 +277,7 @@ def _split_han_run(run: str, *, closes: bool) -> Iterator[TextToken]:
 
 
 def _make_word_token(word: str, *, closes: bool) -> TextToken:
-    """Return the token of a word, with its stem, kind and cue.
-
-    `closes` tells that punctuation follows the word.
-    """
+    """Return the token of a word, with its stem, kind and cue."""
     lower = word.lower().replace("’", "'")
     root = light_stem(word)
     cue = CUES.get(lower, 1.0)
@@ -306,10 +294,7 @@ def _make_word_token(word: str, *, closes: bool) -> TextToken:
 
 
 def _classify_word(word: str, lower: str, root: str) -> TokenKind:
-    """Return the kind of a word: calendar, unit, title, stop, number, common or plain word.
-
-    `lower` is the word in lower case, `root` its light stem.
-    """
+    """Return the kind of a word: calendar, unit, title, stop, number, common or plain word."""
     if word in CALENDAR:
         return _CALENDAR
     if lower in _UNITS_AND_TITLES:

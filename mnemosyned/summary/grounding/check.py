@@ -290,10 +290,7 @@ def _repeats_sentence(text: str) -> bool:
 
 
 def _measure_distinct_share(words: Sequence[str]) -> float:
-    """Return the share, 0 to 1, of distinct groups among all groups of `GRAM` words in a row.
-
-    1 if there are too few words for a group.
-    """
+    """Return the share of distinct groups among all groups of `GRAM` words in a row; 1 without groups."""
     grams = [tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1)]
     return len(set(grams)) / len(grams) if grams else 1.0
 

@@ -82,10 +82,7 @@ def find_unknown_names(
 def _find_unknown_names_in_line(
     line: str, known: AbstractSet[str], *, german: bool
 ) -> Iterator[str]:
-    """Yield each capitalized word of a line that is a name and has no form in `known`.
-
-    With `german`, other nouns have capital letters too.
-    """
+    """Yield each capitalized word of a line that is a name and has no form in `known`."""
     words = list(_read_words(line))
     long = [word for word in words if len(word.text) > STEM_CHARS_MIN]
     capitals = sum(word.capital for word in long)
@@ -246,10 +243,7 @@ def _is_name_in_context(
 
 
 def _is_subject(words: list[_NameWord], at: int, after: _NameWord) -> bool:
-    """Return True if the word at index `at` begins an English sentence as its subject.
-
-    `after` is the next word, which is judged as a verb.
-    """
+    """Return True if the word at index `at` begins an English sentence as its subject."""
     if after.folded in _WORDS["conjunctions"] and at + 2 < len(words):
         other = words[at + 2]
         if other.capital and not other.opens:

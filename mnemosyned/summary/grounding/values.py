@@ -89,10 +89,7 @@ def _format_number(value: float) -> str:
 def list_clock_readings(
     written: str, half: re.Match[str] | None = None
 ) -> Iterator[str]:
-    """Yield a time of day as "14:30"; without am or pm twice, 12 hours apart.
-
-    `half` is the match of am or pm, or None.
-    """
+    """Yield a time of day as "14:30"; without am or pm twice, 12 hours apart."""
     head, _, rest = written.partition(":")
     hour = int(head)
     if half and hour <= 12:
@@ -158,10 +155,7 @@ class SourceDates:
     """Years of the sources, the years before and the years after."""
 
     def add(self, text: str, said: datetime) -> None:
-        """Add the dates that a text mentions, and the day it was said.
-
-        Relative dates are resolved from the time `said`.
-        """
+        """Add the day on which a text was said, and the dates that it mentions, absolute or relative."""
         today = said.date()
         self._add_days(today, 0, 0)
         self.near_years.update((today.year - 1, today.year, today.year + 1))

@@ -42,10 +42,7 @@ def format_period(first: date, last: date) -> str:
 
 
 def may_have_relative_dates(text: str) -> bool:
-    """Return False if a text surely has no relative date, such as "yesterday".
-
-    This is a quick check before the full search.
-    """
+    """Return False if a text surely has no relative date, such as "yesterday"; a quick check."""
     lower = text.lower()
     if " ago" in lower or "yesterday" in lower or "tomorrow" in lower:
         return True

@@ -312,10 +312,7 @@ def _compile_rules(
 
 
 def _ago_translation_rules() -> Iterator[tuple[str, Translation]]:
-    """Yield the rules for durations ago, such as "vor drei Wochen".
-
-    Each is a pattern, and the function that returns the English text for a match of the pattern.
-    """
+    """Yield the rules for durations ago, such as "vor drei Wochen"."""
     number = rf"(?P<count>\d{{1,3}}|{join_alternatives(map(re.escape, COUNTS))})"
     units = join_alternatives(
         f"(?P<{unit}>{join_alternatives(grammar.units[unit] for grammar in GRAMMARS)})"
@@ -326,10 +323,7 @@ def _ago_translation_rules() -> Iterator[tuple[str, Translation]]:
 
 
 def _date_translation_rules() -> Iterator[tuple[str, Translation]]:
-    """Yield the rules for dates and months, such as "am 5. Mai 2023".
-
-    Each is a pattern, and the function that returns the English text for a match of the pattern.
-    """
+    """Yield the rules for dates and months, such as "am 5. Mai 2023"."""
     named = rf"(?P<month>{join_alternatives(map(re.escape, MONTHS))})"
     mark = _PATTERNS["ordinal_mark"]
     number = rf"(?<![\d.,:])(?P<day>\d{{1,2}})(?:\. ?|{mark}? )"
@@ -343,10 +337,7 @@ def _date_translation_rules() -> Iterator[tuple[str, Translation]]:
 
 
 def _weekday_translation_rules() -> Iterator[tuple[str, Translation]]:
-    """Yield the rules for weekdays, such as "letzten Montag".
-
-    Each is a pattern, and the function that returns the English text for a match of the pattern.
-    """
+    """Yield the rules for weekdays, such as "letzten Montag"."""
     days = [name for name in WEEKDAYS if len(name) >= WEEKDAY_CHARS_MIN]
     weekday = rf"(?P<weekday>{join_alternatives(map(re.escape, days))})"
     on_weekday, article = join_grammars("on_weekday"), join_grammars("weekday_article")

@@ -139,10 +139,7 @@ def _read_day_of_month(groups: Mapping[str, str]) -> int:
 
 
 def _month_day_span(today: datetime, day: int, *, ahead: bool) -> TimeSpan | None:
-    """Return the nearest day with a number in its month, as "the 26th"; None if no month has it.
-
-    It is in the past, or with `ahead` in the future.
-    """
+    """Return the nearest day with a number in its month, as "the 26th"; None if no month has it."""
     first = today.replace(day=1)
     for step in range(MONTH_DAY_STEPS):
         month = shift_months(first, step if ahead else -step)
@@ -168,10 +165,7 @@ def _season_span(groups: Mapping[str, str], today: datetime) -> TimeSpan:
 def _counted_span(
     groups: Mapping[str, str], now: datetime, today: datetime
 ) -> TimeSpan | None:
-    """Return the span of "three weeks ago" or "the last three weeks"; None without a count.
-
-    `groups` has the text of each named group of the match; `today` is midnight.
-    """
+    """Return the span of "three weeks ago" or "the last three weeks"; None without a count."""
     if "count" not in groups:
         return None
     number = groups["count"]
@@ -189,11 +183,7 @@ def _counted_span(
 def _named_span(
     groups: Mapping[str, str], today: datetime, *, ahead: bool
 ) -> TimeSpan | None:
-    """Return the span of "yesterday", "Friday evening" or "last week"; None for other text.
-
-    `groups` has the text of each named group of the match; `today` is midnight. With `ahead`, a
-    weekday is the coming one.
-    """
+    """Return the span of "yesterday", "Friday evening" or "last week"; None for other text."""
     if "unit" in groups:
         return _unit_span(groups["unit"], groups["step"], today)
     if "weekday" in groups:
@@ -212,10 +202,7 @@ def _named_span(
 def _nearest_weekday(
     groups: Mapping[str, str], today: datetime, *, ahead: bool
 ) -> datetime:
-    """Return midnight of the day for "last Friday", "next Friday" or "Friday".
-
-    A bare weekday is the latest one, today included, or with `ahead` the coming one.
-    """
+    """Return midnight of the day for "last Friday", "next Friday" or "Friday"."""
     days = (WEEKDAYS_IN_TEXT.index(groups["weekday"]) - today.weekday()) % 7
     step = groups.get("step")
     if step == "next":
@@ -227,10 +214,7 @@ def _nearest_weekday(
 
 
 def _unit_span(unit: str, step: str, today: datetime) -> TimeSpan:
-    """Return the span of a weekend, week, month or year: "this", "next" or "last", by `step`.
-
-    `unit` is its English name; `today` is midnight.
-    """
+    """Return the span of a weekend, week, month or year: "this", "next" or "last", by `step`."""
     steps = {"this": 0, "next": 1}.get(step, -1)
     monday = today - today.weekday() * _DAY
     if unit == "weekend":
@@ -254,10 +238,7 @@ def _year_span(today: datetime, year: int) -> TimeSpan:
 
 
 def _shift_by_units(moment: datetime, unit: str, count: int) -> datetime:
-    """Return the moment `count` days, weeks, months or years later; below 0 is earlier.
-
-    `unit` is the English name of the unit.
-    """
+    """Return the moment `count` days, weeks, months or years, by `unit`, later; below 0 is earlier."""
     if unit in ("day", "week"):
         return shift(moment, timedelta(days=count * (7 if unit == "week" else 1)))
     return shift_months(moment, count * (12 if unit == "year" else 1))

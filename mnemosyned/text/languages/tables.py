@@ -115,10 +115,7 @@ class Language:
 
 
 def _load_language(name: str) -> Language:
-    """Return the language that a TOML file describes.
-
-    `name` is that of the file without its ending. Raises `TypeError` for an unknown field.
-    """
+    """Return the language that the TOML file `name` describes. Raises `TypeError` for an unknown field."""
     tables = {**read_tables(__file__, f"{name}.toml")}
     for key in ("months", "weekdays", "counts", "phrases"):
         tables[key] = tuple(tables.get(key, ()))
@@ -184,10 +181,7 @@ def join_alternatives(patterns: Iterable[str]) -> str:
 
 
 def join_grammars(field_name: str) -> str:
-    """Return one pattern for a field of `TimeGrammar` that matches in any language.
-
-    `field_name` is the name of the field.
-    """
+    """Return one pattern for a field of `TimeGrammar` that matches in any language."""
     return join_alternatives(getattr(grammar, field_name) for grammar in GRAMMARS)
 
 
