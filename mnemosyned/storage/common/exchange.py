@@ -12,8 +12,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-import msgspec
-
 from mnemosyned.memory.actions import Action
 from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.consolidation import LogEntry
@@ -55,6 +53,7 @@ from mnemosyned.storage.common.rows import (
     EXPORTED_EPISODE,
     exported_episode_from,
     instant,
+    revision_row,
 )
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
@@ -396,14 +395,7 @@ def insert_states(session: CommonSession, memories: Sequence[PlacedMemory]) -> N
         if memory.tags:
             add_tags(session, seq, memory.tags)
         for revision in memory.revisions:
-            insert_revision(
-                session,
-                seq,
-                changed_at=revision.changed_at,
-                content=revision.content,
-                content_hash=revision.content_hash,
-                fields=msgspec.json.encode(revision.fields).decode(),
-            )
+            insert_revision(session, seq, revision_row(revision))
 
 
 _ROLLUPS = (

@@ -42,9 +42,11 @@ from mnemosyned.storage.common.listing import (
     time_conditions,
 )
 from mnemosyned.storage.common.rows import (
+    RevisionRow,
     exported_revision_from,
     instant,
     optional_instant,
+    revision_row,
 )
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
@@ -73,15 +75,6 @@ LEARNING = "learning"
 """Begins the key of a learning that was forgotten by itself."""
 
 
-class ForgottenRevision(msgspec.Struct, array_like=True):
-    """A row of `revision`; `fields` is JSON."""
-
-    changed_at: datetime
-    content: str | None
-    content_hash: int
-    fields: str
-
-
 class ForgottenCopy(msgspec.Struct, omit_defaults=True):
     """A copy of a forgotten memory with all that belongs to it, or of learnings alone."""
 
@@ -91,7 +84,7 @@ class ForgottenCopy(msgspec.Struct, omit_defaults=True):
     superseded_by: int | None = None
     supersedes: list[int] = msgspec.field(default_factory=list)
     """The memories that it had replaced, by their `seq`."""
-    revisions: list[ForgottenRevision] = msgspec.field(default_factory=list)
+    revisions: list[RevisionRow] = msgspec.field(default_factory=list)
     learnings: list[Learning] = msgspec.field(default_factory=list)
     undone: list[EndingRecord] = msgspec.field(default_factory=list)
     """Its endings that a person undid; others are found again."""
@@ -134,8 +127,7 @@ def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> 
         memory_seq=copies,
     )
     for seq, changed_at, *texts in revisions:
-        revision = ForgottenRevision(instant(changed_at), *texts)
-        copies[seq].revisions.append(revision)
+        copies[seq].revisions.append((instant(changed_at), *texts))
     by_id = {memory.id: copies[seq] for seq, memory in memories.items()}
     for learning in learnings_where(session, "memory_id", list(by_id)):
         by_id[learning.memory or ""].learnings.append(learning)
@@ -199,10 +191,7 @@ def _exported_memory(copy: ForgottenCopy) -> ExportedMemory:
     return ExportedMemory(
         **_recoverable_values(msgspec.convert(copy.memory, MemoryRecord)),
         seq=copy.seq,
-        revisions=tuple(
-            exported_revision_from(msgspec.structs.astuple(revision))
-            for revision in copy.revisions
-        ),
+        revisions=tuple(map(exported_revision_from, copy.revisions)),
     )
 
 
@@ -216,15 +205,7 @@ def restore_recoverable(session: CommonSession, record: RecoverableRecord) -> bo
     if memory := record.memory:
         copy.seq = memory.seq
         copy.memory = _recoverable_values(memory)
-        copy.revisions = [
-            ForgottenRevision(
-                revision.changed_at,
-                revision.content,
-                revision.content_hash,
-                msgspec.json.encode(revision.fields).decode(),
-            )
-            for revision in memory.revisions
-        ]
+        copy.revisions = list(map(revision_row, memory.revisions))
     inserted = session.insert(
         "forgotten",
         UNLESS_KNOWN,
@@ -347,14 +328,7 @@ def _insert_history(
 ) -> None:
     """Insert the revisions and links of a memory put back, and let its source be read again."""
     for revision in copy.revisions:
-        insert_revision(
-            session,
-            seq,
-            changed_at=revision.changed_at,
-            content=revision.content,
-            content_hash=revision.content_hash,
-            fields=revision.fields,
-        )
+        insert_revision(session, seq, revision)
     if memory.superseded_at:
         set_state(session, seq, "superseded_at", memory.superseded_at)
         newer = copy.superseded_by
@@ -371,7 +345,7 @@ def _insert_history(
     ).fetchall()
     if older:
         invalidate(session, unpruned_episodes(session, [each for (each,) in older]))
-    before = (revision.content_hash for revision in copy.revisions)
+    before = (words for _, _, words, _ in copy.revisions)
     hashes = [content_hash(memory.content), *before]
     session.delete(
         "agent_forgotten",

@@ -167,6 +167,19 @@ def exported_fields_from(values: Row, content_hash: int | None) -> dict[str, Any
     return fields
 
 
+RevisionRow = tuple[datetime, str | None, int, str]
+"""Time of an edit, the text before it or None, the hash of that text, and the other fields as JSON.
+
+The text is None where it stayed or was dropped; the fields are those that changed, with earlier values.
+"""
+
+
+def revision_row(revision: ExportedRevision) -> RevisionRow:
+    """Return the row of an exported revision."""
+    fields = msgspec.json.encode(revision.fields).decode()
+    return revision.changed_at, revision.content, revision.content_hash, fields
+
+
 def exported_revision_from(row: Row) -> ExportedRevision:
     """Return an exported revision from a row of time, text, text hash and fields as JSON."""
     changed_at, content, content_hash, fields = row

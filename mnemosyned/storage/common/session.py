@@ -23,7 +23,6 @@ from typing import (
 from mnemosyned.memory.edit import Position
 from mnemosyned.memory.intake import Known
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
-from mnemosyned.storage.common.rows import EPISODE_COLUMNS
 from mnemosyned.text.details import Detail
 
 Row = tuple[Any, ...]
@@ -36,6 +35,7 @@ R = TypeVar("R")
 S = TypeVar("S", bound="StorePart")
 
 _KEPT_BY_ROLLUPS = ("id", "level", "period_from", "parent_id")
+"""Columns that stay if a roll-up is written again."""
 
 BELOW = """
     WITH RECURSIVE below (id, seq) AS (
@@ -76,30 +76,6 @@ class Result(Protocol):
     def __iter__(self) -> Iterator[Row]: ...
 
 
-class EpisodeStatements:
-    """Statements that write the row of a summary, with its values by the names of columns."""
-
-    def __init__(self, *indexed: str) -> None:
-        """Write them for an engine whose rows have further columns for the index."""
-        names = (*EPISODE_COLUMNS.split(", "), "index_terms", *indexed)
-        changed = [name for name in names if name not in _KEPT_BY_ROLLUPS]
-        where = "WHERE owner = %(owner)s AND seq = %(seq)s"
-        self.insert = (
-            f"INSERT INTO episode (owner, seq, {', '.join(names)}) "
-            f"VALUES (%(owner)s, %(seq)s, {', '.join(f'%({name})s' for name in names)})"
-        )
-        # For a roll-up written again, whose parent stays.
-        self.replace = (
-            f"UPDATE episode SET stale = false, {_assignments(changed)} {where}"
-        )
-        self.rewrite = f"UPDATE episode SET {_assignments(names)} {where}"
-
-
-def _assignments(names: Iterable[str]) -> str:
-    """Return the assignments of an UPDATE that sets each column to the bind value of its name."""
-    return ", ".join(f"{name} = %({name})s" for name in names)
-
-
 UNLESS_KNOWN = "ON CONFLICT DO NOTHING"
 
 
@@ -107,6 +83,14 @@ def replace_by(key: str, columns: Iterable[str]) -> str:
     """Return the conflict clause that replaces `columns` of the row with the same `key`."""
     changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
     return f"ON CONFLICT (owner, {key}) DO UPDATE SET {changes}"
+
+
+def episode_changes(values: dict[str, Any], *, is_rollup: bool) -> dict[str, Any]:
+    """Return the values that change if a summary is written again, by column."""
+    if not is_rollup:
+        return values
+    changes = {key: values[key] for key in values if key not in _KEPT_BY_ROLLUPS}
+    return changes | {"stale": False}
 
 
 def _equalities(values: Mapping[str, object]) -> tuple[str, dict[str, object]]:
@@ -138,7 +122,6 @@ class CommonSession(Protocol):
     Its look-ups of memories are here, as the engines store these in different tables.
     """
 
-    statements: ClassVar[EpisodeStatements]
     of_ids: ClassVar[str]
     """Condition for the memories `m` that have one of the ids in the list `ids`."""
 
@@ -296,9 +279,17 @@ class CommonSession(Protocol):
         """Insert a summary with its index entries, at `seq` or a new row number; return the number."""
 
     def write_episode(
-        self, statement: str, seq: int, episode: Episode, index_terms: str
+        self,
+        seq: int,
+        episode: Episode,
+        index_terms: str,
+        *,
+        is_rollup: bool = False,
     ) -> None:
-        """Update the summary at a row number by a text of `statements`, with index entries and totals."""
+        """Update the summary at a row number, with index entries and totals.
+
+        As a roll-up that is written again it keeps its id, period and parent, and is not stale.
+        """
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
         """Erase a summary's text and index terms; save the number of its `originals` if above 0."""

@@ -378,9 +378,7 @@ class RollupStore(StorePart):
                     "the summary of this period was rewritten concurrently; "
                     "the next cycle retries it"
                 )
-            session.write_episode(
-                session.statements.replace, seq, episode, rollup.index_terms
-            )
+            session.write_episode(seq, episode, rollup.index_terms, is_rollup=True)
             session.update("episode", {"stale": True}, id=parent)
         session.update("episode", {"parent_id": episode.id}, id=list(rollup.members))
         # An edit may have renamed a member since it was read.
@@ -450,7 +448,7 @@ class RollupStore(StorePart):
         if row is None:
             raise BatchChanged("the episode was changed concurrently; retry")
         seq = row[0]
-        session.write_episode(session.statements.rewrite, seq, episode, index_terms)
+        session.write_episode(seq, episode, index_terms)
         session.update(
             "consolidation_log",
             {

@@ -14,7 +14,12 @@ from mnemosyned.memory.edit import HISTORY_MAX, REVISIONS_MAX, MemoryEdit
 from mnemosyned.memory.intake import content_hash
 from mnemosyned.memory.periods import distinct_details
 from mnemosyned.memory.values import TAGS_MAX, Episode, MemoryRecord, Revision
-from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from, instant
+from mnemosyned.storage.common.rows import (
+    EPISODE_COLUMNS,
+    RevisionRow,
+    episode_from,
+    instant,
+)
 from mnemosyned.storage.common.session import UNLESS_KNOWN, CommonSession, replace_by
 
 _ABOVE = """
@@ -193,29 +198,14 @@ def set_state(
     session.insert("memory_state", conflict, memory_seq=seq, **{field: value})
 
 
-def insert_revision(
-    session: CommonSession,
-    seq: int,
-    *,
-    changed_at: datetime,
-    content: str | None,
-    content_hash: int,
-    fields: str,
-) -> None:
-    """Insert the newest revision of the memory at row number `seq`.
-
-    `content` is the text before the edit of the time `changed_at`, None where the text stayed or
-    was dropped; `content_hash` is the hash of that text, and `fields` the other changed fields with
-    their earlier values, as JSON.
-    """
+def insert_revision(session: CommonSession, seq: int, revision: RevisionRow) -> None:
+    """Insert the newest revision of the memory at row number `seq`."""
+    columns = ("changed_at", "content", "content_hash", "fields")
     session.insert(
         "revision",
         seq=session.new_number(),
         memory_seq=seq,
-        changed_at=changed_at,
-        content=content,
-        content_hash=content_hash,
-        fields=fields,
+        **dict(zip(columns, revision, strict=True)),
     )
 
 
@@ -235,14 +225,9 @@ def add_revision(
     if drop_history:
         dropped = {"content": None, "fields": "{}"}
         session.update("revision", dropped, memory_seq=seq)
-    insert_revision(
-        session,
-        seq,
-        changed_at=changed_at,
-        content=text,
-        content_hash=content_hash(edit.before.content),
-        fields=msgspec.json.encode(fields).decode(),
-    )
+    before = msgspec.json.encode(fields).decode()
+    row = (changed_at, text, content_hash(edit.before.content), before)
+    insert_revision(session, seq, row)
     session.execute(
         "DELETE FROM revision WHERE owner = %(owner)s AND memory_seq = %(seq)s AND seq <= ("
         "SELECT seq FROM revision WHERE owner = %(owner)s AND memory_seq = %(seq)s "

@@ -34,10 +34,10 @@ from mnemosyned.storage.common.session import (
     FIRST_BELOW,
     UNLESS_KNOWN,
     CommonSession,
-    EpisodeStatements,
     RecordNumbers,
     Result,
     Row,
+    episode_changes,
 )
 from mnemosyned.storage.postgres.fulltext import COLUMN_END, gram_hashes, word_hashes
 from mnemosyned.text.details import Detail, DetailKind
@@ -114,12 +114,9 @@ def memory_from(row: Row) -> MemoryRecord:
     )
 
 
-def episode_row(
-    episode: Episode, index_terms: str, owner: int, seq: int
-) -> dict[str, Any]:
-    """Return the values of a summary's row by column, with index terms and row number."""
+def episode_row(episode: Episode, index_terms: str, owner: int) -> dict[str, Any]:
+    """Return the values of a summary's row by column, with index terms, without the row number."""
     return {
-        "seq": seq,
         "grams": gram_hashes(owner, f"{episode.content}\n{index_terms}"),
         **episode_values(episode, index_terms),
         **episode_words(owner, episode.content, index_terms),
@@ -199,7 +196,6 @@ ROWS_AT_ONCE = 200
 class PostgresSession(CommonSession):
     """Statements within a transaction; each binds `%(owner)s` in addition to its own values."""
 
-    statements = EpisodeStatements("words", "grams", "repeated", "repeats")
     of_ids = OF_IDS
 
     def __init__(
@@ -422,16 +418,22 @@ class PostgresSession(CommonSession):
         self, episode: Episode, index_terms: str, *, seq: int | None = None
     ) -> int:
         number = self.new_number() if seq is None else seq
-        row = episode_row(episode, index_terms, self.owner, number)
-        self.execute(self.statements.insert, **row)
+        row = episode_row(episode, index_terms, self.owner)
+        self.insert("episode", seq=number, **row)
         self.add_to_totals(Tier.EPISODIC, count=1, characters=len(episode.content))
         return number
 
     def write_episode(
-        self, statement: str, seq: int, episode: Episode, index_terms: str
+        self,
+        seq: int,
+        episode: Episode,
+        index_terms: str,
+        *,
+        is_rollup: bool = False,
     ) -> None:
         before = self._episode_characters(seq)
-        self.execute(statement, **episode_row(episode, index_terms, self.owner, seq))
+        row = episode_row(episode, index_terms, self.owner)
+        self.update("episode", episode_changes(row, is_rollup=is_rollup), seq=seq)
         self.note_rewording()
         self.add_to_totals(Tier.EPISODIC, characters=len(episode.content) - before)
 

@@ -33,9 +33,9 @@ from mnemosyned.storage.common.session import (
     BELOW,
     FIRST_BELOW,
     CommonSession,
-    EpisodeStatements,
     RecordNumbers,
     Row,
+    episode_changes,
 )
 from mnemosyned.storage.sqlite.fulltext import (
     index_episode_grams,
@@ -142,7 +142,6 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     Values by place (`?`) are for statements of SQLite alone, and bound as they are.
     """
 
-    statements = EpisodeStatements()
     of_ids = "m.id = ANY(%(ids)s)"
 
     def execute(
@@ -273,18 +272,23 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     def insert_episode(
         self, episode: Episode, index_terms: str, *, seq: int | None = None
     ) -> int:
-        inserted = self.execute(
-            self.statements.insert, **episode_values(episode, index_terms), seq=seq
-        )
+        values = episode_values(episode, index_terms)
+        inserted = cast("sqlite3.Cursor", self.insert("episode", seq=seq, **values))
         number = cast("int", inserted.lastrowid)
         index_episode_grams(self, number, episode.content, index_terms)
         return number
 
     def write_episode(
-        self, statement: str, seq: int, episode: Episode, index_terms: str
+        self,
+        seq: int,
+        episode: Episode,
+        index_terms: str,
+        *,
+        is_rollup: bool = False,
     ) -> None:
         self._unindex_episode(seq)
-        self.execute(statement, **episode_values(episode, index_terms), seq=seq)
+        values = episode_values(episode, index_terms)
+        self.update("episode", episode_changes(values, is_rollup=is_rollup), seq=seq)
         index_episode_grams(self, seq, episode.content, index_terms)
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
