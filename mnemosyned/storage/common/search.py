@@ -8,9 +8,26 @@ from datetime import datetime
 from typing import NamedTuple
 
 from mnemosyned.memory.engine_ports import EmbeddingInput, StorageSearch, VectorNews
+from mnemosyned.memory.fields import FILTER_FIELDS, column_list
 from mnemosyned.memory.periods import Level
-from mnemosyned.search.finding import ORDERED_MAX, SearchIndex, TimedMemory, asked_time
+from mnemosyned.memory.values import Tier
+from mnemosyned.search.finding import (
+    COMPARED_CHARS,
+    EPISODES_MAX,
+    ORDERED_MAX,
+    WALKED_MAX,
+    SearchIndex,
+    TimedMemory,
+    asked_time,
+)
 from mnemosyned.search.query import BEGINNING, Match, Query
+from mnemosyned.storage.common.listing import (
+    asked_conditions,
+    column_conditions,
+    join_conditions,
+    source_name_conditions,
+)
+from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
     CommonSession,
     EngineSession,
@@ -21,6 +38,30 @@ from mnemosyned.storage.common.session import (
 from mnemosyned.storage.common.state import ancestors
 from mnemosyned.text.dates.spans import TimeSpan
 from mnemosyned.text.languages.tables import TimeOrder
+
+_COLUMNS = (
+    f"m.importance, m.created_at, m.seq, {column_list(FILTER_FIELDS, 'm.')}, "
+    f"substr(m.content, 1, {COMPARED_CHARS}) AS text"
+)
+_FIRST_OF_EACH = (
+    "SELECT importance, created_at, seq, source, text FROM (SELECT m.*, row_number() OVER "
+    "(PARTITION BY m.source ORDER BY {order}, m.seq) AS place "
+    "FROM ({rows}) AS m WHERE true{where}) AS numbered WHERE place <= %(most)s"
+)
+_FRESH = (
+    f"SELECT {_COLUMNS} FROM fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
+    "WHERE f.owner = %(owner)s AND f.created_at >= %(begins)s AND f.created_at {walk.compare} %(ends)s "
+    "ORDER BY f.created_at {walk.direction}, f.seq {walk.direction} LIMIT %(walked)s"
+)
+_ARCHIVED = (
+    f"SELECT {_COLUMNS} FROM (SELECT r.seq, r.covers_until FROM episode AS r "
+    "WHERE r.owner = %(owner)s AND r.level = 0 AND r.covers_from {walk.compare} %(ends)s "
+    "ORDER BY r.covers_from {walk.episodes} LIMIT %(episodes)s) AS e "
+    "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = e.seq "
+    "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+    "WHERE e.covers_until >= %(begins)s AND m.created_at >= %(begins)s "
+    "AND m.created_at {walk.compare} %(ends)s AND m.content != '' LIMIT %(walked)s"
+)
 
 
 class TimeWalk(NamedTuple):
@@ -62,11 +103,35 @@ class CommonIndex(SearchIndex):
         memories = self._first_of_each_source(query, walk, limit=ORDERED_MAX)
         return {memory.position for memory in memories}
 
-    @abstractmethod
     def _first_of_each_source(
         self, query: Query, walk: TimeWalk, *, limit: int
-    ) -> Sequence[TimedMemory]:
+    ) -> list[TimedMemory]:
         """Return up to `limit` memories of each source in a period that pass the filters."""
+        narrow = join_conditions(
+            [
+                *column_conditions(query.columns),
+                *source_name_conditions(query.source_names, "m.source"),
+                *asked_conditions(query),
+            ]
+        )
+        tables = [_FRESH] if query.tier in (None, Tier.WORKING) else []
+        if query.tier is not Tier.WORKING:
+            tables.append(_ARCHIVED)
+        return [
+            TimedMemory(importance, instant(created_at), *others)
+            for table in tables
+            for importance, created_at, *others in self._session.execute(
+                _FIRST_OF_EACH.format(
+                    order=walk.order, rows=table.format(walk=walk), where=narrow.text
+                ),
+                begins=walk.since,
+                ends=walk.until,
+                walked=WALKED_MAX,
+                episodes=EPISODES_MAX,
+                most=limit,
+                **narrow.values,
+            ).fetchall()
+        ]
 
     def summary_of_period(self, level: Level, begins: datetime) -> int | None:
         seq: int | None = self._session.select_value(

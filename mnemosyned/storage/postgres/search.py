@@ -7,19 +7,13 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from itertools import chain
 
-from mnemosyned.memory.fields import FILTER_FIELDS, column_list
 from mnemosyned.memory.ports import SearchStore
-from mnemosyned.memory.values import Tier
 from mnemosyned.search.bm25 import READ_CHARS_MAX
 from mnemosyned.search.finding import (
-    COMPARED_CHARS,
-    EPISODES_MAX,
     ORDERED_MAX,
     REACH,
-    WALKED_MAX,
     IndexedTable,
     OriginalTotals,
-    TimedMemory,
     find_candidates,
 )
 from mnemosyned.search.query import (
@@ -34,11 +28,10 @@ from mnemosyned.search.words import Forms, Frequencies
 from mnemosyned.storage.common.listing import (
     asked_conditions,
     column_conditions,
-    source_name_conditions,
     time_conditions,
 )
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
-from mnemosyned.storage.common.search import CommonIndex, TimeWalk
+from mnemosyned.storage.common.search import CommonIndex
 from mnemosyned.storage.common.session import Row, StorePart
 from mnemosyned.storage.postgres.fulltext import gram_term_hashes, phrase_hashes
 from mnemosyned.storage.postgres.listing import (
@@ -75,31 +68,6 @@ from mnemosyned.storage.postgres.session import (
 )
 from mnemosyned.text.dates.mentions import MENTION_CHARS_MAX
 from mnemosyned.text.languages.tables import TimeOrder
-
-_COLUMNS = (
-    f"m.owner, m.importance, m.created_at, m.seq, {column_list(FILTER_FIELDS, 'm.')}, "
-    f"left(m.content, {COMPARED_CHARS}) AS text"
-)
-_FIRST_OF_EACH = (
-    "SELECT importance, created_at, seq, source, text FROM (SELECT m.*, row_number() OVER "
-    "(PARTITION BY m.source ORDER BY {order}, m.seq) AS place "
-    "FROM ({rows}) AS m WHERE true{where}) AS placed WHERE place <= %(most)s"
-)
-_FRESH = (
-    f"SELECT {_COLUMNS} FROM fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
-    "WHERE f.owner = %(owner)s AND f.created_at >= %(begins)s AND f.created_at {walk.compare} %(ends)s "
-    "ORDER BY f.created_at {walk.direction}, f.seq {walk.direction} LIMIT %(walked)s"
-)
-_ARCHIVED = (
-    f"SELECT {_COLUMNS} FROM "
-    "(SELECT owner, seq, covers_until FROM episode WHERE owner = %(owner)s "
-    "AND level = 0 AND covers_from {walk.compare} %(ends)s "
-    "ORDER BY covers_from {walk.episodes} LIMIT %(episodes)s) AS e "
-    "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = e.seq "
-    "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = p.seq "
-    "WHERE e.covers_until >= %(begins)s AND m.created_at >= %(begins)s "
-    "AND m.created_at {walk.compare} %(ends)s AND m.content != '' LIMIT %(walked)s"
-)
 
 
 def _hash_forms(session: PostgresSession, forms: Iterable[str]) -> AnyOf:
@@ -253,35 +221,6 @@ class PostgresIndex(CommonIndex):
             self._session, source, narrow, kept=self._kept, version=version
         )
         return search.best([phrase for phrase in phrases if phrase], limit=limit)
-
-    def _first_of_each_source(
-        self, query: Query, walk: TimeWalk, *, limit: int
-    ) -> list[TimedMemory]:
-        narrow = postgres_filter(
-            [
-                *column_conditions(query.columns),
-                *source_name_conditions(query.source_names, "m.source"),
-                *asked_conditions(query),
-            ]
-        )
-        tables = [_FRESH] if query.tier in (None, Tier.WORKING) else []
-        if query.tier is not Tier.WORKING:
-            tables.append(_ARCHIVED)
-        return [
-            TimedMemory._make(row)
-            for table in tables
-            for row in self._session.execute(
-                _FIRST_OF_EACH.format(
-                    order=walk.order, rows=table.format(walk=walk), where=narrow.where
-                ),
-                begins=walk.since,
-                ends=walk.until,
-                walked=WALKED_MAX,
-                episodes=EPISODES_MAX,
-                most=limit,
-                **narrow.values,
-            ).fetchall()
-        ]
 
     def first_with_words(self, words: Sequence[Forms], query: Query) -> set[int]:
         rows = rows_with_all(

@@ -9,20 +9,15 @@ from functools import cached_property
 from heapq import nlargest
 from typing import Any
 
-from mnemosyned.memory.fields import FILTER_FIELDS, column_list
 from mnemosyned.memory.ports import SearchStore
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.bm25 import READ_CHARS_MAX
 from mnemosyned.search.finding import (
-    COMPARED_CHARS,
-    EPISODES_MAX,
     ORDERED_MAX,
     REACH,
     SCORED_MAX,
-    WALKED_MAX,
     IndexedTable,
     OriginalTotals,
-    TimedMemory,
     find_candidates,
 )
 from mnemosyned.search.query import (
@@ -36,10 +31,9 @@ from mnemosyned.search.words import Forms, Frequencies, Having, WordRows
 from mnemosyned.storage.common.listing import (
     asked_conditions,
     column_conditions,
-    source_name_conditions,
 )
 from mnemosyned.storage.common.rows import instant
-from mnemosyned.storage.common.search import CommonIndex, TimeWalk
+from mnemosyned.storage.common.search import CommonIndex
 from mnemosyned.storage.common.session import StorePart
 from mnemosyned.storage.common.state import episode_at
 from mnemosyned.storage.sqlite.fulltext import (
@@ -62,26 +56,6 @@ from mnemosyned.storage.sqlite.writer import SqliteEngine
 from mnemosyned.text.dates.mentions import MENTION_CHARS_MAX
 from mnemosyned.text.languages.tables import TimeOrder
 
-_COLUMNS = (
-    f"importance, created_at, {{0}}seq, {column_list(FILTER_FIELDS)}, "
-    f"substr(content, 1, {COMPARED_CHARS}) AS text"
-)
-_FIRST_OF_EACH = (
-    "SELECT importance, created_at, seq, source, text FROM (SELECT *, row_number() OVER "
-    "(PARTITION BY source ORDER BY {0}, seq) AS place "
-    "FROM ({1}) WHERE {2}) WHERE place <= ?"
-)
-_FRESH = (
-    f"SELECT {_COLUMNS.format('')} FROM working_memory WHERE created_at >= ? "
-    "AND created_at {walk.compare} ? ORDER BY created_at {walk.direction} LIMIT ?"
-)
-_ARCHIVED = (
-    f"SELECT {_COLUMNS.format('a.')} FROM "
-    "(SELECT seq, covers_until FROM episodic_memory WHERE level = 0 AND covers_from {walk.compare} ? "
-    "ORDER BY covers_from {walk.episodes} LIMIT ?) AS e "
-    "JOIN archive AS a ON a.episode_seq = e.seq WHERE e.covers_until >= ? "
-    "AND a.created_at >= ? AND a.created_at {walk.compare} ? AND a.content != '' LIMIT ?"
-)
 STRETCHES_MAX, GAP_MIN = 16, 1_000
 """To begin a stretch costs as much as a common word's rows in one of a thousand."""
 _AROUND = (
@@ -228,34 +202,6 @@ class SqliteIndex(CommonIndex):
             ):
                 found[seq] = found.get(seq, 0.0) + score
         return found.items()
-
-    def _first_of_each_source(
-        self, query: Query, walk: TimeWalk, *, limit: int
-    ) -> list[TimedMemory]:
-        where, values = bind_by_place(
-            [
-                *column_conditions(query.columns, "{}"),
-                *source_name_conditions(query.source_names, "source"),
-                *asked_conditions(query, "seq"),
-            ]
-        )
-        where, bound = f"1{where}", (*values, limit)
-        since, until = instant_text(walk.since), instant_text(walk.until)
-        rows: list[tuple[Any, ...]] = []
-        if query.tier in (None, Tier.WORKING):
-            rows += self._session.execute(
-                _FIRST_OF_EACH.format(walk.order, _FRESH.format(walk=walk), where),
-                (since, until, WALKED_MAX, *bound),
-            )
-        if query.tier is not Tier.WORKING:
-            rows += self._session.execute(
-                _FIRST_OF_EACH.format(walk.order, _ARCHIVED.format(walk=walk), where),
-                (until, EPISODES_MAX, since, since, until, WALKED_MAX, *bound),
-            )
-        return [
-            TimedMemory(importance, instant(created_at), *others)
-            for importance, created_at, *others in rows
-        ]
 
     def first_with_words(self, words: Sequence[Forms], query: Query) -> set[int]:
         direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
