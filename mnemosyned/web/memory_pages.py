@@ -40,7 +40,7 @@ from mnemosyned.verbs.retention import Forget, Restore
 from mnemosyned.verbs.times import local_now, zone_name
 from mnemosyned.verbs.upkeep import Status
 from mnemosyned.web.application import Visit, make_change, redirect_to
-from mnemosyned.web.learning_pages import show_learning
+from mnemosyned.web.knowledge_pages import show_learning
 
 RECENT_MAX = 12
 HITS, HITS_MAX = "20", 100

@@ -17,10 +17,9 @@ from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.upkeep import Event
 from mnemosyned.web.access import LOOPBACK, WebAccess, refused_tcp_user
 from mnemosyned.web.application import HEADERS, WebApplication
-from mnemosyned.web.learning_pages import LEARNING_ROUTES
+from mnemosyned.web.knowledge_pages import KNOWLEDGE_ROUTES
 from mnemosyned.web.machine_pages import MACHINE_ROUTES
 from mnemosyned.web.memory_pages import MEMORY_ROUTES
-from mnemosyned.web.subject_pages import SUBJECT_ROUTES
 from mnemosyned.web.upkeep_pages import UPKEEP_ROUTES
 
 LIMITS = LimitsConfig(body_bytes_max=4 << 20, threads=16, connections_max=48)
@@ -31,10 +30,9 @@ PAUSE_S = 0.2
 """Changes of so long a time are one event for a page."""
 ROUTES = {
     **MEMORY_ROUTES,
-    **LEARNING_ROUTES,
+    **KNOWLEDGE_ROUTES,
     **UPKEEP_ROUTES,
     **MACHINE_ROUTES,
-    **SUBJECT_ROUTES,
 }
 
 
