@@ -20,7 +20,7 @@ from e2e.consistency import damage, dangling, half_done
 from e2e.daemons import WAIT_S, Daemon, environment, eventually, kept, running
 from e2e.programs import BIN
 
-from mnemosyned.cli.maintenance.restore import restore_database
+from mnemosyned.cli.maintenance.databases import restore_database
 from mnemosyned.errors import MnemosynedError, SleepInProgress
 from mnemosyned.storage.sqlite.ownership import lock_database
 
@@ -172,7 +172,7 @@ def test_a_kill_amid_a_backup_leaves_it_whole_or_absent(
 RESTORE = """
 import sys
 from pathlib import Path
-from mnemosyned.cli.maintenance.restore import restore_database
+from mnemosyned.cli.maintenance.databases import restore_database
 print("ready", flush=True)
 sys.stdin.readline()
 restore_database(Path(sys.argv[1]), Path(sys.argv[2]))

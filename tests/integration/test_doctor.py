@@ -25,8 +25,8 @@ from support.broken_installations import (
 from mnemosyned import Memory
 from mnemosyned.backup_schedule import backup_name
 from mnemosyned.cli.maintenance.checks import Severity
+from mnemosyned.cli.maintenance.databases import restore_database
 from mnemosyned.cli.maintenance.doctor import examine, present_installation, repair
-from mnemosyned.cli.maintenance.restore import restore_database
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite.fulltext import rebuild_index
 from mnemosyned.storage.sqlite.repair import (

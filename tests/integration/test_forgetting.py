@@ -34,8 +34,8 @@ from support.stores import run_cycle
 from support.thorough import thorough
 
 from mnemosyned import Memory, Memory as Library
+from mnemosyned.cli.maintenance.databases import restore_database
 from mnemosyned.cli.maintenance.doctor import back_up_for_repair
-from mnemosyned.cli.maintenance.restore import restore_database
 from mnemosyned.cli.output.show import render
 from mnemosyned.cli.verb_command import join_preview_pages
 from mnemosyned.errors import InvalidRequest

@@ -13,7 +13,7 @@ import pytest
 from support.cases import each_case
 
 from mnemosyned import Client, Memory
-from mnemosyned.cli.maintenance.restore import restore_database
+from mnemosyned.cli.maintenance.databases import restore_database
 from mnemosyned.config.loading import load_config
 from mnemosyned.errors import (
     ConfigInvalid,

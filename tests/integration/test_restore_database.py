@@ -16,7 +16,7 @@ from e2e.consistency import damage
 from e2e.daemons import kept
 
 from mnemosyned import Memory
-from mnemosyned.cli.maintenance.restore import restore_database, restore_text
+from mnemosyned.cli.maintenance.databases import restore_database, restore_text
 from mnemosyned.cli.output.terminal import say_json
 from mnemosyned.errors import DatabaseInUse, InvalidRequest, SchemaTooNew, StorageFailed
 from mnemosyned.service.backups import NAME

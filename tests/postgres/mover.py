@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from mnemosyned.assembly.stores import open_store
-from mnemosyned.cli.maintenance.move import parse_location
+from mnemosyned.cli.maintenance.databases import parse_location
 from mnemosyned.memory.exchange import AnyRecord, RestoreReport
 from mnemosyned.service import exchange as moves
 from mnemosyned.service.exchange import Moving

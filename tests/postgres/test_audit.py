@@ -27,8 +27,8 @@ from mnemosyned import Client
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.stores import open_audit
 from mnemosyned.cli.maintenance.audit import audit
+from mnemosyned.cli.maintenance.databases import db
 from mnemosyned.cli.maintenance.owners import owner
-from mnemosyned.cli.maintenance.servers import db
 from mnemosyned.client.login import ask_for_token
 from mnemosyned.client.remote import RemoteDaemon
 from mnemosyned.config.loading import load_config

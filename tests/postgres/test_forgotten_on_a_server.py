@@ -17,7 +17,7 @@ from support.postgres import Server
 from support.settings import config_by_words
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
-from mnemosyned.cli.maintenance.servers import db
+from mnemosyned.cli.maintenance.databases import db
 from mnemosyned.errors import ConfigInvalid, StorageFailed
 from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.memory.forgetting import ForgetFilter, Retention

@@ -31,7 +31,7 @@ from support.whole_memory import CALL, FORGOTTEN, fill_all
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.stores import open_store
 from mnemosyned.cli.calls import interruption_message
-from mnemosyned.cli.maintenance.move import move_command, parse_location
+from mnemosyned.cli.maintenance.databases import move_command, parse_location
 from mnemosyned.errors import (
     DatabaseInUse,
     InvalidRequest,

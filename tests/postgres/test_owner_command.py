@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from click.testing import CliRunner, Result
 
+from mnemosyned.cli.maintenance.databases import db
 from mnemosyned.cli.maintenance.owners import owner
-from mnemosyned.cli.maintenance.servers import db
 from mnemosyned.errors import ConfigInvalid, InvalidRequest, NotFound, StorageFailed
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.store import open_owners

@@ -30,7 +30,7 @@ from mnemosyned.agents.setup.tools import check_tool
 from mnemosyned.assembly.stores import find_server_exposures, refuses_writes
 from mnemosyned.backup_schedule import is_backup_overdue
 from mnemosyned.cli.maintenance import service
-from mnemosyned.cli.maintenance.restore import check_restorable
+from mnemosyned.cli.maintenance.databases import check_restorable
 from mnemosyned.cli.output.terminal import count_of, local_time
 from mnemosyned.config.loading import (
     API_KEY_VARIABLE,
