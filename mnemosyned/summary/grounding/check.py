@@ -161,19 +161,14 @@ def check_grounding(
     text = _normalize_text(summary).strip()
     if not text or not any(char.isalnum() for char in text):
         return (SummaryProblem(GroundingFault.EMPTY, ""),)
-    too_long = [SummaryProblem(GroundingFault.TOO_LONG, f"{len(text)} characters")] * (
-        len(text) > chars_max
-    )
-    if len(text) > RUNAWAY * chars_max:  # not worth the time of a check
-        return tuple(too_long)
-    known = GroundingSources(sources, zone=zone)
-    problems = dict.fromkeys(
-        [
-            *too_long,
-            *_find_problems_of_form(text, known),
-            *_find_ungrounded_values(text, known),
-        ]
-    )
+    problems: dict[SummaryProblem, None] = {}
+    if len(text) > chars_max:
+        size = f"{len(text)} characters"
+        problems[SummaryProblem(GroundingFault.TOO_LONG, size)] = None
+    if len(text) <= RUNAWAY * chars_max:  # longer ones are not worth the time
+        known = GroundingSources(sources, zone=zone)
+        problems |= dict.fromkeys(_find_problems_of_form(text, known))
+        problems |= dict.fromkeys(_find_ungrounded_values(text, known))
     return tuple(problems)
 
 
@@ -195,66 +190,40 @@ def _find_problems_of_form(
 def _find_ungrounded_values(
     text: str, known: GroundingSources
 ) -> Iterator[SummaryProblem]:
-    """Yield a problem for each exact value, date, number and name that is in no source."""
-    unread = _UncheckedText(text)
-    yield from _find_ungrounded_exact_values(unread, known)
-    for mention in find_mentions(unread.text):
-        if not known.calendar.has_date(mention) and not known.has_value(mention.text):
-            yield SummaryProblem(GroundingFault.DATE, mention.text)
-        unread.blank_out(mention.start, mention.end)
-    for number in _find_ungrounded_numbers(unread.text, known):
-        yield SummaryProblem(GroundingFault.NUMBER, number)
-    for name in find_unknown_names(unread.text, known.words, known.folded_text):
-        yield SummaryProblem(GroundingFault.NAME, name)
+    """Yield a problem for each exact value, date, number and name that is in no source.
 
-
-def _find_ungrounded_exact_values(
-    unread: _UncheckedText, known: GroundingSources
-) -> Iterator[SummaryProblem]:
-    """Yield a problem for each URL, address, path or identifier that is in no source.
-
-    All of them are blanked out in `unread`, so that no part is read as another kind of value.
+    A value that was read is blanked out, so that no part is read as another kind of value.
     """
     for kind in _EXACT_KINDS:
-        for match in _PATTERNS[kind].finditer(unread.text):
+        for match in _PATTERNS[kind].finditer(text):
             value = match[0].rstrip(_TRAILING)
             if value and not known.has_value(value):
                 if kind is GroundingFault.IDENTIFIER and _is_composed(value, known):
                     continue
-                bare = (
-                    _PATTERNS["around_host"].sub("", value)
-                    if kind is GroundingFault.URL
-                    else ""
-                )
+                bare = ""
+                if kind is GroundingFault.URL:
+                    bare = _PATTERNS["around_host"].sub("", value)
                 if not bare or not known.has_value(bare):
                     yield SummaryProblem(kind, value)
-            unread.blank_out(match.start(), match.start() + len(value))
-
-
-class _UncheckedText:
-    """Text whose values are blanked out once they are checked."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def blank_out(self, start: int, stop: int) -> None:
-        """Replace the characters from index `start` to before `stop` by blanks."""
-        blank = " " * (stop - start)
-        self.text = f"{self.text[:start]}{blank}{self.text[stop:]}"
-
-
-def _find_ungrounded_numbers(text: str, known: GroundingSources) -> Iterator[str]:
-    """Yield each number of a text, in figures or as a word, that is in no source."""
+            text = _blank_out(text, match.start(), match.start() + len(value))
+    for mention in find_mentions(text):
+        if not known.calendar.has_date(mention) and not known.has_value(mention.text):
+            yield SummaryProblem(GroundingFault.DATE, mention.text)
+        text = _blank_out(text, mention.start, mention.end)
     for figure, readings in read_numbers(text):
         if known.numbers.isdisjoint(readings):
-            yield figure
+            yield SummaryProblem(GroundingFault.NUMBER, figure)
+    exempt = _WORDS["exempt_number_words"]
     for word, value in read_number_words(text):
-        if (
-            value not in known.numbers
-            and word.lower() not in _WORDS["exempt_number_words"]
-            and len(word) > 1
-        ):
-            yield word
+        if value not in known.numbers and word.lower() not in exempt and len(word) > 1:
+            yield SummaryProblem(GroundingFault.NUMBER, word)
+    for name in find_unknown_names(text, known.words, known.folded_text):
+        yield SummaryProblem(GroundingFault.NAME, name)
+
+
+def _blank_out(text: str, start: int, stop: int) -> str:
+    """Return a text with blanks in place of the characters from `start` to before `stop`."""
+    return f"{text[:start]}{' ' * (stop - start)}{text[stop:]}"
 
 
 def is_repetitive(text: str, source: str = "") -> bool:
@@ -262,9 +231,16 @@ def is_repetitive(text: str, source: str = "") -> bool:
 
     It may repeat a little more than `source` does, such as in a list of similar entries.
     """
-    words = _PATTERNS["gram"].findall(text.casefold())
-    if _repeats_sentence(text):
+    counts = Counter(
+        sentence.casefold().strip(" .!?-*•") for sentence, _ in split_sentences(text)
+    )
+    if any(
+        count > SAME_SENTENCES_MAX
+        and len(_PATTERNS["gram"].findall(sentence)) >= SENTENCE_WORDS_MIN
+        for sentence, count in counts.items()
+    ):
         return True
+    words = _PATTERNS["gram"].findall(text.casefold())
     least = min(
         GRAMS_DISTINCT_MIN,
         _measure_distinct_share(_PATTERNS["gram"].findall(source.casefold()))
@@ -274,18 +250,6 @@ def is_repetitive(text: str, source: str = "") -> bool:
         return True
     return any(
         _repeats_words_in_row(words, size) for size in range(1, ROW_WORDS_MAX + 1)
-    )
-
-
-def _repeats_sentence(text: str) -> bool:
-    """Return True if a text has the same sentence, of at least three words, three times."""
-    counts = Counter(
-        sentence.casefold().strip(" .!?-*•") for sentence, _ in split_sentences(text)
-    )
-    return any(
-        count > SAME_SENTENCES_MAX
-        and len(_PATTERNS["gram"].findall(sentence)) >= SENTENCE_WORDS_MIN
-        for sentence, count in counts.items()
     )
 
 
