@@ -44,21 +44,7 @@ BACKWARD = _collect_words("backward_heads")
 CONNECTIVES = _collect_words("connectives")
 OPENERS = _collect_words("openers") | CONNECTIVES
 COURTESIES = _collect_words("courtesies")
-_CALLERS = frozenset(map(str.lower, _WORDS["calls"]))
 _LEANING = BACKWARD | CONNECTIVES
-
-
-def may_lean_back(first: str) -> bool:
-    """Return True unless the first word of a sentence rules `leans_back` out.
-
-    The word is in lower case.
-    """
-    return first.replace("’", "'") in _LEANING
-
-
-def may_be_opener(first: str) -> bool:
-    """Return True if a lower-case word may open a sentence that does not need it, as "well"."""
-    return first in OPENERS or first in _CALLERS
 
 
 def leans_back(sentence: str) -> bool:
@@ -256,7 +242,6 @@ class StatementReader:
         text = sentence.text
         stamp = _PATTERNS["stamp"].match(text) if sentence.starts_line else None
         words = tokenize(text[stamp.end() :] if stamp else text)
-        first = words[0].surface.lower() if words else ""
         kinds = [word.kind for word in words]
         emphasis = emphasis_factor(words)
         weight = sentence.emphasis * _rate_form(text, words, kinds, emphasis)
@@ -265,9 +250,8 @@ class StatementReader:
         readable = sentence.readable and _says_something(text, words, kinds)
         needs: int | None = None
         if readable:
-            is_opened = may_be_opener(first) or _PATTERNS["lead"].match(text)
-            text = remove_opener(text) if is_opened else text
-            if (is_opened or may_lean_back(first)) and leans_back(text):
+            text = remove_opener(text)
+            if leans_back(text):
                 needs = before
                 readable = before is not None and self._may_follow(before, text)
             weight *= rate_event(

@@ -150,18 +150,12 @@ RULES = (
     Rule("courtesies", ((_STATEMENTS, "is_courtesy", "lambda words: False"),), SUMMARY),
     Rule(
         "sentences that lean back",
-        (
-            (_STATEMENTS, "leans_back", "lambda sentence: False"),
-            (_STATEMENTS, "may_lean_back", "lambda first: False"),
-        ),
+        ((_STATEMENTS, "leans_back", "lambda sentence: False"),),
         SUMMARY,
     ),
     Rule(
         "openers",
-        (
-            (_STATEMENTS, "remove_opener", "lambda sentence: sentence"),
-            (_STATEMENTS, "may_be_opener", "lambda first: False"),
-        ),
+        ((_STATEMENTS, "remove_opener", "lambda sentence: sentence"),),
         SUMMARY,
     ),
     Rule(
