@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from mnemosyned.memory.values import MemoryRecord
@@ -40,22 +41,14 @@ def split_to_fit(
     The order is kept. A memory is split only if it alone exceeds the limit; a piece has at least
     one character. `count_tokens` counts a piece as it is in the prompt.
     """
+    tokens_max = max(tokens_max, 1)
     sized = [
         (piece, size)
         for memory in memories
-        for piece, size in _split_piece(memory, count_tokens, max(tokens_max, 1))
+        for piece, size in _split_piece(memory, count_tokens, tokens_max)
     ]
-    return _pack_evenly(sized, max(tokens_max, 1))
-
-
-def _pack_evenly(
-    sized: Sequence[tuple[MemoryRecord, int]], tokens_max: int
-) -> list[list[MemoryRecord]]:
-    """Divide pieces, given with their token counts, into lists of at most `tokens_max` tokens.
-
-    The order is kept, and the lists are of similar size, so that none is left with a single line.
-    """
     total = sum(size for _, size in sized)
+    # The size of a list if all are alike, so that none is left with a single line.
     fair = -(-total // max(-(-total // tokens_max), 1))
     parts: list[list[MemoryRecord]] = []
     filled = 0
@@ -81,36 +74,21 @@ def _split_piece(
             yield piece, size
             return
     rest = piece.content.strip()
+
+    def count_head(size: int) -> int:
+        """Return the tokens of the first `size` characters that are left."""
+        return count_tokens(replace(piece, content=rest[:size]))
+
     if not rest:
         blank = replace(piece, content="")
         yield blank, count_tokens(blank)
     while rest:
-        head = rest[: tokens_max * CHARS_PER_TOKEN_MAX]
-        fitting = _count_fitting_chars(piece, head, count_tokens, tokens_max)
-        stop = _find_cut_position(rest, fitting)
+        sizes = range(2, min(len(rest), tokens_max * CHARS_PER_TOKEN_MAX) + 1)
+        further = bisect_right(sizes, tokens_max, key=count_head)
+        stop = _find_cut_position(rest, 1 + further)
         part = replace(piece, content=rest[:stop].strip())
         yield part, count_tokens(part)
         rest = rest[stop:].lstrip()
-
-
-def _count_fitting_chars(
-    piece: MemoryRecord,
-    text: str,
-    count_tokens: Callable[[MemoryRecord], int],
-    tokens_max: int,
-) -> int:
-    """Return how many first characters of `text` fit in `tokens_max` tokens, at least one.
-
-    The text is counted in place of the piece's own.
-    """
-    low, high = 1, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count_tokens(replace(piece, content=text[:middle])) <= tokens_max:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _find_cut_position(text: str, stop: int) -> int:
