@@ -382,13 +382,12 @@ def compose_episode(
         len(term) + len(SEPARATOR) for term in terms
     )
     terms += select_keywords(known, covered=covered, chars_max=room)
-    rule_worth = _sum_worth(known, _find_stems(extract.text))
-    return ComposedEpisode(
-        text,
-        join_terms(terms),
-        informative=_sum_worth(known, _find_stems(text))
-        >= PROSE_WORTH_MIN * rule_worth,
+    worth, rule_worth = (
+        sum(known.worth.get(root, 0.0) for root in _find_stems(each))
+        for each in (text, extract.text)
     )
+    is_informative = worth >= PROSE_WORTH_MIN * rule_worth
+    return ComposedEpisode(text, join_terms(terms), informative=is_informative)
 
 
 def _read_vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:
@@ -415,11 +414,6 @@ def _find_stems(text: str) -> set[str]:
 def _tokenize_line(text: str) -> tuple[TextToken, ...]:
     """Return the tokens of a text, whose line breaks count as blanks."""
     return tokenize(" ".join(text.split()))
-
-
-def _sum_worth(known: Vocabulary, stems: Iterable[str]) -> float:
-    """Return the sum of the worth of these stems; unknown stems have none."""
-    return sum(known.worth.get(root, 0.0) for root in stems)
 
 
 RATIO = 1 / 3

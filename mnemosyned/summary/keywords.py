@@ -161,17 +161,12 @@ def _rate_exact_value(
         return AMOUNT
     if kind is _IDENTIFIER and not _DIGIT.search(words[place].surface):
         return CODE_NAME
-    return max(value, _rate_measured_number(words, place)) if kind is _NUMBER else value
-
-
-def _rate_measured_number(words: Sequence[TextToken], place: int) -> float:
-    """Return the worth of the number at index `place` by an adjacent unit, month or currency; else 0."""
-    measured = 0.0
-    for neighbor in words[place - 1 if place else 0 : place + 2]:
-        if neighbor.kind in ADJACENT:
-            money = neighbor.kind is _UNIT and neighbor.stem in _CURRENCY_STEMS
-            measured = max(measured, AMOUNT if money else MEASURE)
-    return measured
+    if kind is _NUMBER:
+        for neighbor in words[max(0, place - 1) : place + 2]:
+            if neighbor.kind in ADJACENT:
+                is_money = neighbor.kind is _UNIT and neighbor.stem in _CURRENCY_STEMS
+                value = max(value, AMOUNT if is_money else MEASURE)
+    return value
 
 
 _CURRENCY_STEMS = frozenset(map(light_stem, CURRENCIES))
@@ -262,7 +257,7 @@ def _find_value_candidates(
         if value < LABELLED and words[place].kind not in EXACT_KINDS:
             continue
         span = _find_value_span(words, place, labelled=value >= LABELLED)
-        size = _count_span_chars(span)
+        size = len(_join_span(span))
         if not _is_informative(span, size):
             continue
         seen.update([token.stem for token in span])
@@ -290,7 +285,7 @@ def _find_word_candidates(
         word = words[place]
         titled = place > 0 and word.capital and words[place - 1].kind is _TITLE
         span = tuple(words[place - titled : place + 1])
-        size = _count_span_chars(span)
+        size = len(_join_span(span))
         if size > chars_max or not _is_informative(span, size):
             continue
         short = value <= ORDINARY and len(word.surface) <= SHORT_CHARS
@@ -342,13 +337,6 @@ def _is_informative(span: Sequence[TextToken], size: int) -> bool:
     return size <= SURFACE_CHARS_MAX and (
         len(span) > 1 or span[0].kind is not _NUMBER or size > 2
     )
-
-
-def _count_span_chars(span: Sequence[TextToken]) -> int:
-    """Return the number of characters of tokens with a blank between each two."""
-    if len(span) == 1:
-        return len(span[0].surface)
-    return sum([len(token.surface) for token in span]) + len(span) - 1
 
 
 def _join_span(span: Sequence[TextToken]) -> str:
