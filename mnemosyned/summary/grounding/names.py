@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set as AbstractSet
+from collections.abc import Iterator, Set as AbstractSet
 from typing import NamedTuple
 
 from mnemosyned.text.languages.tables import MONTHS, WEEKDAYS, count_stop_words
@@ -184,21 +184,15 @@ def _is_inflection(word: str, known: AbstractSet[str]) -> bool:
             break
         if f"{AS_NAME}{root}" in known:
             return True
+    is_cyrillic = any("а" <= char <= "я" for char in word)
+    roots = [word[: len(word) - cut] for cut in range(3 if is_cyrillic else 1)]
+    endings = _CYRILLIC_ENDINGS if is_cyrillic else ("s", "n")
     return any(
         f"{AS_NAME}{root}{ending}" in known
-        for root, endings in _list_inflected_roots(word)
+        for root in roots
         if len(root) >= STEM_CHARS_MIN
         for ending in endings
     )
-
-
-def _list_inflected_roots(word: str) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield possible roots of a name, each with the endings that its other forms may have."""
-    if any("а" <= char <= "я" for char in word):
-        for cut in range(3):
-            yield word[: len(word) - cut], _CYRILLIC_ENDINGS
-    else:
-        yield word, ("s", "n")
 
 
 def _is_name_in_context(

@@ -119,10 +119,6 @@ _DAYS_NEARBY = {
     for words, days in _NAMES["days_nearby"].items()
 }
 """Relative days that `mentioned_spans` does not read, by the first and last day from today."""
-_YEARS_NEARBY = {
-    int(years): re.compile(words, re.IGNORECASE)
-    for words, years in _NAMES["years_nearby"].items()
-}
 _SLACK_DAYS = 6
 """Days before and after a relative week or month that count as mentioned."""
 
@@ -163,8 +159,16 @@ class SourceDates:
             if mention.weekday is not None:
                 self.weekdays.add(mention.weekday)
                 self._add_days(today, -13, 13, only=mention.weekday)
-            for reading in mention.readings:
-                self._add_date(*reading)
+            for year, month, day in mention.readings:
+                if year is None:
+                    self.bare.update(((month, day), (month, None)))
+                    self.yearless.update(((month, day), (month, None)))
+                elif month is None:
+                    self.years.add(year)
+                elif day is None:
+                    self._add_month(year, month)
+                elif found := _make_valid_date(year, month, day):
+                    self._add_days(found, 0, 0)
         self._add_relative(text, said)
 
     def has_date(self, mention: DateMention) -> bool:
@@ -187,18 +191,6 @@ class SourceDates:
         return _make_valid_date(year, month, day) in self.days or (
             near and (month, day) in self.bare
         )
-
-    def _add_date(self, year: int | None, month: int | None, day: int | None) -> None:
-        """Add a date in which year, month or day may be None for unknown."""
-        if year is None:
-            self.bare.update(((month, day), (month, None)))
-            self.yearless.update(((month, day), (month, None)))
-        elif month is None:
-            self.years.add(year)
-        elif day is None:
-            self._add_month(year, month)
-        elif found := _make_valid_date(year, month, day):
-            self._add_days(found, 0, 0)
 
     def _add_days(
         self, today: date, first: int, last: int, *, only: int | None = None
@@ -228,10 +220,7 @@ class SourceDates:
         Weeks and months get some days before and after.
         """
         today = said.date()
-        english = _PATTERNS["russian_ago"].sub(
-            _translate_russian, _PATTERNS["ago"].sub("ago", text)
-        )
-        for span in mentioned_spans(english, said):
+        for span in mentioned_spans(text, said):
             first = (in_zone(span.since, said.tzinfo).date() - today).days
             last = (in_zone(span.until, said.tzinfo).date() - today).days - 1
             slack = _SLACK_DAYS if last > first else 0
@@ -243,16 +232,6 @@ class SourceDates:
         for (first, last), words in _DAYS_NEARBY.items():
             if words.search(text):
                 self._add_days(today, first, last)
-        for step, words in _YEARS_NEARBY.items():
-            if words.search(text):
-                self.years.add(today.year + step)
-
-
-def _translate_russian(match: re.Match[str]) -> str:
-    """Return "3 weeks ago" for a match of the Russian "три недели назад"."""
-    count = COUNTS.get(match[1].lower(), match[1])
-    unit = _NAMES["russian_units"][match[2].lower()]
-    return f"{count} {unit} ago"
 
 
 def _make_valid_date(year: int, month: int, day: int) -> date | None:
