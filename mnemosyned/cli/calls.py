@@ -15,7 +15,6 @@ import click
 
 from mnemosyned.cli.options import typed_remote, typed_socket
 from mnemosyned.cli.output.terminal import say
-from mnemosyned.client.address import remote_address
 from mnemosyned.client.connection import TIMEOUT_S, Connection
 from mnemosyned.errors import ConfigInvalid, InvalidRequest, MnemosynedError
 from mnemosyned.paths import default_config_file
@@ -126,7 +125,7 @@ def connect_to_daemon(
             timeout_s=timeout_s,
         )
     try:
-        return Connection.to(remote_address(remote), timeout_s=timeout_s)
+        return Connection.to(remote.load_authorities(), timeout_s=timeout_s)
     except ValueError as error:
         raise InvalidRequest(str(error)) from error
 

@@ -1,4 +1,4 @@
-"""The address of a daemon, and the idle connections to it."""
+"""The address of a daemon, by default its socket, and the idle connections to it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,6 @@ from mnemosyned.socket_path import (
     url_from_environment,
 )
 
-TYPE_CHECKING = False
-"""Type checkers take it for true; `typing`, which has it too, takes 10 ms to load in `mnem mcp`."""
-
-if TYPE_CHECKING:
-    from mnemosyned.client.remote import RemoteDaemon
-
-
 IDLE_MAX = 4
 """Idle connections a client keeps: each counts against the daemon's limit."""
 
@@ -36,8 +29,6 @@ class Address:
     """Where to look why a daemon does not answer as it should."""
     reset_is_unread = True
     """True if a reset proves that the daemon had not read the whole request, as the kernel resets then."""
-    identity = ""
-    """A mark of the memory there, different for each URL and token."""
     file = ""
     """The path of its socket."""
     target: str | tuple[str, int]
@@ -59,6 +50,11 @@ class Address:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, unlimited)
             self.check(connection)
         return connection
+
+    @property
+    def identity(self) -> str:
+        """A mark of the memory there, different for each URL and token; empty for a socket."""
+        return ""
 
     @property
     def headers(self) -> bytes:
@@ -101,63 +97,6 @@ class SocketAddress(Address):
             )
 
 
-class TcpAddress(Address):
-    """The address of a daemon's TCP port on this machine."""
-
-    explanation = "see `mnem logs`, or write https:// if it has a certificate"
-
-    def __init__(self, remote: RemoteDaemon) -> None:
-        self.remote = remote
-        self.identity = remote.identity
-        self.target: tuple[str, int] = (remote.host, remote.port)
-
-    def __str__(self) -> str:
-        return self.remote.url
-
-    @property
-    def headers(self) -> bytes:
-        """The headers of each request, each with its line break."""
-        return self.remote.headers
-
-    def refusal_message(self, words: str) -> str:
-        """Return the message, from the daemon's `words`, for a refused token and its origin."""
-        return self.remote.refusal_message(words)
-
-    def connect(self, timeout_s: float) -> socket.socket:
-        """Return a new connection as `Address.connect` does; the token of a login is renewed if due."""
-        self.remote.renew_if_due()
-        return super().connect(timeout_s)
-
-    def open(self) -> socket.socket:
-        """Return a new TCP socket for IPv4 or IPv6, not connected yet."""
-        family = socket.AF_INET6 if ":" in self.target[0] else socket.AF_INET
-        connection = socket.socket(family, socket.SOCK_STREAM)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return connection
-
-
-class TlsAddress(TcpAddress):
-    """The address of a daemon on any machine, which proves itself by a TLS certificate."""
-
-    remedy = "Check the address, and that the daemon runs there"
-    explanation = "see the daemon's log there"
-    reset_is_unread = False  # whoever is on the way may have reset it
-
-    def __init__(self, remote: RemoteDaemon) -> None:
-        """Load the certificates of the authorities. Raises `ValueError` for an unusable file."""
-        # Loaded here: it takes 20 ms, which no call on this machine should pay.
-        from mnemosyned.client.tls import connect, tls_context  # noqa: PLC0415
-
-        super().__init__(remote)
-        self.context = tls_context(remote.ca)
-        self._connect = connect
-
-    def connect(self, timeout_s: float) -> socket.socket:
-        """Return a new TLS connection, its certificate checked. Raises `RemoteFault`."""
-        self.remote.renew_if_due()
-        return self._connect(self.remote, self.context, timeout_s)
-
-
 def address_of(
     path: str | os.PathLike[str] | None,
     url: str | None = None,
@@ -180,7 +119,7 @@ def address_of(
             # Loaded here: most clients ask the socket.
             from mnemosyned.client.remote import remote_of  # noqa: PLC0415
 
-            return remote_address(remote_of(saved, owner=owner))
+            return remote_of(saved, owner=owner).load_authorities()
     if url is None:
         if (token, ca, owner) != (None,) * 3:
             raise ValueError("a token, an authority and an owner go with a url")
@@ -201,12 +140,8 @@ def address_of(
     from mnemosyned.client.remote import remote_daemon  # noqa: PLC0415
 
     authority = os.fspath(ca) if ca is not None else None
-    return remote_address(remote_daemon(url, token=token, ca=authority, owner=owner))
-
-
-def remote_address(remote: RemoteDaemon) -> Address:
-    """Return the TCP or TLS address of a remote daemon. Raises `ValueError` for a bad CA file."""
-    return TlsAddress(remote) if remote.tls else TcpAddress(remote)
+    remote = remote_daemon(url, token=token, ca=authority, owner=owner)
+    return remote.load_authorities()
 
 
 class IdleConnections:

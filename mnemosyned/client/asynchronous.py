@@ -16,7 +16,6 @@ from mnemosyned.client import http
 from mnemosyned.client.address import (
     Address,
     IdleConnections,
-    TcpAddress,
     address_of,
 )
 from mnemosyned.client.connection import (
@@ -28,6 +27,7 @@ from mnemosyned.client.connection import (
     result_of,
     unreachable,
 )
+from mnemosyned.client.remote import RemoteDaemon
 from mnemosyned.client.streams import SILENCE_S, EventReader, events_request
 from mnemosyned.verbs.facade import AsyncVerbs
 from mnemosyned.verbs.request import Request
@@ -45,7 +45,7 @@ async def connect(address: Address, timeout_s: float) -> socket.socket:
     The caller limits the time. Raises `OSError`, and `ForeignDaemon` if an untrusted user listens.
     """
     loop = asyncio.get_running_loop()
-    remote = address.remote if isinstance(address, TcpAddress) else None
+    remote = address if isinstance(address, RemoteDaemon) else None
     if remote and (remote.tls or (remote.saved and remote.saved.is_renewal_due)):
         opening = loop.run_in_executor(None, address.connect, timeout_s)
         try:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from mnemosyned.client.address import remote_address
 from mnemosyned.client.connection import Connection
 from mnemosyned.client.remote import RemoteDaemon, read_token, remote_of
 from mnemosyned.errors import Kind, MnemosynedError
@@ -44,7 +43,8 @@ def check_writable() -> None:
 def ask_for_token(remote: RemoteDaemon, request: Login | Renew) -> Enrolment:
     """Return the token that a server issues. Raises the server's error."""
     remote.saved = remote.owner = None  # else it would be renewed before
-    with Connection.to(remote_address(remote), timeout_s=TIMEOUT_S) as client:
+    address = remote.load_authorities()
+    with Connection.to(address, timeout_s=TIMEOUT_S) as client:
         return client.call(request)
 
 

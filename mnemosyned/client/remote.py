@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import stat
 
+from mnemosyned.client.address import Address
 from mnemosyned.socket_path import (
     CA_VARIABLE,
     OWNER_HEADER,
@@ -18,6 +20,9 @@ TYPE_CHECKING = False
 """Type checkers take it for true; `typing`, which has it too, takes 5 ms to load in a hook."""
 
 if TYPE_CHECKING:
+    import ssl
+    from typing import Self
+
     from mnemosyned.socket_path import SavedConnection
 
 HTTPS_PORT = 443
@@ -29,8 +34,13 @@ _URL = rf"(?P<scheme>https?)://(?P<host>{_HOST})(?::(?P<port>\d{{1,5}}))?/?"
 _FORMS = "https://HOST:PORT, or http://127.0.0.1:7464 for one on this machine"
 
 
-class RemoteDaemon:
-    """The URL of a daemon with its parts, token and certificate authority."""
+class RemoteDaemon(Address):
+    """The address of a daemon behind a URL, with its token and certificate authority.
+
+    It is a TCP port of this machine, or on any machine one that proves itself by a certificate.
+    """
+
+    explanation = "see `mnem logs`, or write https:// if it has a certificate"
 
     def __init__(
         self,
@@ -49,12 +59,17 @@ class RemoteDaemon:
         scheme, host, port = _parse_url(url)
         self.url = url.rstrip("/")
         self.tls = scheme == "https"
+        if self.tls:
+            self.remedy = "Check the address, and that the daemon runs there"
+            self.explanation = "see the daemon's log there"
+            self.reset_is_unread = False  # whoever is on the way may have reset it
         self.port = port or HTTPS_PORT
         self.authority = f"{host}:{port}" if port else host
         """What `Host` says."""
         is_name = host == "localhost" and not self.tls
         self.host = "127.0.0.1" if is_name else host.strip("[]")
         """A name or a number, without brackets."""
+        self.target: tuple[str, int] = (self.host, self.port)
         self.token = token
         self.token_origin = token_origin
         if ca and not self.tls:
@@ -65,6 +80,7 @@ class RemoteDaemon:
         self.saved: SavedConnection | None = None
         """The login whose daemon it is; None for any other."""
         self._token_time = 0
+        self._context: ssl.SSLContext | None = None
         self.owner = owner or os.environ.get(OWNER_VARIABLE) or None
         """The owner of the memory, such as a group; None for the token's own and recall of its groups."""
         if self.owner and not re.fullmatch(r"[!-~]+", self.owner):
@@ -108,6 +124,27 @@ class RemoteDaemon:
         owner = f"{OWNER_HEADER}: {self.owner}\r\n" if self.owner else ""
         return (host + token + owner).encode()
 
+    def load_authorities(self) -> Self:
+        """Load the certificates of the authorities for https://, and return the address.
+
+        Raises `ValueError` for an unusable file.
+        """
+        if self.tls:
+            # Loaded here: it takes 20 ms, which no call on this machine should pay.
+            from mnemosyned.client.tls import tls_context  # noqa: PLC0415
+
+            self._context = tls_context(self.ca)
+        return self
+
+    def connect(self, timeout_s: float) -> socket.socket:
+        """Return a new connection, its certificate checked. Raises `OSError`, such as `RemoteFault`."""
+        self.renew_if_due()
+        if self._context is None:
+            return super().connect(timeout_s)
+        from mnemosyned.client.tls import connect  # noqa: PLC0415 loaded already
+
+        return connect(self, self._context, timeout_s)
+
     def renew_if_due(self) -> None:
         """Renew a login's token when due, and save it; on an error keep the present token."""
         if self.saved is not None and self.saved.is_renewal_due:
@@ -117,6 +154,13 @@ class RemoteDaemon:
             saved = renew_token()
             if saved is not None and saved.url == self.url:
                 self.saved = saved
+
+    def open(self) -> socket.socket:
+        """Return a new TCP socket for IPv4 or IPv6, not connected yet."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        connection = socket.socket(family, socket.SOCK_STREAM)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
 
 
 def remote_daemon(

@@ -18,7 +18,7 @@ from mnemosyned.agents.mcp.pump import (
     PumpedDaemon,
     read_messages,
 )
-from mnemosyned.client.address import address_of, remote_address
+from mnemosyned.client.address import address_of
 from mnemosyned.client.remote import remote_daemon
 from mnemosyned.client.streams import Transfers
 from mnemosyned.errors import LimitReached
@@ -102,7 +102,7 @@ def test_a_message_of_an_agent_waits_a_while(pauses: list[float]) -> None:
     waits = [limited(seconds) for seconds in "33211"]
     with serving(*waits, gives(200, answer), limited("30")) as daemon:
         url = daemon.url.removesuffix("/v1")
-        sender = PumpedDaemon(remote_address(remote_daemon(url, token=TOKEN)))
+        sender = PumpedDaemon(remote_daemon(url, token=TOKEN))
 
         def send() -> list[bytes]:
             connection, response = sender.post({}, b"{}", on_connection=lambda _: None)

@@ -19,7 +19,6 @@ from mnemosyned.client.address import (
     Address,
     IdleConnections,
     address_of,
-    remote_address,
 )
 from mnemosyned.errors import ForeignDaemon, InvalidRequest, RemoteFault
 
@@ -454,9 +453,8 @@ def run(socket: str | None = None, remote: RemoteDaemon | None = None) -> None:
         fault = ""
         try:
             folder = os.environ.get("CLAUDE_PROJECT_DIR")
-            address = (
-                remote_address(remote) if remote else address_of(socket, folder=folder)
-            )
+            address = remote.load_authorities() if remote else None
+            address = address or address_of(socket, folder=folder)
         except (ValueError, InvalidRequest) as error:
             fault = str(error)
         McpPump(PumpedDaemon(address, fault), origin_here()).run()

@@ -14,7 +14,6 @@ from mnemosyned.agents.hooks import spool
 from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.terminal import count_of, say, say_json, table
 from mnemosyned.client import login as logins
-from mnemosyned.client.address import remote_address
 from mnemosyned.client.connection import Connection
 from mnemosyned.client.remote import RemoteDaemon, remote_daemon, remote_of
 from mnemosyned.errors import InvalidRequest, ScopeMissing
@@ -39,7 +38,7 @@ CODE_CHARS_MAX = 1_000
 def check_access(remote: RemoteDaemon) -> None:
     """Ask a remote daemon for its state; raise its error. A token without the scope to read passes."""
     try:
-        with Connection.to(remote_address(remote)) as client:
+        with Connection.to(remote.load_authorities()) as client:
             client.call(Status())
     except ScopeMissing:
         return
