@@ -129,12 +129,12 @@ def test_every_kind_of_exact_value_is_read_as_it_was_written() -> None:
 
     columns = detail_columns([values, {}])
 
-    assert values_of(columns.details[0], columns.secrets[0]) == values
-    assert (columns.details[1], columns.secrets[1]) == (None, None)
+    assert values_of(columns["details"][0], columns["secrets"][0]) == values
+    assert (columns["details"][1], columns["secrets"][1]) == (None, None)
     text = (MIGRATIONS / NARROW).read_text("utf-8")
     kinds = text[text.index("ARRAY[") : text.index("], kind)")].split("'")[1::2]
     for number, kind in enumerate(kinds, start=1):
-        assert detail_columns([{(kind, "x"): False}]).details == [f'[{number},"x"]']
+        assert detail_columns([{(kind, "x"): False}])["details"] == [f'[{number},"x"]']
 
 
 # A database of before words that touch a script without spaces were indexed by themselves.

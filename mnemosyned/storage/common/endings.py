@@ -137,6 +137,8 @@ class EndingStore(StorePart):
             if read_up_to is not None:
                 session.delete("ending_progress")
                 session.insert("ending_progress", position=read_up_to)
+            if not (endings or judged):  # as of most memories
+                return 0
             withdrawn = _withdraw_endings(session, judged, endings, read_at)
             undone = {
                 (each.older, each.newer)

@@ -274,7 +274,7 @@ def _insert_into_tiers(
                 for kind, value, is_secret in reversed(each.memory.details)
             }
             for each in archived
-        )._asdict(),
+        ),
     )
     for tier, members in ((Tier.WORKING, working), (Tier.ARCHIVE, archived)):
         characters = sum(len(each.memory.content) for each in members)

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
@@ -44,7 +43,6 @@ from mnemosyned.storage.postgres.session import (
     values_of,
 )
 from mnemosyned.storage.postgres.vectors import requeue_embedding
-from mnemosyned.text.details import Detail
 from mnemosyned.text.terms import glued_words
 
 _HOLDING = (
@@ -53,41 +51,15 @@ _HOLDING = (
     "WHERE p.owner = %(owner)s AND p.episode_seq = %(episode)s AND p.seq != %(seq)s AND EXISTS "
     "(SELECT 1 FROM unnest(%(values)s::text[]) AS v (value) WHERE strpos(m.content, v.value) > 0)"
 )
-_DetailTexts = tuple[str | None, str | None]
-"""Plain and secret values as they are stored."""
 
 
-class DetailColumns(NamedTuple):
-    """The values of originals as they are stored, in the order of these."""
-
-    details: list[str | None]
-    secrets: list[str | None]
-
-
-def detail_columns(originals: Iterable[Values]) -> DetailColumns:
+def detail_columns(originals: Iterable[Values]) -> dict[str, list[str | None]]:
     """Return plain exact values and secrets of originals as columns of JSON texts, None for none."""
     texts = [_detail_texts(values) for values in originals]
-    return DetailColumns([plain for plain, _ in texts], [secret for _, secret in texts])
-
-
-def replace_details(
-    session: PostgresSession,
-    seq: int,
-    episode: int,
-    find: Callable[[Sequence[tuple[str, str]]], Iterable[Detail]],
-) -> None:
-    """Replace an original's exact values by those that `find` returns for the secrets of the others."""
-    others = session.column(
-        "SELECT p.secrets FROM placed AS p WHERE p.owner = %(owner)s "
-        "AND p.episode_seq = %(episode)s AND p.seq != %(seq)s AND p.secrets IS NOT NULL",
-        episode=episode,
-        seq=seq,
-    )
-    secrets = [pair for text in others for pair in detail_pairs(text)]
-    values = {
-        (str(detail.kind), detail.value): detail.sensitive for detail in find(secrets)
+    return {
+        "details": [plain for plain, _ in texts],
+        "secrets": [secret for _, secret in texts],
     }
-    _write_details(session, seq, values)
 
 
 def leave_secrets(session: PostgresSession, seq: int, episode: int) -> None:
@@ -110,18 +82,15 @@ def _write_details(session: PostgresSession, seq: int, values: Values) -> None:
     session.update("placed", {"details": plain, "secrets": secret}, seq=seq)
 
 
-def _detail_texts(values: Values) -> _DetailTexts:
+def _detail_texts(values: Values) -> tuple[str | None, str | None]:
     """Return the plain values and the secrets in `values`, each as JSON text; None for none."""
-    plain = _detail_text(pair for pair, is_secret in values.items() if not is_secret)
-    return plain, _detail_text(pair for pair, is_secret in values.items() if is_secret)
-
-
-def _detail_text(pairs: Iterable[tuple[str, str]]) -> str | None:
-    """Return pairs of kind and value as JSON text; None if there are no pairs."""
-    items = [
-        item for kind, value in sorted(pairs) for item in (KIND_NUMBERS[kind], value)
-    ]
-    return msgspec.json.encode(items).decode() if items else None
+    items: dict[bool, list[int | str]] = {False: [], True: []}
+    for (kind, value), is_secret in sorted(values.items()):
+        items[is_secret] += [KIND_NUMBERS[kind], value]
+    plain, secret = (
+        msgspec.json.encode(each).decode() if each else None for each in items.values()
+    )
+    return plain, secret
 
 
 _TYPES = {
@@ -492,8 +461,16 @@ class PostgresEditing(EditTransaction):
 
     def _restate_details(self, target: EditTarget, episode: int) -> None:
         leave_secrets(self._session, target.seq, episode)
-        restated = partial(details_with, target.edit.after)
-        replace_details(self._session, target.seq, episode, restated)
+        others = self._session.column(
+            "SELECT p.secrets FROM placed AS p WHERE p.owner = %(owner)s "
+            "AND p.episode_seq = %(episode)s AND p.seq != %(seq)s AND p.secrets IS NOT NULL",
+            episode=episode,
+            seq=target.seq,
+        )
+        secrets = [pair for text in others for pair in detail_pairs(text)]
+        restated = details_with(target.edit.after, secrets)
+        values = {(str(each.kind), each.value): each.sensitive for each in restated}
+        _write_details(self._session, target.seq, values)
         leave_secrets(self._session, target.seq, episode)
 
     def _move_back(self, seq: int, episode: int) -> None:
@@ -606,7 +583,7 @@ class PostgresPromoting(PromotionTransaction):
                 INSERT_PLACED,
                 seqs=[seq for seq, _, _ in evicted],
                 homes=[homes[id] for _, id, _ in evicted],
-                **detail_columns(values.get(id, {}) for _, id, _ in evicted)._asdict(),
+                **detail_columns(values.get(id, {}) for _, id, _ in evicted),
             )
             session.grown += len(evicted)
         count, characters = len(evicted), sum(size for _, _, size in evicted)
