@@ -194,30 +194,23 @@ _KINDS = {
 
 def _list_named(kind: str, client: Connection) -> Iterator[Named]:
     """Yield the newest `LISTED_MAX` ids of a kind in `_KINDS`, each with a description."""
-    if kind == "learning":
-        from mnemosyned.verbs.conversation import Learnings  # noqa: PLC0415 as above
+    from mnemosyned.verbs import conversation, upkeep  # noqa: PLC0415 as above
 
-        for learning in client.call(Learnings(superseded=True, limit=LISTED_MAX)):
+    if kind == "learning":
+        request = conversation.Learnings(superseded=True, limit=LISTED_MAX)
+        for learning in client.call(request):
             yield learning.id, cut_text(learning.text, WORDS_CHARS)
     elif kind == "ending":
-        from mnemosyned.verbs.conversation import Endings  # noqa: PLC0415 as above
-
-        for ending in client.call(Endings(limit=LISTED_MAX)):
+        for ending in client.call(conversation.Endings(limit=LISTED_MAX)):
             yield ending.id, ending.sentence
     elif kind == "injection":
-        from mnemosyned.verbs.conversation import Injections  # noqa: PLC0415 as above
-
-        for injection in client.call(Injections(limit=LISTED_MAX)):
+        for injection in client.call(conversation.Injections(limit=LISTED_MAX)):
             yield injection.id, f"{injection.created_at:%Y-%m-%d %H:%M}"
     else:
-        from mnemosyned.verbs.upkeep import Log, Undo  # noqa: PLC0415 as above
-
-        if kind == "action":
-            for action in client.call(Undo(list=True)):
-                if action.kind.value != "sleep":
-                    yield action.id, f"{action.kind.value} {action.at:%Y-%m-%d %H:%M}"
-
-        for row in client.call(Log(limit=LISTED_MAX)).rows:
+        for action in client.call(upkeep.Undo(list=True)) if kind == "action" else ():
+            if action.kind.value != "sleep":
+                yield action.id, f"{action.kind.value} {action.at:%Y-%m-%d %H:%M}"
+        for row in client.call(upkeep.Log(limit=LISTED_MAX)).rows:
             yield row.cycle, f"{row.created_at:%Y-%m-%d %H:%M}"
 
 

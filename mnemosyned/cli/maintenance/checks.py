@@ -52,7 +52,7 @@ from mnemosyned.errors import (
     ModelUnavailable,
     SchemaTooNew,
 )
-from mnemosyned.models.catalog import ModelStore
+from mnemosyned.models.catalog import MAGIC, ModelStore
 from mnemosyned.models.encoder_file import DISTRIBUTION, RESOURCES, checked_resource
 from mnemosyned.service.backups import (
     backup_folder,
@@ -516,7 +516,6 @@ FREE_WARNING = 2.0
 FILES_MAX = 10_000
 SPOOL_OLD_S = 600.0
 """Age of waiting calls that is no longer due to a restart of the daemon."""
-MAGIC = b"GGUF"
 BY_HAND = timedelta(days=7)
 """Interval of backups by hand, if none are scheduled."""
 
