@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from mnemosyned.assembly.build import open_memory
-from mnemosyned.client import Client
+from mnemosyned.client.blocking import Client
 from mnemosyned.config.loading import load_config
 from mnemosyned.config.settings import IN_MEMORY
 from mnemosyned.errors import DatabaseInUse

@@ -23,7 +23,6 @@ from mnemosyned.client.connection import (
     TIMEOUT_S,
     PreparedCall,
     make_call,
-    prepare_request,
     result_of,
     unreachable,
 )
@@ -176,7 +175,6 @@ class AsyncClient(AsyncVerbs):
 
     async def call(self, request: Request[R]) -> R:
         """Send a request and return its result. Raises the daemon's error, or `DaemonUnreachable`."""
-        request = prepare_request(request)
         call = make_call(
             request, timeout_s=self._timeout_s, headers=self._address.headers
         )

@@ -57,9 +57,10 @@ def make_call(
 ) -> PreparedCall:
     """Return a request as HTTP bytes, with its time limit and whether it may be sent twice.
 
-    `headers` are whole header lines. Raises `InvalidRequest` for values that have no JSON.
+    A memory to store gets an id. `headers` are whole header lines. Raises `InvalidRequest` for values
+    that have no JSON.
     """
-    body = encode(request)
+    body = encode(prepare_request(request))
     head = (
         b"POST /v1/%s HTTP/1.1\r\n%sContent-Type: application/json\r\n"
         b"Content-Length: %d\r\n\r\n"
@@ -199,7 +200,6 @@ class Connection:
 
     def call(self, request: Request[R]) -> R:
         """Send a request and return its result. Raises the daemon's error, or `DaemonUnreachable`."""
-        request = prepare_request(request)
         call = make_call(
             request, timeout_s=self._timeout_s, headers=self._address.headers
         )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mnemosyned.assembly.embedded import Memory
-from mnemosyned.client import Client
+from mnemosyned.client.blocking import Client
 from mnemosyned.verbs.conversation import Compact, Context
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 from mnemosyned.verbs.request import Request
