@@ -86,19 +86,6 @@ class TokenEstimator:
         return ceil(sum(map(weights.__getitem__, _PIECE.findall(text))))
 
 
-def measure_units(text: str) -> dict[str, float]:
-    """Return {unit: amount} for a text: how many "english word", "digits" and so on it has.
-
-    Units are the keys of `WEIGHTS`, which says how many tokens each takes.
-    """
-    group = _find_language_group(text)
-    amounts: dict[str, float] = {}
-    for piece in _PIECE.findall(text):
-        for unit, amount in _measure_piece(piece, group):
-            amounts[unit] = amounts.get(unit, 0.0) + amount
-    return amounts
-
-
 _TABLES = read_tables(__file__, "token_counts.toml")
 WEIGHTS: Mapping[str, float] = _TABLES["weights"]
 """Tokens per unit; `make bench-tokens` fits them to half of its texts and shows the others."""

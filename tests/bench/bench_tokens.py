@@ -18,11 +18,13 @@ from bench.token_texts import texts
 
 from mnemosyned.models.tokenizers import RanksCounter
 from mnemosyned.text.token_counts import (
+    _PIECE,
     MARGIN,
     WEIGHTS,
     Chars4,
     TokenEstimator,
-    measure_units,
+    _find_language_group,
+    _measure_piece,
 )
 
 PROJECT = Path(__file__).parents[2]
@@ -81,6 +83,16 @@ def fitted(
     of_kind: Mapping[str, Sequence[str]], real: Mapping[str, Sequence[int]]
 ) -> None:
     """Print the weights with the least error on the first half, near where they stood."""
+
+    def measure_units(text: str) -> dict[str, float]:
+        """How many "english word", "digits" and so on a text has."""
+        group = _find_language_group(text)
+        amounts: dict[str, float] = {}
+        for piece in _PIECE.findall(text):
+            for unit, amount in _measure_piece(piece, group):
+                amounts[unit] = amounts.get(unit, 0.0) + amount
+        return amounts
+
     rows = [
         ({unit: amount / tokens for unit, amount in measure_units(text).items()}, 1.0)
         for kind, written in of_kind.items()

@@ -9,11 +9,9 @@ from support.cases import each_case
 
 from mnemosyned.text.token_counts import (
     MARGIN,
-    WEIGHTS,
     Chars4,
     CounterWithMargin,
     TokenEstimator,
-    measure_units,
 )
 
 
@@ -69,7 +67,7 @@ def test_a_text_costs_no_more_than_its_parts_and_little_less(
 def test_every_unit_that_is_measured_has_a_weight() -> None:
     written = "\n".join(text for of_kind in texts().values() for text in of_kind)
 
-    assert measure_units(written).keys() <= WEIGHTS.keys()
+    assert TokenEstimator().count(written) > 0  # a unit without a weight is an error
 
 
 @each_case("unit", ["Ab", "a", " ", "\x0b", "+/a1", "中", "Aa1/", "\n ", "=", "_"])
