@@ -100,15 +100,15 @@ class Agent:
 
     def call(self, **fields: object) -> Json:
         """Call the hook with these fields besides the usual ones."""
-        return self.hooks.handle(self._envelope(fields))
+        return self.hooks.handle_call(self._envelope(fields))[0]
 
     def late(self, *, time: float = 0.0, **fields: object) -> Json:
         """Hand a call in that waited in the spool."""
-        return self.hooks.handle(self._envelope(fields, late=True, time=time))
+        return self.hooks.handle_call(self._envelope(fields, late=True, time=time))[0]
 
     def call_and_leave(self, **fields: object) -> Json:
         """Call the hook with a time limit that is over when the daemon answers."""
-        return self.hooks.handle(self._envelope(fields, time=1.0, limit_s=0.24))
+        return self.hooks.handle_call(self._envelope(fields, time=1.0, limit_s=0.24))[0]
 
     def _envelope(
         self,

@@ -137,13 +137,6 @@ class HookService:
             self._reminder.compose(session, SAMPLE, now=self._clock.now())
             self._briefings.compose(session.project, session=session.session)
 
-    def handle(self, envelope: HookEnvelope) -> Json:
-        """Store the conversation of a hook call and return the JSON object for the hook to print.
-
-        Raises storage errors; if the same call is sent again, nothing is stored twice.
-        """
-        return self.handle_call(envelope)[0]
-
     def handle_call(
         self,
         envelope: HookEnvelope,
@@ -152,10 +145,11 @@ class HookService:
         may_tell: bool = True,
         groups: Groups = NO_GROUPS,
     ) -> tuple[Json, str | None]:
-        """Store a hook call as `handle` does; return the JSON object and `HookOutcome.wanted`.
+        """Store the conversation of a call; return the JSON object to print and `HookOutcome.wanted`.
 
         A call that `is_remote` comes from another machine: no file that it names is looked at. Without
-        `may_tell` nothing is injected. With a prompt, the memories of `groups` are searched, too.
+        `may_tell` nothing is injected. With a prompt, the memories of `groups` are searched, too. Raises
+        storage errors; if the same call is sent again, nothing is stored twice.
         """
         started = time.monotonic()
         lasted = 0.0 if is_remote else max(0.0, time.time() - envelope.time)

@@ -185,7 +185,7 @@ class ConversationReplay:
         client = named if named in CLIENTS else "agent"
         session = InjectionFilter(session=f"{client}:{conversation}")
         before = ledger.find(session, limit=1)
-        self._hooks.handle(
+        self._hooks.handle_call(
             HookEnvelope(
                 payload={
                     "client": client,
