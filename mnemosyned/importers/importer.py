@@ -311,8 +311,6 @@ def sendable(memory: Remember) -> Remember:
 
 def clean_text(text: str) -> str:
     """Return the text without NUL characters and outer blanks, lone surrogates replaced by "?"."""
-    if text.isascii():
-        return text.replace("\0", "").strip()
     return text.replace("\0", "").encode("utf-8", "replace").decode().strip()
 
 

@@ -282,18 +282,13 @@ class Preview:
                 self.formats[format] += 1
                 self._count_memory(record)
             elif isinstance(record, Learning):
-                self._count_learning(record)
+                self.count_learning(record)
 
-    def _count_learning(self, learning: Learning) -> None:
+    def count_learning(self, learning: Learning) -> None:
         """Count a learning; list the texts of the first `LEARNINGS_SHOWN_MAX`."""
         self.learned += 1
         if len(self.learnings) < LEARNINGS_SHOWN_MAX:
             self.learnings.append(learning.text)
-
-    def add_learnings(self, answer: RememberedMany) -> None:
-        """Count the learnings, standing instructions, that a batch of memories would teach."""
-        for learning in answer.would_learn:
-            self._count_learning(learning)
 
 
 Progress = Callable[[int, ImportReport], object]
@@ -417,7 +412,8 @@ class PartImport:
                 continue
             if run.preview:
                 run.preview.add(items, self._part.format.name)
-                run.preview.add_learnings(answer)
+                for learning in answer.would_learn:
+                    run.preview.count_learning(learning)
             else:
                 run.report.add_stored(answer)
                 self._save_position(items[-1])

@@ -74,6 +74,8 @@ class RecordShape:
         key = [_UUID.sub(r"\1\2\3\4\5", part) for part in filled]
         if not all(key[-1:]):
             raise RecordRefused("nothing identifies it")
+        values = (_value_of(row, name) for name in self.tags)
+        tags = (each if isinstance(each, list) else [each or ""] for each in values)
         importance = row.get(self.importance)
         is_fraction = isinstance(importance, int | float) and 0 <= importance <= 1
         return Remember(
@@ -89,16 +91,11 @@ class RecordShape:
                 )
             ),
             metadata=self._collect_metadata(row),
-            tags=self._collect_tags(row),
+            # Of a field with several tags, its items or what commas separate.
+            tags=[tag for each in chain(*tags) for tag in str(each).split(",")],
             importance=float(importance or 0) if is_fraction else 0.5,
             dedupe=self.dedupe,
         )
-
-    def _collect_tags(self, row: Row) -> list[str]:
-        """Return a record's tags: of a field with several, its items or what commas separate."""
-        found = (_value_of(row, name) for name in self.tags)
-        items = (each if isinstance(each, list) else [each or ""] for each in found)
-        return [tag for each in chain(*items) for tag in str(each).split(",")]
 
     def _collect_metadata(self, row: Row) -> dict[str, Any]:
         """Return a record's metadata; a directory `cwd` also gives the key of its project."""
