@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 from mnemosyned.agents.hooks.client import (
@@ -25,6 +23,7 @@ from mnemosyned.importers.transcripts import (
     client_of_path,
     text_of,
 )
+from mnemosyned.text.rule_files import read_tables
 
 NAME_CHARS_MAX = 120
 CONVERSATION_CHARS_MAX = 300
@@ -46,9 +45,7 @@ class HookEvent(StrEnum):
     OTHER = "other"
 
 
-_TABLES: Json = tomllib.loads(
-    Path(__file__).with_name("events.toml").read_text(encoding="utf-8")
-)
+_TABLES: Json = read_tables(__file__, "events.toml")
 _FIELDS = _TABLES["fields"]
 EVENTS = {
     name: HookEvent(event)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,6 +18,7 @@ from mnemosyned.errors import MnemosynedError, NotFound
 from mnemosyned.memory.values import Hit
 from mnemosyned.text.display import escape_invisible_json
 from mnemosyned.text.frames import neutralize, neutralize_tags
+from mnemosyned.text.rule_files import read_tables
 from mnemosyned.verbs.conversation import Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.memories import Expand, Get, Recall, Recalled, Remember
@@ -377,9 +376,7 @@ class ToolEntry:
         return entry
 
 
-TEXTS: Json = tomllib.loads(
-    Path(__file__).with_name("texts.toml").read_text(encoding="utf-8")
-)
+TEXTS: Json = read_tables(__file__, "texts.toml")
 _RUN: dict[str, tuple[type[Request[Any]], Tool]] = {
     "recall": (forms.RecallTool, recall),
     "remember": (forms.RememberTool, remember),

@@ -11,6 +11,7 @@ import subprocess
 import time
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Literal
 
@@ -32,6 +33,7 @@ from mnemosyned.agents.setup.parts import (
     settings_of,
     starts_our_program,
 )
+from mnemosyned.text.rule_files import read_tables
 from mnemosyned.version import __version__
 
 _USUAL_PATHS = {"entry": ("mcpServers", NAME), "hooks": ("hooks",)}
@@ -131,20 +133,13 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 ),
             ]
         value = filled_form(self.form, site.programs)
-        program = site.machine.program(target.programs[0])
-        if not self.add or site.project or program is None:
-            return [EntryPart(file, at, value, label=self.label)]
-        add = [json.dumps(value) if word == "{value}" else word for word in self.add]
-        return [
-            EntryPart(
-                file,
-                at,
-                value,
-                label=self.label,
-                add=(str(program), *add),
-                take_out=(str(program), *self.take_out),
-            )
-        ]
+        entry = EntryPart(file, at, value, label=self.label)
+        program = str(site.machine.program(target.programs[0]) or "")
+        if self.add and program and not site.project:
+            words = {"{value}": json.dumps(value)}
+            add = (program, *(words.get(word, word) for word in self.add))
+            entry = replace(entry, add=add, take_out=(program, *self.take_out))
+        return [entry]
 
 
 class ToolSetting(msgspec.Struct, frozen=True, kw_only=True):
@@ -426,9 +421,7 @@ def _read_lines_in_time(stream: IO[bytes]) -> Iterator[bytes]:
 
 # ------------------------------------------------------------------ the table
 
-_TABLES: Json = tomllib.loads(
-    Path(__file__).with_name("targets.toml").read_text(encoding="utf-8")
-)
+_TABLES: Json = read_tables(__file__, "targets.toml")
 TARGETS = {
     name: msgspec.convert({"name": name, **row}, SetupTarget)
     for name, row in _TABLES["tools"].items()
