@@ -92,13 +92,9 @@ MODEL_TOKENIZER = "model"
 BACKUP_SCHEDULES = ("off", *INTERVALS)
 """The values of `backup.schedule` besides cron fields."""
 RESTART = {
-    "database",
-    "database_file",
     "socket",
     "listen",
     "metrics_listen",
-    "tls.certificate",
-    "tls.key",
     "owners.serve",
     "owners.processes",
     "owners.open_max",
@@ -113,8 +109,8 @@ RESTART = {
     "limits.threads",
     "limits.connections_max",
 }
-"""Settings that take effect at the next start; besides them, all of `RESTART_SECTIONS`."""
-RESTART_SECTIONS = ("embedding.", "oidc.", "owners.proxy_")
+"""Settings that take effect at the next start; besides them, those that begin as in `RESTART_PREFIXES`."""
+RESTART_PREFIXES = ("database", "embedding.", "oidc.", "owners.proxy_", "tls.")
 FilePath = Annotated[str, Meta(extra={"is_path": True})]
 """The name of a file or a folder."""
 Hours = Annotated[float, Meta(gt=0, le=24 * 366)]
@@ -503,7 +499,7 @@ def variable(key: str) -> str:
 
 def needs_restart(key: str) -> bool:
     """Return True if a change of this setting takes effect only at the daemon's next start."""
-    return key in RESTART or key.startswith(RESTART_SECTIONS)
+    return key in RESTART or key.startswith(RESTART_PREFIXES)
 
 
 def changed_keys(former: Config, present: Config) -> list[str]:
