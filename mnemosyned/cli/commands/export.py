@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -207,8 +208,6 @@ def _write_markdown(
         return summary
 
 
-WAITING_BYTES_MAX = 4 << 20
-"""Bytes of memories held in memory before they are written to the files of their days."""
 DAY_LEVEL = 1
 _MARKUP = ("#", "---", "```", "~~~")
 """Beginnings of lines that Markdown would take for the end of a section."""
@@ -221,8 +220,6 @@ class DaysOfExport:
         """Create the temporary folder; secrets are masked unless `reveal` is given."""
         self._reveal = reveal
         self._folder = tempfile.TemporaryDirectory(prefix="mnem-export-")
-        self._waiting: dict[str, list[bytes]] = defaultdict(list)
-        self._waiting_bytes = 0
         self._summaries: dict[str, str] = {}
         self.count = 0
         """Number of memories."""
@@ -235,21 +232,23 @@ class DaysOfExport:
 
     def collect(self, lines: Iterable[bytes]) -> None:
         """Sort memories and day summaries of an export's lines into days of local time."""
+        # An export is in the order of remembering: many lines in a row are of one day.
+        for day, memories in groupby(self._memory_lines(lines), key=itemgetter(0)):
+            with Path(self._folder.name, day).open("ab") as file:
+                file.writelines(line for _, line in memories)
+
+    def _memory_lines(self, lines: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
+        """Yield day and line of each memory with words, and keep the summaries of days."""
         for line in lines:
-            kind = parse_line_kind(line)
-            if kind.record not in ("memory", "episode"):
+            if parse_line_kind(line).record not in ("memory", "episode"):
                 continue
             record = parse_record(line)
             if isinstance(record, ExportedMemory) and record.content:
                 self.count += 1
-                self._waiting[str(local_day(record.created_at))].append(line)
-                self._waiting_bytes += len(line)
-                if self._waiting_bytes > WAITING_BYTES_MAX:
-                    self._write_waiting_lines()
+                yield str(local_day(record.created_at)), line
             elif isinstance(record, ExportedEpisode) and record.level == DAY_LEVEL:
                 day = str(local_day(record.period_from or record.covers_from))
                 self._summaries[day] = self._mask_unless_revealed(record.content)
-        self._write_waiting_lines()
 
     def day_texts(self) -> Iterator[str]:
         """Yield the Markdown text of each day, the earliest first."""
@@ -279,14 +278,6 @@ class DaysOfExport:
         """Return the days with memories or a summary, as ISO dates, the earliest first."""
         days = {path.name for path in Path(self._folder.name).iterdir()}
         return sorted(days | self._summaries.keys())
-
-    def _write_waiting_lines(self) -> None:
-        """Append the lines held in memory to the temporary file of each day, and drop them."""
-        for day, lines in self._waiting.items():
-            with Path(self._folder.name, day).open("ab") as file:
-                file.writelines(lines)
-        self._waiting.clear()
-        self._waiting_bytes = 0
 
     def _day_text(self, day: str) -> str:
         """Return a day as Markdown: front matter, its summary, and a section for each memory."""
