@@ -42,10 +42,13 @@ class FormatEntry:
     """Where programs keep it, as patterns of paths; a relative one is below the working directory."""
 
     def load(self) -> ImportFormat:
-        """Import the format's module and return a new instance of its class."""
+        """Import the format's module and return a new instance; a class of several gets the name."""
         module, _, attribute = self.target.partition(":")
         loaded = import_module(f"mnemosyned.importers.formats.{module}")
-        return cast("ImportFormat", getattr(loaded, attribute)())
+        made = getattr(loaded, attribute)
+        return cast(
+            "ImportFormat", made() if hasattr(made, "name") else made(self.name)
+        )
 
 
 FORMATS = tuple(

@@ -360,21 +360,13 @@ def _make_query(
     )
 
 
-ClaudeMem = partial(StoreFormat, "claude-mem")
-Engram = partial(StoreFormat, "engram")
-MemPalace = partial(StoreFormat, "mempalace")
-Hindsight = partial(StoreFormat, "hindsight")
-BasicMemory = partial(StoreFormat, "basic-memory")
-McpMemoryService = partial(StoreFormat, "mcp-memory-service")
-Mem0 = partial(StoreFormat, "mem0")
-MnemosyneMemory = partial(StoreFormat, "mnemosyne-memory")
-
-
 class Letta(StoreFormat):
     """An agent file of Letta, or a list of passages of its archival memory."""
 
+    name = "letta"
+
     def __init__(self) -> None:
-        super().__init__("letta")
+        super().__init__(self.name)
         self._agents: dict[str, str] = {}
         """The names of agents by the ids of their blocks, read before the blocks."""
 
