@@ -101,19 +101,6 @@ def is_courtesy(words: Sequence[str]) -> bool:
     return not any(map(str.isdigit, "".join(words)))
 
 
-def names_somebody(text: str) -> bool:
-    """Return True if a text names a person, to whom a later "he" or "she" may refer."""
-    return any(word not in CALENDAR for word in _PATTERNS["somebody"].findall(text))
-
-
-def is_personal(sentence: str) -> bool:
-    """Return True if a sentence begins with a personal pronoun such as "he" or "she"."""
-    return (
-        sentence.partition(" ")[0].strip(_EDGE).partition("'")[0].lower()
-        in _WORDS["personal"]
-    )
-
-
 # Factors for a sentence's worth by its form, chosen on conversations 1-5 of LoCoMo.
 QUESTION_FACTOR = 0.4
 PLAIN_FACTOR = 0.85
@@ -277,8 +264,11 @@ class StatementReader:
         `before` is its position. The chain of statements that it needs must be short and readable,
         and not begin with a question.
         """
-        if is_personal(text) and not names_somebody(self.statements[before].text):
-            return False
+        first = text.partition(" ")[0].strip(_EDGE).partition("'")[0].lower()
+        if first in _WORDS["personal"]:  # "he" or "she" needs somebody before
+            named = _PATTERNS["somebody"].findall(self.statements[before].text)
+            if CALENDAR.issuperset(named):
+                return False
         for _ in range(CHAIN_MAX):
             statement = self.statements[before]
             if not statement.readable:

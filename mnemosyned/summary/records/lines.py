@@ -27,7 +27,6 @@ LINE_CHARS_MAX = 2_000
 PROSE_WORDS_MIN = 5
 PROSE_STOP_SHARE = 0.25
 
-_ENDS = (".", "!", "?", "…", "。", "！", "？")
 _STOP_WORDS = FUNCTION_WORDS.union(
     FOREIGN_STOP_WORDS, *(language.stop_words.split() for language in LANGUAGES)
 )
@@ -108,24 +107,9 @@ def shorten(text: str, chars_max: int) -> str:
     return f"{head[:cut].rstrip(' ,;:.–—-(')}…"
 
 
-def blank_values(text: str) -> str:
-    """Return a text with "#" for each value: texts of one shape become equal."""
-    return _PATTERNS["values"].sub("#", text)
-
-
-def end_sentence(text: str) -> str:
-    """Return a text with a full stop, unless it ends with an end mark such as "!"."""
-    return text if text.endswith(_ENDS) else f"{text}."
-
-
 def enclose(before: str, text: str, after: str = "") -> str:
     """Return a text between `before` and `after`; empty if the text itself is empty."""
     return f"{before}{text}{after}" if text else ""
-
-
-def show_count(count: int, noun: str) -> str:
-    """Return a count with its English noun: "1 commit" or "2 commits"."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def parse_moment(text: str) -> datetime | None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -18,16 +19,13 @@ from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.records.lines import (
     RecordLine,
     RecordSummary,
-    blank_values,
     enclose,
-    end_sentence,
     group_by,
     is_prose,
     parse_moment,
     remove_hashes,
     select_record_terms,
     shorten,
-    show_count,
     show_moment,
     split_nonblank_lines,
 )
@@ -620,6 +618,7 @@ READERS: tuple[Callable[[str, tzinfo], Sequence[RecordItem]], ...] = (
 CONTENT_CHARS_MAX = 400_000
 """Longer memories are prose to these rules; extraction cuts them to sentences."""
 
+_ENDS = (".", "!", "?", "…", "。", "！", "？")
 _SIGN = re.compile(r"[\d:{\[$#<>|]")
 """Characters of which each record of one line has at least one."""
 
@@ -668,7 +667,9 @@ def _write_lines(group: Sequence[Placed]) -> Iterator[RecordLine]:
     their items.
     """
     kind = group[0][1].kind
-    shapes = list(group_by(group, lambda pair: blank_values(pair[1].text)).values())
+    # Texts are of one shape if they are equal without their values.
+    blank = partial(_PATTERNS["values"].sub, "#")
+    shapes = list(group_by(group, lambda pair: blank(pair[1].text)).values())
     shown_max = kind.lines_max * kind.shapes_per_line
     if len(shapes) > shown_max:
         shapes.sort(key=len, reverse=True)
@@ -692,11 +693,11 @@ def _write_line(
     text = "; ".join(parts)
     if kind.is_named or len(parts) > 1:
         noun = kind.noun[0].upper() + kind.noun[1:]
-        name = noun if len(items) == 1 else show_count(len(items), kind.noun)
+        name = noun if len(items) == 1 else f"{len(items)} {kind.noun}s"
         text = f"{name}{first.about}{_show_span(items)}: {text}"
     positions = [position for position, _ in pairs]
     return RecordLine(
-        text=end_sentence(text),
+        text=text if text.endswith(_ENDS) else f"{text}.",
         index_terms=select_record_terms("\n".join(item.source for item in items), text),
         position=min(positions),
         worth=kind.alert_worth if first.is_alert else kind.worth,
