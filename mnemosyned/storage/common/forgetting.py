@@ -49,6 +49,7 @@ from mnemosyned.storage.common.rows import (
     revision_row,
 )
 from mnemosyned.storage.common.session import (
+    ORIGINALS_BELOW,
     UNLESS_KNOWN,
     CommonSession,
     EngineSession,
@@ -393,8 +394,6 @@ class FoundMemory(NamedTuple):
 class DeletionStore(StorePart):
     """Deletes memories and learnings for good."""
 
-    _ids_below: str
-    """Selects the ids of all originals under `summary`."""
     _named: str
     """Selects which of `names` a memory or summary has in a column."""
     _unless_named: str
@@ -447,7 +446,7 @@ class DeletionStore(StorePart):
     @reads
     def ids_under(self, session: CommonSession, summary: str) -> list[str]:
         """Return the ids of all originals under a summary of any level."""
-        return session.column(self._ids_below, summary=summary)
+        return session.column(ORIGINALS_BELOW.format("id", "m.seq"), summary=summary)
 
     @reads
     def preview(

@@ -41,6 +41,7 @@ from mnemosyned.storage.common.rows import (
     optional_instant,
 )
 from mnemosyned.storage.common.session import (
+    ORIGINALS_BELOW,
     UNLESS_KNOWN,
     CommonSession,
     EngineSession,
@@ -190,11 +191,11 @@ class IntakeTransaction(ABC):
         """Write the index entries of the inserted memories; return the count of working memory."""
 
 
+_ORIGINALS = ORIGINALS_BELOW.format("seq", "m.created_at, m.seq")
+
+
 class RecordStore(StorePart):
     """Single memories and episodes, by id."""
-
-    _originals_below: str
-    """Selects the row numbers of the originals under `summary`, the oldest first."""
 
     @reads
     def get(self, session: CommonSession, id: str) -> MemoryRecord | Episode:
@@ -211,7 +212,7 @@ class RecordStore(StorePart):
     @reads
     def originals(self, session: CommonSession, episode: str) -> list[MemoryRecord]:
         """Return all original memories below a summary of any level, the oldest first."""
-        seqs = session.column(self._originals_below, summary=episode)
+        seqs = session.column(_ORIGINALS, summary=episode)
         memories = session.memories_at(seqs)
         return [memories[seq] for seq in seqs]
 

@@ -60,6 +60,14 @@ FIRST_BELOW = (
 """The first episodes of `BELOW`."""
 
 
+ORIGINALS_BELOW = (
+    f"{BELOW} SELECT m.{{0}} FROM below CROSS JOIN placed AS p "
+    "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+    "WHERE p.owner = %(owner)s AND p.episode_seq = below.seq ORDER BY {1}"
+)
+"""Formats the selection of a column of all originals `m` under `summary`, in an order."""
+
+
 class Result(Protocol):
     """The result of a statement: the part of a driver's cursor that is used here."""
 

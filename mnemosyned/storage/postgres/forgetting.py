@@ -28,7 +28,7 @@ from mnemosyned.storage.common.forgetting import (
 )
 from mnemosyned.storage.common.index_words import term_matcher
 from mnemosyned.storage.common.listing import tag_conditions
-from mnemosyned.storage.common.session import BELOW, Row
+from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.listing import (
     all_terms_condition,
     postgres_filter,
@@ -362,11 +362,6 @@ class PostgresDeletion(DeletionStore):
 
     _engine: PostgresEngine
 
-    _ids_below = (
-        f"{BELOW} SELECT m.id FROM below "
-        "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = below.seq "
-        "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = p.seq ORDER BY m.seq"
-    )
     _named = " UNION ".join(
         f"SELECT DISTINCT {{0}} FROM {table} "
         "WHERE owner = %(owner)s AND {0} = ANY(%(names)s::text[])"

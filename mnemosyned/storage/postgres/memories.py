@@ -25,7 +25,7 @@ from mnemosyned.storage.common.records import (
     IntakeTransaction,
     RecordStore,
 )
-from mnemosyned.storage.common.session import BELOW, writes
+from mnemosyned.storage.common.session import writes
 from mnemosyned.storage.common.sleep import PromotionTransaction, SleepStore
 from mnemosyned.storage.common.state import insert_tags_and_validity
 from mnemosyned.storage.common.surroundings import AgentStore
@@ -301,13 +301,6 @@ class PostgresRecords(RecordStore):
     """A `RecordStore` of one owner in PostgreSQL."""
 
     _engine: PostgresEngine
-
-    _originals_below = (
-        f"{BELOW} SELECT m.seq FROM placed AS p "
-        "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
-        "WHERE p.owner = %(owner)s AND p.episode_seq IN (SELECT seq FROM below) "
-        "ORDER BY m.created_at, m.seq"
-    )
 
     def remember(
         self, drafts: Sequence[Draft], *, action: Action | None = None

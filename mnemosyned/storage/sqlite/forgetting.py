@@ -21,7 +21,7 @@ from mnemosyned.storage.common.forgetting import (
     chosen_conditions,
 )
 from mnemosyned.storage.common.listing import tag_conditions
-from mnemosyned.storage.common.session import BELOW, reads
+from mnemosyned.storage.common.session import reads
 from mnemosyned.storage.common.state import insert_tags_and_validity
 from mnemosyned.storage.sqlite.fulltext import (
     DEPTH_MAX,
@@ -103,10 +103,6 @@ class SqliteDeletion(DeletionStore):
 
     _engine: SqliteEngine
 
-    _ids_below = (
-        f"{BELOW} SELECT a.id FROM below CROSS JOIN archive AS a ON a.episode_seq = below.seq "
-        "ORDER BY a.seq"
-    )
     # Not row by row, as sources have no index.
     _named = " UNION ".join(
         f"SELECT DISTINCT {{0}} FROM {table} WHERE {{0}} = ANY(%(names)s::text[])"

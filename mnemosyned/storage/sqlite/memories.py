@@ -25,7 +25,7 @@ from mnemosyned.storage.common.records import (
     RecordStore,
 )
 from mnemosyned.storage.common.search import VectorStore
-from mnemosyned.storage.common.session import BELOW, reads, writes
+from mnemosyned.storage.common.session import reads, writes
 from mnemosyned.storage.common.sleep import PromotionTransaction, SleepStore
 from mnemosyned.storage.common.state import insert_tags_and_validity, set_state
 from mnemosyned.storage.common.surroundings import AgentStore
@@ -165,12 +165,6 @@ class SqliteIntake(IntakeTransaction):
 
 class SqliteRecords(RecordStore):
     """A `RecordStore` on one SQLite file."""
-
-    _originals_below = (
-        f"{BELOW} SELECT a.seq FROM below "
-        "CROSS JOIN archive AS a ON a.episode_seq = below.seq "
-        "ORDER BY a.created_at, a.seq"
-    )
 
     @writes
     def remember(
