@@ -92,10 +92,7 @@ def _split_piece(
 
 
 def _find_cut_position(text: str, stop: int) -> int:
-    """Return where to cut a text, at most at index `stop`.
-
-    That is after the last sentence if possible, or else after the last word or character.
-    """
+    """Return where to cut a text, up to index `stop`: after a sentence, or else a word or character."""
     if stop >= len(text):
         return len(text)
     for shape in (_SENTENCE, _SPACE):

@@ -151,10 +151,7 @@ class StatementSelection:
             self._speakers.add(part.memory)
 
     def fit(self, statement: Statement, chars_max: int) -> Statement | None:
-        """Return the statement, or a copy cut after the last clause that fits; None if none fits.
-
-        A statement that needs another is not cut.
-        """
+        """Return the statement, or a copy cut after the last clause that fits; else None."""
         chars = self.count_chars(statement)
         if chars <= chars_max:
             return statement
@@ -391,10 +388,7 @@ def compose_episode(
 
 
 def _read_vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:
-    """Return the words of memories with their worth, after resolving relative dates in `zone`.
-
-    Speakers' names have no worth.
-    """
+    """Return the words of memories, relative dates resolved, with their worth: none for speakers' names."""
     known = Vocabulary()
     roles: dict[str, None] = {}
     for memory in memories:

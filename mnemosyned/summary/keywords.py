@@ -330,10 +330,7 @@ def _extends_value(words: Sequence[TextToken], place: int) -> bool:
 
 
 def _is_informative(span: Sequence[TextToken], size: int) -> bool:
-    """Return True if a keyword of `size` characters makes sense alone.
-
-    It does not if it is too long, or a number of one or two characters.
-    """
+    """Return True unless a keyword of `size` characters is too long, or a number of one or two."""
     return size <= SURFACE_CHARS_MAX and (
         len(span) > 1 or span[0].kind is not _NUMBER or size > 2
     )

@@ -403,10 +403,7 @@ _PAIRS = (("(", ")"), ("[", "]"), ("“", "”"), ("«", "»"), ("„", "“"))
 
 
 def shorten_at_clause(text: str, chars_max: int) -> str:
-    """Return the longest beginning of a sentence that ends with a clause and fits in `chars_max`.
-
-    A full stop is added. Empty if no such beginning makes sense.
-    """
+    """Return the longest beginning of whole clauses that fits in `chars_max`, with a full stop; else empty."""
     best = ""
     for border in _PATTERNS["border"].finditer(text, 0, chars_max + 2):
         head = text[: border.start()].rstrip(" ,;:–—-、，；：")

@@ -104,10 +104,7 @@ def cell_count(text: str) -> int:
 
 
 def _cell_widths(text: str) -> Iterator[int]:
-    """Yield the number of terminal cells of each character: 0, 1 or 2.
-
-    Characters joined to an emoji take none; their cells are counted at the first.
-    """
+    """Yield the terminal cells, 0 to 2, of each character; those of a joined emoji at its first one."""
     before = ""
     for character in text:
         if character.isascii():

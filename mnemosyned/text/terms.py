@@ -75,10 +75,7 @@ def is_code(word: str) -> bool:
 
 
 def is_vague(word: str) -> bool:
-    """Tell whether a folded word (lower case, no accents) is too common to identify a memory.
-
-    Its stem counts as well.
-    """
+    """Tell whether a folded word (lower case, no accents), or its stem, is too common to identify a memory."""
     return not _VAGUE.isdisjoint((word, stem(word)))
 
 
@@ -211,10 +208,7 @@ def with_words_apart(text: str) -> str:
 
 
 def without_unspaced(text: str) -> str:
-    """Return the text with `。` for each letter of Chinese and other scripts without spaces.
-
-    All positions stay.
-    """
+    """Return the text, at the same length, with `。` for each letter of scripts without spaces."""
     if not may_be_unspaced(text):
         return text
     return _UNSPACED_RUN.sub(lambda run: "。" * len(run[0]), text)

@@ -74,10 +74,7 @@ class ChatExport(ImportFormat):
     def _read_document(
         self, name: str, opened: BinaryIO, start: Position, member: int
     ) -> Records:
-        """Yield the messages of a list of conversations after the position `start`.
-
-        `member` is the document's number in its archive. Broken JSON ends them with a bad record.
-        """
+        """Yield the messages of a list of conversations after the position `start`."""
         _, begin, done = start
         try:
             for element in reading.JsonReader(opened).elements():

@@ -137,16 +137,14 @@ class GroundingSources:
 
     def has_value(self, value: str) -> bool:
         """Return True if a value occurs in the memories, in either case, but not within a word."""
-        wanted = value.casefold()
-        start = self.folded_text.find(wanted)
+        text, wanted = self.folded_text, value.casefold()
+        start = text.find(wanted)
         while start >= 0:
             stop = start + len(wanted)
-            before = self.folded_text[start - 1 : start]
-            after = self.folded_text[stop : stop + 1]
-            is_part = _are_joined(before, wanted[0]) or _are_joined(after, wanted[-1])
-            if not is_part:
+            before, after = text[start - 1 : start], text[stop : stop + 1]
+            if not (_are_joined(before, wanted[0]) or _are_joined(after, wanted[-1])):
                 return True
-            start = self.folded_text.find(wanted, start + 1)
+            start = text.find(wanted, start + 1)
         return False
 
 

@@ -23,10 +23,7 @@ FIGURE_CHARS_MAX = 20
 
 
 def read_numbers(text: str) -> list[tuple[str, frozenset[str]]]:
-    """Return each number in figures as written, with its possible values as texts.
-
-    Therefore "1,000" may be "1000" or "1".
-    """
+    """Return each number in figures, with its possible values as texts: "1,000" may be "1000" or "1"."""
     plain = unicodedata.normalize("NFKC", text)
     return [
         (

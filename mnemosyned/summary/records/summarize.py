@@ -318,10 +318,7 @@ def read_run(content: str, _zone: tzinfo) -> list[RecordItem]:
 
 
 def _read_run_output(lines: Sequence[str]) -> list[RecordItem]:
-    """Return the outcome in the lines that a test runner prints: counts and failed tests.
-
-    Empty for other lines, and for a report about a run.
-    """
+    """Return the outcome that a test runner's lines print: counts and failed tests; empty for other lines."""
     output = _without_command(lines)
     counts = [line.strip(" =") for line in output if _PATTERNS["counts"].search(line)]
     if not counts or sum(map(is_prose, output)) > PROSE_SHARE_MAX * len(output):

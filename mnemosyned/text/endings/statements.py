@@ -153,10 +153,7 @@ def read_statements(text: str) -> tuple[Statement, ...]:
 
 
 def find_languages(low: str) -> list[LanguageRules]:
-    """Return the rules of the language that has most function words of a text in lower case.
-
-    It has several if several have as many.
-    """
+    """Return the rules of the language with most function words of a text in lower case; several in a tie."""
     tokens = {fold_case(match[0]) for match in _TOKEN.finditer(low)}
     scores = [len(tokens & each.empty) for each in RULES]
     most = max(scores)

@@ -263,10 +263,7 @@ def foreign_language(summary: str, sources: str) -> str:
 
 
 def count_stop_words(text: str) -> dict[str, float]:
-    """Return {code of a language: number of its stop words in a text}.
-
-    A word that two languages share counts half for each.
-    """
+    """Return {code of a language: number of stop words in a text}; a word of two counts half for each."""
     counts: dict[str, float] = {}
     for word in _LETTERS.findall(text):
         languages = _LANGUAGES_OF_WORD.get(word.lower(), ())
