@@ -77,12 +77,12 @@ class Interrupted(KeyboardInterrupt):
 
 
 @contextmanager
-def on_interrupt(message: Callable[[], str]) -> Iterator[None]:
-    """If Ctrl-C ends the block, raise `Interrupted` with the text that `message` returns."""
+def on_interrupt(message: str) -> Iterator[None]:
+    """If Ctrl-C ends the block, raise `Interrupted` with this message."""
     try:
         yield
     except KeyboardInterrupt as error:
-        raise Interrupted(message()) from error
+        raise Interrupted(message) from error
 
 
 def interruption_message(error: BaseException) -> str:
@@ -138,7 +138,7 @@ def call_daemon(client: Caller, request: Request[R]) -> R:
     plans_or_stops = request.is_preview or getattr(request, "stop", False)
     is_pause = getattr(request, "pause_minutes", None) is not None
     is_cycle = request.verb_name() == "sleep" and not (plans_or_stops or is_pause)
-    with on_interrupt(lambda: interrupted_call_message(request)):
+    with on_interrupt(interrupted_call_message(request)):
         if is_cycle and sys.stderr.isatty():
             return run_with_bar(
                 lambda: client.call(request),

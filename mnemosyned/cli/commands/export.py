@@ -92,7 +92,7 @@ def export_command(
         require_usable_path(file, field="file", suffix=PARTIAL)
     if file != "-" and not _is_folder_of_days(file, format_name):
         check_target(Path(file), force=force)
-    with on_interrupt(lambda: NOTHING_WRITTEN), connect_to_daemon(context) as client:
+    with on_interrupt(NOTHING_WRITTEN), connect_to_daemon(context) as client:
         if format_name == "sqlite":
             refuse_url(context, "export --format sqlite")
             if request != Export():

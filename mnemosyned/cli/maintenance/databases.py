@@ -15,7 +15,7 @@ import click
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.stores import open_server, open_store_of
-from mnemosyned.cli.calls import Interrupted
+from mnemosyned.cli.calls import on_interrupt
 from mnemosyned.cli.maintenance.audit import replay
 from mnemosyned.cli.maintenance.service import (
     configured_daemon,
@@ -405,11 +405,8 @@ def move_command(to: str, source: str | None, owner: str) -> int:
     config = load_config(config_file())
     origin = parse_location(source, field="from") if source else config.location
     target = parse_location(to, field="to")
-    try:
+    with on_interrupt("interrupted; repeat the command to go on from there"):
         done = move(origin, target, config=config, owner=owner)
-    except KeyboardInterrupt as error:
-        words = "interrupted; repeat the command to go on from there"
-        raise Interrupted(words) from error
     say_result(done, "\n".join(_move_lines(done, target)))
     if done.differing:
         ids = ", ".join(done.differing)

@@ -526,7 +526,7 @@ def stop_daemon(
                 show_progress(f"last consolidation: {done}")
 
     words = f"process {process.pid} goes on with its last consolidation, then ends"
-    with on_interrupt(lambda: words):
+    with on_interrupt(words):
         ended = stop_process(process, wait_s=wait_s, watch=show_consolidation)
     if sys.stderr.isatty():
         show_progress("")
