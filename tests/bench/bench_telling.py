@@ -31,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.report import Report
 from bench.telling import (
     HALVES,
+    NOTE,
     PAUSE,
     EndedFact,
     Entry,
@@ -38,6 +39,7 @@ from bench.telling import (
     Project,
     Session,
     ended_facts,
+    facts_told_only_as_older,
     has_key,
     kind_of,
     load_half,
@@ -409,6 +411,22 @@ def find_untimely(
     ]
 
 
+def find_told_as_older(
+    projects: Sequence[Project], life: Life
+) -> list[tuple[ToldText, str]]:
+    """Return the told texts that have a fact in force only as an older one, with the fact's id."""
+    by_name = {project.name: project for project in projects}
+    return [
+        (told, id)
+        for told in life.told
+        for id in sorted(
+            facts_told_only_as_older(
+                by_name[told.project], told.told_at, told_lines(told.text)
+            )
+        )
+    ]
+
+
 def match_endings(
     projects: Sequence[Project], life: Life
 ) -> tuple[set[tuple[str, str]], list[EndedLine]]:
@@ -526,8 +544,17 @@ def publish_ended(report: Report, projects: Sequence[Project], life: Life) -> No
     report.figure(
         "of these told as in force", len({(t.project, f.id) for t, f, _ in untimely})
     )
+    older = find_told_as_older(projects, life)
+    report.figure(
+        "facts and rules in force told only as older ones",
+        len({(told.project, id) for told, id in older}),
+    )
     report.figure("different texts told", len({(t.project, t.text) for t in life.told}))
     report.bar("texts that tell an ended fact as in force", len(texts), "<=", 0)
+    older_texts = {(told.project, told.text) for told, _ in older}
+    report.bar(
+        "texts that tell a fact in force only as older", len(older_texts), "<=", 0
+    )
 
 
 def publish_rules(
@@ -602,6 +629,19 @@ def show_misses(projects: Sequence[Project], life: Life) -> None:
             *sorted({each for each in occasions if each != START}),
             sep="\n   ",
         )
+    for name, id, line in {
+        (told.project, id, line): None
+        for told, id in find_told_as_older(projects, life)
+        for line in told_lines(told.text)
+        if NOTE.search(line)
+        and id
+        in facts_told_only_as_older(
+            next(each for each in projects if each.name == told.project),
+            told.told_at,
+            [line],
+        )
+    }:
+        print(f"\nIN FORCE, TOLD AS OLDER {name}: {id}\n   {line}")
     closed, others = match_endings(projects, life)
     for project in projects:
         for fact in ended_facts(project):

@@ -166,6 +166,46 @@ def flat(rule: Mapping[str, tuple[Keys, ...]]) -> Iterator[Keys]:
         yield from clauses
 
 
+NOTE = re.compile(r" \((?:earlier|until [-\d]+): \[")
+"""The beginning of an older quote in the line of a newer one, which says that it no longer applies."""
+
+
+def facts_told_only_as_older(
+    project: Project, told_at: datetime, lines: Sequence[str]
+) -> set[str]:
+    """Return the ids of facts and rules in force that lines have only as older ones.
+
+    An older quote that also states what has ended is rightly behind a newer one, and does not count.
+    """
+    facts, rules = project.facts(), project.rules()
+    in_force = {
+        id
+        for session in project.session
+        for number, entry in enumerate(session.messages)
+        if session.start + number * PAUSE < told_at
+        for id in (*entry.fact, *entry.rule)
+    }
+    ended = [each for each in ended_facts(project) if each.ended_at < told_at]
+    in_force -= {each.id for each in ended}
+    quotes = [NOTE.split(line) for line in lines]
+    newest = [first for first, *_ in quotes]
+    older = [
+        quote
+        for _, *behind in quotes
+        for quote in behind
+        if not any(has_key(quote, each.stale) for each in ended)
+    ]
+
+    def is_in(id: str, texts: Sequence[str]) -> bool:
+        return (
+            has_key("\n".join(texts), facts[id])
+            if id in facts
+            else tells_rule(texts, rules[id])
+        )
+
+    return {id for id in in_force if is_in(id, older) and not is_in(id, newest)}
+
+
 Kind = Literal["fact", "rule", "nothing"]
 
 

@@ -12,6 +12,7 @@ from bench.telling import (
     Entry,
     Project,
     Session,
+    facts_told_only_as_older,
     has_key,
     kind_of,
     load_half,
@@ -105,6 +106,45 @@ def test_an_ended_fact_is_told_as_in_force_without_a_mark_of_its_end(
     line: str, *, is_untimely: bool
 ) -> None:
     assert FACT.is_told_as_in_force(line) == is_untimely
+
+
+MOVED = Project(
+    name="proxy",
+    directory="/w/proxy",
+    about="a proxy",
+    session=[
+        Session(
+            start=datetime(2026, 3, 1, tzinfo=UTC),
+            messages=[
+                Entry(user="it listens on 8080", fact={"port": ("8080",)}),
+                Entry(user="Mila reviews", fact={"reviewer": ("Mila",)}),
+                Entry(user="Two spaces.", rule={"indent": (("two spaces",),)}),
+                Entry(user="now 9090", fact={"new": ("9090",)}, ends=("port",)),
+            ],
+        )
+    ],
+)
+
+
+@each_case(
+    ("lines", "found"),
+    [
+        (["- [d] logs rotate (earlier: [d] Mila reviews)"], {"reviewer"}),
+        (["- [d] logs (until 2026-03-01: [d] Mila reviews)"], {"reviewer"}),
+        (["- [d] logs (earlier: [d] Two spaces.)"], {"indent"}),
+        (["- [d] logs (earlier: [d] Mila reviews)", "- [d] Mila reviews"], set()),
+        (["- [d] Mila reviews (later: [d] logs rotate)"], set()),
+        (["- [d] now 9090 (earlier: [d] it listens on 8080)"], set()),
+        (["- [d] now 9090 (earlier: [d] 8080, Mila reviews)"], set()),
+    ],
+)
+def test_a_fact_in_force_is_told_only_as_an_older_one(
+    lines: list[str], found: set[str]
+) -> None:
+    told_at = datetime(2026, 3, 2, tzinfo=UTC)
+
+    assert facts_told_only_as_older(MOVED, told_at, lines) == found
+    assert facts_told_only_as_older(MOVED, MOVED.session[0].start, lines) == set()
 
 
 def test_a_rule_is_told_with_all_of_its_clauses() -> None:
