@@ -434,8 +434,12 @@ class EndingFinder:
             ]
             rated.sort(key=lambda each: -each[0])
             for odds, ending, match in rated[:ENDED_MAX]:
-                # Records that nobody said, such as log lines, differ in values and are all true.
-                if odds > 0 and (memory.role or ending.reason != "value"):
+                # Records that nobody said, such as log lines, differ in values and are all true, and so do
+                # figures that an agent calculates from a person's.
+                states_values = memory.role and (
+                    memory.role != ASSISTANT or match.role == ASSISTANT
+                )
+                if odds > 0 and (states_values or ending.reason != "value"):
                     yield match, ending
 
     def _find_matches(self, words: tuple[str, ...]) -> list[Match]:

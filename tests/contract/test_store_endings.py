@@ -379,6 +379,31 @@ class FailingMeanings(LikeMeanings):
         raise ModelUnavailable("the encoder is gone")
 
 
+@pytest.mark.parametrize(
+    ("stated_by", "changed_by", "ends"),
+    [
+        ("user", "user", True),
+        ("assistant", "user", True),
+        ("assistant", "assistant", True),
+        ("user", "assistant", False),
+        ("user", "", False),
+    ],
+)
+def test_an_agents_figure_ends_no_figure_of_a_person_without_a_word_of_change(
+    store: MemoryStore, stated_by: str, changed_by: str, *, ends: bool
+) -> None:
+    older = replace(OLD, content="The limit of the pool is 30.", role=stated_by)
+    newer = replace(NEW, content="The limit of the pool is 50.", role=changed_by)
+    store.memories.remember([Draft(older), Draft(newer)])
+    finder = make_finder(
+        store, meanings=LikeMeanings(), encoder_state=lambda: EmbedderState.READY
+    )
+
+    finder.find()
+
+    assert [each.reason for each in store.endings.find(limit=10)] == ["value"] * ends
+
+
 @pytest.mark.parametrize("early", [EmbedderState.LOADING, EmbedderState.UNAVAILABLE])
 def test_the_background_judges_by_vectors_once_the_encoder_is_ready(
     store: MemoryStore, early: EmbedderState
