@@ -12,13 +12,15 @@ from heapq import nlargest
 from itertools import takewhile
 from math import log
 from operator import mul
+from typing import NamedTuple
 
 from mnemosyned.conversation.briefing import ProjectStatement, find_keywords
 from mnemosyned.conversation.injected import InjectedQuote, InjectedSection
-from mnemosyned.memory.engine_ports import CosinesTo
+from mnemosyned.memory.engine_ports import NOT_COMPARED, MemoryComparison
 from mnemosyned.memory.injections import BriefingEdits
 from mnemosyned.memory.values import EndedStatement
 from mnemosyned.text.endings.recognize import rate_words
+from mnemosyned.text.endings.statements import read_statements
 from mnemosyned.text.tokens import (
     CALENDAR,
     COMMONPLACE_KINDS,
@@ -30,31 +32,34 @@ from mnemosyned.text.tokens import (
 )
 from mnemosyned.text.word_cache import clear_on_forget
 
-ODDS, WEIGHTS = 3.0, (21.4, -19.2, 1.22, -4.5)
+ODDS, WEIGHTS = 3.8, (17.8, 23.4, -18.7, 1.02, 0.5, 0.94, -3.9)
 """Log odds that a newer statement ends an older one: a constant, and the weights of what `list_features` gives.
 `make fit-successors` prints them, as they are fitted on the projects of the halves `tune` and `others`."""
 NEIGHBORS = 5
 """The likest statements to one. Two statements of one subject are more like each other than like the others;
 where all statements are alike, or one is like many, likeness says little (Conneau et al., "Word translation
 without parallel data", 2018)."""
-ODDS_MIN = -3.5
-"""Log odds from which a newer statement is told with an older one: the agent sees which of them applies."""
-SURE_MIN = 0.0
-"""The same from which a quote whose successor the agent has is not told."""
+ODDS_MIN = -4.5
+"""Log odds from which a newer statement is told behind an older one, which it may have changed."""
+SURE_MIN = 1.0
+"""The same from which the newer statement is told first, and the older one as an earlier one."""
+LIKELY_MIN = -2.0
+"""The same for a newer statement that is older than a sure one: the agent takes it for an earlier one."""
 ADDED_WITHIN = timedelta(hours=1)
 """Time after a statement in which people add to it more often than they change it."""
 SUBJECT_WEIGHT = 0.5
 """Weight of the share of the subject's words in common, by rarity, next to the cosine, in the likeness."""
-RATED_MAX, LIKENESS_MIN = 4, 0.1
+RATED_MAX, LIKENESS_SHARE_MIN = 4, 0.6
 """Likest newer statements that are compared word by word, a quarter of a millisecond a pair at first, and the
-likeness from which they are."""
+share of the likeness to the nearest from which they are."""
 SUCCESSORS_MAX = 2
 """Successors of one statement: it may state several facts."""
-UNKNOWN_COSINE, NEIGHBOR_LIKENESS = 0.05, 0.2
-"""The cosine that is assumed where one of the two has no vector, and the likeness to neighbors that are missing
-in a small project."""
-NEWER_MAX, EARLIER_MAX = 3, 3
-"""Newer quotes that are told with a chosen one, and older quotes in the line of the newest one."""
+UNKNOWN_COSINE, UNKNOWN_ENDING, NEIGHBOR_LIKENESS = 0.05, -3.0, 0.2
+"""The cosine and the log odds of an ending that are assumed where one of the two has no vector, and the
+likeness to neighbors that are missing in a small project."""
+NEWER_MAX, LATER_MAX, EARLIER_MAX = 3, 2, 3
+"""Newer quotes that surely follow on a chosen one, and in the line of the newest of them those that may follow
+on it, and older ones."""
 STATEMENTS_MAX = 600
 """Newest statements among which successors are found: each quote is compared with all of them, and a
 start of a session must not wait for seconds."""
@@ -67,11 +72,23 @@ EndingsOf = Callable[[Sequence[str]], Mapping[str, Sequence[EndedStatement]]]
 """Returns the ended statements of memories, by their ids."""
 
 
+class Likeness(NamedTuple):
+    """How like a text is to the statements."""
+
+    cosines: Mapping[str, float]
+    """Those of vectors, by the ids of memories."""
+    to_each: Sequence[float]
+    """By the places of the statements."""
+    to_nearest: float
+    """The mean of those to its likest neighbors."""
+
+
 class SuccessorFinder:
     """The statements of a project, among which the newest on a subject is found.
 
     A statement that surely ended has the one that ended it. Any other may have a newer one with much
-    the same words or meaning: which of the two applies is not known, and both are shown together.
+    the same words or meaning. A sure successor is shown before the statement. With a doubtful one it is not
+    known which of the two applies, and it is shown behind the statement.
     """
 
     def __init__(
@@ -80,7 +97,7 @@ class SuccessorFinder:
         *,
         edits: BriefingEdits,
         endings_of: EndingsOf,
-        compare: Callable[[Sequence[str]], CosinesTo],
+        compare: Callable[[Sequence[str]], MemoryComparison],
         known: Collection[str] = (),
     ) -> None:
         """Find successors among `statements`, which come newest first, in a person's words by `edits`.
@@ -95,9 +112,9 @@ class SuccessorFinder:
         self._edits = edits
         self._endings_of = endings_of
         self._compare = compare
-        self._cosines_to: CosinesTo = lambda _: {}
-        self._compared: dict[tuple[str, str], tuple[list[float], float]] = {}
-        """What `_compare_with_all` returned, by memory and text."""
+        self._comparison = NOT_COMPARED
+        self._compared: dict[tuple[str, str], Likeness] = {}
+        """By memory and text."""
         self._places: dict[str, list[int]] = defaultdict(list)
         """The places of the statements with a word of their subject."""
         subjects = [find_subject(each.text) for each in self._statements]
@@ -109,14 +126,14 @@ class SuccessorFinder:
     def put_newest_first(
         self, sections: Sequence[InjectedSection]
     ) -> list[InjectedSection]:
-        """Return the sections with each older quote behind the newest on its subject, in one line.
+        """Return the sections with each quote behind its newest sure successor, in one line.
 
-        A successor that was not chosen itself is added; no line is in two sections. A quote is left out
-        if the agent has the newest that is surely on its subject.
+        Doubtful successors follow, as later ones. A successor that was not chosen itself is added; no line
+        is in two sections. A quote is left out if the agent has its newest sure successor.
         """
         ids = [quote.source_id for each in sections for quote in each.quotes]
         ended = self._endings_of(ids)
-        self._cosines_to = self._compare(list(dict.fromkeys([*self._memories, *ids])))
+        self._comparison = self._compare(list(dict.fromkeys([*self._memories, *ids])))
         lines: dict[str, InjectedQuote] = {}
         line_of: dict[str, str] = {}
         """The ids of lines, by their own and by those of the memories that state learnings."""
@@ -127,7 +144,7 @@ class SuccessorFinder:
             for quote in section.quotes:
                 if sum(len(lines[id].text) for id in added[-1]) > section.chars_max:
                     break  # the rest has no room, and to compare a quote takes milliseconds
-                chain = self._follow(quote, ended.get(quote.source_id, ()))
+                chain, later = self._follow(quote, ended.get(quote.source_id, ()))
                 if not chain:
                     continue
                 newest, *older = chain
@@ -136,39 +153,37 @@ class SuccessorFinder:
                     lines[id] = newest
                     line_of.setdefault(newest.source_id, id)
                     added[-1].append(id)
-                lines[id] = self._put_behind(lines[id], older)
+                lines[id] = self._put_behind(lines[id], [*later, *reversed(older)])
         return [
             replace(section, quotes=[lines[id] for id in chosen])
             for section, chosen in zip(sections, added, strict=True)
         ]
 
     def _put_behind(
-        self, newest: InjectedQuote, older: Sequence[InjectedQuote]
+        self, newest: InjectedQuote, others: Sequence[InjectedQuote]
     ) -> InjectedQuote:
-        """Return a quote followed by its first `EARLIER_MAX` older quotes, newest first.
+        """Return a quote followed by later ones, and by older ones, newest first, the first of either kind.
 
-        Left out are those that the agent has or that say nothing else; of `older` the last, which was
-        chosen, comes before the others.
+        Left out are those that the agent has or that say nothing else.
         """
-        earlier = {each.id: each for each in newest.earlier}
+        related = {each.id: each for each in newest.related}
         keywords = find_keywords(newest.text)
-        for each in reversed(older):
+        for each in others:
             if each.id not in self._known and find_keywords(each.text) - keywords:
-                earlier.setdefault(each.id, each)
-        behind = sorted(
-            list(earlier.values())[:EARLIER_MAX],
-            key=lambda each: each.said,
-            reverse=True,
-        )
-        return replace(newest, earlier=tuple(behind))
+                related.setdefault(each.id, each)
+        later = [each for each in related.values() if each.said > newest.said]
+        older = [each for each in related.values() if each.said <= newest.said]
+        older = older[:EARLIER_MAX]
+        older.sort(key=lambda each: each.said, reverse=True)
+        return replace(newest, related=(*later[:LATER_MAX], *older))
 
     def _follow(
         self, quote: InjectedQuote, ended: Sequence[EndedStatement]
-    ) -> list[InjectedQuote]:
-        """Return a quote behind the statements that followed on it, the newest first.
+    ) -> tuple[list[InjectedQuote], list[InjectedQuote]]:
+        """Return a quote behind its sure successors, newest first, and its doubtful ones, likeliest first.
 
         The quote has the time of its end if one of its `ended` statements is in its words. Statements that
-        the agent has are left out; the result is empty if the newest is one of them.
+        the agent has are left out; the first list is empty if the newest is one of them.
         """
 
         def make_newer(id: str, text: str, said: datetime, why: str) -> InjectedQuote:
@@ -196,36 +211,47 @@ class SuccessorFinder:
                 quote = replace(quote, ended_at=each.at)
                 break
         waiting = [quote, *newer.values()]
+        doubtful: dict[str, tuple[float, InjectedQuote]] = {}
         while waiting and len(newer) < NEWER_MAX:
             for odds, successor in self._find_successors(waiting.pop(0)):
                 memory = successor.memory
-                is_known = memory.id in self._known and odds < SURE_MIN
-                if memory.id not in newer and not is_known:
-                    newer[memory.id] = make_newer(
-                        memory.id,
-                        successor.text,
-                        memory.created_at,
-                        "newer than a line like it",
-                    )
-                    waiting.append(newer[memory.id])
+                found = make_newer(
+                    memory.id,
+                    successor.text,
+                    memory.created_at,
+                    "newer than a line like it",
+                )
+                if odds < SURE_MIN:
+                    doubtful.setdefault(memory.id, (odds, found))
+                elif memory.id not in newer:
+                    newer[memory.id] = found
+                    waiting.append(found)
         chain = sorted(newer.values(), key=lambda each: each.said, reverse=True)
         if chain and chain[0].id in self._known:
-            return []
-        return [*(each for each in chain if each.id not in self._known), quote]
+            return [], []
+        chain = [*(each for each in chain if each.id not in self._known), quote]
+        later = [
+            each
+            for odds, each in sorted(doubtful.values(), key=lambda each: -each[0])
+            if each.id not in newer
+            and (each.said > chain[0].said or odds >= LIKELY_MIN)
+        ]
+        return chain, later
 
     def _find_successors(
         self, quote: InjectedQuote
     ) -> list[tuple[float, ProjectStatement]]:
         """Return the likeliest successors of a quote, each after its log odds, the likeliest first."""
-        likenesses, _ = self._compare_with_all(quote.source_id, quote.text)
+        likeness = self._compare_with_all(quote.source_id, quote.text)
+        least = LIKENESS_SHARE_MIN * likeness.to_nearest
         newer = [
-            (likenesses[place], -place)
+            (likeness.to_each[place], -place)
             for place, each in enumerate(
                 takewhile(
                     lambda each: each.memory.created_at > quote.said, self._statements
                 )
             )
-            if each.memory.id != quote.source_id and likenesses[place] >= LIKENESS_MIN
+            if each.memory.id != quote.source_id and likeness.to_each[place] >= least
         ]
         rated = [
             (ODDS + sum(map(mul, WEIGHTS, self.list_features(quote, -place))), place)
@@ -240,23 +266,32 @@ class SuccessorFinder:
     def list_features(self, quote: InjectedQuote, place: int) -> tuple[float, ...]:
         """Return the numbers by which the newer statement at a place is taken for a successor of a quote.
 
-        They are the likeness of the two, that of both to their neighbors, the log odds by words, and whether
-        the newer one was added within `ADDED_WITHIN`.
+        They are the cosine of the two, the rest of their likeness, the likeness of both to their neighbors,
+        the log odds of an ending by words and by vectors, whether the newer one has a word of change, and
+        whether it was added within `ADDED_WITHIN`.
         """
         newer = self._statements[place]
-        likenesses, near = self._compare_with_all(quote.source_id, quote.text)
-        _, near_newer = self._compare_with_all(newer.memory.id, newer.text)
+        id = newer.memory.id
+        likeness = self._compare_with_all(quote.source_id, quote.text)
+        cosine = likeness.cosines.get(id, UNKNOWN_COSINE)
+        ending = self._comparison.rate_ending(id, quote.source_id)
         return (
-            likenesses[place],
-            near + near_newer,
+            cosine,
+            likeness.to_each[place] - cosine,
+            likeness.to_nearest + self._compare_with_all(id, newer.text).to_nearest,
             rate_words(quote.text, newer.text),
+            UNKNOWN_ENDING if ending is None else ending,
+            float(any(each.cues for each in read_statements(newer.text))),
             float(newer.memory.created_at < quote.said + ADDED_WITHIN),
         )
 
-    def _compare_with_all(self, id: str, text: str) -> tuple[list[float], float]:
-        """Return the likeness of a memory's text to each statement, and its mean to the likest others."""
+    def _compare_with_all(self, id: str, text: str) -> Likeness:
+        """Return how like a memory's text is to the statements."""
         if (id, text) not in self._compared:
-            shares, cosines = self._share_subject(text), self._cosines_to(id)
+            shares, cosines = (
+                self._share_subject(text),
+                self._comparison.cosines_to(id),
+            )
             likenesses = [
                 cosines.get(each.memory.id, UNKNOWN_COSINE)
                 + SUBJECT_WEIGHT * shares.get(place, 0.0)
@@ -268,7 +303,9 @@ class SuccessorFinder:
                 if each.memory.id != id
             ]
             nearest = nlargest(NEIGHBORS, others + [NEIGHBOR_LIKENESS] * NEIGHBORS)
-            self._compared[id, text] = likenesses, sum(nearest) / NEIGHBORS
+            self._compared[id, text] = Likeness(
+                cosines, likenesses, sum(nearest) / NEIGHBORS
+            )
         return self._compared[id, text]
 
     def _share_subject(self, text: str) -> dict[int, float]:

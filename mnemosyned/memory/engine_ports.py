@@ -268,8 +268,17 @@ class ComparisonTooSlow(Exception):
     """Vectors were not compared within the time for it."""
 
 
-CosinesTo = Callable[[str], Mapping[str, float]]
-"""Returns the cosines of a memory to others, by their ids; empty for one without a vector."""
+class MemoryComparison(NamedTuple):
+    """Compares memories by their vectors, which were read before."""
+
+    cosines_to: Callable[[str], Mapping[str, float]]
+    """Returns the cosines of a memory to all, by their ids; empty for one without a vector."""
+    rate_ending: Callable[[str, str], float | None]
+    """Returns the log odds that a newer memory ends an older one; None if one of them has no vector."""
+
+
+NOT_COMPARED = MemoryComparison(lambda _: {}, lambda *_: None)
+"""The comparison without a model."""
 
 
 class VectorSearch(Protocol):
@@ -358,8 +367,8 @@ class MemoryVectors(Protocol):
     def vectors_of(self, ids: Sequence[str]) -> Mapping[str, bytes]:
         """Return the vectors of memories by id; memories without a vector are left out."""
 
-    def compare(self, ids: Sequence[str]) -> CosinesTo:
-        """Return a function from a given memory's id to its cosines with all given memories, by id.
+    def compare(self, ids: Sequence[str]) -> MemoryComparison:
+        """Return the comparison of these memories.
 
         Memories without a vector are left out. Their vectors are read once; the model is not asked.
         """

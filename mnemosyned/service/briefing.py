@@ -26,7 +26,7 @@ from mnemosyned.conversation.successors import SuccessorFinder
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.ids import made_at, new_id
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.engine_ports import CosinesTo
+from mnemosyned.memory.engine_ports import MemoryComparison
 from mnemosyned.memory.injections import (
     LINE_CHARS_MAX,
     PROMPT_CHARS_MAX,
@@ -80,7 +80,7 @@ class BriefingService:
     store: MemoryStore
     clock: Clock
     settings: SettingsInForce
-    compare: Callable[[Sequence[str]], CosinesTo]
+    compare: Callable[[Sequence[str]], MemoryComparison]
     """Compares memories in meaning."""
 
     def briefing(self, request: Briefing) -> Briefed:

@@ -23,7 +23,12 @@ from mnemosyned.memory.actions import Action
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.consolidation import CycleReport, Trigger
 from mnemosyned.memory.edit import mask_revision
-from mnemosyned.memory.engine_ports import CosinesTo, MemoryVectors, PendingVector
+from mnemosyned.memory.engine_ports import (
+    NOT_COMPARED,
+    MemoryComparison,
+    MemoryVectors,
+    PendingVector,
+)
 from mnemosyned.memory.exchange import RestoreReport
 from mnemosyned.memory.masking import mask_episode, mask_memory, without_superseded
 from mnemosyned.memory.ports import Draft, MemoryStore
@@ -523,9 +528,9 @@ class MemoryService:
             return {}
         return self.rater.rate_statements(texts, self.vectors.vectors_of)
 
-    def compare(self, ids: Sequence[str]) -> CosinesTo:
-        """Return a function from a given memory's id to its cosines with all, by id; empty without a model."""
-        return self.vectors.compare(ids) if self.vectors else lambda _: {}
+    def compare(self, ids: Sequence[str]) -> MemoryComparison:
+        """Return the comparison of these memories, by their vectors if there are any."""
+        return self.vectors.compare(ids) if self.vectors else NOT_COMPARED
 
     def get(self, request: Get) -> Got:
         """Return one memory or episode in full, with secrets masked unless revealed."""

@@ -32,7 +32,7 @@ from bench.telling import load_half
 
 from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors import packing
-from mnemosyned.search.vectors.bearing import join_vectors
+from mnemosyned.search.vectors.bearing import DIFFERENCE_SCALE, PRODUCT_SCALE
 from mnemosyned.text.endings import recognize
 from mnemosyned.text.endings.statements import Statement, read_statements
 from mnemosyned.text.stems import stem
@@ -318,6 +318,12 @@ class Boosted:
             self.exported(low),
             self.exported(high),
         ]
+
+
+def join_vectors(new: Matrix, old: Matrix) -> Matrix:
+    """Return the rows of the probe `ending`: two vectors each, their products and differences."""
+    products, differences = new * old * PRODUCT_SCALE, abs(new - old) * DIFFERENCE_SCALE
+    return np.hstack([new, old, products, differences])
 
 
 def fit_probe(rows: Matrix, ends: Matrix, weights: Matrix) -> Matrix:

@@ -25,10 +25,11 @@ from support.fakes import memory
 
 from mnemosyned.conversation.briefing import ProjectStatement, find_statements
 from mnemosyned.conversation.injected import InjectedQuote
-from mnemosyned.conversation.successors import ODDS_MIN, SuccessorFinder
-from mnemosyned.memory.engine_ports import CosinesTo
+from mnemosyned.conversation.successors import ODDS_MIN, SURE_MIN, SuccessorFinder
+from mnemosyned.memory.engine_ports import MemoryComparison
 from mnemosyned.memory.injections import BriefingEdits
 from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.search.vectors.bearing import rate_endings
 
 HALVES = ("tune", "others")
 STEPS, PENALTY = 30, 1.0
@@ -70,10 +71,13 @@ def list_pairs(project: Project, half: str) -> Iterator[Pair]:
     rows = embed([each.content for each in memories])
     vectors = {each.id: row for each, row in zip(memories, rows, strict=True)}
 
-    def compare(ids: Sequence[str]) -> CosinesTo:
-        """Return a function from an id to the cosines of its vector to those of `ids`."""
+    def compare(ids: Sequence[str]) -> MemoryComparison:
+        """Compare the vectors of the memories with these ids."""
         known = np.array([vectors[id] for id in ids])
-        return lambda one: dict(zip(ids, (known @ vectors[one]).tolist(), strict=True))
+        return MemoryComparison(
+            lambda one: dict(zip(ids, (known @ vectors[one]).tolist(), strict=True)),
+            lambda new, old: rate_endings(vectors[new], vectors[old][None])[0],
+        )
 
     for statements in snapshots:
         finder = SuccessorFinder(
@@ -130,7 +134,7 @@ def main() -> None:
         fitted = fit(rows[~own], follows[~own], weights[~own])
         odds[own] = rows[own] @ fitted[:-1] + fitted[-1]
     for half in HALVES:
-        for least in (-5, -4, ODDS_MIN, -2, -1, 0):
+        for least in (-5, ODDS_MIN, -4, -3, -2, -1, 0, SURE_MIN):
             told = weights * (odds >= least) * (halves == half)
             found = (told * follows).sum() / (weights * follows)[halves == half].sum()
             wrong = (told * (1 - follows)).sum()

@@ -19,7 +19,7 @@ from mnemosyned.conversation.successors import (
     SuccessorFinder,
     find_subject,
 )
-from mnemosyned.memory.engine_ports import CosinesTo
+from mnemosyned.memory.engine_ports import NOT_COMPARED, MemoryComparison
 from mnemosyned.memory.injections import BriefingEdit, BriefingEdits
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
 
@@ -49,6 +49,7 @@ def inject(
     edits: BriefingEdits | None = None,
     ended: Mapping[str, Sequence[EndedStatement]] | None = None,
     cosines: Mapping[tuple[str, str], float] | None = None,
+    endings: Mapping[tuple[str, str], float] | None = None,
     known: Sequence[str] = (),
 ) -> InjectedText:
     """What an agent is told if the memories with these ids are chosen for each section."""
@@ -58,12 +59,13 @@ def inject(
         list(find_statements(memories)),
         edits=edits or BriefingEdits(),
         endings_of=lambda _: ended or {},
-        compare=lambda ids: (
+        compare=lambda ids: MemoryComparison(
             lambda one: {
                 other: near.get((one, other), near.get((other, one), 0.1))
                 for other in ids
                 if near
-            }
+            },
+            lambda newer, older: (endings or {}).get((older, newer)),
         ),
         known=known,
     )
@@ -94,11 +96,18 @@ def told(
     edits: BriefingEdits | None = None,
     ended: Mapping[str, Sequence[EndedStatement]] | None = None,
     cosines: Mapping[tuple[str, str], float] | None = None,
+    endings: Mapping[tuple[str, str], float] | None = None,
     known: Sequence[str] = (),
 ) -> list[str]:
     """The lines that an agent is told if the memories with these ids are chosen."""
     injected = inject(
-        memories, ids, edits=edits, ended=ended, cosines=cosines, known=known
+        memories,
+        ids,
+        edits=edits,
+        ended=ended,
+        cosines=cosines,
+        endings=endings,
+        known=known,
     )
     return [line for line in injected.text.splitlines() if line.startswith("- ")]
 
@@ -131,12 +140,14 @@ def test_an_older_statement_is_told_behind_the_newer_one(
     older: str, newer: str
 ) -> None:
     memories = said(older, *OTHERS, newer)
+    likely = {("m0", "m5"): 0.0}
 
-    (line,) = told(memories, "m0")
+    (line,) = told(memories, "m0", endings=likely)
 
     assert line == f"- [2026-03-22, user] {newer} (earlier: [2026-03-17, user] {older})"
     assert told(memories, "m5") == [f"- [2026-03-22, user] {newer}"]
-    assert told(memories, "m0", "m5") == told(memories, "m5", "m0") == [line]
+    both = told(memories, "m0", "m5", endings=likely)
+    assert both == told(memories, "m5", "m0", endings=likely) == [line]
 
 
 def test_a_part_of_an_identifier_names_the_subject() -> None:
@@ -153,7 +164,7 @@ def test_a_line_that_is_more_like_others_is_no_successor() -> None:
     pair = {("m0", "m5"): 0.4}
     alike = pair | {(f"m{n}", "m5"): 0.6 for n in range(1, 5)}
 
-    assert "earlier" in told(memories, "m0", cosines=pair)[0]
+    assert "later" in told(memories, "m0", cosines=pair)[0]
     assert told(memories, "m0", cosines=alike) == [f"- [2026-03-17, user] {older}"]
 
 
@@ -163,7 +174,7 @@ def test_what_is_added_within_an_hour_does_not_make_a_decision_an_earlier_one() 
     memories = said(decided, *OTHERS, added)
     near = {("m0", "m5"): 0.32}
     (line,) = told(memories, "m0", cosines=near)
-    assert "earlier" in line
+    assert "later" in line
 
     soon = [replace(memories[0], created_at=NOON + timedelta(minutes=1)), *memories[1:]]
 
@@ -187,9 +198,13 @@ def test_meaning_finds_a_successor_in_other_words_and_another_language() -> None
     memories = said(older, *OTHERS, newer)
 
     apart = told(memories, "m0", cosines={("m0", "m5"): 0.15})
-    together = told(memories, "m0", cosines={("m0", "m5"): 0.6})
+    near = told(memories, "m0", cosines={("m0", "m5"): 0.4})
+    together = told(
+        memories, "m0", cosines={("m0", "m5"): 0.6}, endings={("m0", "m5"): 1.0}
+    )
 
     assert apart == [f"- [2026-03-17, user] {older}"]
+    assert near == [f"- [2026-03-17, user] {older} (later: [2026-03-22, user] {newer})"]
     assert together == [
         f"- [2026-03-22, user] {newer} (earlier: [2026-03-17, user] {older})"
     ]
@@ -317,7 +332,8 @@ def test_a_quote_that_may_still_apply_is_told_beside_what_the_agent_has() -> Non
     memories = said(older, *OTHERS, newer)
 
     def told_at(cosine: float) -> list[str]:
-        return told(memories, "m0", cosines={("m0", "m5"): cosine}, known=["m5"])
+        cosines, endings = {("m0", "m5"): cosine}, {("m0", "m5"): 0.0}
+        return told(memories, "m0", cosines=cosines, endings=endings, known=["m5"])
 
     assert told_at(0.4) == [f"- [2026-03-17, user] {older}"]
     assert told_at(0.7) == []
@@ -336,9 +352,9 @@ def test_successors_are_found_among_the_newest_statements() -> None:
     memories = said(*(f"the ticket {n} is about the label" for n in range(900)))
     compared: list[Sequence[str]] = []
 
-    def compare(ids: Sequence[str]) -> CosinesTo:
+    def compare(ids: Sequence[str]) -> MemoryComparison:
         compared.append(ids)
-        return lambda _: {}
+        return NOT_COMPARED
 
     finder = SuccessorFinder(
         list(find_statements(memories)),
@@ -398,7 +414,7 @@ def test_older_quotes_that_do_not_fit_leave_the_newest_one_alone() -> None:
     older = [
         InjectedQuote(id=id, text=id * 200, said=NOON, speaker="user") for id in "ab"
     ]
-    newest = replace(older[0], id="m", text="Postgres", earlier=tuple(older))
+    newest = replace(older[0], id="m", text="Postgres", related=tuple(older))
 
     def ids_within(chars_max: int) -> list[str]:
         section = InjectedSection("Pinned:", [newest], chars_max)
@@ -411,12 +427,28 @@ def test_older_quotes_that_do_not_fit_leave_the_newest_one_alone() -> None:
     assert ids_within(30) == []
 
 
+def test_a_quote_is_left_out_if_the_later_one_behind_it_does_not_fit() -> None:
+    quote = InjectedQuote(id="a", text="a" * 200, said=NOON)
+    later = replace(quote, id="b", said=NOON + timedelta(days=1))
+    older = replace(quote, id="c", said=NOON - timedelta(days=1))
+    line = replace(quote, related=(later, older))
+
+    def ids_within(chars_max: int) -> list[str]:
+        section = InjectedSection("Pinned:", [line], chars_max, line_chars_max=300)
+        injected = assemble_sections([section], chars_max=3_000)
+        return [line.id for line in injected.lines]
+
+    assert ids_within(800) == ["a", "b", "c"]
+    assert ids_within(500) == ["a", "b"]
+    assert ids_within(300) == []
+
+
 def test_each_memory_in_a_line_has_its_own_words_in_the_ledger() -> None:
     older = InjectedQuote(
         id="m1", text="Redis", said=NOON, speaker="user", reason="an old one"
     )
     newer = replace(
-        older, id="m2", text="Postgres", reason="a new one", earlier=(older,)
+        older, id="m2", text="Postgres", reason="a new one", related=(older,)
     )
 
     injected = assemble_sections(

@@ -580,7 +580,7 @@ def test_an_older_decision_is_told_behind_the_newer_one(
 ) -> None:
     newer = "The cart service uses SQLite instead, Postgres 16 is too much for it."
     other = transcript.with_name("c9.jsonl")
-    line = claude_line("user", newer, uuid="u9", minutes=60, sessionId="c9")
+    line = claude_line("user", newer, uuid="u9", minutes=600, sessionId="c9")
     write_lines(other, [line])
     claude(hooks, other, session="c9").call(hook_event_name="Stop")
 

@@ -326,6 +326,33 @@ def test_lasting_statements_are_rated_above_remarks_of_the_moment(
     assert rated.rate_statements(texts) == odds
 
 
+def test_memories_that_end_each_other_are_compared_by_their_vectors(
+    rated: MemoryService,
+) -> None:
+    texts = (
+        "The webhook queue runs on Redis streams.",
+        "Dropping Redis, the webhook queue moves to Postgres.",
+        "The certificate of the bank runs out in autumn.",
+    )
+    queue, moved, certificate = ids = [
+        rated.call(Remember(text, role="user")).id for text in texts
+    ]
+    wait_for_vectors(rated, len(texts))
+
+    comparison = rated.compare(ids)
+
+    cosines = comparison.cosines_to(queue)
+    assert cosines[queue] == pytest.approx(1.0, abs=0.01)
+    assert cosines[moved] > cosines[certificate]
+    assert comparison.cosines_to("unknown") == {}
+    assert comparison.rate_ending(moved, "unknown") is None
+    ends = comparison.rate_ending(moved, queue)
+    other = comparison.rate_ending(certificate, queue)
+    assert ends is not None
+    assert other is not None
+    assert ends > other
+
+
 def test_a_prompt_is_told_an_old_statement_in_other_words_after_hundreds_of_newer_ones(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,7 +141,7 @@ class BearingRater:
         """
         vectors = self._embed_sentences([newer, *olders])
         new, old = vectors[:1], vectors[1:]
-        odds = _apply_probe("ending", join_vectors(new, old))
+        odds = rate_endings(new[0], old)
         return list(zip((old @ new[0]).tolist(), odds, strict=True))
 
     def _embed_sentences(self, sentences: Sequence[str]) -> Any:  # noqa: ANN401 numpy is loaded late
@@ -238,11 +238,18 @@ class BearingRater:
         return np.concatenate([standing, vectors], axis=1).astype(np.float16)
 
 
-def join_vectors(new: Any, old: Any) -> Any:  # noqa: ANN401 numpy is loaded late
-    """Return the rows that the probe `ending` rates: two vectors, their products and differences."""
+def rate_endings(new: Any, old: Any) -> list[float]:  # noqa: ANN401 numpy is loaded late
+    """Return the log odds that the text of a vector ends that of each row of `old`.
+
+    The probe has weights for both vectors, their products and their differences.
+    """
     np = load_numpy()
-    products, differences = new * old * PRODUCT_SCALE, abs(new - old) * DIFFERENCE_SCALE
-    return np.hstack([np.broadcast_to(new, old.shape), old, products, differences])
+    weights, constant = _read_probe("ending")
+    ours, theirs, products, differences = weights.reshape(4, -1)
+    odds = old @ (theirs + PRODUCT_SCALE * products * new)
+    odds += np.abs(old - new) @ (DIFFERENCE_SCALE * differences)
+    rated: list[float] = (odds + (new @ ours + constant)).tolist()
+    return rated
 
 
 def find_word_pairs(text: str) -> set[str]:
@@ -257,10 +264,17 @@ def find_word_pairs(text: str) -> set[str]:
 
 def _apply_probe(name: str, vectors: Any) -> list[float]:  # noqa: ANN401 as above
     """Return the logarithms of the odds that a linear probe gives to each row of a matrix."""
+    weights, constant = _read_probe(name)
+    odds: list[float] = (vectors @ weights).tolist()
+    return [each + constant for each in odds]
+
+
+@cache
+def _read_probe(name: str) -> tuple[Any, float]:
+    """Return the weights and the constant of a linear probe."""
     probe = read_tables(__file__, "probes.toml")[name]
     weights = load_numpy().frombuffer(b64decode(probe["weights"]), "i1")
-    odds: list[float] = (vectors @ (weights * probe["scale"])).tolist()
-    return [each + probe["constant"] for each in odds]
+    return weights * probe["scale"], probe["constant"]
 
 
 def _apply_network(name: str, vectors: Any, texts: Sequence[str]) -> list[float]:  # noqa: ANN401 as above

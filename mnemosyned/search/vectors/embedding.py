@@ -13,9 +13,9 @@ from mnemosyned.errors import EmbedderFailed, MnemosynedError, ModelUnavailable
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.engine_ports import (
     ComparisonTooSlow,
-    CosinesTo,
     Embedder,
     EmbeddingInput,
+    MemoryComparison,
     MemoryVectors,
     PendingVector,
     VectorSearch,
@@ -23,6 +23,7 @@ from mnemosyned.memory.engine_ports import (
 from mnemosyned.memory.values import EmbedderState, EmbedderStatus
 from mnemosyned.search.query import Match, Nearness, Query, SearchCandidates
 from mnemosyned.search.scoring import embedding_text
+from mnemosyned.search.vectors.bearing import rate_endings
 from mnemosyned.search.vectors.index import dot_products
 from mnemosyned.search.vectors.packing import unpack
 
@@ -372,13 +373,11 @@ class CommonVectors(MemoryVectors):
         vectors = self._store.vectors_of(model, seqs) if seqs else {}
         return {id: vectors[seq] for id, seq in positions.items() if seq in vectors}
 
-    def compare(self, ids: Sequence[str]) -> CosinesTo:
-        """Return a function from a given memory's id to its cosines with all given memories, by id.
-
-        Memories without a vector are left out.
-        """
+    def compare(self, ids: Sequence[str]) -> MemoryComparison:
+        """Return the comparison of these memories; those without a vector are left out."""
         known = self.vectors_of(ids)
         rows = unpack(list(known.values())) if known else None
+        places = {id: place for place, id in enumerate(known)}
 
         def cosines_to(id: str) -> dict[str, float]:
             """Return the cosines of a memory's vector to the others, by id."""
@@ -386,4 +385,10 @@ class CommonVectors(MemoryVectors):
                 return {}
             return dict(zip(known, dot_products(rows, known[id]).tolist(), strict=True))
 
-        return cosines_to
+        def rate_ending(newer: str, older: str) -> float | None:
+            """Return the log odds by vectors that a memory ends an older one."""
+            if rows is None or newer not in known or older not in known:
+                return None
+            return rate_endings(rows[places[newer]], rows[None, places[older]])[0]
+
+        return MemoryComparison(cosines_to, rate_ending)
