@@ -44,7 +44,8 @@ ODDS_MIN = -4.5
 SURE_MIN = 1.0
 """The same from which the newer statement is told first, and the older one as an earlier one."""
 LIKELY_MIN = -2.0
-"""The same for a newer statement that is older than a sure one: the agent takes it for an earlier one."""
+"""The same from which it is told although a sure one is newer, and from which a quote is not told to an agent
+that has its successor."""
 ADDED_WITHIN = timedelta(hours=1)
 """Time after a statement in which people add to it more often than they change it."""
 SUBJECT_WEIGHT = 0.5
@@ -129,7 +130,7 @@ class SuccessorFinder:
         """Return the sections with each quote behind its newest sure successor, in one line.
 
         Doubtful successors follow, as later ones. A successor that was not chosen itself is added; no line
-        is in two sections. A quote is left out if the agent has its newest sure successor.
+        is in two sections. A quote is left out if the agent has a likely successor.
         """
         ids = [quote.source_id for each in sections for quote in each.quotes]
         ended = self._endings_of(ids)
@@ -183,7 +184,7 @@ class SuccessorFinder:
         """Return a quote behind its sure successors, newest first, and its doubtful ones, likeliest first.
 
         The quote has the time of its end if one of its `ended` statements is in its words. Statements that
-        the agent has are left out; the first list is empty if the newest is one of them.
+        the agent has are left out; both lists are empty if a likely successor is one of them.
         """
 
         def make_newer(id: str, text: str, said: datetime, why: str) -> InjectedQuote:
@@ -227,14 +228,16 @@ class SuccessorFinder:
                     newer[memory.id] = found
                     waiting.append(found)
         chain = sorted(newer.values(), key=lambda each: each.said, reverse=True)
-        if chain and chain[0].id in self._known:
+        newest = chain[0] if chain else quote
+        likely = [each for odds, each in doubtful.values() if odds >= LIKELY_MIN]
+        later = [each for each in likely if each.said > newest.said]
+        if any(each.id in self._known for each in (*chain[:1], *later)):
             return [], []
         chain = [*(each for each in chain if each.id not in self._known), quote]
         later = [
             each
-            for odds, each in sorted(doubtful.values(), key=lambda each: -each[0])
-            if each.id not in newer
-            and (each.said > chain[0].said or odds >= LIKELY_MIN)
+            for _, each in sorted(doubtful.values(), key=lambda each: -each[0])
+            if each.id not in newer and (each.said > newest.said or each in likely)
         ]
         return chain, later
 

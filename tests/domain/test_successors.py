@@ -335,8 +335,8 @@ def test_a_quote_that_may_still_apply_is_told_beside_what_the_agent_has() -> Non
         cosines, endings = {("m0", "m5"): cosine}, {("m0", "m5"): 0.0}
         return told(memories, "m0", cosines=cosines, endings=endings, known=["m5"])
 
-    assert told_at(0.4) == [f"- [2026-03-17, user] {older}"]
-    assert told_at(0.7) == []
+    assert told_at(0.2) == [f"- [2026-03-17, user] {older}"]
+    assert told_at(0.5) == told_at(0.7) == []
 
 
 def test_three_older_quotes_at_most_are_told_behind_a_newer_one() -> None:
