@@ -419,11 +419,9 @@ class ExtractiveSummarizer(Summarizer):
     """Summarizer that selects sentences without a model."""
 
     name = BY_RULE
+    reason = REASON
 
-    def __init__(
-        self, *, ratio: float = RATIO, reason: str = REASON, zone: tzinfo = UTC
-    ) -> None:
-        self.reason = reason
+    def __init__(self, *, ratio: float = RATIO, zone: tzinfo = UTC) -> None:
         self._ratio = ratio
         self._zone = zone
 
