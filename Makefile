@@ -89,7 +89,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-groups test-citus test-top test-web test-docs docs pictures-docs pictures-web pictures-agents test-http test-llm test-adapters \
-	check format fit-endings fit-probes fit-successors run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model deb image release test-deb test-deploy uninstall lock clean
+	check format fit-endings fit-probes fit-questions fit-successors run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model deb image release test-deb test-deploy uninstall lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -438,6 +438,9 @@ bench-learnings: $(COMPILED) ## learnings from users' messages, labeled and not;
 fit-probes: $(COMPILED) ## fit what reads rules and requests by their vectors; DATA=…/locomo10.json TRANSCRIPTS=… [PROBE=asking] [WRITE=1]
 	$(BIN)/python tests/bench/fit_probes.py --data "$(DATA)" --transcripts "$(TRANSCRIPTS)" \
 		$(if $(PROBE),--probe "$(PROBE)") $(if $(WRITE),--write)
+
+fit-questions: $(COMPILED) ## fit the map of questions' vectors to those of their answers; DATA=…/locomo10.json [WRITE=1]
+	$(BIN)/python tests/bench/fit_questions.py --data "$(DATA)" $(if $(WRITE),--write)
 
 fit-endings: $(COMPILED) ## fit what recognizes that a newer sentence ends an older one; DATA=…/locomo10.json TRANSCRIPTS=… [WRITE=1]
 	$(BIN)/python tests/bench/fit_endings.py --data "$(DATA)" --transcripts "$(TRANSCRIPTS)" $(if $(WRITE),--write)

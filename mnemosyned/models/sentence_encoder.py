@@ -37,7 +37,6 @@ from mnemosyned.models.encoder_file import (
 from mnemosyned.paths import cache_dir
 from mnemosyned.process_memory import trim_heap
 from mnemosyned.search.vectors.packing import load_numpy, pack_four_bits, pack_half
-from mnemosyned.text.rule_files import read_tables
 
 TOKENS_MAX = 128
 """Word pieces of a text that are read. Of QMSum's meetings, whose turns are long, 512 find no more."""
@@ -59,6 +58,7 @@ SPACES = str.maketrans(
 WIDE_TILDE = "\uff5e"
 """The one character of NFKC that the vocabulary keeps."""
 DIMENSIONS, CNN_DIMENSIONS = 512, 256
+QUESTION_MAP = Path(__file__).with_name("questions.npz")
 ROWS_MAPPED_MAX = 100
 """Rows of the table that are read before its pages are given back: each maps up to 64 KB."""
 GAP = 2
@@ -241,8 +241,7 @@ class SentenceEncoder(Embedder):
         self._opening = threading.Lock()
         self._file: BinaryIO | None = None
         self._loaded: _LoadedEncoder | None = None
-        self._asking: Any = None
-        """The direction that the vectors of all questions share."""
+        self._question_map: Any = None
         self._last_question = "", b""
         """The last question and its vector: a prompt's hook asks several things of one text."""
         self._used_at = 0.0
@@ -260,21 +259,18 @@ class SentenceEncoder(Embedder):
         return pack_four_bits(self.encode(texts)) if texts else []
 
     def embed_question(self, text: str) -> bytes:
-        """Return the vector of a question, in half precision, without what all questions share.
+        """Return a vector, in half precision, that is near to the vectors of what answers a question.
 
-        Shared by statements that ask or answer nothing, it leads astray: without it, ten vectors contain
-        .54 of LoCoMo's evidence, and .35 with it. Raises `ModelUnavailable`.
+        `make fit-questions` fits the map of the question's own vector to it. Raises `ModelUnavailable`.
         """
         last, vector = self._last_question
         if vector and text == last:
             return vector
-        if self._asking is None:
-            mean = self.encode(
-                read_tables(__file__, "questions.toml")["questions"]
-            ).mean(0)
-            self._asking = mean / (mean @ mean) ** 0.5
+        if (matrix := self._question_map) is None:
+            with load_numpy().load(QUESTION_MAP) as file:
+                self._question_map = matrix = file["added"] * file["scales"]
         question = self.encode([text])[0]
-        question -= (question @ self._asking) * self._asking
+        question += question @ matrix
         question /= (question @ question) ** 0.5
         vector = pack_half([question])[0]
         self._last_question = text, vector
@@ -329,7 +325,7 @@ class SentenceEncoder(Embedder):
             self._start_timer(self._idle_s - idle_s)
             return
         self._last_question = "", b""
-        self._loaded = None
+        self._loaded = self._question_map = None
         trim_heap(collect=True)
 
     def _open_file(self) -> BinaryIO:
