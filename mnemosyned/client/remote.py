@@ -139,10 +139,11 @@ class RemoteDaemon(Address):
     def connect(self, timeout_s: float) -> socket.socket:
         """Return a new connection, its certificate checked. Raises `OSError`, such as `RemoteFault`."""
         self.renew_if_due()
-        if self._context is None:
+        if not self.tls:
             return super().connect(timeout_s)
-        from mnemosyned.client.tls import connect  # noqa: PLC0415 loaded already
+        from mnemosyned.client.tls import connect, tls_context  # noqa: PLC0415 as above
 
+        self._context = self._context or tls_context(self.ca)
         return connect(self, self._context, timeout_s)
 
     def renew_if_due(self) -> None:

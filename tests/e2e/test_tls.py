@@ -34,6 +34,7 @@ from mnemosyned import (
     Unauthorized,
 )
 from mnemosyned.client import tls as connecting
+from mnemosyned.client.remote import remote_daemon
 from mnemosyned.verbs.exchange import Export
 
 pytestmark = [pytest.mark.e2e, HAVE_OPENSSL]
@@ -318,6 +319,27 @@ def test_tls_to_a_port_of_plain_http_says_so(
         pytest.raises(DaemonUnreachable, match="speaks no TLS"),
     ):
         remember(connect, server.url, TOKEN, authority.file, "the bike is blue")
+
+
+def test_an_address_with_tls_never_sends_plain_text() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        remote = remote_daemon(f"https://127.0.0.1:{port}", token=TOKEN)
+        received: list[bytes] = []
+
+        def answer_in_plain() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                received.append(connection.recv(65_536))
+
+        thread = threading.Thread(target=answer_in_plain)
+        thread.start()
+        with pytest.raises(OSError):  # noqa: PT011 of the handshake
+            remote.connect(WAIT_S)
+        thread.join(WAIT_S)
+
+    assert received[0][:1] == b"\x16"  # a record of the handshake
+    assert TOKEN.encode() not in received[0]
 
 
 @CLIENTS
