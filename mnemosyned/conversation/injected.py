@@ -55,7 +55,7 @@ class InjectedQuote:
     def lines(self, chars_max: int) -> list[InjectedLine]:
         """Return the quote and the related ones, each with its date, source and speaker.
 
-        Their texts have at most `chars_max` and `EARLIER_CHARS_MAX` characters, with secrets masked and
+        Their texts have at most `chars_max` and `RELATED_CHARS_MAX` characters, with secrets masked and
         markup made harmless.
         """
         source = format_origin(self.said.date().isoformat(), self.source, self.speaker)
