@@ -67,7 +67,10 @@ def test_working_memory_stays_under_its_cap_and_nothing_is_lost(start: Start) ->
         daemon.post(
             "remember", id=id, content=f"This is memory {id}.", session=f"s{id[-1]}"
         )
-    eventually(lambda: len(working(daemon)) <= CAP, "working memory is under its cap")
+    eventually(
+        lambda: len(working(daemon)) <= CAP and not sleeping(daemon),
+        "working memory is under its cap, and the cycle that brought it there has ended",
+    )
 
     left = working(daemon)
     assert left == ["pinned", *ids[-len(left) + 1 :]], (
@@ -83,6 +86,10 @@ def test_working_memory_stays_under_its_cap_and_nothing_is_lost(start: Start) ->
         daemon.post("recall", query="memory n000").body["hits"][0]["lines"][0]["id"]
         == "n000"
     )
+
+
+def sleeping(daemon: Daemon) -> bool:
+    return bool(daemon.post("status").body["sleep"]["running"])
 
 
 def episodes(daemon: Daemon) -> int:
