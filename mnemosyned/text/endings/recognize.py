@@ -352,7 +352,11 @@ def _list_runs(
 
 def _is_among(key: str, statement: Statement) -> bool:
     """Tell whether a word occurs in a statement, in any form."""
-    return any(is_same_word(key, other.key) for other in statement.words)
+    initial = key[0]  # which forms of one word share
+    return any(
+        other.key[0] == initial and is_same_word(key, other.key)
+        for other in statement.words
+    )
 
 
 @clear_on_forget
