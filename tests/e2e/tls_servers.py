@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 import struct
@@ -79,25 +80,35 @@ def relaying(path: Path, certificate: Certificate) -> Iterator[Served]:
     """TLS in front of a daemon's Unix socket, as a reverse proxy has it."""
 
     def serve(sealed: socket.socket) -> None:
+        assert isinstance(sealed, ssl.SSLSocket)
+        sealed.settimeout(LONG_S)
         with socket.socket(socket.AF_UNIX) as inside:
             inside.connect(str(path))
-            sealed.settimeout(LONG_S)  # a client says nothing while a long answer comes
-            answers = threading.Thread(target=_copy, args=(inside, sealed))
-            answers.start()
-            _copy(sealed, inside)
-            answers.join(WAIT_S)
+            # In one thread: two must not use one connection of TLS at once.
+            target_of: dict[socket.socket, socket.socket]
+            target_of = {sealed: inside, inside: sealed}
+            while target_of:
+                ready: list[socket.socket] = [sealed]
+                if sealed not in target_of or not sealed.pending():
+                    ready, _, _ = select.select([*target_of], [], [], LONG_S)
+                if not ready:
+                    return
+                for source in ready:
+                    if data := _received(source):
+                        target_of[source].sendall(data)
+                    else:
+                        target = target_of.pop(source)
+                        socket.socket.shutdown(target, socket.SHUT_WR)
 
     with serving(serve, certificate) as served:
         yield served
 
 
-def _copy(source: socket.socket, target: socket.socket) -> None:
-    """Hand bytes on until one side ends."""
+def _received(source: socket.socket) -> bytes:
+    """Return the next bytes of a connection; none if it has ended, however it did."""
     with suppress(OSError):
-        while data := source.recv(PIECE_BYTES):
-            target.sendall(data)
-    with suppress(OSError):
-        socket.socket.shutdown(target, socket.SHUT_WR)
+        return source.recv(PIECE_BYTES)
+    return b""
 
 
 def reset(connection: socket.socket) -> None:
