@@ -113,8 +113,8 @@ def assemble_service(
     database: str,
     schema_version: int,
     in_background: bool,
+    vectors: MemoryVectors,
     file: Path | None = None,
-    vectors: MemoryVectors | None = None,
     host: SleepHost | None = None,
     purge_soon: Callable[[], None] | None = None,
     owner: int = LOCAL_OWNER,
@@ -155,7 +155,7 @@ def assemble_service(
 
     def encoder_state() -> EmbedderState:
         """Return the state of the embedding model; off if there is none that rates sentences."""
-        return vectors.state if vectors and shared.rater else EmbedderState.OFF
+        return vectors.state if shared.rater else EmbedderState.OFF
 
     def learn(memory: MemoryRecord) -> Sequence[LateLearning] | None:
         """Return what a memory states as a rule by the vectors of its sentences; None for later."""
@@ -185,12 +185,10 @@ def assemble_service(
     def note_put_back(positions: Sequence[int]) -> None:
         """Look for endings in restored memories, and let them be embedded again."""
         endings.find_again(positions)
-        if vectors:
-            vectors.note_edits(positions)
+        vectors.note_edits(positions)
 
     retention.on_put_back = note_put_back
-    if vectors:
-        retention.on_removal = vectors.note_deletions
+    retention.on_removal = vectors.note_deletions
     keeper = BackupKeeper(
         store=store.maintenance,
         settings=settings,
@@ -387,8 +385,6 @@ class OpenMemory:
     service: MemoryService
     shared: SharedParts
     started_with: Config
-    vectors: VectorIndexer | None = None
-    """Semantic search, where an embedding model is configured."""
     hooks: HookService | None = None
     """The hooks of agents' tools; only where a socket is served."""
 
@@ -474,7 +470,7 @@ def open_memory(
             schema_version=store.schema_version,
             in_background=in_background,
             file=location.file,
-            vectors=vectors,
+            vectors=vectors or MemoryVectors(),
         )
         if not store.read_only:
             stack.callback(service.lists.save_figures)
@@ -486,7 +482,6 @@ def open_memory(
             service=service,
             shared=shared,
             started_with=config,
-            vectors=vectors,
         )
         stack.enter_context(service.sleeper)
         if socket or find_bus:

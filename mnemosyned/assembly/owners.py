@@ -29,7 +29,12 @@ from mnemosyned.assembly.stores import make_summarizer, open_owned_stores, owner
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy, NotFound, SleepInProgress
 from mnemosyned.logs import logger
 from mnemosyned.memory.consolidation import Trigger
-from mnemosyned.memory.engine_ports import LOCAL_OWNER, OwnerFigures, Summarizer
+from mnemosyned.memory.engine_ports import (
+    LOCAL_OWNER,
+    MemoryVectors,
+    OwnerFigures,
+    Summarizer,
+)
 from mnemosyned.memory.periods import Level, closed_before
 from mnemosyned.service.forgetting import retention_of
 from mnemosyned.service.owners import LimitsOfOwner, OwnerLimiter
@@ -364,7 +369,7 @@ class OwnerMemories:
         """Build an owner's memory; start the retention if it `starts`: a background task purges in the end."""
         shared, store = self._shared, self._stores.store(owner)
         lease = SummarizerLease(self._make_summarizer(owner))
-        vectors = None
+        vectors = MemoryVectors()
         if self._vectors:
             # Loaded here: without an embedding model nobody needs it.
             from mnemosyned.search.vectors.owners import OwnerVectors  # noqa: PLC0415

@@ -415,8 +415,7 @@ class HealthProbe:
 
     def _respond(self, found: Mapping[str, str], memory: OpenMemory | None) -> Response:
         """Return the response for what a check found; log a change of the parts that failed."""
-        vectors = memory.vectors if memory else None
-        encoder = vectors.state if vectors else EmbedderState.OFF
+        encoder = memory.service.vectors.state if memory else EmbedderState.OFF
         drain = "draining" if self.draining else PASSED
         checks = {**found, "encoder": encoder.value, "drain": drain}
         failed = [

@@ -322,15 +322,17 @@ class PendingVector(Protocol):
         """Wait for the vector of the question; return None if it is not made in time."""
 
 
-class MemoryVectors(Protocol):
-    """Adds vectors to one memory and to its recall. Safe from any thread."""
+class MemoryVectors:
+    """Adds vectors to one memory and to its recall; this base class has none. Safe from any thread."""
 
     @property
     def state(self) -> EmbedderState:
         """The state of the embedding model, without a look at the database."""
+        return EmbedderState.OFF
 
     def status(self) -> EmbedderStatus:
         """Return the state of the embedding model, with the number of embedded memories."""
+        return EmbedderStatus()
 
     def note_new_memories(self) -> None:
         """Tell the embedding thread that there are new memories; return at once."""
@@ -341,37 +343,43 @@ class MemoryVectors(Protocol):
     def note_edits(self, positions: Sequence[int]) -> None:
         """Tell the embedding thread to embed the changed texts at these row numbers; return at once."""
 
-    def ask(self, text: str) -> PendingVector | None:
+    def ask(self, text: str) -> PendingVector | None:  # noqa: ARG002
         """Begin to embed a question; return a handle on its vector, None if no model is available."""
+        return None
 
     def near(
         self,
-        question: PendingVector | None,
-        query: Query,
+        question: PendingVector | None,  # noqa: ARG002
+        query: Query,  # noqa: ARG002
         candidates: SearchCandidates,
     ) -> tuple[SearchCandidates, str]:
         """Return the candidates of a question with vector similarities added, and an empty note.
 
         If the question has no vector, return the candidates unchanged and the reason as the note.
         """
+        return candidates, ""
 
-    def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
+    def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:  # noqa: ARG002
         """Return the cosines of a text to memories with a vector, by id; none without the model in time."""
+        return {}
 
-    def nearest_of(self, text: str, positions: Sequence[int], count: int) -> list[int]:
+    def nearest_of(self, text: str, positions: Sequence[int], count: int) -> list[int]:  # noqa: ARG002
         """Return the `count` of these row numbers whose memories are most like a text, in no order.
 
         None are returned without the vector of the text in time.
         """
+        return []
 
-    def vectors_of(self, ids: Sequence[str]) -> Mapping[str, bytes]:
+    def vectors_of(self, ids: Sequence[str]) -> Mapping[str, bytes]:  # noqa: ARG002
         """Return the vectors of memories by id; memories without a vector are left out."""
+        return {}
 
-    def compare(self, ids: Sequence[str]) -> MemoryComparison:
+    def compare(self, ids: Sequence[str]) -> MemoryComparison:  # noqa: ARG002
         """Return the comparison of these memories.
 
         Memories without a vector are left out. Their vectors are read once; the model is not asked.
         """
+        return NOT_COMPARED
 
 
 NAME_FORM = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}"

@@ -83,8 +83,7 @@ class ChangeService:
     retention: RetentionService
     endings: EndingFinder
     """Reads new texts again."""
-    vectors: MemoryVectors | None
-    """None without an embedding model."""
+    vectors: MemoryVectors
 
     # ------------------------------------------------------------- tags and pins
 
@@ -355,7 +354,6 @@ class ChangeService:
                 if edit.before.role == edit.after.role
             }
             self.endings.find_again(edition.positions, former=former)
-        if edition.positions and self.vectors:
             self.vectors.note_edits(edition.positions)
         return edition
 

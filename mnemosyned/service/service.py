@@ -24,8 +24,6 @@ from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.consolidation import CycleReport, Trigger
 from mnemosyned.memory.edit import mask_revision
 from mnemosyned.memory.engine_ports import (
-    NOT_COMPARED,
-    MemoryComparison,
     MemoryVectors,
     PendingVector,
 )
@@ -34,7 +32,6 @@ from mnemosyned.memory.masking import mask_episode, mask_memory, without_superse
 from mnemosyned.memory.ports import Draft, MemoryStore
 from mnemosyned.memory.values import (
     Acknowledged,
-    EmbedderStatus,
     Hit,
     Line,
     MemoryRecord,
@@ -176,7 +173,7 @@ class MemoryService:
     database: str
     """Where the memory is, as it may be shown."""
     schema_version: int
-    vectors: MemoryVectors | None = None
+    vectors: MemoryVectors
     rater: BearingRater | None = None
     """Rates learnings and prompts by their meaning; None without a built-in encoder."""
     limits: LimitsOfOwner | None = None
@@ -208,7 +205,7 @@ class MemoryService:
             store=self.store,
             clock=self._clock,
             settings=self.settings,
-            compare=self.compare,
+            compare=self.vectors.compare,
         )
         self._verbs: dict[type[Request[Any]], Callable[..., Any]] = {
             Recall: self.recall,
@@ -347,8 +344,7 @@ class MemoryService:
         """Queue restored memories for endings and vectors; start a cycle if they are too many."""
         self.sleeper.changed_at = time.monotonic()
         self.endings.read_again()
-        if self.vectors:
-            self.vectors.note_new_memories()
+        self.vectors.note_new_memories()
         self.sleeper.enforce_cap()
 
     # ----------------------------------------------------------------- ends
@@ -412,8 +408,7 @@ class MemoryService:
         """Store drafts, all or none, have vectors made and the capacity kept; return an answer for each."""
         kept = self.store.memories.remember(drafts, action=action)
         self.endings.note_new_memories()
-        if self.vectors:
-            self.vectors.note_new_memories()
+        self.vectors.note_new_memories()
         if any(draft.supersedes for draft in drafts):
             self.retention.rewrite_stale_or_log()
         self.sleeper.enforce_cap(kept.working)
@@ -444,7 +439,7 @@ class MemoryService:
         begin = time.perf_counter()
         query = make_query(request, now=self._clock.now())
         asked = query.topic or request.query
-        question = self.vectors.ask(asked) if self.vectors else None
+        question = self.vectors.ask(asked)
         found, note = self.search(query, question)
         searched: dict[str | None, MemoryService] = {None: self}
         candidates, notes = [found], [note]
@@ -500,8 +495,6 @@ class MemoryService:
         """Return the candidates for a question, and a note on what the search lacks, or none."""
         with self.store.search.one_snapshot():
             candidates = self.store.search.candidates(query)
-            if self.vectors is None:
-                return candidates, ""
             return self.vectors.near(question, query, candidates)
 
     def complete(self, hits: Sequence[Hit], request: Recall) -> list[Hit]:
@@ -511,26 +504,14 @@ class MemoryService:
             answer = add_history(self.store.memories, answer, reveal=request.reveal)
         return answer
 
-    def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
-        """Return the cosines of a text to memories with a vector, by id; none without an embedding model."""
-        return self.vectors.similarities(text, ids) if self.vectors else {}
-
-    def nearest_of(self, text: str, positions: Sequence[int], count: int) -> list[int]:
-        """Return the `count` of these row numbers whose memories are most like a text, in no order."""
-        return self.vectors.nearest_of(text, positions, count) if self.vectors else []
-
     def rate_statements(self, texts: Mapping[str, str]) -> Mapping[str, float]:
         """Return the log odds that memories state what later sessions need, by the id given with each text.
 
         Memories without a vector are left out; all are without a built-in encoder.
         """
-        if not self.rater or not self.vectors:
+        if not self.rater:
             return {}
         return self.rater.rate_statements(texts, self.vectors.vectors_of)
-
-    def compare(self, ids: Sequence[str]) -> MemoryComparison:
-        """Return the comparison of these memories, by their vectors if there are any."""
-        return self.vectors.compare(ids) if self.vectors else NOT_COMPARED
 
     def get(self, request: Get) -> Got:
         """Return one memory or episode in full, with secrets masked unless revealed."""
@@ -620,7 +601,7 @@ class MemoryService:
             sleep=self.sleeper.status(),
             summarizer=self.sleeper.cycle.lease.status(),
             counter=self.settings.counter.name,
-            embedder=self.vectors.status() if self.vectors else EmbedderStatus(),
+            embedder=self.vectors.status(),
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
             clock=self.retention.doubt(),

@@ -38,7 +38,7 @@ class FakeTime:
 def open_memory(
     check: Check,
     *,
-    encoder: EmbedderState | None = EmbedderState.READY,
+    encoder: EmbedderState = EmbedderState.READY,
     required: bool = False,
 ) -> OpenMemory:
     """A memory of which the probe sees its check of the database and its encoder."""
@@ -46,7 +46,7 @@ def open_memory(
         "OpenMemory",
         SimpleNamespace(
             store=SimpleNamespace(maintenance=SimpleNamespace(check_ready=check)),
-            vectors=encoder and SimpleNamespace(state=encoder),
+            service=SimpleNamespace(vectors=SimpleNamespace(state=encoder)),
             config=SimpleNamespace(embedding=SimpleNamespace(required=required)),
         ),
     )
@@ -106,7 +106,7 @@ def raising(error: Exception) -> Check:
             {"database": "ok", "encoder": "loading"},
         ),
         (
-            open_memory(lambda: None, encoder=None, required=True),
+            open_memory(lambda: None, encoder=EmbedderState.OFF, required=True),
             ["encoder"],
             {"encoder": "off"},
         ),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.memory.consolidation import CycleReport
+from mnemosyned.memory.engine_ports import MemoryVectors
 from mnemosyned.search.vectors.indexer import VectorIndexer
 from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.endings import EndingFinder
@@ -68,7 +69,7 @@ def make_service(
             bytes_on_disk=store.maintenance.bytes_on_disk,
         ),
         events=EventBus(clock=cycle.clock),
-        vectors=vectors,
+        vectors=vectors or MemoryVectors(),
     )
 
 

@@ -339,7 +339,7 @@ def test_memories_that_end_each_other_are_compared_by_their_vectors(
     ]
     wait_for_vectors(rated, len(texts))
 
-    comparison = rated.compare(ids)
+    comparison = rated.vectors.compare(ids)
 
     cosines = comparison.cosines_to(queue)
     assert cosines[queue] == pytest.approx(1.0, abs=0.01)

@@ -167,7 +167,7 @@ class Reminder:
             [each for each in read if each.memory.id not in asked],
             edits=edits,
             endings_of=self._store.endings.of,
-            compare=self._service.compare,
+            compare=self._service.vectors.compare,
             known=known,
         )
         return assemble_sections(
@@ -214,7 +214,7 @@ class Reminder:
     ) -> list[BearingLine]:
         """Return the statements near to the query in meaning, best first, from `score_min` on."""
         ids = [each.memory.id for each in statements]
-        similarities = self._service.similarities(query, ids) if ids else {}
+        similarities = self._service.vectors.similarities(query, ids) if ids else {}
         if not similarities:
             return []
         shares = _keyword_shares(query, statements)
@@ -270,7 +270,7 @@ class Reminder:
             positions = agents.latest_positions(
                 sessions, POSITIONS_MAX, without=ASSISTANT
             )
-            nearest = self._service.nearest_of(query, positions, OLDER_READ_MAX)
+            nearest = self._service.vectors.nearest_of(query, positions, OLDER_READ_MAX)
             known = {memory.id for memory in memories}
             older = self._store.endings.memories_at(nearest).values()
             memories += sorted(

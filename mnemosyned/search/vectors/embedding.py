@@ -230,59 +230,7 @@ NOT_READY = "found by words alone: the embedding model is {state}"
 TOO_SLOW = "found by words alone: the database did not compare the vectors in time"
 
 
-def add_nearness(
-    query: Query,
-    candidates: SearchCandidates,
-    question: PendingVector | None,
-    *,
-    state: EmbedderState,
-    search: Callable[[], VectorSearch | None],
-    store: VectorStore,
-    least: float,
-) -> tuple[SearchCandidates, str]:
-    """Return the candidates with vector similarities, and an empty note.
-
-    The nearest memories with at least the cosine `least` become candidates, even without a common
-    word. If there is no question, or its vector is not there in time, or the comparison takes too
-    long, return the candidates unchanged with a note. The note has the model's `state`; there is none
-    if there are candidates while the model loads. `search` is called after the wait; if it returns
-    None, there are no vectors yet, and nothing changes.
-    """
-    vector = question.vector() if question else None
-    if vector is None:
-        if state is EmbedderState.READY:
-            return candidates, BUSY
-        if state is EmbedderState.LOADING and candidates.memories:
-            return candidates, ""  # it loads for seconds, and the words were found
-        return candidates, NOT_READY.format(state=state.value)
-    vectors = search()
-    if vectors is None:
-        return candidates, ""
-    positions = {match.position for match in candidates.memories}
-    try:
-        nearest, cosines = vectors.nearest_and_cosines(
-            vector, NEAREST, positions, least=least
-        )
-    except ComparisonTooSlow:
-        return candidates, TOO_SLOW
-    unseen = [position for position in nearest if position not in positions]
-    more: list[Match] = []
-    # In parts, since the first mostly suffices.
-    for start in range(0, len(unseen), NEAREST_READ):
-        part = unseen[start : start + NEAREST_READ]
-        passed = {match.position: match for match in store.candidates(query, part)}
-        more += [passed[position] for position in part if position in passed]
-        if len(more) >= NEAREST_SHOWN:
-            break
-    more = more[:NEAREST_SHOWN]
-    shown = positions.union(match.position for match in more)
-    cosines |= {seq: near for seq, near in nearest.items() if seq in shown}
-    nearness = Nearness(cosines, vector_only_min=least)
-    memories = [*candidates.memories, *more]
-    return replace(candidates, memories=memories, nearness=nearness), ""
-
-
-class CommonVectors(MemoryVectors):
+class CommonVectors(MemoryVectors, ABC):
     """Similarities within one memory, however its vectors are made and searched."""
 
     def __init__(
@@ -315,20 +263,49 @@ class CommonVectors(MemoryVectors):
     ) -> tuple[SearchCandidates, str]:
         """Return the candidates with similarities to the question's vector, and an empty note.
 
-        If the question has no vector in time, or `question` is None, return the candidates
-        unchanged with a note of the reason.
+        The nearest memories with at least the least similarity become candidates, even without a
+        common word. If the question has no vector in time, or the comparison takes too long, return
+        the candidates unchanged with a note of the reason; without one if there are candidates while
+        the model loads, or no vectors so far.
         """
-        found, note = add_nearness(
-            query,
-            candidates,
-            question,
-            state=self.state,
-            search=self._search,
-            store=self._store,
-            least=self._similarity_min,
-        )
-        self._missed += bool(note)
-        return found, note
+        state = self.state
+        vector = question.vector() if question else None
+        if vector is None:
+            if state is EmbedderState.LOADING and candidates.memories:
+                return candidates, ""  # it loads for seconds, and the words were found
+            self._missed += 1
+            is_ready = state is EmbedderState.READY
+            note = BUSY if is_ready else NOT_READY.format(state=state.value)
+            return candidates, note
+        vectors = self._search()
+        if vectors is None:
+            return candidates, ""
+        positions = {match.position for match in candidates.memories}
+        least = self._similarity_min
+        try:
+            nearest, cosines = vectors.nearest_and_cosines(
+                vector, NEAREST, positions, least=least
+            )
+        except ComparisonTooSlow:
+            self._missed += 1
+            return candidates, TOO_SLOW
+        unseen = [position for position in nearest if position not in positions]
+        more: list[Match] = []
+        # In parts, since the first mostly suffices.
+        for start in range(0, len(unseen), NEAREST_READ):
+            part = unseen[start : start + NEAREST_READ]
+            passed = {
+                match.position: match for match in self._store.candidates(query, part)
+            }
+            more += [passed[position] for position in part if position in passed]
+            if len(more) >= NEAREST_SHOWN:
+                break
+        more = more[:NEAREST_SHOWN]
+        shown = positions.union(match.position for match in more)
+        cosines |= {seq: near for seq, near in nearest.items() if seq in shown}
+        nearness = Nearness(cosines, vector_only_min=least)
+        memories = [*candidates.memories, *more]
+        return replace(candidates, memories=memories, nearness=nearness), ""
 
     def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
         """Return the cosine similarity of a text to each of these memories, by memory id.
