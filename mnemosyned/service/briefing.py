@@ -8,7 +8,6 @@ from datetime import datetime
 
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation.briefing import (
-    ProjectStatement,
     StatementKind,
     drop_repetitions,
     find_keywords,
@@ -40,7 +39,7 @@ from mnemosyned.memory.injections import (
 )
 from mnemosyned.memory.listing import LearningFilter
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import Learning, LearningScope
+from mnemosyned.memory.values import Learning, LearningScope, MemoryRecord
 from mnemosyned.service.intake import clean_learning_text
 from mnemosyned.text.frames import neutralize_line
 from mnemosyned.text.secrets.masking import mask_secrets
@@ -173,23 +172,28 @@ class BriefingService:
             InjectedSection("Pinned by the user:", pinned, PINNED_CHARS_MAX),
             InjectedSection(
                 "Standing preferences and instructions:",
-                [_quote_learning(learning, edits) for learning in learnings],
+                [
+                    quote_learning(each, edits, reason=f"{each.kind} in force")
+                    for each in learnings
+                ],
                 LEARNINGS_CHARS_MAX,
             ),
-            InjectedSection(
-                "Last session in this project:",
-                [_quote_statement(each, edits) for each in last],
-                LAST_CHARS_MAX,
-            ),
-            InjectedSection(
-                "Still open in this project:",
-                [_quote_statement(each, edits) for each in left],
-                OPEN_CHARS_MAX,
-            ),
-            InjectedSection(
-                "Decided or stated in this project:",
-                [_quote_statement(each, edits) for each in decided[:DECIDED_MAX]],
-                BRIEFING_CHARS_MAX,
+            *(
+                InjectedSection(
+                    f"{title} in this project:",
+                    [
+                        quote_memory(
+                            each.memory, each.text, edits, reason=_REASONS[each.kind]
+                        )
+                        for each in statements
+                    ],
+                    chars_max,
+                )
+                for title, statements, chars_max in (
+                    ("Last session", last, LAST_CHARS_MAX),
+                    ("Still open", left, OPEN_CHARS_MAX),
+                    ("Decided or stated", decided[:DECIDED_MAX], BRIEFING_CHARS_MAX),
+                )
             ),
         ]
         return assemble_sections(
@@ -206,14 +210,8 @@ class BriefingService:
         projects = self.store.agents.projects_of([each.session for each in found])
         for memory in found:
             if projects.get(memory.session, "") in ("", project):
-                yield InjectedQuote(
-                    id=memory.id,
-                    text=edits.text_of(memory.id) or memory.content,
-                    said=memory.created_at,
-                    source=memory.source or "",
-                    speaker=memory.role,
-                    reason="pinned by the user",
-                )
+                text = memory.content
+                yield quote_memory(memory, text, edits, reason="pinned by the user")
 
     def learnings_in(self, project: str, edits: BriefingEdits) -> list[Learning]:
         """Return the learnings that apply in a project, at most `LEARNINGS_READ_MAX`.
@@ -269,16 +267,32 @@ class BriefingService:
         return RatedInjection(request.id, outcome, self.store.injections.totals())
 
 
-def _quote_learning(learning: Learning, edits: BriefingEdits) -> InjectedQuote:
-    """Return a learning as a quote, in the words that a person gave it."""
+def quote_learning(
+    learning: Learning, edits: BriefingEdits, *, reason: str
+) -> InjectedQuote:
+    """Return a learning as a quote chosen for a reason, in the words that a person gave it."""
     return InjectedQuote(
         id=learning.id,
         text=edits.text_of(learning.id) or learning.text,
         said=learning.created_at,
         source=learning.source or "",
         speaker=learning.kind.value,
-        reason=f"{learning.kind} in force",
+        reason=reason,
         memory=learning.memory or "",
+    )
+
+
+def quote_memory(
+    memory: MemoryRecord, text: str, edits: BriefingEdits, *, reason: str
+) -> InjectedQuote:
+    """Return a text of a memory as a quote chosen for a reason, in the words that a person gave it."""
+    return InjectedQuote(
+        id=memory.id,
+        text=edits.text_of(memory.id) or text,
+        said=memory.created_at,
+        source=memory.source or "",
+        speaker=memory.role,
+        reason=reason,
     )
 
 
@@ -288,21 +302,6 @@ _REASONS = {
     StatementKind.DECIDED: "decided in this project",
     StatementKind.STATED: "stated in this project",
 }
-
-
-def _quote_statement(
-    statement: ProjectStatement, edits: BriefingEdits
-) -> InjectedQuote:
-    """Return a statement as a quote, in the words that a person gave it."""
-    memory = statement.memory
-    return InjectedQuote(
-        id=memory.id,
-        text=edits.text_of(memory.id) or statement.text,
-        said=memory.created_at,
-        source=memory.source or "",
-        speaker=memory.role,
-        reason=_REASONS[statement.kind],
-    )
 
 
 def make_injection(

@@ -35,6 +35,7 @@ from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.injections import BriefingEdits
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Hit, Learning
+from mnemosyned.service.briefing import quote_learning, quote_memory
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.text.dates.questions import parse_times
 from mnemosyned.text.terms import cut_snippet, parse_terms
@@ -196,14 +197,8 @@ class Reminder:
         if not ranked or ranked[0].confidence < RULE_CONFIDENCE_MIN:
             return []
         return [
-            InjectedQuote(
-                id=each.learning.id,
-                text=edits.text_of(each.learning.id) or each.learning.text,
-                said=each.learning.created_at,
-                source=each.learning.source or "",
-                speaker=each.learning.kind.value,
-                reason=f"a rule for this ({each.reason})",
-                memory=each.learning.memory or "",
+            quote_learning(
+                each.learning, edits, reason=f"a rule for this ({each.reason})"
             )
             for each in ranked[:TOLD_MAX]
             if each.confidence >= find_least_shown(ranked[0].confidence)
@@ -240,12 +235,10 @@ class Reminder:
             (
                 BearingLine(
                     scores[each.memory.id],
-                    InjectedQuote(
-                        id=each.memory.id,
-                        text=edits.text_of(each.memory.id) or each.text,
-                        said=each.memory.created_at,
-                        source=each.memory.source or "",
-                        speaker=each.memory.role,
+                    quote_memory(
+                        each.memory,
+                        each.text,
+                        edits,
                         reason=f"similar in meaning ({similarities[each.memory.id]:.2f})",
                     ),
                 )
