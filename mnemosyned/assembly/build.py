@@ -40,7 +40,7 @@ from mnemosyned.memory.engine_ports import (
 )
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import EmbedderState, MemoryRecord
-from mnemosyned.service.backups import BackupKeeper, backup_rules
+from mnemosyned.service.backups import BackupKeeper, next_backup_after
 from mnemosyned.service.context import make_counter, token_budget
 from mnemosyned.service.endings import EndingFinder
 from mnemosyned.service.events import EventBus
@@ -536,7 +536,7 @@ def _make_checked_counter(config: Config, summarizer: Summarizer) -> MessageCoun
     if config.sleep.cron:
         cron_trigger(config.sleep.cron)
     token_budget(config.context)
-    backup_rules(config)
+    next_backup_after(config, SystemClock().now())
     return make_counter(config.context.tokenizer, summarizer)
 
 

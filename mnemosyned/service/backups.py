@@ -14,7 +14,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from pathlib import Path
@@ -42,7 +42,7 @@ from mnemosyned.paths import (
     shown_path,
 )
 from mnemosyned.sleep.context import SummarizerLease
-from mnemosyned.sleep.sleeper import cron_times, cron_trigger
+from mnemosyned.sleep.sleeper import cron_trigger
 from mnemosyned.verbs.retention import BackedUp, Backup
 from mnemosyned.verbs.upkeep import BackupStatus
 
@@ -408,41 +408,24 @@ PARTIAL_AGE_S = 86_400.0
 log = logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackupRules:
-    """When the daemon makes backups by itself, where, and how many it keeps."""
+def next_backup_after(config: Config, moment: datetime) -> datetime | None:
+    """Return the time of the next scheduled backup after one at `moment`; None without a schedule.
 
-    interval: timedelta | None = None
-    cron: str | None = None
-    """Five fields in UTC, in place of the interval."""
-    keep: BackupRetention = field(default_factory=BackupRetention)
-
-    @property
-    def has_schedule(self) -> bool:
-        """Whether backups are scheduled, by an interval or a cron expression."""
-        return bool(self.interval or self.cron)
+    A folder without a schedule means daily; cron fields are in UTC. Raises `ConfigInvalid`.
+    """
+    schedule = config.backup.schedule or ("daily" if config.backup.dir else "off")
+    if schedule not in BACKUP_SCHEDULES:
+        trigger = cron_trigger(schedule, key="backup.schedule")
+        return trigger.get_next_fire_time(moment, moment) or moment
+    interval = INTERVALS.get(schedule)
+    return shift(moment, interval) if interval else None
 
 
-def backup_rules(config: Config) -> BackupRules:
-    """Return the backup rules; a folder without a schedule means daily. Raises `ConfigInvalid`."""
-    backup = config.backup
-    schedule = backup.schedule or ("daily" if backup.dir else "off")
-    has_name = schedule in BACKUP_SCHEDULES
-    if not has_name:
-        cron_trigger(schedule, key="backup.schedule")
-    return BackupRules(
-        interval=INTERVALS.get(schedule),
-        cron=None if has_name else schedule,
-        keep=BackupRetention.parse(str(backup.keep)),
-    )
-
-
-def interval_of(rules: BackupRules, now: datetime) -> timedelta:
-    """Return the time between the next two scheduled backups after `now`; 0 without a schedule."""
-    if rules.cron:
-        first, second = cron_times(rules.cron, after=now)
-        return second - first
-    return rules.interval or timedelta()
+def backup_interval(config: Config, now: datetime) -> timedelta | None:
+    """Return the time between the next two scheduled backups; None without a schedule."""
+    first = next_backup_after(config, now)
+    second = next_backup_after(config, first) if first else None
+    return second - first if first and second else None
 
 
 @dataclass(eq=False, kw_only=True)
@@ -463,9 +446,9 @@ class BackupKeeper:
         self._forgotten = ForgottenList(lambda: self.folder, now=self.clock.now)
 
     @property
-    def _rules(self) -> BackupRules:
-        """The backup rules of the present settings."""
-        return backup_rules(self.settings.config)
+    def has_schedule(self) -> bool:
+        """Whether the settings schedule backups."""
+        return next_backup_after(self.settings.config, self.clock.now()) is not None
 
     @property
     def folder(self) -> Path:
@@ -492,9 +475,7 @@ class BackupKeeper:
 
     def run_scheduled(self) -> None:
         """Make a backup if one is due and no sleep cycle runs; log a failure, and retry later."""
-        if not self._rules.has_schedule or time.monotonic() < self._retry_at:
-            return
-        due = self.next_backup()
+        due = self.next_backup() if time.monotonic() >= self._retry_at else None
         if due is None or self.clock.now() < due:
             return
         try:
@@ -509,27 +490,21 @@ class BackupKeeper:
 
     def next_backup(self) -> datetime | None:
         """Return when the next scheduled backup is due; None without a schedule or a file."""
-        rules = self._rules
-        if not rules.has_schedule or self.file is None:
+        if self.file is None or not self.has_schedule:
             return None
         last = self._last_backup_at()
         if last is None:
             return self.clock.now()
-        if rules.cron:
-            return cron_times(rules.cron, after=last)[0]
-        return shift(last, rules.interval or timedelta())
+        return next_backup_after(self.settings.config, last)
 
     def status(self) -> BackupStatus:
         """Return the number and times of dated backups, and the schedule, for the verb `status`."""
-        rules = self._rules
         if self.file is None:
-            return BackupStatus(
-                folder="", scheduled=False, count=0, last=None, next=None
-            )
+            return BackupStatus()
         backups = dated_backups(self.folder)
         return BackupStatus(
             folder=str(self.folder),
-            scheduled=rules.has_schedule,
+            scheduled=self.has_schedule,
             count=len(backups),
             last=self._last_backup_at(),
             next=self.next_backup(),
@@ -538,15 +513,16 @@ class BackupKeeper:
 
     def warnings(self) -> list[str]:
         """Return a sentence for each problem with backups; empty if there is none."""
-        if not self._rules.has_schedule:
+        now = self.clock.now()
+        interval = backup_interval(self.settings.config, now)
+        if interval is None:
             return []
         if self.file is None:
             return [f"backup.schedule has no effect: {ON_SERVER}"]
         warnings = []
         if self._problem:
             warnings.append(f"the last scheduled backup failed: {self._problem}")
-        last, now = self._last_backup_at(), self.clock.now()
-        interval = interval_of(self._rules, now)
+        last = self._last_backup_at()
         if last and is_backup_overdue(last, interval=interval, now=now):
             moment = in_zone(last, None).isoformat(" ")[:16]
             warnings.append(
@@ -565,7 +541,8 @@ class BackupKeeper:
         target = self._make_dated_target(scheduled=True)
         made = self._back_up_to(target)
         self._problem, self._retry_at = "", 0.0
-        expired = self._rules.keep.select_expired(dated_backups(self.folder))
+        keep = BackupRetention.parse(str(self.settings.config.backup.keep))
+        expired = keep.select_expired(dated_backups(self.folder))
         for backup in expired:
             (self.folder / backup.name).unlink(missing_ok=True)
         left = dated_backups(self.folder)

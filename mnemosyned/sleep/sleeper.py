@@ -222,14 +222,6 @@ def cron_trigger(fields: str, *, key: str = "sleep.cron") -> CronTrigger:
         raise ConfigInvalid(f"{key}: {error}; it says {fields!r}", field=key) from error
 
 
-def cron_times(fields: str, *, after: datetime) -> tuple[datetime, datetime]:
-    """Return the next two times after `after` of five valid cron fields, in UTC."""
-    trigger = cron_trigger(fields)
-    first = trigger.get_next_fire_time(after, after) or after
-    second = trigger.get_next_fire_time(first, shift(first, timedelta(seconds=1)))
-    return first, second or first
-
-
 RULES_S = 60.0
 """Time reserved for rules. A model gets only what the deadline allows beyond it: by default
 nothing."""

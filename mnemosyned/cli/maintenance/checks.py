@@ -56,11 +56,10 @@ from mnemosyned.models.catalog import MAGIC, ModelStore
 from mnemosyned.models.encoder_file import DISTRIBUTION, RESOURCES, checked_resource
 from mnemosyned.service.backups import (
     backup_folder,
-    backup_rules,
+    backup_interval,
     dated_backups,
     file_bytes,
     holds_database,
-    interval_of,
 )
 from mnemosyned.storage.sqlite import repair, schema
 from mnemosyned.storage.sqlite.connections import frames_left
@@ -560,9 +559,9 @@ def check_space(installation: Installation) -> Iterator[Finding]:
 
 def check_backups(installation: Installation) -> Iterator[Finding]:
     """Yield findings on backups: whether there is one, recent enough, that can be restored."""
-    rules = backup_rules(installation.config)
-    folder, scheduled = installation.backup_folder, rules.has_schedule
-    if scheduled and folder.exists() and not os.access(folder, os.W_OK):
+    folder, now = installation.backup_folder, datetime.now(UTC)
+    interval = backup_interval(installation.config, now)
+    if interval and folder.exists() and not os.access(folder, os.W_OK):
         yield problem(
             "backups",
             f"{folder} cannot be written to",
@@ -572,7 +571,7 @@ def check_backups(installation: Installation) -> Iterator[Finding]:
     if newest is None:
         if installation.database.exists():
             text = f"there is no backup in {folder}"
-            if scheduled:
+            if interval:
                 yield warning("backups", text, "mnem backup")
             else:
                 yield note("backups", text, f"mnem config set backup.dir {folder}")
@@ -583,9 +582,7 @@ def check_backups(installation: Installation) -> Iterator[Finding]:
         yield problem("backups", f"the newest backup: {error.message}", "mnem backup")
         return
     text = f"the newest backup is of {local_time(newest.made_at)}, in {folder}"
-    now = datetime.now(UTC)
-    interval = interval_of(rules, now) if scheduled else BY_HAND
-    if is_backup_overdue(newest.made_at, interval=interval, now=now):
+    if is_backup_overdue(newest.made_at, interval=interval or BY_HAND, now=now):
         yield warning("backups", f"{text}, and old", "mnem backup")
     else:
         yield ok("backups", f"{text}, and whole")
