@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -100,17 +100,23 @@ LEARNINGS_MAX = 1_000
 """Newest learnings considered; a context shows five."""
 
 
+_BUDGET_NAMES = {field.name: field.name for field in fields(TokenBudget)} | {
+    "tool_definitions_reserve": "tools_reserve",
+    "fresh_tail_count": "fresh_tail",
+}
+"""Names of a budget's values in settings and requests."""
+
+
+def _values_of_budget(source: ContextConfig | Context) -> dict[str, Any]:
+    """Return the values of a budget, by its own names, that settings or a request give."""
+    given = {name: getattr(source, said) for name, said in _BUDGET_NAMES.items()}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def token_budget(context: ContextConfig) -> TokenBudget:
     """Return the token budget of the settings. Raises `ConfigInvalid`."""
     try:
-        return TokenBudget(
-            total=context.total,
-            system_reserve=context.system_reserve,
-            tool_definitions_reserve=context.tools_reserve,
-            memory_fraction=context.memory_fraction,
-            learnings_fraction=context.learnings_fraction,
-            fresh_tail_count=context.fresh_tail,
-        )
+        return TokenBudget(**_values_of_budget(context))
     except InvalidRequest as error:
         raise ConfigInvalid(f"context: {error.message}", field="context") from error
 
@@ -246,7 +252,10 @@ class WindowService:
         Memories of `groups` are recalled, too; the ledger counts their words and keeps none.
         Raises `InvalidRequest` if the parts that must be in it exceed the total budget.
         """
-        budget, counter = self._token_budget(request), self.settings.counter
+        counter = self.settings.counter
+        # The settings, overridden by the values of the request.
+        usual = token_budget(self.settings.config.context)
+        budget = replace(usual, **_values_of_budget(request))
         new = as_user_message(request.message)
         question = " ".join(message_text(new).replace("\0", " ").split())[
             :QUERY_CHARS_MAX
@@ -329,21 +338,6 @@ class WindowService:
             recalled=[id for _, id, *_ in quoted],
             learnings=[learning.id for learning in rules],
             orphans=list(window.orphans),
-        )
-
-    def _token_budget(self, request: Context) -> TokenBudget:
-        """Return the token budget of the settings, overridden by the values of the request."""
-        given: dict[str, Any] = {
-            "total": request.total,
-            "system_reserve": request.system_reserve,
-            "tool_definitions_reserve": request.tools_reserve,
-            "memory_fraction": request.memory_fraction,
-            "learnings_fraction": request.learnings_fraction,
-            "fresh_tail_count": request.fresh_tail,
-        }
-        return replace(
-            token_budget(self.settings.config.context),
-            **{name: value for name, value in given.items() if value is not None},
         )
 
     def _select_quotes(
