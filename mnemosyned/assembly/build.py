@@ -158,8 +158,9 @@ def assemble_service(
         return vectors.state if shared.rater else EmbedderState.OFF
 
     def learn(memory: MemoryRecord) -> Sequence[LateLearning] | None:
-        """Return what a memory states as a rule by the vectors of its sentences; None for later."""
-        if not (shared.rater and settings.config.learnings.recognize):
+        """Return what a memory in force states as a rule by its sentences' vectors; None for later."""
+        recognizes = settings.config.learnings.recognize and not memory.superseded_at
+        if not (shared.rater and recognizes):
             return ()
         if (state := encoder_state()) is not EmbedderState.READY:
             return None if state is EmbedderState.LOADING else ()

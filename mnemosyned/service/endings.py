@@ -101,7 +101,7 @@ class EndingFinder:
     in_background: bool
     """Whether there are such calls."""
     learn: Callable[[MemoryRecord], Sequence[LateLearning] | None] = lambda _: ()
-    """Returns what a memory states as a rule by its vectors; None while the encoder is loading."""
+    """Returns what a memory in force states as a rule by its vectors; None while the encoder is loading."""
     meanings: SentenceMeanings | None = None
     """Those of an encoder with the state `encoder_state`."""
     encoder_state: Callable[[], EmbedderState] = lambda: EmbedderState.OFF
@@ -236,7 +236,7 @@ class EndingFinder:
             for position, memory in memories.items():
                 if is_yielding:
                     self.gate.yield_to_requests()
-                if (learned := self._learn_of(memory)) is None:
+                if (learned := self.learn(memory)) is None:
                     is_due = False
                     break
                 late += learned
@@ -265,7 +265,7 @@ class EndingFinder:
             late = [
                 each
                 for memory in memories
-                for each in self._learn_of(memory) or ()
+                for each in self.learn(memory) or ()
                 if not contains_statement(
                     mask_secrets(former.get(memory.id, "")), each.learning.text
                 )
@@ -315,10 +315,6 @@ class EndingFinder:
             read_at=read_at,
             read_up_to=read_up_to,
         )
-
-    def _learn_of(self, memory: MemoryRecord) -> Sequence[LateLearning] | None:
-        """Return what a memory in force states as a rule; None while the encoder is loading."""
-        return () if memory.superseded_at else self.learn(memory)
 
     def _add_late(
         self, late: Sequence[LateLearning], *, learned_up_to: int | None = None
@@ -376,27 +372,14 @@ class EndingFinder:
                     meanings = None
                     compared = list(compare(None))
                 judgment.judged += [memory.id] if meanings else []
-                self._note_endings(memory, compared, judgment)
-            judgment.done += 1
-            if time.monotonic() >= ends:
-                break
-        return judgment
-
-    def _note_endings(
-        self,
-        memory: MemoryRecord,
-        compared: Sequence[tuple[Match, Ending]],
-        judgment: JudgedEndings,
-    ) -> None:
-        """Add the endings that a memory makes to a judgment, with the texts that were read."""
-        positions = [match.position for match, _ in compared]
-        older = self.store.endings.memories_at(positions) if positions else {}
-        for match, ending in compared:
-            if match.position in older:
-                id = older[match.position].id
-                judgment.texts |= {memory.id: memory.content, id: match.content}
-                judgment.endings.append(
-                    EndingRecord(
+                positions = [match.position for match, _ in compared]
+                older = self.store.endings.memories_at(positions) if positions else {}
+                for match, ending in compared:
+                    if match.position not in older:
+                        continue
+                    id = older[match.position].id
+                    judgment.texts |= {memory.id: memory.content, id: match.content}
+                    record = EndingRecord(
                         older=id,
                         newer=memory.id,
                         reason=ending.reason,
@@ -404,7 +387,11 @@ class EndingFinder:
                         newer_place=ending.places[1],
                         found_at=self.clock.now(),
                     )
-                )
+                    judgment.endings.append(record)
+            judgment.done += 1
+            if time.monotonic() >= ends:
+                break
+        return judgment
 
     def _compare(
         self,

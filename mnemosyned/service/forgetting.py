@@ -206,21 +206,14 @@ class RetentionService:
         try:
             if self.finish_due():
                 self.purger.purge()
-            self._expire_actions()
+            now, before = self.cycle.clock.now(), shift(self.cycle.clock.now(), -KEPT)
+            last = self._actions_expired_at
+            if last is None or now >= shift(last, EXPIRY_EVERY):
+                self._actions_expired_at = now
+                if self.store.actions.are_expired(before):
+                    self.store.actions.expire(before)
         except StorageFailed as error:
             log_failure("upkeep_put_off", error)
-
-    def _expire_actions(self) -> None:
-        """Delete the records of actions that can no longer be undone, an hour after the last time."""
-        now = self.cycle.clock.now()
-        if self._actions_expired_at and now < shift(
-            self._actions_expired_at, EXPIRY_EVERY
-        ):
-            return
-        self._actions_expired_at = now
-        before = shift(now, -KEPT)
-        if self.store.actions.are_expired(before):
-            self.store.actions.expire(before)
 
     # ---------------------------------------------------------- grace period
 
@@ -401,7 +394,14 @@ class RetentionService:
             return self._make_forget_receipt(
                 removal, complete=False, reason=reason, grace=grace
             )
-        return self._purge_and_report(removal, problem)
+        purged, unpurged = self.purger.attempt()
+        if purged:  # also what a purge for others did not see
+            problem = self.rewrite_stale_or_log()
+        complete = purged and not problem
+        count = removal.working + removal.archived
+        log.info("forgotten", count=count, complete=complete)
+        reason = "; ".join(filter(None, (unpurged, problem)))
+        return self._make_forget_receipt(removal, complete=complete, reason=reason)
 
     def _select_memories(
         self, request: Forget, kept: Sequence[str]
@@ -439,18 +439,6 @@ class RetentionService:
             mark=selected.mark,
             call="",
         )
-
-    def _purge_and_report(self, removal: Removal, problem: str) -> Forgotten:
-        """Purge the deleted text, and return the result of a forget call that deleted `removal`."""
-        purged, unpurged = self.purger.attempt()
-        if purged:  # also what a purge for others did not see
-            problem = self.rewrite_stale_or_log()
-        complete = purged and not problem
-        log.info(
-            "forgotten", count=removal.working + removal.archived, complete=complete
-        )
-        reason = "; ".join(filter(None, (unpurged, problem)))
-        return self._make_forget_receipt(removal, complete=complete, reason=reason)
 
     def _purge_words(self) -> bool:
         """Delete forgotten text from log, files, summaries and caches; return whether the files are clean."""

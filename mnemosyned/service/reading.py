@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -196,20 +197,17 @@ class ListService:
 
     def sessions(self, request: Sessions) -> SessionList:
         """Return sessions whose names begin with a prefix, up to a limit, and the total number."""
-        prefix = request.prefix or ""
+        begin = request.prefix or ""
         totals = [
-            total for total in self.store.sessions() if total.session.startswith(prefix)
+            each for each in self.store.sessions() if each.session.startswith(begin)
         ]
         return SessionList(totals[: request.limit], len(totals))
 
     def sources(self, request: Sources) -> SourceList:
         """Return sources whose names begin with a prefix, up to a limit, and how many there are."""
-        prefix = request.prefix or ""
-        totals = [
-            total
-            for total in self.store.sources()
-            if (total.source or "").startswith(prefix)
-        ]
+        begin = request.prefix or ""
+        named = ((each.source or "", each) for each in self.store.sources())
+        totals = [each for source, each in named if source.startswith(begin)]
         return SourceList(totals[: request.limit], len(totals))
 
     def count_today(self) -> int:
@@ -236,7 +234,7 @@ class ListService:
             ) from error
         until = to_utc(request.until, field="until")
         end = shift(until, -_INSTANT) if until else self.clock.now()
-        first = last = in_zone(end, zone)
+        last = in_zone(end, zone)
         if since := to_utc(request.since, field="since"):
             first = in_zone(since, zone)
         elif request.by == "month":
@@ -244,13 +242,17 @@ class ListService:
         else:
             first = shift(last, -_SHOWN_BEFORE[request.by])
         start = datetime.combine(first.date(), time_of_day(), zone)
-        count = (last.date() - first.date()).days + 1
         if request.by == "month":
             start = start.replace(day=1)
-            count = (last.year - first.year) * 12 + last.month - first.month + 1
         elif request.by == "hour":
             start = start.replace(hour=first.hour)
-            count = 24 * (count - 1) + last.hour - first.hour + 1
+        bounds = [
+            shift_months(start, number)
+            if request.by == "month"
+            else shift(start, timedelta(**{f"{request.by}s": number}))
+            for number in range(DAYS_MAX + 2)
+        ]
+        count = bisect_right(bounds, last)
         if count < 1:
             problem = "after until; exchange them" if until else "in the future"
             raise InvalidRequest(f"since is {problem}", field="since")
@@ -259,12 +261,7 @@ class ListService:
                 f"since and until are 1 to {DAYS_MAX} {request.by}s apart; ask for fewer",
                 field="since",
             )
-        bounds = [
-            shift_months(start, number)
-            if request.by == "month"
-            else shift(start, timedelta(**{f"{request.by}s": number}))
-            for number in range(count + 1)
-        ]
+        del bounds[count + 1 :]
         counts = zip(bounds, self.store.count_periods(bounds), strict=False)
         hours = request.by == "hour"
         days = [

@@ -99,7 +99,9 @@ class UndoService:
                 )
             described = self._describe(recorded)
             undo = {
-                ActionKind.EDIT: self._undo_edit,
+                ActionKind.EDIT: lambda action, request: self.changes.undo_edit(
+                    action.id, action.at, dry_run=request.dry_run
+                ),
                 ActionKind.FORGET: self._undo_forget,
                 ActionKind.IMPORT: self._undo_import,
                 ActionKind.PIN: self._undo_pins,
@@ -173,10 +175,6 @@ class UndoService:
         lines, _ = preview_lines(self.store, ids, after=None)
         sample = lines[0].snippet if lines else ""
         return replace(action, until=shift(action.at, KEPT), sample=sample)
-
-    def _undo_edit(self, action: UndoableAction, request: Undo) -> Outcome:
-        """Set the values again that an edit replaced."""
-        return self.changes.undo_edit(action.id, action.at, dry_run=request.dry_run)
 
     def _undo_tags(self, action: UndoableAction, request: Undo) -> Outcome:
         """Remove the tags that an action added, or add the tags that an action removed."""
