@@ -8,7 +8,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from http import HTTPStatus
 from itertools import accumulate
 from pathlib import Path
@@ -193,12 +192,6 @@ HOOK_ROWS_MAX = 200
 log = logger()
 
 
-@cache
-def _metric_texts() -> MetricTexts:
-    """Return a line of help for each metric by its type and name, from a TOML file."""
-    return read_tables(__file__, "metrics.toml")
-
-
 def metrics_route(collectors: Sequence[Collector]) -> Route:
     """Return the handler of `/metrics`; a collector that fails is left out and logged."""
 
@@ -210,7 +203,7 @@ def metrics_route(collectors: Sequence[Collector]) -> Route:
                 samples += collect()
             except MnemosynedError as error:
                 log.warning("metrics_missing", code=error.code)
-        body = render(samples, _metric_texts()).encode()
+        body = render(samples, read_tables(__file__, "metrics.toml")).encode()
         return Response(HTTPStatus.OK, body, content_type=CONTENT_TYPE)
 
     return metrics

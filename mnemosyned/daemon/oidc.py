@@ -100,7 +100,13 @@ class ProviderKeys:
             return
         self._tried = now
         try:
-            uri = self._jwks_uri or self._discover()
+            uri = self._jwks_uri
+            if not uri:
+                path = "/.well-known/openid-configuration"
+                found = self._fetch(self._issuer.rstrip("/") + path)
+                if found["issuer"] != self._issuer:
+                    raise ValueError("the discovery names another issuer")  # noqa: TRY301
+                uri = str(found["jwks_uri"])
             self._keys = _read_keys(self._fetch(uri)["keys"])
             self._fetched = now
         except (OSError, HTTPException, ValueError, LookupError, TypeError) as error:
@@ -109,14 +115,6 @@ class ProviderKeys:
             log.warning(
                 "provider_keys_missing", reason=f"{type(error).__name__}: {error}"
             )
-
-    def _discover(self) -> str:
-        """Return the address of the provider's keys. Raises `OSError` and `ValueError`."""
-        path = "/.well-known/openid-configuration"
-        found = self._fetch(self._issuer.rstrip("/") + path)
-        if found["issuer"] != self._issuer:
-            raise ValueError("the discovery names another issuer")
-        return str(found["jwks_uri"])
 
     def _fetch(self, url: str) -> Any:  # noqa: ANN401 any JSON
         """Return the JSON at a URL of the provider. Raises `OSError` and `ValueError`."""

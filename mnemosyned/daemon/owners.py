@@ -356,26 +356,20 @@ class OwnerResources:
         progress = memory.service.sleeper.cycle
         exchange = exchange_resources(memory.service, scopes=scopes)
 
-        def last_event(error: MnemosynedError) -> bytes:
-            """Return the bytes of the event that tells why a stream of events ends."""
-            return encode_server_event(
-                bus.event(EventKind.DROPPED, code=error.code, message=error.message)
-            )
-
-        def last_line(error: MnemosynedError) -> bytes:
-            """Return the bytes of the line that tells why an export ends early."""
-            return msgspec.json.encode(CutOff(reason=error.message)) + b"\n"
-
         found = {
             **verb_resources(caller),
             **exchange,
             EXPORT_PATH: self._checked_stream_resource(
-                exchange[EXPORT_PATH].route, "export", last_line
+                exchange[EXPORT_PATH].route,
+                "export",
+                lambda error: msgspec.json.encode(CutOff(reason=error.message)) + b"\n",
             ),
             EVENTS_PATH: self._checked_stream_resource(
                 events_route(bus, lambda: progress.progress),
                 "reading events",
-                last_event,
+                lambda error: encode_server_event(
+                    bus.event(EventKind.DROPPED, code=error.code, message=error.message)
+                ),
             ),
             MCP_PATH: mcp_resource(caller, memory.service.store.agents, scopes=scopes),
             **hook_resources(

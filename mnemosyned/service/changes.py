@@ -115,7 +115,16 @@ class ChangeService:
         pinned = isinstance(request, Pin)
         ids = names(request.id)
         for id in ids:
-            self._check_pinnable(id)
+            memory = self.store.memories.get(id)
+            if isinstance(memory, Episode) or memory.episode:
+                state = (
+                    "an episode"
+                    if isinstance(memory, Episode)
+                    else "archived. `restore` brings it back, pinned"
+                )
+                raise InvalidRequest(
+                    f"only working memories can be pinned; {id} is {state}", field="id"
+                )
         selected = select_memories(self.store, request)
         if request.dry_run:
             preview = preview_selection(self.store, selected, after=request.after)
@@ -147,20 +156,6 @@ class ChangeService:
         """Return an action of a kind that begins now, with a new id."""
         now = self.sleeper.cycle.clock.now()
         return Action(new_id(now), kind, now)
-
-    def _check_pinnable(self, id: str) -> None:
-        """Raise `NotFound`, or `InvalidRequest` unless an id is that of a working memory."""
-        memory = self.store.memories.get(id)
-        if isinstance(memory, Episode):
-            raise InvalidRequest(
-                f"only working memories can be pinned; {id} is an episode", field="id"
-            )
-        if memory.episode:
-            raise InvalidRequest(
-                f"only working memories can be pinned; {id} is archived. `restore` brings it "
-                "back, pinned",
-                field="id",
-            )
 
     # ------------------------------------------------------------------ edit
 

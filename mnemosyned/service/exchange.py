@@ -329,27 +329,20 @@ class ExchangeService:
             )
         is_first = bool(lines) and parse_line_kind(lines[0]).record == HEADER
         is_last = bool(lines) and parse_line_kind(lines[-1]).record == FOOTER
-        records = _parse_records(
-            lines[: len(lines) - is_last], self.secrets(), start=is_first
-        )
+        records: list[Record] = []
+        rule = self.secrets()
+        for number in range(is_first, len(lines) - is_last):
+            pause_for_other_owners()
+            try:
+                records.append(accept_record(parse_record(lines[number]), rule))
+            except MnemosynedError as error:
+                raise type(error)(error.message, field=f"lines[{number}]") from error
         self.postpone_cycles(0.0 if is_last else POSTPONED_S)
         restored = RestoreReport()
         if records:
             restored = self.store.restore(records, action=action)
         self.on_restored()
         return restored
-
-
-def _parse_records(lines: list[bytes], rule: SecretRule, *, start: int) -> list[Record]:
-    """Return the checked records in the lines from `start` on; the first error names its line."""
-    records: list[Record] = []
-    for number, line in enumerate(lines[start:], start):
-        pause_for_other_owners()
-        try:
-            records.append(accept_record(parse_record(line), rule))
-        except MnemosynedError as error:
-            raise type(error)(error.message, field=f"lines[{number}]") from error
-    return records
 
 
 BATCH_RECORDS = 1_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial, reduce
@@ -181,7 +181,12 @@ class RetentionService:
     def after_cycle(self) -> None:
         """Prune, end grace periods, rewrite summaries and purge after a cycle; log a storage failure."""
         try:
-            self._prune_by_settings()
+            retention = retention_of(self.settings.config)
+            if retention != Retention():
+                pruned = self._prune_archive(retention, now=self._clock.now())
+                if count := pruned.memories:
+                    characters = pruned.characters
+                    log.info("archive_pruned", count=count, characters=characters)
             # Most cycles leave nothing to do, which one snapshot shows.
             with self.store.search.one_snapshot():
                 is_idle = not (
@@ -260,17 +265,6 @@ class RetentionService:
         log.info("forgotten_for_good", count=count)
         return count
 
-    def _refuse_recoverable(self, ids: Iterable[str]) -> None:
-        """Raise `NotFound`, with the end of its grace period, for an id of a recoverable memory."""
-        for id in ids:
-            final_at = self.store.grace.recoverable_until(id)
-            if final_at:
-                raise NotFound(
-                    f"{id} is forgotten already; until {final_at:%Y-%m-%d %H:%M} UTC `restore` puts "
-                    "it back, and `forget` with `now` deletes it for good",
-                    field="id",
-                )
-
     # ---------------------------------------------------------------- prune
 
     def prune(self, request: Prune) -> Pruned:
@@ -299,19 +293,6 @@ class RetentionService:
                 field="believe_clock",
             )
         return self._prune_archive(retention, now=now)
-
-    def _prune_by_settings(self) -> None:
-        """Delete the text of originals beyond the settings' limits; by default there are none."""
-        retention = retention_of(self.settings.config)
-        if retention == Retention():
-            return
-        pruned = self._prune_archive(retention, now=self._clock.now())
-        if pruned.memories:
-            log.info(
-                "archive_pruned",
-                count=pruned.memories,
-                characters=pruned.characters,
-            )
 
     def doubt(self, retention: Retention | None = None) -> str:
         """Return why pruning by age must wait; empty without a limit of age, or if the clock is trusted."""
@@ -347,8 +328,13 @@ class RetentionService:
         try:
             selected = self._select_memories(request, kept)
         except NotFound as error:
-            if not request.now:
-                self._refuse_recoverable(names(request.id))
+            for id in () if request.now else names(request.id):
+                if final_at := self.store.grace.recoverable_until(id):
+                    raise NotFound(
+                        f"{id} is forgotten already; until {final_at:%Y-%m-%d %H:%M} UTC `restore` "
+                        "puts it back, and `forget` with `now` deletes it for good",
+                        field="id",
+                    ) from error
             self.purger.finish_earlier(error)
             raise
         if request.dry_run:

@@ -38,7 +38,7 @@ from mnemosyned.search.query import (
 )
 from mnemosyned.service.intake import CHUNK, split_into_chunks, to_utc
 from mnemosyned.text.dates.formatting import format_period
-from mnemosyned.text.dates.questions import QuestionTimes, parse_times
+from mnemosyned.text.dates.questions import parse_times
 from mnemosyned.text.languages.tables import TimeOrder
 from mnemosyned.text.terms import Terms, cut_snippet, parse_content_terms, parse_terms
 from mnemosyned.verbs.exchange import Export
@@ -89,7 +89,15 @@ def make_query(request: Recall, *, now: datetime) -> Query:
     limit = request.limit
     if topic is not None:
         limit = max(limit, min(RANKED_MAX, POOL_PER_RESULT * limit))
-    terms = _search_terms(request.query, times, asked)
+    if times.only_time:
+        terms = parse_content_terms(times.remaining_text)
+    else:
+        # Without the words for times, and without one for an order, as "last", if the question names a
+        # kind of source, or asks for what is current. If no word is left, all of the question count.
+        is_order_alone = times.order is TimeOrder.CURRENT or bool(asked)
+        is_left_out = times.order and is_order_alone and not times.spans
+        text = times.subject_text if is_left_out else times.remaining_text
+        terms = parse_terms(text) or parse_terms(request.query)
     return Query(
         terms=(parse_content_terms(topic) if topic else None) or terms,
         limit=limit,
@@ -126,21 +134,6 @@ def read_filters(
         "since": to_utc(request.since, field="since"),
         "until": to_utc(request.until, field="until"),
     }
-
-
-def _search_terms(question: str, times: QuestionTimes, asked: AskedSource) -> Terms:
-    """Return the words of a question to search for, without the words for its times.
-
-    A word for an order, as "last", is left out if the question names a kind of source (`asked`), or
-    asks for what is current. If no word is left, all of the question count.
-    """
-    if times.only_time:
-        return parse_content_terms(times.remaining_text)
-    text = times.remaining_text
-    is_order_alone = times.order is TimeOrder.CURRENT or bool(asked)
-    if times.order and is_order_alone and not times.spans:
-        text = times.subject_text
-    return parse_terms(text) or parse_terms(question)
 
 
 def missing_time_note(query: Query, *, has_hits: bool) -> str:

@@ -469,12 +469,13 @@ class MemoryService:
             shown = replace(shown, memories=masked)
         judge = ResultJudge(query, merged)
         hits = make_hits(query, places, shown, judge, owners=tuple(searched))
-        rest = {
-            owner: iter(
-                memory.complete([hit for hit in hits if hit.owner == owner], request)
-            )
-            for owner, memory in searched.items()
-        }
+        rest: dict[str | None, Iterator[Hit]] = {}
+        for owner, memory in searched.items():
+            own = [hit for hit in hits if hit.owner == owner]
+            own = add_endings(memory.store.endings, own, reveal=request.reveal)
+            if request.history:
+                own = add_history(memory.store.memories, own, reveal=request.reveal)
+            rest[owner] = iter(own)
         # In the order of one memory, with the places of the memories as they were.
         answer = [each for hit in hits for each in islice(rest[hit.owner], 1)]
         confidence = max((hit.confidence for hit in answer), default=0.0)
@@ -496,13 +497,6 @@ class MemoryService:
         with self.store.search.one_snapshot():
             candidates = self.store.search.candidates(query)
             return self.vectors.near(question, query, candidates)
-
-    def complete(self, hits: Sequence[Hit], request: Recall) -> list[Hit]:
-        """Return hits of this memory with ended statements and, if requested, each hit's history."""
-        answer = add_endings(self.store.endings, hits, reveal=request.reveal)
-        if request.history:
-            answer = add_history(self.store.memories, answer, reveal=request.reveal)
-        return answer
 
     def rate_statements(self, texts: Mapping[str, str]) -> Mapping[str, float]:
         """Return the log odds that memories state what later sessions need, by the id given with each text.

@@ -361,7 +361,8 @@ class HookService:
                 for hit in hits
                 for line in hit.lines or (hit,)
                 if line.role == message.role
-                and _share_of(words, find_keywords(line.content)) >= REPEATED_SHARE_MIN
+                and len(words & (said := find_keywords(line.content)))
+                >= REPEATED_SHARE_MIN * len(words | said)
             ]
             if known and not any(line.id in shown for line in known):
                 line = InjectedLine(
@@ -407,8 +408,3 @@ class HookService:
             count=outcome.stored,
             message=outcome.failure,
         )
-
-
-def _share_of(words: frozenset[str], others: frozenset[str]) -> float:
-    """Return the share of the keywords of two texts that they have in common."""
-    return len(words & others) / max(1, len(words | others))

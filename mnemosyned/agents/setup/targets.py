@@ -77,10 +77,14 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """
         if site.project:
             places = [site.project / self.project] if self.project else []
-        elif self.unless_hooks_of and _has_our_hooks(self.unless_hooks_of, site):
-            places = []
         else:
             places = list(self._select_places(site.machine))
+        if self.unless_hooks_of and not site.project:
+            parts = TARGETS[self.unless_hooks_of].parts(site)
+            hook = next(part for part in parts if isinstance(part, HookPart))
+            document = read_document(hook.file)
+            if document and hook.state(document) in OURS:
+                places = []
         return [
             part
             for place in places
@@ -263,14 +267,6 @@ def expand_path(path: str, machine: Machine) -> Path:
         return str(folders[name] if name else machine.home)
 
     return Path(_VARIABLE.sub(expand, path))
-
-
-def _has_our_hooks(tool: str, site: SetupSite) -> bool:
-    """Return True if the user's settings of a tool have our hook of its first event."""
-    parts = TARGETS[tool].parts(site)
-    hook = next(part for part in parts if isinstance(part, HookPart))
-    document = read_document(hook.file)
-    return document is not None and hook.state(document) in OURS
 
 
 def filled_form(form: str, programs: Programs, limit: int = 0) -> Json:
