@@ -140,7 +140,14 @@ class TokenCache:
             return kept.holder
         holder = self._find(secret)
         # From when it was asked: the answer may be older than its arrival.
-        self._cache_holder(digest, _CachedHolder(holder, asked + KEPT_S))
+        kept = _CachedHolder(holder, asked + KEPT_S)
+        with self._lock:
+            self._known.pop(digest, None)
+            self._unknown.pop(digest, None)
+            table = self._unknown if holder is None else self._known
+            table[digest] = kept
+            if len(table) > (UNKNOWN_MAX if holder is None else KEPT_MAX):
+                table.popitem(last=False)
         return holder
 
     def last_owner(self, secret: str) -> int:
@@ -148,16 +155,6 @@ class TokenCache:
         with self._lock:
             kept = self._known.get(_digest(secret))
         return kept.holder.owner if kept and kept.holder else 0
-
-    def _cache_holder(self, digest: bytes, kept: _CachedHolder) -> None:
-        """Keep a token's holder, the unknown apart, and drop the oldest beyond the limit."""
-        with self._lock:
-            self._known.pop(digest, None)
-            self._unknown.pop(digest, None)
-            table = self._unknown if kept.holder is None else self._known
-            table[digest] = kept
-            if len(table) > (UNKNOWN_MAX if kept.holder is None else KEPT_MAX):
-                table.popitem(last=False)
 
 
 def _digest(secret: str) -> bytes:

@@ -248,7 +248,21 @@ class AuditLog:
         self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
 
     def __enter__(self) -> Self:
-        self._require_present_database()
+        """Start to write. Raises `StorageFailed` if the table lacks lines of the file: it was restored."""
+        try:
+            last = self._file.last_lines() if self._file else []
+        except OSError as error:
+            self._note_failure(error)
+        else:
+            count = len(self._table.find_lacking(list(rows_of(last))))
+            if self._file and count:
+                files = " ".join(map(str, self._file.files()))
+                raise StorageFailed(
+                    f"the database is older than the audit log, of which it lacks {count} lines or "
+                    "more: memories, owners and tokens deleted since its backup may be back. Before "
+                    "it is served, run with the login that owns the tables: mnem db replay "
+                    f"{files}"
+                )
         self._thread.start()
         return self
 
@@ -444,22 +458,6 @@ class AuditLog:
             line = f'{body[:-1].decode()}{_BEFORE_HASH}{digest}"}}'
             self._head = (entry.seq, digest)
             self._sealed.append((self._writer, entry.seq, entry.at, line))
-
-    def _require_present_database(self) -> None:
-        """Raise `StorageFailed` if the table lacks lines of the file, as after a restore from a backup."""
-        try:
-            last = self._file.last_lines() if self._file else []
-        except OSError as error:
-            self._note_failure(error)
-            return
-        count = len(self._table.find_lacking(list(rows_of(last))))
-        if self._file and count:
-            files = " ".join(map(str, self._file.files()))
-            raise StorageFailed(
-                f"the database is older than the audit log, of which it lacks {count} lines or more: "
-                "memories, owners and tokens deleted since its backup may be back. Before it is "
-                f"served, run with the login that owns the tables: mnem db replay {files}"
-            )
 
 
 class AuditedForgets:

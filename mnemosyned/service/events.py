@@ -147,31 +147,20 @@ class EventBus:
                 self._kept = None
         if self.relay:  # before it is promised that nothing is missed from here on
             self.relay.count_readers(self.owner, 1, kept_s=self.limits.kept_s)
-        try:
-            return self._subscribe(after)
-        except DaemonBusy:
-            if self.relay:
-                self.relay.count_readers(self.owner, -1, kept_s=self.limits.kept_s)
-            raise
-
-    def _subscribe(self, after: int | None) -> Subscription:
-        """Return a new subscription, as `subscribe` does."""
         with self._lock:
-            if len(self._subscriptions) >= self.limits.subscribers:
-                raise DaemonBusy(
-                    f"{self.limits.subscribers} readers of events are connected already; "
-                    "end one of them"
-                )
-            if not self.listening:
-                self._kept = None
-            missed = [
-                event
-                for event in self._kept or ()
-                if after is not None and event.id > after
-            ]
-            subscription = Subscription(missed)
-            self._subscriptions.append(subscription)
-        return subscription
+            if len(self._subscriptions) < self.limits.subscribers:
+                if not self.listening:
+                    self._kept = None
+                kept = self._kept or () if after is not None else ()
+                missed = [event for event in kept if event.id > (after or 0)]
+                subscription = Subscription(missed)
+                self._subscriptions.append(subscription)
+                return subscription
+        if self.relay:
+            self.relay.count_readers(self.owner, -1, kept_s=self.limits.kept_s)
+        raise DaemonBusy(
+            f"{self.limits.subscribers} readers of events are connected already; end one of them"
+        )
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """End a subscription; keep later events for a while, in case the reader comes back."""

@@ -86,11 +86,26 @@ _DETAIL_KINDS = frozenset(DetailKind)
 
 
 def accept_record(record: Record, rule: SecretRule) -> Record:
-    """Check a record; mask secrets unless `rule` keeps them. Raises `InvalidRequest` and `InvalidText`."""
+    """Check a record; mask secrets unless `rule` keeps them.
+
+    Raises `InvalidRequest`, `InvalidText` and `ContentTooLarge`.
+    """
     kind: type[object] = type(record)
     _check_fields(record, _FIELDS[kind])
     if isinstance(record, ExportedMemory):
-        _check_memory(record)
+        if not record.content and not record.pruned_at:
+            _refuse_field("content", "is empty, and the memory was not pruned")
+        if not 0 <= record.importance <= 1:
+            _refuse_field("importance", "must be between 0 and 1")
+        for detail_kind, value, _ in record.details:
+            if detail_kind not in _DETAIL_KINDS:
+                _refuse_field("details", f"has an unknown kind {detail_kind!r}")
+            check_text(value, field="details")
+        check_metadata(record.metadata, field="metadata")
+        for revision in record.revisions:
+            _check_fields(revision, _REVISION_FIELDS)
+        if record.tags:
+            record = replace(record, tags=tag_names(record.tags))
     elif isinstance(record, ExportedEpisode):
         if record.level not in set(Level):
             _refuse_field("level", "must be between 0 and 3")
@@ -100,8 +115,6 @@ def accept_record(record: Record, rule: SecretRule) -> Record:
             _refuse_field("item_count", "is not the number of its originals")
     elif isinstance(record, LogEntry) and record.status not in _LOGGED:
         _refuse_field("status", "is none that a log has")
-    if isinstance(record, ExportedMemory) and record.tags:
-        record = replace(record, tags=tag_names(record.tags))
     if rule != "keep" and isinstance(record, ExportedMemory):
         return _mask_exported_memory(record)
     if rule != "keep" and isinstance(record, ExportedEpisode):
@@ -132,21 +145,6 @@ def _check_fields(record: object, names: Iterable[str]) -> None:
             for member in value:
                 if isinstance(member, str):
                     check_text(member, field=name)
-
-
-def _check_memory(memory: ExportedMemory) -> None:
-    """Check an imported memory. Raises `InvalidRequest`, `InvalidText` and `ContentTooLarge`."""
-    if not memory.content and not memory.pruned_at:
-        _refuse_field("content", "is empty, and the memory was not pruned")
-    if not 0 <= memory.importance <= 1:
-        _refuse_field("importance", "must be between 0 and 1")
-    for kind, value, _ in memory.details:
-        if kind not in _DETAIL_KINDS:
-            _refuse_field("details", f"has an unknown kind {kind!r}")
-        check_text(value, field="details")
-    check_metadata(memory.metadata, field="metadata")
-    for revision in memory.revisions:
-        _check_fields(revision, _REVISION_FIELDS)
 
 
 def _refuse_field(name: str, reason: str) -> None:

@@ -102,7 +102,20 @@ class OwnerLimiter:
             self._check("bytes_per_day", owner)
             limit = self._limit_of("memories_max", owner)
             if limit is not None:
-                self._check_room(owner, memories, limit)
+                known = self._look_up(owner)
+                if known.memories + memories > limit:
+                    known = self._look_up(owner, FULL_S)
+                if known.memories + memories > limit:
+                    raise LimitReached(
+                        f"this memory keeps {known.memories:,} memories of the {limit:,} that it "
+                        f"may (memories_max), and this request has {memories:,}; forget some, or "
+                        "ask who runs the server for more",
+                        retry_after_s=FULL_RETRY_S,
+                    )
+                with self._changing:
+                    known = self._known.get(owner, known)
+                    count = known.memories + memories
+                    self._known[owner] = known._replace(memories=count)
         self._allowances["writes_per_minute"].use(owner, max(1, memories))
         self._allowances["bytes_per_day"].use(owner, size)
 
@@ -149,22 +162,6 @@ class OwnerLimiter:
                 "send this again then",
                 retry_after_s=wait_s,
             )
-
-    def _check_room(self, owner: int, memories: int, limit: int) -> None:
-        """Count an owner's new memories. Raises `LimitReached` if it would have more than `limit`."""
-        known = self._look_up(owner)
-        if known.memories + memories > limit:
-            known = self._look_up(owner, FULL_S)
-        if known.memories + memories > limit:
-            raise LimitReached(
-                f"this memory keeps {known.memories:,} memories of the {limit:,} that it may "
-                f"(memories_max), and this request has {memories:,}; forget some, or ask who runs "
-                "the server for more",
-                retry_after_s=FULL_RETRY_S,
-            )
-        with self._changing:
-            known = self._known.get(owner, known)
-            self._known[owner] = known._replace(memories=known.memories + memories)
 
     def _limit_of(self, name: str, owner: int) -> int | None:
         """Return an owner's limit with this name; None for no limit. Raises `StorageFailed`."""

@@ -176,8 +176,32 @@ class ListService:
         self._next_save = time.monotonic() + SAVED_EVERY_S
 
     def list_memories(self, request: ListMemories) -> Listed:
-        """Return one page of memories or summaries, with secrets masked unless revealed."""
-        page = self.store.page(self._list_filter(request))
+        """Return one page of memories or summaries, with secrets masked unless revealed.
+
+        Raises `InvalidRequest` and `InvalidTime`.
+        """
+        if request.level and request.tier not in (None, Tier.EPISODIC):
+            raise InvalidRequest(
+                f"level is for summaries, and {request.tier} has none; leave tier out",
+                field="level",
+            )
+        terms = parse_terms(request.query) if request.query else None
+        if terms is not None and not terms:
+            raise InvalidRequest("query has no word to search for", field="query")
+        chosen = ListFilter(
+            limit=request.limit,
+            terms=terms,
+            project=request.project or "",
+            order=request.order,
+            after=parse_cursor(request.after) if request.after else None,
+            tier=request.tier,
+            level=LEVELS.index(request.level) if request.level else None,
+            pinned=request.pinned,
+            id_prefix=request.id_prefix or "",
+            valid_at=None if request.history else self.clock.now(),
+            **read_filters(request),
+        )
+        page = self.store.page(chosen)
         memories, summaries = page.memories, page.summaries
         if not request.reveal:
             memories = [mask_memory(memory) for memory in memories]
@@ -262,30 +286,6 @@ class ListService:
             for begins, totals in counts
         ]
         return self.complete(DayList(days, request.by))
-
-    def _list_filter(self, request: ListMemories) -> ListFilter:
-        """Return the filter for a list request. Raises `InvalidRequest` and `InvalidTime`."""
-        if request.level and request.tier not in (None, Tier.EPISODIC):
-            raise InvalidRequest(
-                f"level is for summaries, and {request.tier} has none; leave tier out",
-                field="level",
-            )
-        terms = parse_terms(request.query) if request.query else None
-        if terms is not None and not terms:
-            raise InvalidRequest("query has no word to search for", field="query")
-        return ListFilter(
-            limit=request.limit,
-            terms=terms,
-            project=request.project or "",
-            order=request.order,
-            after=parse_cursor(request.after) if request.after else None,
-            tier=request.tier,
-            level=LEVELS.index(request.level) if request.level else None,
-            pinned=request.pinned,
-            id_prefix=request.id_prefix or "",
-            valid_at=None if request.history else self.clock.now(),
-            **read_filters(request),
-        )
 
     # ---------------------------------------------------------- daily figures
 

@@ -274,29 +274,25 @@ class McpPump:
     def _answer_call(self, call: PumpedCall) -> None:
         """Answer a call by the daemon, or alone if the daemon is lost; not if it was cancelled."""
         try:
-            self._relay_message(call)
+            connection, response = self._daemon.post(
+                self._make_request_headers(), call.line, on_connection=call.hold
+            )
+            with http.ClosedOnFailure(connection):
+                self._save_headers(response.headers)
+                for message in read_messages(connection, response):
+                    if not call.is_cancelled:
+                        self._write_line(message)
+            call.hold(None)
+            if response.stays_open and not call.is_cancelled:
+                self._daemon.idle.put(connection)
+            else:
+                connection.close()
         except (DaemonLost, OSError, ValueError) as error:
             if not call.is_cancelled:
                 self._answer_alone(call.line, str(error))
         finally:
             del self._calls[call]
             self._places.release()
-
-    def _relay_message(self, call: PumpedCall) -> None:
-        """Post a call's message and write the answers. Raises `DaemonLost` and `OSError`."""
-        connection, response = self._daemon.post(
-            self._make_request_headers(), call.line, on_connection=call.hold
-        )
-        with http.ClosedOnFailure(connection):
-            self._save_headers(response.headers)
-            for message in read_messages(connection, response):
-                if not call.is_cancelled:
-                    self._write_line(message)
-        call.hold(None)
-        if response.stays_open and not call.is_cancelled:
-            self._daemon.idle.put(connection)
-        else:
-            connection.close()
 
     def _make_request_headers(self) -> dict[str, str]:
         """Return the request headers with the client's name and origin."""

@@ -88,7 +88,17 @@ def answer_message(
         if request is None or request.id is None:
             return None
         check_version(request)
-        return result_message(request, _run_method(request, context_of))
+        method = METHODS.get(request.method)
+        if method is None or request.era not in method.eras:
+            name = request.method[:METHOD_CHARS_SHOWN]
+            raise ProtocolError(METHOD_NOT_FOUND, f"Method not found: {name}")  # noqa: TRY301
+        result = method.run(context_of(request), request)
+        if request.era is Era.MODERN:
+            meta = {SERVER_KEY: SERVER}
+            result = {"resultType": "complete", **result, "_meta": meta}
+            if method.ttl_ms is not None:
+                result |= {"ttlMs": method.ttl_ms, "cacheScope": method.scope}
+        return result_message(request, result)
     except ProtocolError as error:
         return error_message(error, readable_id(message))
 
@@ -113,22 +123,6 @@ def _handle_batch(
         for message in messages
     ]
     return [answer for answer in answers if answer is not None] or None
-
-
-def _run_method(
-    request: McpRequest, context_of: Callable[[McpRequest], ToolContext]
-) -> Json:
-    """Return the result of the method that a request names. Raises `ProtocolError`."""
-    method = METHODS.get(request.method)
-    if method is None or request.era not in method.eras:
-        name = request.method[:METHOD_CHARS_SHOWN]
-        raise ProtocolError(METHOD_NOT_FOUND, f"Method not found: {name}")
-    result = method.run(context_of(request), request)
-    if request.era is Era.MODERN:
-        result = {"resultType": "complete", **result, "_meta": {SERVER_KEY: SERVER}}
-        if method.ttl_ms is not None:
-            result |= {"ttlMs": method.ttl_ms, "cacheScope": method.scope}
-    return result
 
 
 # ------------------------------------------------------------------- methods
