@@ -389,11 +389,6 @@ class OpenMemory:
     hooks: HookService | None = None
     """The hooks of agents' tools; only where a socket is served."""
 
-    def get_hooks(self) -> HookService:
-        """Return the service for agents' hooks; `hooks` must not be None."""
-        assert self.hooks is not None  # noqa: S101 the daemon serves a socket
-        return self.hooks
-
     @property
     def config(self) -> Config:
         """The settings as last read."""

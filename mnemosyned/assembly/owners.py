@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
@@ -233,14 +233,17 @@ class OwnerRounds:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
+@dataclass(eq=False)
 class OwnerMemory:
     """The open memory of one owner, with its services."""
 
     owner: int
     service: MemoryService
-    get_hooks: Callable[[], HookService]
-    """Returns the service for agents' hooks, made at its first call."""
+
+    @cached_property
+    def hooks(self) -> HookService:
+        """The service for agents' hooks, without a thread of its own."""
+        return HookService(self.service)
 
 
 class OwnerMemories:
@@ -401,13 +404,7 @@ class OwnerMemories:
         )
 
         service.limits = LimitsOfOwner(self.limits, owner)
-
-        @cache
-        def get_hooks() -> HookService:
-            """Return the service for the owner's hooks, without a thread of its own."""
-            return HookService(service)
-
-        memory = OwnerMemory(owner=owner, service=service, get_hooks=get_hooks)
+        memory = OwnerMemory(owner, service)
         with self._lock:
             self._in_use.add(memory)
             stopping = self._stopping

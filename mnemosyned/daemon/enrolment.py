@@ -23,6 +23,7 @@ from mnemosyned.errors import LimitReached
 from mnemosyned.http_messages import HttpRequest, Resource, Response
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import Scope, TokenHolder
+from mnemosyned.service.audit import REQUESTER, Requester
 from mnemosyned.service.owners import administer
 from mnemosyned.verbs.owners import ADMINISTRATION, Login, Renew
 from mnemosyned.verbs.request import Request
@@ -118,7 +119,7 @@ class OwnerRoutes:
         """Exchange a code for a token. Raises `RequestRefused` and `LimitReached`."""
         login = parse_call(Login, request)
         if self._audit:
-            self._audit.begin(0, address=request.address, via="code")
+            REQUESTER.set(Requester(via="code", address=request.address))
         name = re.sub(r"[^A-Za-z0-9._@-]+", "-", login.name).strip("._@-")[:100]
         enrolment = self._owners.redeem(
             login.code, name or "login", most=self._longest()

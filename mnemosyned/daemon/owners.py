@@ -64,7 +64,7 @@ from mnemosyned.memory.engine_ports import (
     TokenHolder,
     owner_of,
 )
-from mnemosyned.service.audit import REQUESTER
+from mnemosyned.service.audit import REQUESTER, Requester
 from mnemosyned.service.owners import OwnerLimiter
 from mnemosyned.service.service import Groups, MemoryService
 from mnemosyned.verbs.conversation import Context, EditLearning, RemoveLearning
@@ -273,9 +273,8 @@ class OwnerResources:
             if self._proxy and cache is self._proxy.cache:
                 via = "proxy"
             about = holder.owner if holder else 0
-            self._audit.begin(
-                sender.owner, sender.token, request.address, via=via, about=about
-            )
+            who = Requester(sender.owner, sender.token, via, request.address, about)
+            REQUESTER.set(who)
             if holder is None:
                 self._audit.note("request", outcome=NotFound.code)
         if holder is None:
@@ -369,9 +368,7 @@ class OwnerResources:
                 ),
             ),
             MCP_PATH: mcp_resource(caller, memory.service.store.agents, scopes=scopes),
-            **hook_resources(
-                memory.get_hooks, scopes=scopes, groups=member.readable_groups
-            ),
+            **hook_resources(memory, scopes=scopes, groups=member.readable_groups),
         }
         return audit_resources(found, audit) if audit else found
 

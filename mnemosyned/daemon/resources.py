@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from mnemosyned.agents.hooks.service import HookEnvelope, HookService
+from mnemosyned.agents.hooks.service import HookEnvelope
 from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.daemon.http.server import VERB_PREFIX
 from mnemosyned.daemon.metrics import METRICS_PATH, Collector, metrics_route
@@ -35,6 +35,7 @@ from mnemosyned.verbs.request import Request, parse, parse_text
 from mnemosyned.verbs.upkeep import Event, EventKind, encode_event
 
 if TYPE_CHECKING:
+    from mnemosyned.assembly.owners import OwnerMemory
     from mnemosyned.service.audit import AuditLog
     from mnemosyned.storage.common.surroundings import AgentStore
 
@@ -221,12 +222,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 def hook_resources(
-    get_hooks: Callable[[], HookService],
+    memory: OpenMemory | OwnerMemory,
     *,
     scopes: Collection[Scope] | None = None,
     groups: Groups = NO_GROUPS,
 ) -> dict[str, Resource]:
-    """Return the handler of agents' hooks, which `get_hooks` answers, by URL path.
+    """Return the handler of the hooks of a memory's agents, by URL path.
 
     `scopes` are a token's; None allows everything. Lines of `groups` are given, too.
     """
@@ -238,7 +239,8 @@ def hook_resources(
             envelope = _decode(request.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise MalformedJson(f"a hook's call cannot be read: {error}") from error
-        answer, wanted = get_hooks().handle_call(
+        assert memory.hooks  # noqa: S101 the daemon serves a socket
+        answer, wanted = memory.hooks.handle_call(
             envelope,
             is_remote=not request.local,
             may_tell=scopes is None or Scope.READ in scopes,
@@ -296,13 +298,15 @@ def audit_resources(
 ) -> dict[str, Resource]:
     """Return resources that log each request to `paths`, under the verb given there.
 
-    All requests are of `owner` over the Unix socket, or if it is 0 of whom `AuditLog.begin` names.
+    All requests are of `owner` over the Unix socket, or if it is 0 of the `REQUESTER`.
     """
+    # Loaded here: most daemons keep no log.
+    from mnemosyned.service.audit import REQUESTER, Requester  # noqa: PLC0415
 
     def note(path: str, request: HttpRequest) -> Response:
         """Answer a request and note it; a stream begins after its line is written."""
         if owner:
-            audit.begin(owner, via="socket")
+            REQUESTER.set(Requester(owner, via="socket"))
         audit.check()
         try:
             response = table[path].route(request)
@@ -381,7 +385,7 @@ def resources(
         **exchange_resources(memory.service),
         EVENTS_PATH: Resource(events),
         MCP_PATH: mcp_resource(caller, memory.service.store.agents),
-        **(hook_resources(memory.get_hooks) if memory.hooks else {}),
+        **(hook_resources(memory) if memory.hooks else {}),
         **documentation_resources(),
         METRICS_PATH: Resource(metrics_route(collectors)),
     }

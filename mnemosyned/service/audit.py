@@ -313,20 +313,8 @@ class AuditLog:
                 reason=reason,
             )
 
-    @staticmethod
-    def begin(
-        owner: int,
-        token: str = "",
-        address: str = "",
-        *,
-        via: str = "token",
-        about: int = 0,
-    ) -> None:
-        """Set the sender of this thread's request; `about` is the memory's owner, if not the sender."""
-        REQUESTER.set(Requester(owner, token, via, address, about))
-
     def wrap(self, caller: Caller, *, owner: int = 0) -> Caller:
-        """Return a caller that notes each call, of `owner` over the socket, or as `begin` says."""
+        """Return a caller that notes each call, of `owner` over the socket, or of the `REQUESTER`."""
         return AuditedCaller(caller, self, owner=owner)
 
     def note_change(self, verb: str, owner: int, ids: Sequence[str] = ()) -> None:
@@ -489,7 +477,7 @@ class AuditedCaller(Caller):
         if verb in UNLOGGED:
             return self._caller.call(request)
         if self._owner:
-            self._audit.begin(self._owner, via="socket")
+            REQUESTER.set(Requester(self._owner, via="socket"))
         self._audit.check()
         try:
             result = self._caller.call(request)

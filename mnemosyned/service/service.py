@@ -16,7 +16,6 @@ import msgspec
 
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation.learnings.relevance import RateTexts
-from mnemosyned.conversation.prompts import RatePrompt
 from mnemosyned.errors import InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.memory.actions import Action
@@ -181,12 +180,9 @@ class MemoryService:
 
     def __post_init__(self) -> None:
         self._drafts = DraftMaker(self.settings)
-        self.rate_texts: RateTexts | None = None
+        self.rate_texts: RateTexts | None = self.rater.rate if self.rater else None
         """Rates learnings by their meaning; None without a built-in encoder."""
-        self.rate_prompt: RatePrompt | None = None
-        if self.rater:
-            self.rate_texts = self.rater.rate
-            self.rate_prompt = self.rater.rate_prompt
+        self.rate_prompt = self.rater.rate_prompt if self.rater else None
         self.watcher: WatcherHost | None = None
         """Follows folders; only in a daemon that serves a socket."""
         self._clock = self.sleeper.cycle.clock

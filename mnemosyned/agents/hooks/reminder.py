@@ -33,7 +33,6 @@ from mnemosyned.conversation.successors import SuccessorFinder
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.injections import BriefingEdits
-from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Hit, Learning
 from mnemosyned.service.briefing import quote_learning, quote_memory
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
@@ -94,9 +93,9 @@ class BearingLine:
 class Reminder:
     """The text next to a prompt: earlier lines that bear on it."""
 
-    def __init__(self, *, service: MemoryService, store: MemoryStore) -> None:
+    def __init__(self, service: MemoryService) -> None:
         self._service = service
-        self._store = store
+        self._store = service.store
 
     def compose(
         self,

@@ -112,7 +112,7 @@ class HookService:
         self._home = home
         self._events = service.events
         self._briefings = service.briefings
-        self._reminder = Reminder(service=service, store=service.store)
+        self._reminder = Reminder(service)
         self._service = service
         self.capture = Capture(
             service=service,
