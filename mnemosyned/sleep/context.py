@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -191,11 +192,8 @@ class ForegroundGate:
         self._lock = threading.Lock()
         self._in_flight = 0
         self._last = time.monotonic() - ACTIVE_S
-        self._second = 0
-        self._answers = 0
-        """Answers in the second that is counted."""
-        self._answers_before = 0
-        """Answers in the second before it."""
+        self._answered: deque[float] = deque(maxlen=BUSY_ANSWERS)
+        """When the last answers were given, by the monotonic clock."""
 
     def __enter__(self) -> None:
         """Count a request as in flight while the block runs."""
@@ -211,15 +209,7 @@ class ForegroundGate:
         with self._lock:
             self._in_flight -= 1
             self._last = time.monotonic()
-            self._begin_second(int(self._last))
-            self._answers += 1
-
-    def _begin_second(self, second: int) -> None:
-        """Start a new count of answers if `second` differs from the counted second."""
-        if second != self._second:
-            self._answers_before = self._answers if second == self._second + 1 else 0
-            self._answers = 0
-            self._second = second
+            self._answered.append(self._last)
 
     @property
     def busy(self) -> bool:
@@ -227,8 +217,8 @@ class ForegroundGate:
         if self._shared:
             return self._shared.busy
         with self._lock:
-            self._begin_second(int(time.monotonic()))
-            return self._answers + self._answers_before >= BUSY_ANSWERS
+            is_known = len(self._answered) == BUSY_ANSWERS
+            return is_known and self._answered[0] >= int(time.monotonic()) - 1
 
     @property
     def active(self) -> bool:
