@@ -29,7 +29,7 @@ import msgspec
 
 from mnemosyned.daemon.metrics import Collector, Sample
 from mnemosyned.logs import logger
-from mnemosyned.service.events import EventBus, EventLimits
+from mnemosyned.service.events import KEPT_S, EventBus
 from mnemosyned.service.service import SystemClock
 from mnemosyned.verbs.upkeep import Event
 
@@ -92,16 +92,15 @@ class SharedReaders:
             for process in range(self._processes)
         )
 
-    def note(self, slot: int, kept_s: float | None) -> None:
-        """Note that the owners of a slot have readers in this process; not after `kept_s` seconds."""
-        until_ms = ALWAYS
-        if kept_s is not None:
-            until_ms = time.monotonic_ns() // 1_000_000 + int(kept_s * 1_000)
+    def note(self, slot: int, *, has_readers: bool) -> None:
+        """Note whether the owners of a slot have readers in this process: these may come back for a while."""
+        kept_ms = time.monotonic_ns() // 1_000_000 + int(KEPT_S * 1_000)
+        until_ms = ALWAYS if has_readers else kept_ms
         self._table[self._process * SLOTS + slot] = until_ms
 
     def end(self, process: int) -> None:
         """Note that a process has ended: its readers may come back for a while."""
-        until_ms = time.monotonic_ns() // 1_000_000 + int(EventLimits().kept_s * 1_000)
+        until_ms = time.monotonic_ns() // 1_000_000 + int(KEPT_S * 1_000)
         first = process * SLOTS
         for place in range(first, first + SLOTS):
             self._table[place] = min(self._table[place], until_ms)
@@ -171,12 +170,12 @@ class ProcessRelay:
         """Return whether an owner has readers in any process, or had some a moment ago."""
         return self._readers.has_readers(owner)
 
-    def count_readers(self, owner: int, change: int, *, kept_s: float) -> None:
-        """Note one reader more or less; after the last, an owner counts as read for `kept_s`."""
+    def count_readers(self, owner: int, change: int) -> None:
+        """Note one reader more or less; after the last, an owner counts as read for `KEPT_S`."""
         slot = owner % SLOTS
         with self._changing:
             self._counts[slot] += change
-            self._readers.note(slot, None if self._counts[slot] else kept_s)
+            self._readers.note(slot, has_readers=bool(self._counts[slot]))
 
     def send(self, owner: int, event: Event) -> None:
         """Have the first process number an event of an owner and hand it to all processes."""

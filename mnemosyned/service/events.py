@@ -26,20 +26,14 @@ if TYPE_CHECKING:
 Fields = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class EventLimits:
-    """Bounds of the bus."""
-
-    subscribers: int = 8
-    waiting: int = 1_000
-    """Events that wait for one reader."""
-    kept: int = 500
-    """Events kept for a reader that comes back."""
-    kept_s: float = 120.0
-    """So long after the last reader left, events are still kept for it."""
-    memories: int = 20
-    """New memories that one event shows."""
-    text_chars: int = 500
+SUBSCRIBERS_MAX = 8
+WAITING_MAX = 1_000
+"""Events that wait for one reader."""
+KEPT_MAX, KEPT_S = 500, 120.0
+"""Events kept for a reader that comes back, and for how long after the last reader left."""
+MEMORIES_MAX = 20
+"""New memories that one event shows."""
+TEXT_CHARS_MAX = 500
 
 
 class Subscription:
@@ -83,7 +77,6 @@ class EventBus:
     """Hands events to readers; costs nothing while there are none. Safe from any thread."""
 
     clock: Clock
-    limits: EventLimits = EventLimits()
     relay: ProcessRelay | None = None
     """Has readers of `owner` in other processes get the events, too."""
     owner: int = LOCAL_OWNER
@@ -119,10 +112,10 @@ class EventBus:
         """Hand a numbered event to all readers in this process, and keep it for a while."""
         with self._lock:
             if self._kept is None:
-                self._kept = deque(maxlen=self.limits.kept)
+                self._kept = deque(maxlen=KEPT_MAX)
             self._kept.append(event)
             for subscription in list(self._subscriptions):
-                if subscription.size < self.limits.waiting:
+                if subscription.size < WAITING_MAX:
                     subscription.put(event)
                 else:
                     self._subscriptions.remove(subscription)
@@ -146,9 +139,9 @@ class EventBus:
             with self._lock:
                 self._kept = None
         if self.relay:  # before it is promised that nothing is missed from here on
-            self.relay.count_readers(self.owner, 1, kept_s=self.limits.kept_s)
+            self.relay.count_readers(self.owner, 1)
         with self._lock:
-            if len(self._subscriptions) < self.limits.subscribers:
+            if len(self._subscriptions) < SUBSCRIBERS_MAX:
                 if not self.listening:
                     self._kept = None
                 kept = self._kept or () if after is not None else ()
@@ -157,9 +150,9 @@ class EventBus:
                 self._subscriptions.append(subscription)
                 return subscription
         if self.relay:
-            self.relay.count_readers(self.owner, -1, kept_s=self.limits.kept_s)
+            self.relay.count_readers(self.owner, -1)
         raise DaemonBusy(
-            f"{self.limits.subscribers} readers of events are connected already; end one of them"
+            f"{SUBSCRIBERS_MAX} readers of events are connected already; end one of them"
         )
 
     def unsubscribe(self, subscription: Subscription) -> None:
@@ -168,17 +161,17 @@ class EventBus:
             return
         subscription.is_over = True
         if self.relay:
-            self.relay.count_readers(self.owner, -1, kept_s=self.limits.kept_s)
+            self.relay.count_readers(self.owner, -1)
         with self._lock:
             if subscription in self._subscriptions:
                 self._subscriptions.remove(subscription)
-            self._kept_until = time.monotonic() + self.limits.kept_s
+            self._kept_until = time.monotonic() + KEPT_S
 
     def publish_answer(self, request: Request[Any], result: object) -> None:
         """Publish the event of a successful request; a preview, and most reads, publish none."""
         if request.is_preview:
             return
-        if event := _describe_event(request, result, self.limits):
+        if event := _describe_event(request, result):
             kind, fields = event
             self.publish(kind, **fields)
 
@@ -195,13 +188,12 @@ class EventBus:
 def _describe_event(
     request: Request[Any],
     result: Any,  # noqa: ANN401
-    limits: EventLimits,
 ) -> tuple[EventKind, Fields] | None:
     """Return kind and fields of a request's event; None for a cycle, and for reads that recall nothing."""
     if isinstance(request, Remember):
-        return EventKind.REMEMBERED, _describe_new_memories([request], [result], limits)
+        return EventKind.REMEMBERED, _describe_new_memories([request], [result])
     if isinstance(request, RememberMany):
-        fields = _describe_new_memories(request.memories, result.memories, limits)
+        fields = _describe_new_memories(request.memories, result.memories)
         return EventKind.REMEMBERED, fields
     if isinstance(request, Recall | Context):
         # Neither the words of the question nor its hits.
@@ -221,7 +213,7 @@ def _describe_event(
 
 
 def _describe_new_memories(
-    requests: Sequence[Remember], answers: Sequence[Acknowledged], limits: EventLimits
+    requests: Sequence[Remember], answers: Sequence[Acknowledged]
 ) -> Fields:
     """Return an event's fields: the number of new memories, and the first of them in short."""
     stored = [
@@ -233,11 +225,11 @@ def _describe_new_memories(
         EventMemory(
             id=answer.id,
             created_at=answer.created_at,
-            text=mask_secrets(request.content)[: limits.text_chars],
+            text=mask_secrets(request.content)[:TEXT_CHARS_MAX],
             session=request.session,
             source=request.source,
             role=request.role,
         )
-        for request, answer in stored[: limits.memories]
+        for request, answer in stored[:MEMORIES_MAX]
     ]
     return {"count": len(stored), "memories": shown}

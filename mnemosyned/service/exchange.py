@@ -180,13 +180,10 @@ POSTPONED_S = 60.0
 log = logger()
 
 
-@dataclass(frozen=True, slots=True)
-class ExportLimits:
-    """Bounds of a snapshot: while it is read, the write-ahead log cannot be checkpointed."""
-
-    duration_s: float = 600.0
-    log_bytes: int = 1 << 30
-    """How much the write-ahead log may grow meanwhile."""
+DURATION_S = 600.0
+"""Time limit of a snapshot: while it is read, the write-ahead log cannot be checkpointed."""
+LOG_GROWTH_MAX = 1 << 30
+"""Bytes by which the write-ahead log may grow meanwhile."""
 
 
 @dataclass(slots=True)
@@ -234,7 +231,6 @@ class ExchangeService:
     """Called after each part."""
     secrets: Callable[[], SecretRule] = lambda: "keep"
     """The rule for secrets in restored texts."""
-    limits: ExportLimits = ExportLimits()
 
     def __post_init__(self) -> None:
         self._exporting = threading.Lock()
@@ -291,15 +287,15 @@ class ExchangeService:
         The yielded text says why the export has to end early, as it takes too long or the
         write-ahead log grew; it is empty while the export may go on.
         """
-        ends = time.monotonic() + self.limits.duration_s
-        log_bytes_max = self._wal_bytes() + self.limits.log_bytes
+        ends = time.monotonic() + DURATION_S
+        log_bytes_max = self._wal_bytes() + LOG_GROWTH_MAX
         for record in records:
             pause_for_other_owners()
             written.add(KIND_NAMES[type(record)], encode_record(record))
             if written.waiting_bytes < CHUNK_BYTES:
                 continue
             if time.monotonic() > ends:
-                yield f"it took longer than {self.limits.duration_s:g} s"
+                yield f"it took longer than {DURATION_S:g} s"
             elif self._wal_bytes() > log_bytes_max:
                 yield "the write-ahead log grew too long meanwhile"
             else:

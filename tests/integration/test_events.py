@@ -9,7 +9,8 @@ from mnemosyned import DaemonBusy, InvalidRequest
 from mnemosyned.daemon.resources import events_route
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.http_messages import HttpRequest
-from mnemosyned.service.events import EventBus, EventLimits, Subscription
+from mnemosyned.service import events
+from mnemosyned.service.events import EventBus, Subscription
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.conversation import Context
 from mnemosyned.verbs.memories import Get, Pin, Recall, Remember, RememberMany
@@ -20,8 +21,10 @@ CELLAR = "The cellar's password is thyme77."
 
 
 @pytest.fixture
-def bus(clock: FakeClock) -> EventBus:
-    return EventBus(clock=clock, limits=EventLimits(subscribers=2, waiting=3, kept=4))
+def bus(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> EventBus:
+    for name, value in (("SUBSCRIBERS_MAX", 2), ("WAITING_MAX", 3), ("KEPT_MAX", 4)):
+        monkeypatch.setattr(events, name, value)
+    return EventBus(clock=clock)
 
 
 def taken(subscription: Subscription) -> list[Event]:
@@ -103,7 +106,7 @@ def test_new_memories_are_told_with_their_secrets_masked(
     assert "thyme77" not in memory.text
     assert memory.id
     assert many.count == 30
-    assert len(many.memories) == service.events.limits.memories
+    assert len(many.memories) == events.MEMORIES_MAX
 
 
 def test_a_question_is_told_without_its_words(service: MemoryService) -> None:

@@ -29,7 +29,6 @@ from mnemosyned.service import exchange
 from mnemosyned.service.exchange import (
     POSTPONED_S,
     ExchangeService,
-    ExportLimits,
 )
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
@@ -123,19 +122,26 @@ def test_one_export_runs_at_a_time_and_leaving_it_frees_the_place(
 
 
 @pytest.mark.parametrize(
-    ("limits", "reason"),
+    ("limit", "value", "reason"),
     [
-        (ExportLimits(duration_s=0.0), "it took longer than 0 s"),
-        (ExportLimits(log_bytes=-1), "the write-ahead log grew too long"),
+        ("DURATION_S", 0.0, "it took longer than 0 s"),
+        ("LOG_GROWTH_MAX", -1, "the write-ahead log grew too long"),
     ],
 )
 def test_an_export_that_holds_its_snapshot_too_long_ends_and_says_so(
-    store: SqliteStore, clock: FakeClock, limits: ExportLimits, reason: str
+    store: SqliteStore,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    limit: str,
+    value: float,
+    reason: str,
 ) -> None:
+    monkeypatch.setattr(exchange, limit, value)
     remember_batch(
         store, *(memory(f"m{n}", content="words " * 300) for n in range(200))
     )
-    service = exchange_of(store, clock, limits=limits)
+    service = exchange_of(store, clock)
 
     lines = b"".join(service.export(Export())).splitlines()
 

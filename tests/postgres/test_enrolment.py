@@ -35,7 +35,7 @@ from mnemosyned.memory.engine_ports import (
 )
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
-from mnemosyned.service.audit import AuditLog
+from mnemosyned.service.audit import REQUESTER, AuditLog
 from mnemosyned.service.owners import OwnerLimiter
 from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.storage.postgres.store import (
@@ -256,7 +256,7 @@ def test_requests_for_a_foreign_memory_are_counted_and_noted(
         resources(request)
 
     assert audit.note.call_args_list == [call("request", outcome="not_found")] * 3
-    assert audit.begin.call_args.args[0] == owners.number("anna")
+    assert REQUESTER.get().owner == owners.number("anna")
 
 
 def test_a_token_is_renewed_by_its_holder(
