@@ -35,7 +35,6 @@ class Child:
     """The time of its first original, for an episode; else the beginning of its period. Aware."""
     item_count: int = 1
     """Originals below it, at any depth."""
-    details: tuple[Detail, ...] = ()
     parent: str | None = None
     """The summary of the next level that already includes it."""
     chars: int = 0
@@ -73,13 +72,6 @@ class Period:
     def chars(self) -> int:
         """The total number of characters in the texts of the member summaries."""
         return sum(member.chars for member in self.members)
-
-    @property
-    def details(self) -> tuple[Detail, ...]:
-        """The exact values of all member summaries, each kind and value once."""
-        return distinct_details(
-            detail for member in self.members for detail in member.details
-        )
 
 
 def group_into_periods(

@@ -18,7 +18,7 @@ from mnemosyned import (
     extract_preservable_details,
 )
 from mnemosyned.conversation.messages import Message
-from mnemosyned.memory.periods import Child, group_into_periods
+from mnemosyned.memory.periods import Child, distinct_details, group_into_periods
 from mnemosyned.text.details import Detail, DetailKind
 
 Facts = dict[str, Any]
@@ -175,7 +175,7 @@ def details(given: Given) -> Facts:
 
 
 def pyramid(given: Given) -> Facts:
-    children = []
+    children, details = [], {}
     for at, some in enumerate(given("summaries")):
         known(
             some,
@@ -188,19 +188,26 @@ def pyramid(given: Given) -> Facts:
             "parent_id",
         )
         assert some["level"] == given("to_level") - 1
+        id = str(some.get("id", at))
+        details[id] = [
+            Detail(DetailKind(kind), value) for kind, value in some["details"]
+        ]
         children.append(
             Child(
-                id=str(some.get("id", at)),
+                id=id,
                 covers_from=datetime.fromisoformat(some["date"]).replace(tzinfo=UTC),
                 item_count=some["source_count"],
-                details=tuple(
-                    Detail(DetailKind(kind), value) for kind, value in some["details"]
-                ),
                 parent=some.get("parent", some.get("parent_id")),
             )
         )
     found = group_into_periods(children, to_level=given("to_level"))
-    noted = [[one.kind.value, one.value] for period in found for one in period.details]
+    noted = [
+        [one.kind.value, one.value]
+        for period in found
+        for one in distinct_details(
+            chain.from_iterable(details[id] for id in period.ids)
+        )
+    ]
     return {
         "groups": [[period.key, len(period.members)] for period in found],
         "level": Holds(
