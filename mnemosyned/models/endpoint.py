@@ -106,7 +106,6 @@ def _make_endpoint_error(problem: str) -> ConfigInvalid:
 
     The value of the setting is not quoted, as it may contain a key.
     """
-    # The address is not quoted: a key may be in it.
     return ConfigInvalid(
         f"llm.endpoint {problem}; write it like http://127.0.0.1:8080/v1",
         field="llm.endpoint",
@@ -230,10 +229,12 @@ class EndpointModel(TextModel):
         }
         if self._model:
             body["model"] = self._model
+        json = "application/json"
+        headers = {"Content-Type": json, "Accept": json, "Connection": "close"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
         with self._calls:
-            call = _EndpointCall(
-                self._address, self._make_headers(), self._time_limit_s, self.name
-            )
+            call = _EndpointCall(self._address, headers, self._time_limit_s, self.name)
             with self._state:
                 self._current = call
             try:
@@ -249,14 +250,6 @@ class EndpointModel(TextModel):
         with self._state:
             if self._current:
                 self._current.abandon()
-
-    def _make_headers(self) -> dict[str, str]:
-        """Return the HTTP headers of a request, with the API key if there is one."""
-        json = "application/json"
-        headers = {"Content-Type": json, "Accept": json, "Connection": "close"}
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
-        return headers
 
 
 class _EndpointCall:

@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
@@ -21,18 +21,6 @@ from mnemosyned.models.frames import read_frame, write_frame
 
 _LABEL = re.compile(r"(\d+(?:\.\d+)?)([KMB])")
 _SIZES = {"K": 1e3, "M": 1e6, "B": 1e9}
-
-
-def count_parameters(llama: Any) -> int:  # noqa: ANN401
-    """Return the number of a llama.cpp model's weights; 0 if unknown."""
-    label = _LABEL.fullmatch(llama.metadata.get("general.size_label", ""))
-    if label:
-        return int(float(label[1]) * _SIZES[label[2]])
-    with suppress(Exception):
-        import llama_cpp  # noqa: PLC0415 an extra
-
-        return int(llama_cpp.llama_model_n_params(llama.model))
-    return 0
 
 
 CONTEXT_TOKENS = 4096
@@ -157,7 +145,14 @@ class CompletionEngine:
     @property
     def parameters(self) -> int:
         """Number of the model's weights; 0 if unknown."""
-        return count_parameters(self._llama)
+        label = _LABEL.fullmatch(self._llama.metadata.get("general.size_label", ""))
+        if label:
+            return int(float(label[1]) * _SIZES[label[2]])
+        with suppress(Exception):
+            import llama_cpp  # noqa: PLC0415 an extra
+
+            return int(llama_cpp.llama_model_n_params(self._llama.model))
+        return 0
 
     def _complete(self, request: Complete) -> str:
         """Return the model's answer to a conversation.
@@ -366,18 +361,6 @@ def _lower_priority(nice: int) -> None:
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
-def _make_reply(answer: Callable[[bytes], WorkerReply], frame: bytes) -> WorkerReply:
-    """Return `answer(frame)`, the reply to an encoded request, or a reply with its failure."""
-    try:
-        return answer(frame)
-    except RequestFailed as failed:
-        return failed.reply
-    except MemoryError:
-        return WorkerReply(failure=WorkerFailure.NO_MEMORY)
-    except Exception as error:  # noqa: BLE001 the parent raises it as its own
-        return WorkerReply(failure=WorkerFailure.OTHER, detail=type(error).__name__)
-
-
 def _serve_requests(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> None:
     """Answer the queued requests, writing each reply to the stream `answers`; never return.
 
@@ -410,7 +393,16 @@ def _serve_requests(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> N
         return engine.answer(request)
 
     while True:
-        reply = _make_reply(answer, requests.get())
+        frame = requests.get()
+        try:
+            reply = answer(frame)
+        except RequestFailed as failed:
+            reply = failed.reply
+        except MemoryError:
+            reply = WorkerReply(failure=WorkerFailure.NO_MEMORY)
+        except Exception as error:  # noqa: BLE001 the parent raises it as its own
+            kind = type(error).__name__
+            reply = WorkerReply(failure=WorkerFailure.OTHER, detail=kind)
         write_frame(answers, msgspec.msgpack.encode(reply))
 
 

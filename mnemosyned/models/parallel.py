@@ -97,9 +97,12 @@ class ParallelSummarizer(ExtractiveSummarizer):
         """
         if expected < PARALLEL_GROUPS_MIN and not self._workers:
             for key, memories in groups:
-                yield key, self.digest_here(memories, exact=exact)
+                yield key, self.digest_here(DigestTask(list(memories), exact))
             return
-        self._replace_dead_workers()
+        for gone in [worker for worker in self._workers if worker.gone]:
+            self._end_worker(gone)
+        if not self._workers:
+            self._workers.append(_DigestWorker(*self._arguments))
         in_flight: _InFlight[K] = {}
         for key, memories in groups:
             number = next(self._numbers)
@@ -108,13 +111,13 @@ class ParallelSummarizer(ExtractiveSummarizer):
             if len(worker.in_flight) < IN_FLIGHT and worker.send_group(number, task):
                 in_flight[number] = key, task
             else:
-                yield key, self.digest_here(memories, exact=exact)
+                yield key, self.digest_here(task)
             yield from self._collect_digests(in_flight, keep=IN_FLIGHT - 1)
         while in_flight:
             yield from self._collect_digests(in_flight, keep=0)
             if in_flight:  # the last, whose turn would come last; its answer is ignored
                 key, task = in_flight.popitem()[1]
-                yield key, self.digest_here(task.memories, exact=exact)
+                yield key, self.digest_here(task)
 
     def _collect_digests(
         self, in_flight: _InFlight[K], *, keep: int
@@ -127,17 +130,10 @@ class ParallelSummarizer(ExtractiveSummarizer):
         for worker in self._workers:
             yield from self._collect_from_worker(worker, in_flight, keep=keep)
 
-    def digest_here(
-        self, memories: Sequence[MemoryRecord], *, exact: bool
-    ) -> Digest | Exception:
-        """Make a group's digest in this process; return it, or the error.
-
-        With `exact` it also has the group's exact values.
-        """
+    def digest_here(self, task: DigestTask) -> Digest | Exception:
+        """Make a group's digest in this process; return it, or the error."""
         try:
-            if exact:
-                return self.digest(memories)
-            return Digest(summary=self.summarize(memories), details=())
+            return task.digest_by(self)
         except Exception as error:  # noqa: BLE001 the caller logs it as that group's failure
             return error
 
@@ -149,14 +145,6 @@ class ParallelSummarizer(ExtractiveSummarizer):
     def close(self) -> None:
         """End the worker processes."""
         self.release_workers()
-
-    def _replace_dead_workers(self) -> list[_DigestWorker]:
-        """Remove workers that have ended; start one if none is left, and return the list."""
-        for gone in [worker for worker in self._workers if worker.gone]:
-            self._end_worker(gone)
-        if not self._workers:
-            self._workers.append(_DigestWorker(*self._arguments))
-        return self._workers
 
     def _end_worker(self, worker: _DigestWorker) -> None:
         """Kill a worker process, wait for its end, and remove it from the list."""
@@ -200,7 +188,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
                 elif answer:
                     yield key, SummarizerFailed(f"{self.name} failed with {answer}")
                 else:
-                    yield key, self.digest_here(task.memories, exact=task.exact)
+                    yield key, self.digest_here(task)
 
 
 class _DigestWorker(WorkerProcess[Digest | str]):

@@ -25,6 +25,12 @@ class DigestTask(msgspec.Struct, frozen=True):
     exact: bool
     """True for original memories, whose exact values are needed too."""
 
+    def digest_by(self, summarizer: ExtractiveSummarizer) -> Digest:
+        """Return the group's digest, or raise the error of the summarizer."""
+        if self.exact:
+            return summarizer.digest(self.memories)
+        return Digest(summary=summarizer.summarize(self.memories), details=())
+
 
 # Built at import: at the first use, two threads that decode would crash the process.
 DIGEST_TASKS = msgspec.msgpack.Decoder(DigestTask)
@@ -47,10 +53,7 @@ def main(ratio: str, zone: str) -> None:
         task = DIGEST_TASKS.decode(frame)
         answer: Digest | str
         try:
-            if task.exact:
-                answer = summarizer.digest(task.memories)
-            else:
-                answer = Digest(summary=summarizer.summarize(task.memories), details=())
+            answer = task.digest_by(summarizer)
         except Exception as error:  # noqa: BLE001 the parent logs it as that group's failure
             answer = type(error).__name__
         write_frame(sys.stdout.buffer, msgspec.msgpack.encode(answer))

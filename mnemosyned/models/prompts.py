@@ -74,7 +74,12 @@ def write_retry_request(
     long". The first answer itself is left out, as the model would copy it.
     """
     given = "summaries" if "<summary part=" in messages[-1]["content"] else "memories"
-    named = [quote_item(item) for item in ungrounded[:ITEMS_MAX]]
+    # Cut short, and with markup made harmless.
+    blank = _PATTERNS["attribute"]
+    named = [
+        f'"{blank.sub(" ", neutralize(item)).strip()[:ITEM_CHARS_MAX]}"'
+        for item in ungrounded[:ITEMS_MAX]
+    ]
     reasons = []
     if named:
         reasons.append(_TEXTS["ungrounded"].format(given=given, items=", ".join(named)))
@@ -104,11 +109,6 @@ def render_memory(memory: MemoryRecord, *, zone: tzinfo = UTC) -> str:
 def render_partial_summary(text: str, part: int) -> str:
     """Return a partial summary between tags that have its number, `part`."""
     return f'<summary part="{part}">\n{neutralize(text)}\n</summary>'
-
-
-def quote_item(item: str) -> str:
-    """Return a value in quotation marks for a prompt, cut short and with markup made harmless."""
-    return f'"{_PATTERNS["attribute"].sub(" ", neutralize(item)).strip()[:ITEM_CHARS_MAX]}"'
 
 
 def _write_request(blocks: str, *, given: str, chars_max: int) -> list[Message]:

@@ -14,13 +14,6 @@ from mnemosyned.fairness import OwnerAllowance
 from mnemosyned.memory.engine_ports import Embedder, TextModel
 
 
-class _TurnTicket:
-    """A call that waits for a model, and the model once it is assigned."""
-
-    def __init__(self) -> None:
-        self.model: TextModel | None = None
-
-
 class ModelTurns:
     """Queue that lends shared models to owners in turn, for one call each.
 
@@ -32,8 +25,8 @@ class ModelTurns:
         self.models = tuple(models)
         self._wait_s = wait_s
         self._free = deque(models)
-        self._queues: OrderedDict[int, deque[_TurnTicket]] = OrderedDict()
-        """Waiting calls by owner; the next owner comes first."""
+        self._queues: OrderedDict[int, deque[list[TextModel]]] = OrderedDict()
+        """Waiting calls by owner, each a list for its model; the next owner comes first."""
         self._changed = threading.Condition()
         self._is_closed = False
 
@@ -66,23 +59,22 @@ class ModelTurns:
 
         Raises `SummarizerFailed` if no model becomes free in time.
         """
-        ticket = _TurnTicket()
-        ends = time.monotonic() + self._wait_s
+        assigned: list[TextModel] = []
         with self._changed:
             if self._free:  # then nobody waits
                 return self._free.popleft()
-            self._queues.setdefault(owner, deque()).append(ticket)
-            while ticket.model is None:
-                if (left := ends - time.monotonic()) <= 0:
-                    self._queues[owner].remove(ticket)
-                    if not self._queues[owner]:
-                        del self._queues[owner]
-                    raise SummarizerFailed(
-                        f"{self.models[0].name} was busy with other owners' memories "
-                        f"for {self._wait_s:g} s"
-                    )
-                self._changed.wait(left)
-            return ticket.model
+            calls = self._queues.setdefault(owner, deque())
+            calls.append(assigned)
+            if self._changed.wait_for(lambda: assigned, self._wait_s):
+                return assigned[0]
+            # By identity: waiting calls are all equal.
+            self._queues[owner] = deque(each for each in calls if each is not assigned)
+            if not self._queues[owner]:
+                del self._queues[owner]
+            raise SummarizerFailed(
+                f"{self.models[0].name} was busy with other owners' memories "
+                f"for {self._wait_s:g} s"
+            )
 
     def _release_model(self, model: TextModel) -> None:
         """Give a model to the oldest call of the next owner, or keep it as free if none waits.
@@ -93,7 +85,7 @@ class ModelTurns:
             self._free.append(model)
             return
         owner, queue = self._queues.popitem(last=False)
-        queue.popleft().model = model
+        queue.popleft().append(model)
         if queue:
             self._queues[owner] = queue
         self._changed.notify_all()

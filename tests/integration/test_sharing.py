@@ -19,6 +19,7 @@ from mnemosyned.models.parallel import (
     WORKERS_MAX,
     ParallelSummarizer,
 )
+from mnemosyned.models.parallel_worker import DigestTask
 from mnemosyned.summary.extract import ExtractiveSummarizer
 
 UTC_ZONE = ZoneInfo("UTC")
@@ -128,14 +129,12 @@ def test_what_a_stage_left_unread_is_not_taken_for_the_next_ones(
 
 
 def test_in_company_the_work_is_left_to_the_helping_processes() -> None:
-    alone: list[Sequence[MemoryRecord]] = []
+    alone: list[DigestTask] = []
 
     class Noting(ParallelSummarizer):
-        def digest_here(
-            self, memories: Sequence[MemoryRecord], *, exact: bool
-        ) -> Digest | Exception:
-            alone.append(memories)
-            return super().digest_here(memories, exact=exact)
+        def digest_here(self, task: DigestTask) -> Digest | Exception:
+            alone.append(task)
+            return super().digest_here(task)
 
     many = groups(PARALLEL_GROUPS_MIN * 2)
     in_company = Noting(ratio=RATIO, zone=UTC_ZONE, is_serving=lambda: True)
