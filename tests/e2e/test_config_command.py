@@ -207,9 +207,11 @@ def test_settings_that_need_each_other_are_set_and_taken_out_together(
 
 def test_an_edit_that_is_not_valid_changes_nothing(tmp_path: Path, file: Path) -> None:
     refused = run(tmp_path, "edit", editor="sed -i s/500/many/")
+    failed = run(tmp_path, "edit", editor="false")
     same = run(tmp_path, "edit", editor="true")
 
-    assert refused.returncode == 2
+    assert (refused.returncode, failed.returncode) == (2, 2)
+    assert b"nothing was changed: false: Editing failed" in failed.stderr
     assert f"{file}, line 2: wm_max".encode() in refused.stderr
     assert same.stderr == b"nothing was changed\n"
     assert file.read_text() == FILE

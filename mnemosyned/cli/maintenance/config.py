@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -134,7 +132,6 @@ def masked_value(key: str, value: object) -> object:
     return without_password(str(value)) if is_url else value
 
 
-EDITORS = ("editor", "nano", "vi")
 RESTART_MARK = "restart"
 VALUE_CHARS = 40
 
@@ -302,26 +299,18 @@ def _edit_until_valid(before: str, file: Path) -> str:
 
     Raises `ConfigInvalid`, which names `file`, and `InvalidRequest` if the editor fails.
     """
-    named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    words = shlex.split(named) if named else []
-    if not words:
-        words = [name for name in EDITORS if shutil.which(name)][:1]
-    if not words:
-        raise InvalidRequest("no editor is known: set EDITOR, or use `mnem config set`")
     with tempfile.TemporaryDirectory(prefix="mnem-") as folder:
         draft = Path(folder, file.name)
         draft.write_text(before, encoding="utf-8")
         draft.chmod(0o600)
         while True:
             try:
-                code = subprocess.call([*words, str(draft)])  # noqa: S603 the user's own editor
-            except OSError as error:
-                problem = f"{words[0]} cannot be run: {error.strerror}"
-                raise InvalidRequest(problem) from error
-            if code != 0:
+                click.edit(filename=str(draft))
+            except click.ClickException as error:
                 raise InvalidRequest(
-                    f"nothing was changed: {words[0]} ended with exit code {code}"
-                )
+                    f"nothing was changed: {error.message}; set EDITOR to another editor, or use "
+                    "`mnem config set`"
+                ) from error
             try:
                 text = draft.read_text("utf-8")
                 if text != before:
