@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from mnemosyned.cli.options import typed_remote, typed_socket
+from mnemosyned.cli.options import SOCKET, typed_address, typed_remote
 from mnemosyned.cli.output.terminal import say
 from mnemosyned.client.connection import TIMEOUT_S, Connection
 from mnemosyned.errors import ConfigInvalid, InvalidRequest, MnemosynedError
@@ -121,7 +121,7 @@ def connect_to_daemon(
     remote = typed_remote(context)
     if remote is None:
         return Connection(
-            typed_socket(context) or configured_socket() or socket_path(),
+            typed_address(context).get(SOCKET) or configured_socket() or socket_path(),
             timeout_s=timeout_s,
         )
     try:

@@ -68,27 +68,17 @@ def _store_address(
 ) -> None:
     """Store the value of an address option, if typed, in the context (a click callback)."""
     if value is not None:
-        _typed_address(context)[parameter.opts[0]] = value
+        typed_address(context)[parameter.opts[0]] = value
 
 
-def _typed_address(context: click.Context) -> dict[str, str]:
+def typed_address(context: click.Context) -> dict[str, str]:
     """Return the address options typed on the command line, by option; it may be changed."""
     return cast("dict[str, str]", context.meta.setdefault(_TYPED, {}))
 
 
-def typed_socket(context: click.Context) -> str | None:
-    """Return the path after --socket on the command line; None without the option."""
-    return _typed_address(context).get(SOCKET)
-
-
-def is_url_typed(context: click.Context) -> bool:
-    """Return True if --url is on the command line."""
-    return URL in _typed_address(context)
-
-
 def typed_url(context: click.Context) -> str | None:
     """Return the URL typed or in the environment; None for a socket. Raises `InvalidRequest`."""
-    typed = _typed_address(context)
+    typed = typed_address(context)
     if SOCKET in typed:
         if others := sorted(typed.keys() - {SOCKET}):
             raise InvalidRequest(f"--socket and {others[0]} do not go together")
@@ -108,7 +98,7 @@ def typed_remote(context: click.Context) -> RemoteDaemon | None:
     Raises `InvalidRequest`.
     """
     url = typed_url(context)
-    typed = _typed_address(context)
+    typed = typed_address(context)
     try:
         is_local = context.meta.get(_IS_LOCAL) or SOCKET in typed
         saved = None if url or is_local else connection_for()
@@ -145,7 +135,7 @@ def refuse_url(context: click.Context, form: str = "") -> None:
         context.meta[_IS_LOCAL] = True
         return
     remedy = (
-        "leave out --url" if URL in _typed_address(context) else f"unset {URL_VARIABLE}"
+        "leave out --url" if URL in typed_address(context) else f"unset {URL_VARIABLE}"
     )
     name = f"mnem {form}" if form else context.command_path
     raise InvalidRequest(

@@ -90,7 +90,8 @@ class ModelSummarizer(Summarizer):
         """Groups whose summary was rejected twice."""
         self._model = model
         self._ratio = ratio
-        self._zone = zone
+        self.zone = zone
+        """Time zone in which the memories' times and dates are read."""
         self._max_tokens = max_tokens
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
@@ -100,14 +101,14 @@ class ModelSummarizer(Summarizer):
         no answer is acceptable, or `ModelUnavailable` if the model is too small for instructions.
         """
         size = sum(len(memory.content) for memory in memories)
-        kept = extract(memories, ratio=self._ratio, zone=self._zone)
+        kept = extract(memories, ratio=self._ratio, zone=self.zone)
         if not kept.text:
             raise SummarizerFailed(
                 "the memories contain no text; leave them as they are"
             )
         budget = min(max(int(size * self._ratio), CHARS_MIN), CHARS_MAX)
         if size <= budget:  # too short to be shortened: no model need be asked
-            return ExtractiveSummarizer(ratio=self._ratio, zone=self._zone).summarize(
+            return ExtractiveSummarizer(ratio=self._ratio, zone=self.zone).summarize(
                 memories
             )
         if 0 < self._model.parameters < PARAMETERS_MIN:  # 0 if unknown
@@ -173,11 +174,6 @@ class ModelSummarizer(Summarizer):
     def answer_tokens(self) -> int:
         """Maximum number of tokens of a model's answer."""
         return max(min(self._max_tokens, self._model.context_tokens // ANSWER_SHARE), 1)
-
-    @property
-    def zone(self) -> tzinfo:
-        """Time zone in which the memories' times and dates are read."""
-        return self._zone
 
     def count_line_tokens(self, text: str) -> int:
         """Return the number of tokens of a text and the line break after it."""

@@ -84,7 +84,7 @@ def cycle_report(
     return CycleReport(
         cycle=context.id,
         status=status,
-        trigger=context.trigger,
+        trigger=context.request.trigger,
         dry_run=False,
         candidates=candidates,
         groups=tuple(groups),
@@ -216,7 +216,7 @@ class ConsolidationRun:
                     )
                     ended = self._store.endings.of([memory.id for memory in memories])
             except DatabaseUnreachable as error:
-                self._end_for_lost_database(error)
+                self.ended, self.lost = True, error
                 return
             except StorageFailed as error:
                 if len(part) == 1:
@@ -278,7 +278,7 @@ class ConsolidationRun:
             self._group_s = (self._group_s + each_s) / 2
         for group, error in zip(finished, outcomes, strict=True):
             if isinstance(error, DatabaseUnreachable):
-                self._end_for_lost_database(error)
+                self.ended, self.lost = True, error
             elif error:
                 self._record_failed_batch(group.batch, group.started, error)
             else:
@@ -298,10 +298,6 @@ class ConsolidationRun:
         computed_s = time.thread_time() - self._computed_s
         self._context.rest_after(time.monotonic() - began + computed_s)
         self._computed_s = time.thread_time()
-
-    def _end_for_lost_database(self, error: DatabaseUnreachable) -> None:
-        """End the cycle because the database cannot be reached; the caller tries again later."""
-        self.ended, self.lost = True, error
 
     def _make_promotion(
         self, work: BatchWork, originals: Sequence[MemoryRecord], digest: Digest
@@ -323,7 +319,7 @@ class ConsolidationRun:
             created_at=now,
             session=episode.session,
             source=episode.source,
-            trigger=self._context.trigger,
+            trigger=self._context.request.trigger,
             status=GroupStatus.VERBATIM
             if summarizer == VERBATIM
             else GroupStatus.PROMOTED,
@@ -382,7 +378,7 @@ def record_failure(
         created_at=context.clock.now(),
         session=group.session,
         source=group.source,
-        trigger=context.trigger,
+        trigger=context.request.trigger,
         status=GroupStatus.FAILED,
         items_consolidated=0,
         episode=episode,

@@ -21,7 +21,6 @@ from mnemosyned.memory.consolidation import (
     CycleReport,
     CycleStatus,
     GroupLimits,
-    Pending,
     Selection,
     Trigger,
 )
@@ -42,16 +41,12 @@ class SummarizerLease:
 
     def __init__(self, summarizer: Summarizer) -> None:
         """Lend `summarizer` until it is replaced."""
-        self._current = summarizer
+        self.current = summarizer
+        """The summarizer for the next borrower."""
         self._lent = summarizer
         self._lock = threading.Lock()
         self._interrupted = threading.Event()
         self._purpose = A_CYCLE
-
-    @property
-    def current(self) -> Summarizer:
-        """The summarizer for the next borrower."""
-        return self._current
 
     @property
     def has_model(self) -> bool:
@@ -75,7 +70,7 @@ class SummarizerLease:
 
     def status(self) -> SummarizerStatus:
         """Return the name and state of the present summarizer, and its counts since the start."""
-        return self._current.status()
+        return self.current.status()
 
     @contextmanager
     def exclusive(
@@ -91,7 +86,7 @@ class SummarizerLease:
                 f"{self._purpose} is running; ask again when it has finished"
             )
         self._purpose = purpose
-        summarizer = self._lent = self._current
+        summarizer = self._lent = self.current
         try:
             yield summarizer
         finally:
@@ -110,7 +105,7 @@ class SummarizerLease:
                 f"{self._purpose} has the model; ask again when it has finished"
             )
         self._purpose = A_RETELLING
-        summarizer = self._lent = self._current
+        summarizer = self._lent = self.current
         answers: SimpleQueue[Summary | Exception] = SimpleQueue()
 
         def work() -> None:
@@ -133,7 +128,7 @@ class SummarizerLease:
 
     def replace(self, summarizer: Summarizer) -> None:
         """Lend another summarizer from now on; a running cycle keeps the former one."""
-        former, self._current = self._current, summarizer
+        former, self.current = self.current, summarizer
         if self._lock.acquire(blocking=False):
             self._lock.release()
             former.close()
@@ -145,8 +140,8 @@ class SummarizerLease:
         except the final one of a program that ends; it asks no model either.
         """
         self._interrupted.set()
-        self._current.interrupt()
-        if self._lent is not self._current:
+        self.current.interrupt()
+        if self._lent is not self.current:
             self._lent.interrupt()
 
     def wait_idle(self, timeout_s: float) -> None:
@@ -156,12 +151,12 @@ class SummarizerLease:
 
     def close(self) -> None:
         """End the processes of the present summarizer."""
-        self._current.close()
+        self.current.close()
 
     def _return_summarizer(self, summarizer: Summarizer) -> None:
         """Return the borrowed summarizer, and close a replaced one."""
         self._lock.release()
-        if summarizer is not self._current:
+        if summarizer is not self.current:
             summarizer.close()
 
 
@@ -475,11 +470,6 @@ class CycleContext:
     stop: CycleStop
 
     @property
-    def trigger(self) -> Trigger:
-        """Cause of the cycle."""
-        return self.request.trigger
-
-    @property
     def candidates_max(self) -> int:
         """Number of memories that the cycle may consolidate."""
         oldest = self.selection.oldest
@@ -520,9 +510,3 @@ class CycleContext:
         """
         if self.yields:
             self.gate.rest_after(worked_s)
-
-    def pending(
-        self, *, limit: int, selection: Selection | None = None
-    ) -> list[Pending]:
-        """Return up to `limit` memories of a selection, by default the cycle's own, oldest first."""
-        return self.store.sleep.pending(selection or self.selection, limit=limit)

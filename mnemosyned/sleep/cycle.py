@@ -70,9 +70,18 @@ def preview_report(context: CycleContext, *, rollup_cutoff: datetime) -> CycleRe
     Groups, periods and their members are those of the cycle; the length of a summary is an
     estimate. Periods that ended after `rollup_cutoff` are left out.
     """
-    pending = context.pending(limit=context.candidates_max)
+    pending = context.store.sleep.pending(
+        context.selection, limit=context.candidates_max
+    )
     batches = _plan_all(pending, context)
-    begun = list(_batches_within_budget(batches, context))
+    begun: list[Batch] = []
+    chars_left = context.meter.chars_max
+    for batch in batches:
+        if chars_left <= 0:
+            break
+        begun.append(batch)
+        if context.limits.are_summarized(len(batch.members), batch.chars):
+            chars_left -= batch.chars
     groups = [unfinished_report(batch, GroupStatus.PLANNED) for batch in begun]
     if context.rolls_up and len(begun) == len(batches):
         groups.extend(_plan_rollups(batches, context, cutoff=rollup_cutoff))
@@ -102,19 +111,6 @@ def _plan_all(pending: Sequence[Pending], context: CycleContext) -> list[Batch]:
         remaining -= len(taken)
         planned += batches
     return planned
-
-
-def _batches_within_budget(
-    batches: Sequence[Batch], context: CycleContext
-) -> Iterator[Batch]:
-    """Yield batches until the model's reading budget is used up."""
-    chars_left = context.meter.chars_max
-    for batch in batches:
-        if chars_left <= 0:
-            return
-        yield batch
-        if context.limits.are_summarized(len(batch.members), batch.chars):
-            chars_left -= batch.chars
 
 
 def _estimate_episodes(
@@ -379,7 +375,7 @@ class SleepCycle:
         try:
             with self.store.search.one_snapshot():
                 self.store.clock.note_future(now=self.now())
-                first = context.pending(limit=limit)
+                first = self.store.sleep.pending(context.selection, limit=limit)
             total = len(first)
             if total == limit:
                 total = self.store.sleep.count_due(
@@ -435,7 +431,7 @@ def _consolidate_all(
         if not more or run.ended:
             return
         limit = min(plan_size, remaining) + len(run.failed)
-        candidates = context.pending(limit=limit)
+        candidates = context.store.sleep.pending(context.selection, limit=limit)
 
 
 def _log_finished_cycle(

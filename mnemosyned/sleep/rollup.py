@@ -84,7 +84,7 @@ class RollupRun:
         """
         levels = list(UPPER_LEVELS)
         with self._store.search.one_snapshot():
-            waiting = self._context.pending(limit=1, selection=Selection(before=before))
+            waiting = self._store.sleep.pending(Selection(before=before), limit=1)
             before = min([before, *(memory.created_at for memory in waiting)])
             due, found = self._next_due(levels, before)
         for _ in range(ROUNDS_MAX):
@@ -162,7 +162,7 @@ class RollupRun:
             created_at=episode.created_at,
             session=episode.session,
             source=episode.source,
-            trigger=self._context.trigger,
+            trigger=self._context.request.trigger,
             status=GroupStatus.PROMOTED,
             items_consolidated=0,  # no memory left working memory: the log's sum stays theirs
             episode=episode.id,

@@ -73,7 +73,8 @@ class SleepScheduler:
         self._stopped = threading.Event()
         # By its own wait, which no step of the wall clock shortens or draws out.
         self._ticker = threading.Thread(target=self._check_repeatedly, name="triggers")
-        self._description = "off"
+        self.description = "off"
+        """The schedule in words: "off", "every 30 minutes" or "cron 0 3 * * * (UTC)"."""
         self._plan: IntervalTrigger | CronTrigger | None = None
         self._cap_asked = threading.Event()
         # Not a job of APScheduler: its thread dies of a job that ends while it is shut down.
@@ -122,15 +123,15 @@ class SleepScheduler:
         if self._scheduler.get_job(JOB):
             self._scheduler.remove_job(JOB)
         if not config.auto_sleep:
-            self._description, self._plan = "off", None
+            self.description, self._plan = "off", None
             return
         self._plan = trigger
         if cron:
-            self._description = f"cron {cron} (UTC)"
+            self.description = f"cron {cron} (UTC)"
         elif interval_s >= 60:
-            self._description = f"every {interval_s / 60:g} minutes"
+            self.description = f"every {interval_s / 60:g} minutes"
         else:
-            self._description = f"every {interval_s:g} seconds"
+            self.description = f"every {interval_s:g} seconds"
         run = self._guard_job(self._sleep_by_schedule)
         first = datetime.now(UTC) + min(interval, FIRST_CYCLE_AFTER)
         self._scheduler.add_job(run, trigger, id=JOB, next_run_time=first)
@@ -161,11 +162,6 @@ class SleepScheduler:
             if latest and job.next_run_time > latest:
                 job.modify(next_run_time=latest)
         self._scheduler.wakeup()
-
-    @property
-    def description(self) -> str:
-        """The schedule in words: "off", "every 30 minutes" or "cron 0 3 * * * (UTC)"."""
-        return self._description
 
     @property
     def next_cycle(self) -> datetime | None:

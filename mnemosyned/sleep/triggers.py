@@ -355,11 +355,6 @@ def machine_uptime_s() -> float:
     return clock_gettime(CLOCK_BOOTTIME)
 
 
-def read_boot_id() -> str:
-    """Return an id that is new at each start of the machine; empty if the system has none."""
-    return _read_text(BOOT_ID)
-
-
 class JumpTolerantClock:
     """Clock for the age of memories, which ignores forward jumps of the wall clock for a while.
 
@@ -405,7 +400,8 @@ class ClockGuard:
     clock: Clock
     uptime: Callable[[], float] = machine_uptime_s
     """Returns the seconds since `boot`."""
-    boot: Callable[[], str] = read_boot_id
+    boot: Callable[[], str] = lambda: _read_text(BOOT_ID)
+    """Returns an id that is new at each start of the machine; empty if the system has none."""
 
     def __post_init__(self) -> None:
         self._looking = threading.Lock()

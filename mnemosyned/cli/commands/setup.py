@@ -32,9 +32,10 @@ from mnemosyned.cli.commands.login import check_access, describe_memories
 from mnemosyned.cli.options import (
     EXIT_NOTHING,
     EXIT_OF_KIND,
-    is_url_typed,
+    URL,
     json_option,
     prints_json,
+    typed_address,
     typed_remote,
     typed_url,
 )
@@ -272,7 +273,7 @@ def setup(
     context = click.get_current_context()
     writes = mode is None and folder is None and not flags["dry_run"]
     if writes and (url := typed_url(context)):
-        if is_url_typed(context):
+        if URL in typed_address(context):
             save_typed_login(url, context)
         else:
             say(f"mnem: tools use {url} only after a login: --url {url}", err=True)

@@ -14,10 +14,11 @@ from mnemosyned.cli.main import CommandTable
 from mnemosyned.cli.options import (
     ALL_COMMANDS,
     EXIT_OF_KIND,
+    SOCKET,
     json_option,
     prints_json,
+    typed_address,
     typed_remote,
-    typed_socket,
 )
 from mnemosyned.cli.output.show import render
 from mnemosyned.cli.output.terminal import say, say_json
@@ -78,7 +79,7 @@ def mcp(context: click.Context) -> None:
 
     Agents start it by themselves.
     """
-    run_pump(typed_socket(context), typed_remote(context))
+    run_pump(typed_address(context).get(SOCKET), typed_remote(context))
 
 
 STATE_TIMEOUT_S = 5.0

@@ -103,10 +103,6 @@ class SearchScreen(OverlayScreen):
         yield RecordList(id="hits", markup=False)
         yield Footer(compact=True, show_command_palette=False)
 
-    def ask_again(self) -> None:
-        """Move the focus back to the search field, so that the user can type."""
-        self.query_one("#question", Input).focus()
-
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Start the search for the submitted words, unless blank (called by Textual)."""
         if event.value.strip():
@@ -279,7 +275,7 @@ class Top(App[None]):
             try:
                 self.post_message(StateRead(self._feed.read()))
             except MnemosynedError as error:
-                self._feed.forget_seen()
+                self._feed.seen.clear()
                 self.post_message(StateRead(None, error.message))
             self._has_ended.wait(EVERY_S)
         self._state_connection.close()  # the last look may have ended after the view
@@ -367,7 +363,7 @@ class Top(App[None]):
     def action_search(self) -> None:
         """Open the search screen, or move the focus to its search field."""
         if isinstance(self.screen, SearchScreen):
-            self.screen.ask_again()
+            self.screen.query_one("#question", Input).focus()
         else:
             self.push_screen(SearchScreen(self._call_connection))
 

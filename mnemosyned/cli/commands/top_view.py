@@ -197,7 +197,8 @@ class Feed:
         self._connection = connection
         self._cycles: Sequence[LogEntry] = ()
         self._latest: Sequence[MemoryRecord] = ()
-        self._seen: dict[str, object] = {}
+        self.seen: dict[str, object] = {}
+        """What was read last, by name: without it, `read` reads the log and the newest again."""
         self._running_since: float | None = None
 
     def read(self) -> Snapshot:
@@ -221,14 +222,10 @@ class Feed:
             ).memories
         return Snapshot(stats, self._cycles, self._latest, watched_s)
 
-    def forget_seen(self) -> None:
-        """Make the next `read` fetch the log and the newest memories again, changed or not."""
-        self._seen.clear()
-
     def _has_changed(self, name: str, state: object) -> bool:
         """Save a state under a name; return whether it differs from the state saved before."""
-        changed = self._seen.get(name) != state
-        self._seen[name] = state
+        changed = self.seen.get(name) != state
+        self.seen[name] = state
         return changed
 
     def _watched_s(self, stats: Stats) -> float:
