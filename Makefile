@@ -230,7 +230,7 @@ build/docs/.ready: $(READY) tests/docs/requirements.lock
 	@touch $@
 
 docs: $(COMPILED) build/docs/.ready ## the documentation site in build/site, with MkDocs, which it installs in build
-	@PYTHONPATH=tests $(BIN)/python -m docs.build
+	@PYTHONPATH=tests:config/packaging $(BIN)/python -m docs.build
 
 test-docs: $(COMPILED) build/docs/.ready $(BROWSER) ## the documentation site: built strictly, its links, and its pages in Chromium with axe-core
 	PYTHONPATH=build/web $(PYTEST) -rP -m docs tests/docs
@@ -487,7 +487,7 @@ first-day: $(READY) ## record a first day in tmux, from install to a found memor
 	PYTHONPATH=$(FIRST_DAY) $(BIN)/python tests/demo/first_day.py
 
 man: $(READY) ## manual pages and completion scripts, made from the commands, in build/share
-	$(BIN)/python -m mnemosyned.cli.commands.man build/share
+	$(BIN)/python config/packaging/manual_pages.py build/share
 
 install: ## package, user unit and config for the present user; starts the daemon; EXTRAS=postgres,top adds these
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -521,7 +521,7 @@ install: ## package, user unit and config for the present user; starts the daemo
 	sed 's|^Environment=PATH=|&$(PREFIX)/bin:|' systemd/mnemosyned.service > $(UNIT)
 	if [ "$$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns 2>/dev/null)" = 1 ]; then \
 		mkdir -p $(UNIT).d; cp systemd/without-user-namespaces.conf $(UNIT).d/; fi
-	$(APP)/venv/bin/python -m mnemosyned.cli.commands.man $(SHARE)
+	$(APP)/venv/bin/python config/packaging/manual_pages.py $(SHARE)
 	@$(RELOAD)
 	@if $(UNIT_LOADED); then systemctl --user --quiet enable mnemosyned; fi
 	@$(MNEM) start && { $(FIRST_LINE); } \

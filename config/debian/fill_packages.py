@@ -135,7 +135,7 @@ def add_base(version: str, debian: Path) -> None:
     (settings / "credentials").mkdir(parents=True)
     for name in ("mnemosyned.yaml", "server.yaml"):
         shutil.copyfile(Path("config") / name, settings / name)
-    pages = [PYTHON, "-m", "mnemosyned.cli.commands.man", root / "usr/share"]
+    pages = [PYTHON, "config/packaging/manual_pages.py", root / "usr/share"]
     environ = {"PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"}
     subprocess.run(pages, check=True, env={**os.environ, **environ})
     major, minor = map(int, version.split("."))

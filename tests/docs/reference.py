@@ -28,10 +28,10 @@ from docs.markup import (
     table,
     type_of,
 )
+from manual_pages import ENVIRONMENT
 from support.pages import DOCS, PROJECT, blocks
 
 import mnemosyned
-from mnemosyned.cli.commands.man import ENVIRONMENT
 from mnemosyned.cli.main import mnem
 from mnemosyned.cli.options import EXIT_CODES, EXIT_OF_KIND
 from mnemosyned.cli.registry import COMMANDS, GROUPS

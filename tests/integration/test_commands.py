@@ -15,6 +15,7 @@ from typing import Annotated, Any, get_origin
 import click
 import msgspec
 import pytest
+from manual_pages import SCRIPTS, manual_pages, write_manual
 from support.cases import each_case
 
 import mnemosyned
@@ -27,7 +28,6 @@ from mnemosyned import (
     MnemosynedError,
     Remember,
 )
-from mnemosyned.cli.commands.man import SCRIPTS, manual_pages, write_manual
 from mnemosyned.cli.main import load_command
 from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.verbs.facade import ALIASES, VERBS, AsyncVerbs, Verbs

@@ -1,4 +1,4 @@
-"""Commands of a few lines: admin, archive, help, mcp, top and watch."""
+"""Commands of a few lines: admin, archive, completion, help, mcp, top and watch."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from importlib.util import find_spec
 import click
 
 from mnemosyned.agents.mcp.pump import run as run_pump
+from mnemosyned.cli.arguments import COMPLETION_VARIABLE
 from mnemosyned.cli.calls import connect_to_daemon
-from mnemosyned.cli.main import CommandTable
+from mnemosyned.cli.main import CommandTable, mnem
 from mnemosyned.cli.options import (
     ALL_COMMANDS,
     EXIT_OF_KIND,
@@ -47,6 +48,28 @@ def archive() -> None:
 
 
 archive.add_command(make_verb_command("prune", Prune))
+
+
+def completion_script(shell: str) -> str:
+    """Return the script with which a shell completes `mnem`. Raises `click.UsageError`."""
+    # Loaded here: only this command needs it.
+    from click.shell_completion import get_completion_class  # noqa: PLC0415
+
+    script = get_completion_class(shell)
+    if script is None:
+        raise click.UsageError(f"no completion for {shell}")
+    return script(mnem, {}, "mnem", COMPLETION_VARIABLE).source()
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print a shell's completion script.
+
+    `make install` puts the scripts where shells look for them. For bash: source <(mnem completion
+    bash)
+    """
+    say(completion_script(shell))
 
 
 ALL_WORD = "all"

@@ -1,6 +1,6 @@
-"""Manual pages and completion scripts, made from the commands themselves.
+"""Manual pages and completion scripts of an installation, made from the commands themselves.
 
-`python -m mnemosyned.cli.commands.man DIR` writes `man/man1/` and the scripts of bash, zsh and
+`python config/packaging/manual_pages.py DIR` writes `man/man1/` and the scripts of bash, zsh and
 fish into the folders below DIR where these shells look for them.
 """
 
@@ -9,20 +9,17 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
 import click
-from click.shell_completion import get_completion_class
 
+from mnemosyned.cli.commands.small import completion_script
 from mnemosyned.cli.main import CommandTable, mnem
 from mnemosyned.cli.options import EXIT_CODES
-from mnemosyned.cli.output.terminal import say
 from mnemosyned.cli.registry import COMMANDS, GROUPS
+from mnemosyned.daemon.main import main as mnemosyned
 from mnemosyned.version import __version__
 
-DAEMON = "mnemosyned.daemon.main:main"
-"""The daemon's command; its package is above this one."""
 SCRIPTS = {
     "bash": "bash-completion/completions/mnem",
     "zsh": "zsh/site-functions/_mnem",
@@ -47,8 +44,7 @@ ENVIRONMENT = {
 def manual_pages() -> Iterator[tuple[str, str]]:
     """Yield name and roff text of each manual page of `mnem` and `mnemosyned`."""
     yield from _pages_of(mnem, "mnem")
-    module, _, attribute = DAEMON.partition(":")
-    yield from _pages_of(getattr(import_module(module), attribute), "mnemosyned")
+    yield from _pages_of(mnemosyned, "mnemosyned")
 
 
 def _pages_of(
@@ -141,14 +137,6 @@ def _quote_for_roff(text: str) -> str:
     return '"' + _escape_for_roff(text).replace('"', '""') + '"'
 
 
-def completion_script(shell: str) -> str:
-    """Return the script with which a shell completes `mnem`. Raises `click.UsageError`."""
-    script = get_completion_class(shell)
-    if script is None:
-        raise click.UsageError(f"no completion for {shell}")
-    return script(mnem, {}, "mnem", "_MNEM_COMPLETE").source()
-
-
 def write_manual(folder: Path) -> None:
     """Write all manual pages and completion scripts below `folder`, where shells look for them."""
     files = {f"man/man1/{name}.1": text for name, text in manual_pages()}
@@ -161,14 +149,3 @@ def write_manual(folder: Path) -> None:
 
 if __name__ == "__main__":
     write_manual(Path(sys.argv[1]))
-
-
-@click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
-    """Print a shell's completion script.
-
-    `make install` puts the scripts where shells look for them. For bash: source <(mnem completion
-    bash)
-    """
-    say(completion_script(shell))
