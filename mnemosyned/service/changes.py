@@ -27,9 +27,9 @@ from mnemosyned.service.endings import EndingFinder
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import (
     CHUNK,
-    DraftMaker,
     check_created_at,
     clean_learning_text,
+    make_edit,
     run_in_chunks,
     split_into_chunks,
 )
@@ -79,7 +79,6 @@ class ChangeService:
 
     store: MemoryStore
     sleeper: Sleeper
-    drafts: DraftMaker
     retention: RetentionService
     endings: EndingFinder
     """Reads new texts again."""
@@ -330,7 +329,8 @@ class ChangeService:
         if "created_at" in changes:
             moment = check_created_at(changes["created_at"], now, field="created_at")
             after = replace(after, created_at=moment)
-        return self.drafts.make_edit(before, after, now=now)
+        config = self.sleeper.cycle.settings.config
+        return make_edit(before, after, config, now=now)
 
     def _write_edits(
         self, edits: Sequence[MemoryEdit], action: Action | None, *, drop_history: bool
@@ -388,7 +388,7 @@ class ChangeService:
                 kind=request.kind,
                 text=clean_learning_text(
                     request.content,
-                    self.drafts.settings.config.secrets,
+                    self.sleeper.cycle.settings.config.secrets,
                     field="content",
                 ),
                 created_at=now,
@@ -426,7 +426,9 @@ class ChangeService:
     def edit_learning(self, request: EditLearning) -> EditedLearning:
         """Replace the text of a learning, and purge the old text."""
         text = clean_learning_text(
-            request.text, self.drafts.settings.config.secrets, field="text"
+            request.text,
+            self.sleeper.cycle.settings.config.secrets,
+            field="text",
         )
         self.store.learnings.edit(request.id, text)
         _, note = self.retention.purger.attempt()

@@ -77,7 +77,7 @@ from mnemosyned.memory.ports import (
 )
 from mnemosyned.memory.values import Episode, Hit, Learning, MemoryRecord
 from mnemosyned.service.briefing import make_injection
-from mnemosyned.service.intake import DraftMaker
+from mnemosyned.service.intake import make_compacted_draft
 from mnemosyned.sleep.context import SummarizerLease
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
 from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
@@ -241,8 +241,6 @@ class WindowService:
     """Rates learnings by their meaning; None without a built-in encoder."""
     lease: SummarizerLease
     """Lends the model that summarizes."""
-    drafts: DraftMaker
-    """Makes drafts of the messages that are removed."""
 
     def context(
         self, request: Context, groups: Groups = MappingProxyType({})
@@ -579,7 +577,7 @@ class WindowService:
             source=conversation.source,
         )
         return ArchivedMessage(
-            self.drafts.draft_compacted(memory, now=self.clock.now()),
+            make_compacted_draft(memory, self.settings.config, now=self.clock.now()),
             may_reuse=is_plain(own) and memory.content != WORDLESS,
             has_timestamp=read_message_time(own) is not None,
         )

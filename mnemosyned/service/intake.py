@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar, overload
 
 import msgspec
 
-from mnemosyned.config.settings import SettingsInForce
+from mnemosyned.config.settings import Config
 from mnemosyned.conversation.learnings.recognize import USER_ROLES, extract_learnings
 from mnemosyned.errors import (
     ContentTooLarge,
@@ -40,104 +40,103 @@ CLOCK_TOLERANCE = timedelta(minutes=1)
 """Difference by which another clock may be ahead before its time counts as the future."""
 
 
-@dataclass(eq=False)
-class DraftMaker:
-    """Maker of drafts and edits of memories, by the settings in force."""
+def make_draft(
+    request: Remember, config: Config, *, now: datetime, place: str = ""
+) -> Draft:
+    """Return the draft of a new memory that a request describes, to be stored at `now`.
 
-    settings: SettingsInForce
+    Raises `EmptyContent`, `ContentTooLarge`, `InvalidText`, `InvalidTime` or `SecretRefused`, which
+    name the field, with `place` (such as "memories[3].") before it.
+    """
+    _check_content(request.content, config, field=place + "content")
+    if request.metadata:
+        check_metadata(request.metadata, field=place + "metadata")
+    memory = MemoryRecord(
+        **{name: getattr(request, name) for name in _GIVEN},
+        id=request.id or new_id(now),
+        created_at=check_created_at(request.created_at, now, field=place + "created_at")
+        if request.created_at
+        else now,
+        valid_until=to_utc(request.valid_until, field=place + "valid_until")
+        if request.valid_until
+        else None,
+        tags=tag_names(request.tags, field=place + "tags") if request.tags else (),
+    )
+    memory, done = apply_secret_rule(memory, config.secrets, place=place)
+    return Draft(
+        memory,
+        dedupe=request.dedupe,
+        secrets=done,
+        supersedes=request.supersedes,
+        learnings=_recognize_learnings(memory, config, now, secrets=done),
+        has_new_id=not request.id,
+    )
 
-    def draft(self, request: Remember, *, now: datetime, place: str = "") -> Draft:
-        """Return the draft of a new memory that a request describes, to be stored at `now`.
 
-        Raises `EmptyContent`, `ContentTooLarge`, `InvalidText`, `InvalidTime` or `SecretRefused`, which
-        name the field, with `place` (such as "memories[3].") before it.
-        """
-        self._check_content(request.content, field=place + "content")
-        if request.metadata:
-            check_metadata(request.metadata, field=place + "metadata")
-        memory = MemoryRecord(
-            **{name: getattr(request, name) for name in _GIVEN},
-            id=request.id or new_id(now),
-            created_at=check_created_at(
-                request.created_at, now, field=place + "created_at"
-            )
-            if request.created_at
-            else now,
-            valid_until=to_utc(request.valid_until, field=place + "valid_until")
-            if request.valid_until
-            else None,
-            tags=tag_names(request.tags, field=place + "tags") if request.tags else (),
+def make_compacted_draft(
+    memory: MemoryRecord, config: Config, *, now: datetime
+) -> Draft:
+    """Return the draft, of `now`, of a message that a compaction removed, secrets masked if refused."""
+    rule: SecretRule = "keep" if config.secrets == "keep" else "mask"
+    memory, done = apply_secret_rule(memory, rule)
+    learnings = _recognize_learnings(memory, config, now, secrets=done)
+    return Draft(memory, secrets=done, learnings=learnings)
+
+
+def make_edit(
+    before: MemoryRecord, after: MemoryRecord, config: Config, *, now: datetime
+) -> tuple[MemoryEdit, str]:
+    """Return the edit from `before` to `after`, and how secrets in a new text are treated.
+
+    The treatment is "kept", "masked", or empty without secrets. Raises `EmptyContent`,
+    `ContentTooLarge` and `SecretRefused`.
+    """
+    secrets = ""
+    if after.content != before.content:
+        _check_content(after.content, config, field="text")
+        after, secrets = apply_secret_rule(after, config.secrets)
+    edit = MemoryEdit(before=before, after=after)
+    if not edit.is_reworded:
+        return edit, secrets
+    stated = {
+        learning.text
+        for learning in _recognize_learnings(before, config, now, secrets="kept")
+    }
+    learnings = _recognize_learnings(after, config, now, secrets="kept")
+    texts = {learning.text for learning in learnings}
+    return replace(
+        edit,
+        learnings=tuple(
+            learning for learning in learnings if learning.text not in stated
+        ),
+        unstated=frozenset(stated - texts),
+        states_learnings=after.role.casefold() in USER_ROLES,
+    ), secrets
+
+
+def _check_content(content: str, config: Config, *, field: str) -> None:
+    """Check a text's length. Raises `EmptyContent` and `ContentTooLarge`, which name `field`."""
+    if not content.strip():
+        raise EmptyContent(
+            "there is nothing to remember: content is empty", field=field
         )
-        rule = self.settings.config.secrets
-        memory, done = apply_secret_rule(memory, rule, place=place)
-        return Draft(
-            memory,
-            dedupe=request.dedupe,
-            secrets=done,
-            supersedes=request.supersedes,
-            learnings=self._recognize_learnings(memory, now, secrets=done),
-            has_new_id=not request.id,
+    size = len(content) if content.isascii() else len(content.encode())
+    bytes_max = config.limits.content_bytes_max
+    if size > bytes_max:
+        raise ContentTooLarge(
+            f"content has {size:,} bytes, the limit is {bytes_max:,}; "
+            "split it, or raise limits.content_bytes_max",
+            field=field,
         )
 
-    def draft_compacted(self, memory: MemoryRecord, *, now: datetime) -> Draft:
-        """Return the draft, of `now`, of a message that a compaction removed, secrets masked if refused."""
-        keeps = self.settings.config.secrets == "keep"
-        memory, done = apply_secret_rule(memory, "keep" if keeps else "mask")
-        learnings = self._recognize_learnings(memory, now, secrets=done)
-        return Draft(memory, secrets=done, learnings=learnings)
 
-    def make_edit(
-        self, before: MemoryRecord, after: MemoryRecord, *, now: datetime
-    ) -> tuple[MemoryEdit, str]:
-        """Return the edit from `before` to `after`, and how secrets in a new text are treated.
-
-        The treatment is "kept", "masked", or empty without secrets. Raises `EmptyContent`,
-        `ContentTooLarge` and `SecretRefused`.
-        """
-        secrets = ""
-        if after.content != before.content:
-            self._check_content(after.content, field="text")
-            after, secrets = apply_secret_rule(after, self.settings.config.secrets)
-        edit = MemoryEdit(before=before, after=after)
-        if not edit.is_reworded:
-            return edit, secrets
-        stated = {
-            learning.text
-            for learning in self._recognize_learnings(before, now, secrets="kept")
-        }
-        learnings = self._recognize_learnings(after, now, secrets="kept")
-        texts = {learning.text for learning in learnings}
-        return replace(
-            edit,
-            learnings=tuple(
-                learning for learning in learnings if learning.text not in stated
-            ),
-            unstated=frozenset(stated - texts),
-            states_learnings=after.role.casefold() in USER_ROLES,
-        ), secrets
-
-    def _check_content(self, content: str, *, field: str) -> None:
-        """Check a text's length. Raises `EmptyContent` and `ContentTooLarge`, which name `field`."""
-        if not content.strip():
-            raise EmptyContent(
-                "there is nothing to remember: content is empty", field=field
-            )
-        size = len(content) if content.isascii() else len(content.encode())
-        bytes_max = self.settings.config.limits.content_bytes_max
-        if size > bytes_max:
-            raise ContentTooLarge(
-                f"content has {size:,} bytes, the limit is {bytes_max:,}; "
-                "split it, or raise limits.content_bytes_max",
-                field=field,
-            )
-
-    def _recognize_learnings(
-        self, memory: MemoryRecord, now: datetime, *, secrets: str
-    ) -> tuple[Learning, ...]:
-        """Return the learnings stated in a memory; none if the settings switch this off."""
-        if not self.settings.config.learnings.recognize:
-            return ()
-        return extract_learnings(memory, now=now, may_have_secrets=secrets != "")
+def _recognize_learnings(
+    memory: MemoryRecord, config: Config, now: datetime, *, secrets: str
+) -> tuple[Learning, ...]:
+    """Return the learnings stated in a memory; none if the settings switch this off."""
+    if not config.learnings.recognize:
+        return ()
+    return extract_learnings(memory, now=now, may_have_secrets=secrets != "")
 
 
 def clean_learning_text(text: str, rule: SecretRule, *, field: str) -> str:

@@ -54,7 +54,7 @@ from mnemosyned.service.endings import (
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.exchange import ExchangeService
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.intake import DraftMaker
+from mnemosyned.service.intake import make_draft
 from mnemosyned.service.reading import (
     ListService,
     make_query,
@@ -179,7 +179,6 @@ class MemoryService:
     """The limits of the owner, in a daemon that serves many."""
 
     def __post_init__(self) -> None:
-        self._drafts = DraftMaker(self.settings)
         self.rate_texts: RateTexts | None = self.rater.rate if self.rater else None
         """Rates learnings by their meaning; None without a built-in encoder."""
         self.rate_prompt = self.rater.rate_prompt if self.rater else None
@@ -195,7 +194,6 @@ class MemoryService:
             recall=self.recall,
             rate=self.rate_texts,
             lease=self.sleeper.cycle.lease,
-            drafts=self._drafts,
         )
         self.briefings = BriefingService(
             store=self.store,
@@ -229,7 +227,6 @@ class MemoryService:
         changes = ChangeService(
             store=self.store,
             sleeper=self.sleeper,
-            drafts=self._drafts,
             retention=self.retention,
             endings=self.endings,
             vectors=self.vectors,
@@ -354,7 +351,7 @@ class MemoryService:
 
     def remember(self, request: Remember) -> Acknowledged:
         """Store one memory; return the id, and whether the memory is new."""
-        draft = self._drafts.draft(request, now=self._clock.now())
+        draft = make_draft(request, self.settings.config, now=self._clock.now())
         return self._store_drafts([draft]).memories[0]
 
     def remember_many(self, request: RememberMany) -> RememberedMany:
@@ -363,7 +360,8 @@ class MemoryService:
         drafts = []
         for index, memory in enumerate(request.memories):
             place = f"memories[{index}]."
-            drafts.append(self._drafts.draft(memory, now=now, place=place))
+            config = self.settings.config
+            drafts.append(make_draft(memory, config, now=now, place=place))
             pause_for_other_owners()
         if request.dry_run:
             learnings = [learning for draft in drafts for learning in draft.learnings]

@@ -23,7 +23,7 @@ from mnemosyned import Client
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.memory.ports import Draft
 from mnemosyned.paths import shipped
-from mnemosyned.service.intake import DraftMaker
+from mnemosyned.service.intake import make_draft
 from mnemosyned.storage.postgres.memories import INSERT_MEMORIES, values_by_column
 from mnemosyned.storage.postgres.session import memory_values
 from mnemosyned.storage.postgres.store import open_store
@@ -87,9 +87,8 @@ class Drafts:
     """New memories, as the daemon drafts them; none comes twice."""
 
     def __init__(self, seed: int) -> None:
-        self._drafts = DraftMaker(
-            settings_in_force({"limits.content_bytes_max": CONTENT_BYTES_MAX})
-        )
+        limit = {"limits.content_bytes_max": CONTENT_BYTES_MAX}
+        self._config = settings_in_force(limit).config
         newest = datetime.now(UTC) - NEWEST
         self._rest = iter(Corpus(CORPUS, newest=newest, seed=seed))
 
@@ -97,7 +96,7 @@ class Drafts:
         """The next ones."""
         now = datetime.now(UTC)
         return [
-            self._drafts.draft(as_request(entry), now=now)
+            make_draft(as_request(entry), self._config, now=now)
             for entry in islice(self._rest, count)
         ]
 

@@ -14,7 +14,7 @@ from mnemosyned.config.loading import load_config
 from mnemosyned.config.settings import keys
 from mnemosyned.errors import ConfigInvalid, InvalidRequest, InvalidTime
 from mnemosyned.memory.values import LearningKind
-from mnemosyned.service.intake import DraftMaker
+from mnemosyned.service.intake import make_draft
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.request import parse, parse_text
@@ -108,10 +108,10 @@ def test_no_setting_answers_in_the_words_of_a_library(value: object) -> None:
 
 
 def test_only_an_id_that_was_made_here_is_new() -> None:
-    maker = DraftMaker(settings_in_force())
+    config = settings_in_force().config
 
-    made = maker.draft(Remember("Tea at four."), now=NOON)
-    given = maker.draft(Remember("Tea at four.", id=made.memory.id), now=NOON)
+    made = make_draft(Remember("Tea at four."), config, now=NOON)
+    given = make_draft(Remember("Tea at four.", id=made.memory.id), config, now=NOON)
 
     assert made.has_new_id
     assert not given.has_new_id
@@ -119,12 +119,13 @@ def test_only_an_id_that_was_made_here_is_new() -> None:
 
 
 def test_a_learning_is_recognized_with_and_without_a_secret_beside_it() -> None:
-    maker = DraftMaker(settings_in_force())
+    config = settings_in_force().config
     plain = "Always answer in French."
     secret = f"{plain} The password is Zq7xK9vB2m."
 
     drafts = [
-        maker.draft(Remember(text, role="user"), now=NOON) for text in (plain, secret)
+        make_draft(Remember(text, role="user"), config, now=NOON)
+        for text in (plain, secret)
     ]
 
     assert [draft.secrets for draft in drafts] == ["", "kept"]
