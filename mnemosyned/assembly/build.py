@@ -99,10 +99,6 @@ class SharedParts:
         if former:
             former.close()
 
-    def close(self) -> None:
-        """Close the language models that owners share, once their waiting calls are answered."""
-        self.replace_turns(None)
-
 
 def assemble_service(
     store: MemoryStore,
@@ -316,16 +312,13 @@ class WatcherHost:
     capture: Capture
 
     def __post_init__(self) -> None:
-        self._settings, self._watches = (
-            self.service.settings,
-            self.service.store.watches,
-        )
         self._lock = threading.Lock()
         self._watcher: Watcher | None = None
 
     def __enter__(self) -> Self:
         self.service.watcher = self
-        if self._settings.config.watch.paths or self._watches.folders():
+        paths = self.service.settings.config.watch.paths
+        if paths or self.service.store.watches.folders():
             self._ensure_watcher()
         return self
 
@@ -350,7 +343,7 @@ class WatcherHost:
         """Watch the folders in the setting `watch.paths` as it is now."""
         if self._watcher:
             self._watcher.update_folders()
-        elif self._settings.config.watch.paths:
+        elif self.service.settings.config.watch.paths:
             self._ensure_watcher()
 
     def _ensure_watcher(self) -> Watcher:
@@ -363,17 +356,17 @@ class WatcherHost:
                 cycle = self.service.sleeper.cycle
                 reader = watched_files.FileReader(
                     service=self.service,
-                    watches=self._watches,
+                    watches=self.service.store.watches,
                     agents=self.service.store.agents,
                     capture=self.capture,
                     clock=cycle.clock,
                 )
                 self._watcher = watcher.Watcher(
-                    watches=self._watches,
+                    watches=self.service.store.watches,
                     reader=reader,
                     clock=cycle.clock,
                     gate=cycle.gate,
-                    settings=self._settings,
+                    settings=self.service.settings,
                 ).__enter__()
             return self._watcher
 
@@ -448,7 +441,7 @@ def open_memory(
         in_background = not store.read_only and bool(
             socket or (config.auto_sleep and makes_rounds)
         )
-        stack.callback(shared.close)
+        stack.callback(shared.replace_turns, None)
         stack.callback(lease.close)
         if clock is None and not store.read_only:
             shared.guard = stack.enter_context(

@@ -418,7 +418,7 @@ class Daemon:
         """
         watchdog = watchdog_interval_s()
         beat = min(HEARTBEAT_S, watchdog / 2) if watchdog else HEARTBEAT_S
-        waited, wall = time.monotonic(), _wall_clock_s()
+        waited, wall = time.monotonic(), time.clock_gettime(time.CLOCK_REALTIME)
         while True:
             received = signal.sigtimedwait({*STOP_SIGNALS, signal.SIGHUP}, beat)
             if received and received.si_signo in STOP_SIGNALS:
@@ -436,7 +436,10 @@ class Daemon:
                 self._log_file.open()  # as the first process may have begun another
             if watchdog and safe and self._is_healthy(memory, loop):
                 notify_service_manager("WATCHDOG=1")
-            elapsed, now = time.monotonic() - waited, _wall_clock_s()
+            elapsed, now = (
+                time.monotonic() - waited,
+                time.clock_gettime(time.CLOCK_REALTIME),
+            )
             if abs(now - wall - elapsed) > CLOCK_JUMP_S:
                 log.info("clock_jumped", seconds=round(now - wall - elapsed))
                 memory.service.sleeper.wake()
@@ -577,8 +580,3 @@ def _load_certificate(config: Config) -> Certificate | None:
     from mnemosyned.daemon.http.tcp import Certificate  # noqa: PLC0415
 
     return Certificate(*config.tls_files)
-
-
-def _wall_clock_s() -> float:
-    """Return the time of day in seconds since 1970, also past the year 2262."""
-    return time.clock_gettime(time.CLOCK_REALTIME)

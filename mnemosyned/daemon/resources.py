@@ -93,48 +93,38 @@ def _last_seen_id(request: HttpRequest) -> int | None:
 def _stream_events(
     bus: EventBus, subscription: Subscription, progress: Progresses
 ) -> Iterator[bytes]:
-    """Yield an empty chunk, from which on closing it ends the subscription, then `_event_chunks`."""
+    """Yield an empty chunk, then a client's events and the cycle's progress, until a last event.
+
+    Closing it after the first chunk ends the subscription. A comment comes first, and now and then; an
+    empty chunk comes every `POLL_S` seconds, so that both sides notice a broken connection.
+    """
+    last: Progress | None = None
     try:
         yield b""
-        yield from _event_chunks(bus, subscription, progress)
+        yield HEARTBEAT
+        ends = time.monotonic() + STREAM_S
+        beats = time.monotonic() + HEARTBEAT_S
+        while time.monotonic() < ends:
+            events = subscription.take(POLL_S)
+            present = progress()
+            if present is not None and present != last:
+                # No event of the bus: each reader looks at its own pace.
+                counts = {"done": present.done, "total": present.total}
+                events.append(bus.event(EventKind.CYCLE_PROGRESS, **counts))
+            last = present
+            if subscription.dropped:
+                events.append(bus.event(EventKind.DROPPED, message=DROPPED))
+            chunk = b"".join(map(encode_server_event, events))
+            now = time.monotonic()
+            if not chunk and now >= beats:
+                chunk = HEARTBEAT
+            if chunk:
+                beats = now + HEARTBEAT_S
+            yield chunk
+            if any(event.kind in LAST for event in events):
+                return
     finally:
         bus.unsubscribe(subscription)
-
-
-def _event_chunks(
-    bus: EventBus, subscription: Subscription, progress: Progresses
-) -> Iterator[bytes]:
-    """Yield a client's events and the sleep cycle's progress as bytes, until a last event.
-
-    A comment comes first, and now and then; an empty chunk comes every `POLL_S` seconds, so that both
-    sides notice a broken connection.
-    """
-    yield HEARTBEAT
-    ends = time.monotonic() + STREAM_S
-    beats = time.monotonic() + HEARTBEAT_S
-    last: Progress | None = None
-    while time.monotonic() < ends:
-        events = subscription.take(POLL_S)
-        present = progress()
-        if present is not None and present != last:
-            # No event of the bus: each reader looks at its own pace.
-            events.append(
-                bus.event(
-                    EventKind.CYCLE_PROGRESS, done=present.done, total=present.total
-                )
-            )
-        last = present
-        if subscription.dropped:
-            events.append(bus.event(EventKind.DROPPED, message=DROPPED))
-        chunk = b"".join(map(encode_server_event, events))
-        now = time.monotonic()
-        if not chunk and now >= beats:
-            chunk = HEARTBEAT
-        if chunk:
-            beats = now + HEARTBEAT_S
-        yield chunk
-        if any(event.kind in LAST for event in events):
-            return
 
 
 def encode_server_event(event: Event) -> bytes:
