@@ -122,7 +122,7 @@ def assemble_service(
     `in_background`. `database` names the database to users, `file` is its file, if it has one.
     """
     settings, find_bus = shared.settings, shared.find_bus
-    bus = find_bus(owner) if find_bus else EventBus(clock=shared.clock)
+    bus = find_bus(owner) if find_bus else EventBus(clock=shared.clock, owner=owner)
     cycle = SleepCycle(
         store=store,
         lease=lease,

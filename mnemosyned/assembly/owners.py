@@ -37,7 +37,7 @@ from mnemosyned.memory.engine_ports import (
 )
 from mnemosyned.memory.periods import Level, closed_before
 from mnemosyned.service.forgetting import retention_of
-from mnemosyned.service.owners import LimitsOfOwner, OwnerLimiter
+from mnemosyned.service.owners import OwnerLimiter
 from mnemosyned.service.purging import RETRY_S
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import ForegroundGate, SummarizerLease
@@ -403,7 +403,7 @@ class OwnerMemories:
             owner=owner,
         )
 
-        service.limits = LimitsOfOwner(self.limits, owner)
+        service.limits = self.limits
         memory = OwnerMemory(owner, service)
         with self._lock:
             self._in_use.add(memory)

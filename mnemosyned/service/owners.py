@@ -119,6 +119,19 @@ class OwnerLimiter:
         self._allowances["writes_per_minute"].use(owner, max(1, memories))
         self._allowances["bytes_per_day"].use(owner, size)
 
+    def admit(self, owner: int, request: Request[Any]) -> None:
+        """Count a request's writes, but no deletion or dry run. Raises as `use_write`."""
+        if request.deletes or request.is_preview:
+            return
+        memories: Sequence[Remember] = ()
+        if isinstance(request, Remember):
+            memories = (request,)
+        elif isinstance(request, RememberMany):
+            memories = request.memories
+        count = len(memories) or isinstance(request, Compact)
+        size = sum(len(memory.content.encode()) for memory in memories)
+        self.use_write(owner, memories=count, size=size)
+
     def begin_stream(self, owner: int) -> None:
         """Count a stream of an owner, until `end_stream`. Raises `LimitReached`, `StorageFailed`."""
         limit = self._limit_of("streams_max", owner)
@@ -186,36 +199,6 @@ class OwnerLimiter:
                 if len(self._known) > USERS_MAX:
                     self._known.popitem(last=False)
         return known
-
-
-@dataclass(frozen=True, slots=True)
-class LimitsOfOwner:
-    """The limits of one owner, for the verbs on its memory."""
-
-    limiter: OwnerLimiter
-    owner: int
-
-    def admit(self, request: Request[Any]) -> None:
-        """Count a request's writes, but no deletion or dry run. Raises `LimitReached`, `StorageFailed`."""
-        if request.deletes or request.is_preview:
-            return
-        memories: Sequence[Remember] = ()
-        if isinstance(request, Remember):
-            memories = (request,)
-        elif isinstance(request, RememberMany):
-            memories = request.memories
-        count = len(memories) or isinstance(request, Compact)
-        size = sum(len(memory.content.encode()) for memory in memories)
-        self.limiter.use_write(self.owner, memories=count, size=size)
-
-    def admit_lines(self, lines: bytes | bytearray) -> None:
-        """Count the lines of an export, each as a memory. Raises as `admit`."""
-        count = lines.count(b"\n")
-        self.limiter.use_write(self.owner, memories=count, size=len(lines))
-
-    def list_uses(self) -> Iterator[LimitUse]:
-        """Yield the owner's limits that are set, and what is used. Raises `StorageFailed`."""
-        return self.limiter.list_uses(self.owner)
 
 
 def administer(owners: AdministeredOwners, config: OwnersConfig, call: Request[R]) -> R:

@@ -98,7 +98,7 @@ from mnemosyned.version import __version__
 if TYPE_CHECKING:
     from mnemosyned.assembly.build import WatcherHost
     from mnemosyned.search.vectors.bearing import BearingRater
-    from mnemosyned.service.owners import LimitsOfOwner
+    from mnemosyned.service.owners import OwnerLimiter
     from mnemosyned.storage.common.records import RecordStore
 
 
@@ -175,8 +175,8 @@ class MemoryService:
     vectors: MemoryVectors
     rater: BearingRater | None = None
     """Rates learnings and prompts by their meaning; None without a built-in encoder."""
-    limits: LimitsOfOwner | None = None
-    """The limits of the owner, in a daemon that serves many."""
+    limits: OwnerLimiter | None = None
+    """The limits of owners, in a daemon that serves many."""
 
     def __post_init__(self) -> None:
         self.rate_texts: RateTexts | None = self.rater.rate if self.rater else None
@@ -293,7 +293,7 @@ class MemoryService:
         try:
             check_texts(request)
             if request.writes and self.limits:
-                self.limits.admit(request)
+                self.limits.admit(self.events.owner, request)
             answer = self._verbs.get(type(request))
             answer = answer or self._all_verbs[type(request)]
             if groups and isinstance(request, Recall | Context):
@@ -328,7 +328,8 @@ class MemoryService:
         if self._stopping:
             raise ShuttingDown(STOPPING)
         if self.limits:
-            self.limits.admit_lines(lines)
+            count = lines.count(b"\n")
+            self.limits.use_write(self.events.owner, memories=count, size=len(lines))
         with self.sleeper.cycle.gate:
             action = import_action(import_id, self._clock.now())
             return self._exchange.restore(lines, action)
@@ -603,7 +604,7 @@ class MemoryService:
             restart_needed=list(self.settings.restart_needed),
             problems=maintenance.problems(),
             warnings=[*maintenance.warnings(), *self.keeper.warnings()],
-            limits=[*self.limits.list_uses()] if self.limits else [],
+            limits=[*self.limits.list_uses(self.events.owner)] if self.limits else [],
         )
 
     def watch(self, request: Watch) -> Watching:

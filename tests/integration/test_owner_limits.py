@@ -14,16 +14,16 @@ from support.fake_models import FakeTextModel
 from mnemosyned.config.loading import load_config
 from mnemosyned.config.settings import OwnersConfig
 from mnemosyned.daemon.http.protocol import error_response
-from mnemosyned.errors import ConfigInvalid, LimitReached
+from mnemosyned.errors import ConfigInvalid, InvalidRequest, LimitReached
 from mnemosyned.fairness import OwnerAllowance
 from mnemosyned.models.sharing import ModelTurns, OwnerModel
 from mnemosyned.search.vectors.owners import OwnerTurns
 from mnemosyned.service.owners import (
     FULL_RETRY_S,
     REFUSAL_REST_S,
-    LimitsOfOwner,
     OwnerLimiter,
 )
+from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Pin, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget
 
@@ -267,20 +267,32 @@ def test_limits_are_read_from_the_environment() -> None:
 
 def test_a_request_counts_by_the_memories_that_it_has(owners: Owners) -> None:
     owners.limit(writes_per_minute=100, bytes_per_day=10_000)
-    limits = LimitsOfOwner(owners.limiter, ANNA)
+    limits = owners.limiter
 
     def used() -> list[int]:
-        return [use.used for use in limits.list_uses()]
+        return [use.used for use in limits.list_uses(ANNA)]
 
     for request in (
         Forget(id="a"),
         RememberMany([Remember("said")] * 9, dry_run=True),
         Pin("a", dry_run=True),
     ):
-        limits.admit(request)
+        limits.admit(ANNA, request)
     assert used() == [0, 0]
-    limits.admit(Remember("süß"))
-    limits.admit(RememberMany([Remember("12345678")] * 9))
-    limits.admit(Pin("a"))
-    limits.admit_lines(b"{}\n" * 4)
-    assert used() == [15, 5 + 72 + 12]
+    limits.admit(ANNA, Remember("süß"))
+    limits.admit(ANNA, RememberMany([Remember("12345678")] * 9))
+    limits.admit(ANNA, Pin("a"))
+    assert used() == [11, 5 + 72]
+
+
+def test_each_line_of_an_export_counts_as_a_memory(
+    owners: Owners, service: MemoryService
+) -> None:
+    owners.limit(writes_per_minute=100, bytes_per_day=10_000)
+    service.limits = owners.limiter
+    service.events.owner = ANNA
+
+    with pytest.raises(InvalidRequest):
+        service.restore_lines(b"{}\n" * 4)
+
+    assert [use.used for use in owners.limiter.list_uses(ANNA)] == [4, 12]
