@@ -198,13 +198,13 @@ class EndingFinder:
     ) -> int:
         """Read memories as `find` does, in one thread at a time; return how many endings changed."""
         ends = time.monotonic() + seconds if seconds is not None else float("inf")
-        found = read = 0
+        found = 0
         is_due = self._has_news
         while is_due:
             self._has_news = False
-            portion = READ_AT_ONCE if limit is None else min(READ_AT_ONCE, limit - read)
+            portion = limit or READ_AT_ONCE
             read_at = self.clock.now()
-            memories = self.store.endings.unread(limit=portion) if portion else {}
+            memories = self.store.endings.unread(limit=portion)
             judgment = self._judge(
                 list(memories.values()),
                 self._find_meanings(),
@@ -215,10 +215,9 @@ class EndingFinder:
                 found += self._add(
                     judgment, read_at=read_at, read_up_to=list(memories)[done - 1]
                 )
-            read += done
-            if not portion or done == portion or done < len(memories):
+            if done == portion or done < len(memories):
                 self._has_news = True  # there may be more
-            is_due = self._has_news and bool(portion) and time.monotonic() < ends
+            is_due = self._has_news and limit is None and time.monotonic() < ends
         return found
 
     def _learn_from_new(
