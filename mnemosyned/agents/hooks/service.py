@@ -166,16 +166,22 @@ class HookService:
             call = replace(call, transcript="", directory="", project=project)
         outcome = HookOutcome()
         try:
-            if call.event is not HookEvent.OTHER:
-                self._handle_call(
-                    call,
-                    envelope,
-                    outcome,
-                    part=part,
-                    may_tell=may_tell,
-                    waits_until=waits_until,
-                    groups=groups,
-                )
+            if call.event is not HookEvent.OTHER and not call.session:
+                outcome.failure = NO_CONVERSATION
+            elif call.event is not HookEvent.OTHER:
+                session = self._update_session(call)
+                self._capture_call(call, session, envelope, part, outcome)
+                tells = may_tell and self._settings.config.hooks.tell
+                if tells and takes_context(call) and not envelope.late:
+                    outcome.context = self._compose_context(
+                        call, session, waits_until, groups
+                    )
+                    is_start = call.event is HookEvent.START
+                    if is_start and outcome.context and envelope.memory:
+                        words = filter(
+                            str.isprintable, envelope.memory[:MEMORY_CHARS_MAX]
+                        )
+                        outcome.context += f"\nThis memory is {''.join(words)}."
         except Exception as error:
             outcome.failure = type(error).__name__
             if isinstance(error, MnemosynedError):
@@ -187,42 +193,6 @@ class HookService:
             )
             self._count_call(call, event, outcome, time.monotonic() - started)
         return make_answer(call, outcome.context), outcome.wanted
-
-    def _handle_call(
-        self,
-        call: HookCall,
-        envelope: HookEnvelope,
-        outcome: HookOutcome,
-        *,
-        part: TranscriptPart | None,
-        may_tell: bool,
-        waits_until: float,
-        groups: Groups,
-    ) -> None:
-        """Store the call's messages, compose the context to inject, and set them in `outcome`."""
-        if not call.session:
-            outcome.failure = NO_CONVERSATION
-            return
-        session = self._update_session(call)
-        if part is not None:
-            outcome.stored, position = self.capture.store_part(session, part)
-            # The call that waits in a spool is the last of its conversation, whatever it was.
-            is_behind = part.position is None and position < part.size
-            if call.event in CAPTURING or (
-                is_behind and (envelope.late or call.event is HookEvent.START)
-            ):
-                is_last = call.event in (HookEvent.COMPACT, HookEvent.END)
-                outcome.wanted = f"{position};now" if is_last else str(position)
-        else:
-            outcome.stored, outcome.failure = self._capture_call(
-                call, session, envelope
-            )
-        tells = may_tell and self._settings.config.hooks.tell
-        if tells and takes_context(call) and not envelope.late:
-            outcome.context = self._compose_context(call, session, waits_until, groups)
-            if call.event is HookEvent.START and outcome.context and envelope.memory:
-                words = filter(str.isprintable, envelope.memory[:MEMORY_CHARS_MAX])
-                outcome.context += f"\nThis memory is {''.join(words)}."
 
     def _update_session(self, call: HookCall) -> AgentSession:
         """Return the agent's session of a call, saved with its transcript and the time seen."""
@@ -251,23 +221,40 @@ class HookService:
         return session
 
     def _capture_call(
-        self, call: HookCall, session: AgentSession, envelope: HookEnvelope
-    ) -> tuple[int, str]:
-        """Store a call's conversation; return the number stored and why it failed, or "".
+        self,
+        call: HookCall,
+        session: AgentSession,
+        envelope: HookEnvelope,
+        part: TranscriptPart | None,
+        outcome: HookOutcome,
+    ) -> None:
+        """Store a call's conversation, or the part of a transcript sent with it; set the outcome.
 
         At an event during which the user waits, a transcript is only queued to be read.
         """
+        if part is not None:
+            outcome.stored, position = self.capture.store_part(session, part)
+            # The call that waits in a spool is the last of its conversation, whatever it was.
+            is_behind = part.position is None and position < part.size
+            if call.event in CAPTURING or (
+                is_behind and (envelope.late or call.event is HookEvent.START)
+            ):
+                is_last = call.event in (HookEvent.COMPACT, HookEvent.END)
+                outcome.wanted = f"{position};now" if is_last else str(position)
+            return
         if call.event is HookEvent.START:
             self.capture.queue_grown_sessions(session)
         failure = NO_TRANSCRIPT if "\0" in call.transcript else ""
         if call.event not in CAPTURING:  # somebody waits to go on
             if self.capture.queue_session(session):
-                return 0, ""
+                return
         elif session.transcript:
             try:
-                return self.capture.read_session(session), ""
+                outcome.stored = self.capture.read_session(session)
             except TranscriptRefused as refused:
                 failure = str(refused)
+            else:
+                return
         messages = hook_messages(call)
         if call.messages or messages:
             called_at = None
@@ -280,11 +267,12 @@ class HookService:
                 else replace(message, created_at=called_at)
                 for message in messages
             ]
-            return self.capture.store_messages(session, dated), ""
+            outcome.stored = self.capture.store_messages(session, dated)
+            return
         # A program that only lists something also ends a session, without a transcript.
         said_nothing = call.event is HookEvent.END and not session.position
-        counts = call.event in CAPTURING and not said_nothing
-        return 0, failure if counts else ""
+        if call.event in CAPTURING and not said_nothing:
+            outcome.failure = failure
 
     def _compose_context(
         self,
