@@ -307,7 +307,16 @@ class OwnerMemories:
             opening = self._opening.setdefault(owner, threading.Lock())
         try:
             with opening:
-                return self._open_once(owner)
+                with self._lock:
+                    memory = self._open.get(owner)  # if another thread has opened it
+                if memory is None:
+                    memory = self._make_memory(owner)
+                    with self._lock:
+                        self._open[owner] = memory
+                        dropped = self._drop_unused()
+                    for each in () if self._stores.read_only else dropped:
+                        each.service.lists.save_figures()
+                return memory
         finally:
             with self._lock:
                 self._opening.pop(owner, None)
@@ -342,20 +351,6 @@ class OwnerMemories:
             in_use = list(self._in_use)
         for memory in in_use:
             _stop_memory(memory)
-
-    def _open_once(self, owner: int) -> OwnerMemory:
-        """Open the memory of an owner and keep it, unless a thread has already; return the memory."""
-        with self._lock:
-            if memory := self._open.get(owner):
-                return memory
-        memory = self._make_memory(owner)
-        with self._lock:
-            self._open[owner] = memory
-            dropped = self._drop_unused()
-        if not self._stores.read_only:
-            for each in dropped:
-                each.service.lists.save_figures()
-        return memory
 
     def _drop_unused(self) -> list[OwnerMemory]:
         """Drop the least used memories beyond `owners.open_max` that no client watches; return them."""
