@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import click
 import msgspec
 from support.cases import each_case
 from support.fakes import NOON
@@ -24,12 +26,13 @@ from mnemosyned.verbs.upkeep import Event, EventKind, SleepStatus, Stats
 LINE_COLUMNS = 80
 
 
-def words(*lines: top_view.Line) -> str:
-    return "\n".join("".join(span.text for span in line) for line in lines)
+def words(*lines: str) -> str:
+    return click.unstyle("\n".join(lines))
 
 
-def styles(*lines: top_view.Line) -> set[str]:
-    return {span.style for line in lines for span in line if span.style}
+def styles(*lines: str) -> set[str]:
+    codes = {"1": "bold", "2": "dim", "31": "red", "32": "green", "33": "yellow"}
+    return {codes[code] for code in re.findall("\x1b\\[([1-9]\\d*)m", "".join(lines))}
 
 
 def sleeping(**changes: object) -> SleepStatus:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import ClassVar
 
+from click import style
 from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -20,7 +22,7 @@ from textual.widgets import Footer, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from mnemosyned.cli.commands import top_view
-from mnemosyned.cli.commands.top_view import Feed, Snapshot, Span
+from mnemosyned.cli.commands.top_view import Feed, Snapshot
 from mnemosyned.cli.output.terminal import count_of, local_time
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import MnemosynedError
@@ -31,7 +33,13 @@ from mnemosyned.verbs.memories import Expand, Get, Recall, Recalled
 from mnemosyned.verbs.upkeep import Event, Sleep
 
 RESULTS = 50
-STYLES = {"red": "ansi_red", "green": "ansi_green", "yellow": "ansi_yellow"}
+_STYLED = re.compile("\x1b\\[(\\d+)m(.*?)\x1b\\[0m")
+STYLES = {"1": "bold", "2": "dim"} | {
+    "31": "ansi_red",
+    "32": "ansi_green",
+    "33": "ansi_yellow",
+}
+"""Styles of Textual by the sequences that `click.style` writes for a line."""
 KEYS = """\
 /        search memories and summaries
 Enter    open the selected one; its originals, if it is a summary
@@ -45,11 +53,13 @@ The figures are of the last minute. "a second" is of the last five seconds.
 The daemon may restart: this view finds it again."""
 
 
-def styled_content(line: top_view.Line) -> Content:
-    """Return a line of styled spans as content for a Textual widget."""
-    return Content.assemble(
-        *((span.text, STYLES.get(span.style, span.style)) for span in line)
-    )
+def styled_content(line: str) -> Content:
+    """Return a line with styles of `click.style` as content for a Textual widget."""
+    plain, *parts = _STYLED.split(line)
+    pieces: list[str | tuple[str, str]] = [plain]
+    for code, styled, after in zip(*[iter(parts)] * 3, strict=True):
+        pieces += [(styled, STYLES[code]), after]
+    return Content.assemble(*pieces)
 
 
 def make_option(record: Hit | MemoryRecord, text: str) -> Option:
@@ -286,12 +296,8 @@ class Top(App[None]):
         panels = self.screen_stack[0].query_one("#panels")
         panels.set_class(snapshot is None, "lost")
         if snapshot is None:
-            name, reason = (
-                Span("mnem top", "bold"),
-                escape_line(message.reason),
-            )
-            loss = [Span("  "), Span("no daemon", "red"), Span(f"  {reason}")]
-            self._show_panel("heading", [[name, *loss]])
+            loss = f"{style('no daemon', fg='red')}  {escape_line(message.reason)}"
+            self._show_panel("heading", [f"{style('mnem top', bold=True)}  {loss}"])
             return
         stats = snapshot.stats
         self._paused = stats.sleep.paused_until is not None
@@ -335,7 +341,7 @@ class Top(App[None]):
         """Whether the terminal has at least `TALL_ROWS` rows."""
         return bool(self.size.height >= TALL_ROWS)
 
-    def _show_panel(self, id: str, lines: Sequence[top_view.Line]) -> None:
+    def _show_panel(self, id: str, lines: Sequence[str]) -> None:
         """Replace the lines of a panel of the main screen, also below another screen."""
         panel = self.screen_stack[0].query_one(f"#{id}", Static)
         panel.update(Content("\n").join(styled_content(line) for line in lines))

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
-from typing import NamedTuple
+
+from click import style
 
 from mnemosyned.cli.commands.now import event_text
 from mnemosyned.cli.output.terminal import count_of, duration_text, local_time
@@ -246,55 +247,36 @@ VERBATIM = "verbatim"
 """The summarizer of groups that are not summarized."""
 
 
-class Span(NamedTuple):
-    """A piece of text; the style is a name such as `bold`, `dim` or `red`, or empty."""
-
-    text: str
-    style: str = ""
-
-
-Line = list[Span]
-
-
-def heading_line(stats: Stats, resident_bytes: float) -> Line:
+def heading_line(stats: Stats, resident_bytes: float) -> str:
     """Return the heading of the view: the daemon's health, uptime, and sizes in memory and disk."""
-    state = Span("healthy", "green")
+    state = style("healthy", fg="green")
     if stats.warnings or stats.clock:
-        state = Span("warning", "yellow")
+        state = style("warning", fg="yellow")
     if stats.problems:
-        state = Span("bad", "red")
+        state = style("bad", fg="red")
     sizes = [f"up {duration_text(stats.uptime_s)}"]
     sizes += [f"{resident_bytes / 1e6:.0f} MB in memory"] if resident_bytes else []
     sizes += [f"{stats.bytes_on_disk / 1e6:.1f} MB on disk"]
-    return [Span("mnem top", "bold"), Span("  "), state, Span(f"  {'  '.join(sizes)}")]
+    return "  ".join([style("mnem top", bold=True), state, *sizes])
 
 
-def tier_lines(stats: Stats, per_s: float) -> list[Line]:
+def tier_lines(stats: Stats, per_s: float) -> list[str]:
     """Return a line for each tier with its counts, and the growth of working memory."""
     working = stats.tiers[Tier.WORKING]
     share = working.count / stats.wm_max if stats.wm_max else 0.0
     coming = f"  {per_s:+.1f} a second" if round(per_s, 1) else ""
     due = f"  {stats.sleep.due:,} due" if stats.sleep.due else ""
-    further: dict[Tier, Line] = {
-        Tier.WORKING: [
-            Span(f" of {stats.wm_max:,} "),
-            Span(filled_bar(share), "bold"),
-            Span(f"{due}{coming}"),
-        ]
-    }
+    bar = style(filled_bar(share), bold=True)
+    further = {Tier.WORKING: f"of {stats.wm_max:,} {bar}{due}{coming}"}
     for tier, noun in ((Tier.EPISODIC, "summary"), (Tier.ARCHIVE, "original")):
         totals = stats.tiers[tier]
         things = count_of(totals.count, noun).partition(" ")[2]
         since = f" since {local_time(totals.oldest)[:10]}" if totals.oldest else ""
         size = f"{totals.characters / 1e6:.1f} M characters"
-        further[tier] = [Span(f" {things}, {size}{since}")]
+        further[tier] = f"{things}, {size}{since}"
     return [
-        [
-            Span(f"{tier.value:<10}", "dim"),
-            Span(f"{stats.tiers[tier].count:>9,}"),
-            *spans,
-        ]
-        for tier, spans in further.items()
+        f"{style(f'{tier.value:<10}', dim=True)}{stats.tiers[tier].count:>9,} {rest}"
+        for tier, rest in further.items()
     ]
 
 
@@ -304,17 +286,17 @@ def filled_bar(share: float) -> str:
     return "█" * filled + "░" * (BAR_CELLS - filled)
 
 
-def request_lines(rows: Sequence[RequestRow]) -> list[Line]:
+def request_lines(rows: Sequence[RequestRow]) -> list[str]:
     """Return the lines of a table of requests: rate, latencies and failures of each group."""
     head = f"{'':<10}{'a second':>9}{'p50':>10}{'p95':>10}{'in all':>12}{'failed':>9}"
-    lines = [[Span(head, "dim")]]
+    lines = [style(head, dim=True)]
     for row in rows:
-        shown = (
-            f"{row.per_s:>9.1f}{short_duration(row.p50_s):>10}{short_duration(row.p95_s):>10}"
-            f"{row.total:>12,}"
+        failed = f"{row.failures:>9,}"
+        lines.append(
+            f"{style(f'{row.name:<10}', dim=True)}{row.per_s:>9.1f}"
+            f"{short_duration(row.p50_s):>10}{short_duration(row.p95_s):>10}{row.total:>12,}"
+            f"{style(failed, fg='red') if row.failures else failed}"
         )
-        failed = Span(f"{row.failures:>9,}", "red" if row.failures else "")
-        lines.append([Span(f"{row.name:<10}", "dim"), Span(shown), failed])
     return lines
 
 
@@ -327,51 +309,45 @@ def short_duration(seconds: float | None) -> str:
     return f"{seconds * 1_000:.1f} ms"
 
 
-def sleep_line(status: SleepStatus, watched_s: float) -> Line:
+def sleep_line(status: SleepStatus, watched_s: float) -> str:
     """Return the running cycle's progress, with an estimate by `watched_s`, or the next one's time."""
     if progress := status.progress:
         share = progress.done / progress.total if progress.total else 0.0
         left = watched_s / share * (1 - share) if share > 0 else 0.0
-        return [
-            Span("sleeping  ", "bold"),
-            Span(f"{progress.done:,} of {progress.total:,} "),
-            Span(filled_bar(share), "green"),
-            Span(
-                f" {share:.0%}" + (f", {duration_text(left)} left" if left >= 1 else "")
-            ),
-        ]
+        bar = style(filled_bar(share), fg="green")
+        rest = f", {duration_text(left)} left" if left >= 1 else ""
+        done = f"{progress.done:,} of {progress.total:,} {bar} {share:.0%}{rest}"
+        return f"{style('sleeping', bold=True)}  {done}"
     if status.running:
-        return [Span("sleeping  ", "bold"), Span("the cycle has just begun")]
+        return f"{style('sleeping', bold=True)}  the cycle has just begun"
     if status.paused_until:
         until = local_time(status.paused_until)
-        return [Span("paused    ", "yellow"), Span(f"until {until}; p resumes")]
-    if status.next_cycle is None:
-        return [Span("next cycle ", "dim"), Span("none: auto_sleep is off")]
-    waits = f"; waits: {escape_line(status.waits_for)}" if status.waits_for else ""
-    coming = f"{local_time(status.next_cycle)}, {status.schedule}{waits}"
-    return [Span("next cycle ", "dim"), Span(coming)]
+        return f"{style('paused', fg='yellow')}    until {until}; p resumes"
+    coming = "none: auto_sleep is off"
+    if status.next_cycle:
+        waits = f"; waits: {escape_line(status.waits_for)}" if status.waits_for else ""
+        coming = f"{local_time(status.next_cycle)}, {status.schedule}{waits}"
+    return f"{style('next cycle', dim=True)} {coming}"
 
 
-def cycle_lines(entries: Sequence[LogEntry], limit: int) -> list[Line]:
+def cycle_lines(entries: Sequence[LogEntry], limit: int) -> list[str]:
     """Return a line for each of the last `limit` cycles in the log, newest first."""
     by_cycle: dict[str, list[LogEntry]] = {}
     for entry in entries:
         by_cycle.setdefault(entry.cycle, []).append(entry)
-    lines: list[Line] = []
+    lines: list[str] = []
     for groups in list(by_cycle.values())[:limit]:
         newest = groups[0]
         items = sum(group.items_consolidated for group in groups)
-        line = [
-            Span(f"{local_time(newest.created_at)}  ", "dim"),
-            Span(f"{newest.trigger:<9}{count_of(items, 'memory')}"),
-        ]
+        memories = f"{newest.trigger:<9}{count_of(items, 'memory')}"
         if any(group.undone_at for group in groups):
-            line.append(Span(", undone", "yellow"))
-        line += [Span(f"; {part}") for part in _writer_counts(groups)]
+            memories += style(", undone", fg="yellow")
+        parts = [memories, *_writer_counts(groups)]
         if failed := sum(group.status is GroupStatus.FAILED for group in groups):
-            line.append(Span(f"; {count_of(failed, 'group')} failed", "red"))
-        lines.append(line)
-    return lines or [[Span("no cycle yet", "dim")]]
+            parts.append(style(f"{count_of(failed, 'group')} failed", fg="red"))
+        stamp = style(local_time(newest.created_at), dim=True)
+        lines.append(f"{stamp}  {'; '.join(parts)}")
+    return lines or [style("no cycle yet", dim=True)]
 
 
 def _writer_counts(groups: Sequence[LogEntry]) -> Iterator[str]:
@@ -392,30 +368,28 @@ def _writer_counts(groups: Sequence[LogEntry]) -> Iterator[str]:
         yield f"{things} {writer}"
 
 
-def hook_lines(agents: Sequence[AgentActivity], now: datetime) -> list[Line]:
+def hook_lines(agents: Sequence[AgentActivity], now: datetime) -> list[str]:
     """Return a line for the hooks of each tool, the last used first, and a count of the rest."""
     by_client: dict[str, list[AgentActivity]] = defaultdict(list)
     for agent in sorted(agents, key=lambda agent: agent.called_at, reverse=True):
         by_client[agent.client].append(agent)
-    lines: list[Line] = []
+    lines: list[str] = []
     for client, events in list(by_client.items())[:HOOKS_SHOWN_MAX]:
         stored = sum(event.stored for event in events)
         characters = sum(event.characters for event in events)
         since = max(0.0, (now - events[0].called_at).total_seconds())
         counts = f"{stored:,} stored, {characters:,} characters shown"
-        line = [
-            Span(f"{escape_line(client):<14}", "dim"),
-            Span(f"{counts}, {duration_text(since)} ago"),
-        ]
+        name = style(f"{escape_line(client):<14}", dim=True)
+        line = f"{name}{counts}, {duration_text(since)} ago"
         if failures := sum(event.failures for event in events):
-            line.append(Span(f", {failures:,} failed", "red"))
+            line += style(f", {failures:,} failed", fg="red")
         lines.append(line)
     if len(by_client) > HOOKS_SHOWN_MAX:
-        lines.append([Span(f"and {len(by_client) - HOOKS_SHOWN_MAX} more", "dim")])
-    return lines or [[Span("no agent's hook has called yet: mnem setup", "dim")]]
+        lines.append(style(f"and {len(by_client) - HOOKS_SHOWN_MAX} more", dim=True))
+    return lines or [style("no agent's hook has called yet: mnem setup", dim=True)]
 
 
-def event_lines(happened: Sequence[Event], limit: int) -> list[Line]:
+def event_lines(happened: Sequence[Event], limit: int) -> list[str]:
     """Return the newest events as lines, oldest first, failed requests preferred."""
     news = [event for event in happened if event.kind is not EventKind.CYCLE_PROGRESS]
     failures = [event for event in news if event.kind is EventKind.REFUSED]
@@ -425,24 +399,21 @@ def event_lines(happened: Sequence[Event], limit: int) -> list[Line]:
     shown = sorted(
         [*kept_failures, *(others[-room:] if room else ())], key=lambda event: event.at
     )
-    return [_event_line(event) for event in shown] or [[Span("no events yet", "dim")]]
+    return [_event_line(event) for event in shown] or [style("no events yet", dim=True)]
 
 
-def _event_line(event: Event) -> Line:
+def _event_line(event: Event) -> str:
     """Return the line of an event: time, words and session; a failed request is red."""
     time = in_zone(event.at, None).isoformat(" ")[11:19]
-    words = event_text(event) or event.kind.value.replace("_", " ")
+    words = escape_line(event_text(event) or event.kind.value.replace("_", " "))
+    if event.kind is EventKind.REFUSED:
+        words = style(words, fg="red")
     session = event.session or next((new.session for new in event.memories), "")
-    where = f"  {session}" if session else ""
-    style = "red" if event.kind is EventKind.REFUSED else ""
-    return [
-        Span(f"{time}  ", "dim"),
-        Span(escape_line(words), style),
-        Span(escape_line(where), "dim"),
-    ]
+    where = style(f"  {escape_line(session)}", dim=True) if session else ""
+    return f"{style(time, dim=True)}  {words}{where}"
 
 
-def problem_lines(stats: Stats) -> list[Line]:
+def problem_lines(stats: Stats) -> list[str]:
     """Return a line for each problem and warning, or how many more there are."""
     shown = [
         *((problem, "red") for problem in stats.problems),
@@ -450,18 +421,15 @@ def problem_lines(stats: Stats) -> list[Line]:
         *(((stats.clock, "yellow"),) if stats.clock else ()),
     ]
     lines = [
-        [Span(escape_line(text), style)] for text, style in shown[:PROBLEMS_SHOWN_MAX]
+        style(escape_line(text), fg=color) for text, color in shown[:PROBLEMS_SHOWN_MAX]
     ]
     if len(shown) > PROBLEMS_SHOWN_MAX:
-        lines.append([Span(f"and {len(shown) - PROBLEMS_SHOWN_MAX} more: mnem status")])
-    return lines or [[Span("no problems", "dim")]]
+        lines.append(f"and {len(shown) - PROBLEMS_SHOWN_MAX} more: mnem status")
+    return lines or [style("no problems", dim=True)]
 
 
-def record_line(moment: datetime, source: str | None, content: str) -> Line:
+def record_line(moment: datetime, source: str | None, content: str) -> str:
     """Return a memory or hit as one line: time, source and content."""
     time = in_zone(moment, None).isoformat(" ")[5:16]
-    return [
-        Span(f"{time}  ", "dim"),
-        Span(f"{escape_line(source or '-'):<12.12}  ", "dim"),
-        Span(escape_line(" ".join(content.split()))),
-    ]
+    head = f"{time}  {escape_line(source or '-'):<12.12}  "
+    return f"{style(head, dim=True)}{escape_line(' '.join(content.split()))}"
