@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import ClassVar
 
-from click import style
+from click import style, unstyle
 from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -23,13 +23,12 @@ from textual.widgets.option_list import Option
 
 from mnemosyned.cli.commands import top_view
 from mnemosyned.cli.commands.top_view import Feed, Snapshot
-from mnemosyned.cli.output.terminal import count_of, local_time
+from mnemosyned.cli.output.show import render
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import MnemosynedError
-from mnemosyned.memory.consolidation import CycleStatus
 from mnemosyned.memory.values import Hit, MemoryRecord
 from mnemosyned.text.display import escape_invisible, escape_line
-from mnemosyned.verbs.memories import Expand, Get, Recall, Recalled
+from mnemosyned.verbs.memories import Expand, Get, Got, Recall, Recalled
 from mnemosyned.verbs.upkeep import Event, Sleep
 
 RESULTS = 50
@@ -172,23 +171,10 @@ class RecordScreen(OverlayScreen):
     def _read_record(self) -> None:
         """Read the memory, or summary with originals, in a thread; show it or the error."""
         try:
-            got = self._connection.call(Get(self._record))
-            text = ""
-            if memory := got.memory:
-                names = (memory.tier.value, memory.session, memory.source, memory.role)
-                parts = [local_time(memory.created_at), *filter(None, names)]
-                text = f"{'  '.join(parts)}\n\n{memory.content}"
-            if episode := got.episode:
-                begin, end = map(
-                    local_time, (episode.covers_from, episode.covers_until)
-                )
-                text = f"{begin} to {end}  {episode.session}  by {episode.summarizer}"
-                text += f"\n\n{episode.content}"
-                originals = self._connection.call(Expand(self._record)).originals
-                text += "\n\n" + "\n".join(
-                    f"{local_time(memory.created_at)}  {memory.content}"
-                    for memory in originals
-                )
+            result: object = self._connection.call(Get(self._record))
+            if isinstance(result, Got) and result.episode:
+                result = self._connection.call(Expand(self._record))
+            text = unstyle(render(result))
         except MnemosynedError as error:
             text = error.message
         shown = self.query_one("#text", Static)
@@ -396,14 +382,5 @@ class Top(App[None]):
         except MnemosynedError as error:
             self.call_from_thread(self.notify, error.message, severity="error")
             return
-        episodes = count_of(report.promoted, "episode")
-        notice = f"{count_of(report.evicted, 'memory')} became {episodes}"
-        if report.status is CycleStatus.NOTHING_TO_DO:
-            notice = (
-                "nothing to do: no memory is old enough (mnem sleep --force takes all)"
-            )
-        elif report.status is CycleStatus.PAUSED:
-            notice = "cycles start by themselves again"
-            if until := report.held_until:
-                notice = f"no cycle starts by itself until {local_time(until)}"
+        notice = unstyle(render(report)).partition("\n")[0]
         self.call_from_thread(self.notify, notice)
