@@ -269,6 +269,23 @@ _NO_CYCLE = CycleStop()
 _NO_CYCLE.over.set()
 
 
+_NO_REPORT = CycleReport(
+    cycle="",
+    status=CycleStatus.NOT_RUNNING,
+    trigger=Trigger.EXPLICIT,
+    dry_run=False,
+    candidates=0,
+    groups=(),
+    duration_s=0.0,
+    promoted=0,
+    evicted=0,
+    failed=0,
+    chars_before=0,
+    chars_after=0,
+)
+"""The report of a cycle that did not run."""
+
+
 class CycleStopper:
     """Stops the running cycle, and holds back background cycles for a while."""
 
@@ -292,15 +309,15 @@ class CycleStopper:
         """
         current = self._current
         if current.over.is_set():
-            return _make_empty_report(CycleStatus.NOT_RUNNING)
+            return _NO_REPORT
         self._hold_at_least(HOLD)
         current.asked.set()
         if not current.over.wait(timeout_s):
             raise SleepInProgress(
                 "the sleep cycle still works on its current batch; it ends after that"
             )
-        return current.report or _make_empty_report(
-            CycleStatus.NOT_RUNNING, problem="it failed; mnem log says why"
+        return current.report or replace(
+            _NO_REPORT, problem="it failed; mnem log says why"
         )
 
     def pause(self, hold: timedelta) -> CycleReport:
@@ -308,7 +325,8 @@ class CycleStopper:
         self._held_from = None
         if hold:
             self._hold_at_least(hold)
-        return _make_empty_report(CycleStatus.PAUSED, held_until=self.held_until())
+        until = self.held_until()
+        return replace(_NO_REPORT, status=CycleStatus.PAUSED, held_until=until)
 
     def _hold_at_least(self, hold: timedelta) -> None:
         """Hold back background cycles for the time `hold`, or for the rest of a longer hold."""
@@ -322,28 +340,6 @@ class CycleStopper:
             return None
         until = shift(self._held_from, self._hold)
         return until if self._held_from <= self._clock.now() < until else None
-
-
-def _make_empty_report(
-    status: CycleStatus, *, problem: str = "", held_until: datetime | None = None
-) -> CycleReport:
-    """Return the report of a cycle that did not run, with a status and a problem."""
-    return CycleReport(
-        cycle="",
-        status=status,
-        trigger=Trigger.EXPLICIT,
-        dry_run=False,
-        candidates=0,
-        groups=(),
-        duration_s=0.0,
-        promoted=0,
-        evicted=0,
-        failed=0,
-        chars_before=0,
-        chars_after=0,
-        problem=problem,
-        held_until=held_until,
-    )
 
 
 CANDIDATES_MAX = 200_000
