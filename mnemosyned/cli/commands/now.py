@@ -36,7 +36,7 @@ from mnemosyned.cli.output.terminal import (
     say,
     say_json,
 )
-from mnemosyned.cli.output.upkeep import BY_THE_SERVER, size_on_disk
+from mnemosyned.cli.output.upkeep import backups_row, size_on_disk
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import DaemonUnreachable
 from mnemosyned.instants import in_zone
@@ -101,17 +101,12 @@ def _glance_text(state: Glance) -> str:
     for activity in stats.agents:
         stored[activity.client] += activity.stored
     agents = ", ".join(f"{name} ({count:,} captured)" for name, count in stored.items())
-    backups = "scheduled, none yet" if stats.backup.scheduled else "none: mnem backup"
-    if stats.backup.last:
-        backups = f"the last {local_time(stats.backup.last)}"
-    if stats.on_server:
-        backups = BY_THE_SERVER
     rows = [
         ("today", today),
         ("memories", memories),
         ("sleep", _sleep_row(stats)),
         ("agents", agents or "none captured anything yet: mnem setup"),
-        ("backups", backups),
+        ("backups", backups_row(stats)),
         *(("attention", click.style(fault, fg="red")) for fault in faults),
     ]
     return f"{head}{up}\n\n{key_lines(rows)}\n\n{click.style(NEXT, dim=True)}"

@@ -294,7 +294,6 @@ def _status_cell(status: str) -> str:
 
 
 WORDS_TO_PURGE = "words are still to be purged from the file"
-BY_THE_SERVER = "those of the server: mnem export writes a copy besides"
 
 
 def size_on_disk(stats: Stats) -> str:
@@ -386,7 +385,7 @@ def _status_text(stats: Stats) -> str:
         ("daemon", f"{stats.version}, process {stats.pid}, up {uptime}"),
         ("schema", str(stats.schema_version)),
         ("injections", injections_row(stats.injections)),
-        ("backups", _backups_row(stats)),
+        ("backups", backups_row(stats)),
         ("restart", changed and f"needed for {changed}: mnem restart"),
         ("watching", _watching_row(stats.watched)),
         (
@@ -407,10 +406,10 @@ def _status_text(stats: Stats) -> str:
     return f"{tiers}\n\n{key_lines(rows)}"
 
 
-def _backups_row(stats: Stats) -> str:
+def backups_row(stats: Stats) -> str:
     """Return the number and times of dated backups, or the note that a server has its own."""
     if stats.on_server:
-        return BY_THE_SERVER
+        return "those of the server: mnem export writes a copy besides"
     backup = stats.backup
     if not backup.count and not backup.scheduled:
         return "none: mnem backup makes one; set backup.dir for one each day"
