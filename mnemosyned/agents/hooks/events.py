@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from enum import StrEnum
@@ -251,33 +251,18 @@ def make_answer(call: HookCall, context: str = "") -> Json:
     """Return the JSON object for the hook to print, with the `context` for the tool to inject."""
     if not context:
         return {"continue": True} if call.name == "beforeSubmitPrompt" else {}
-    return _ANSWER_FORMS.get(call.client, _make_claude_answer)(call, context)
-
-
-def _make_claude_answer(call: HookCall, context: str) -> Json:
-    """Return the answer in Claude Code's form, which most tools take."""
-    return {
-        "hookSpecificOutput": {
-            "hookEventName": call.name,
-            "additionalContext": context,
-        }
-    }
-
-
-def _make_cursor_answer(call: HookCall, context: str) -> Json:
-    """Return the answer in Cursor's form, or Claude Code's for a hook of its settings."""
-    if call.name[:1].isupper():
-        return _make_claude_answer(call, context)
-    if call.event is HookEvent.PROMPT:
-        return {"continue": True, "additional_context": context}
-    return {"additional_context": context}
-
-
-_ANSWER_FORMS: Mapping[str, Callable[[HookCall, str], Json]] = {
-    "cursor": _make_cursor_answer,
-    "copilot": lambda _, context: {"additionalContext": context},
-    "antigravity": lambda _, context: {"injectSteps": [{"ephemeralMessage": context}]},
-}
+    match call.client:
+        # Cursor also runs hooks of Claude Code's settings, whose names begin with a capital letter.
+        case "cursor" if not call.name[:1].isupper():
+            goes_on = {"continue": True} if call.event is HookEvent.PROMPT else {}
+            return {**goes_on, "additional_context": context}
+        case "copilot":
+            return {"additionalContext": context}
+        case "antigravity":
+            return {"injectSteps": [{"ephemeralMessage": context}]}
+    # Claude Code's form, which most tools take.
+    output = {"hookEventName": call.name, "additionalContext": context}
+    return {"hookSpecificOutput": output}
 
 
 # ------------------------------------------------------------------- messages
