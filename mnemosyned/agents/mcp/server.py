@@ -80,7 +80,10 @@ class ProtocolMethod:
 def answer_message(
     message: object, context_of: Callable[[McpRequest], ToolContext]
 ) -> Any:  # noqa: ANN401
-    """Return the JSON-RPC response to a decoded message, a list for a batch; None if not due."""
+    """Return the JSON-RPC response to a decoded message, a list for a batch; None if not due.
+
+    An unexpected error is logged.
+    """
     if isinstance(message, list):
         return _handle_batch(message, context_of)
     try:
@@ -100,7 +103,13 @@ def answer_message(
                 result |= {"ttlMs": method.ttl_ms, "cacheScope": method.scope}
         return result_message(request, result)
     except ProtocolError as error:
-        return error_message(error, readable_id(message))
+        fault = error
+    except Exception:
+        log.exception("mcp_failed")
+        fault = ProtocolError(
+            INTERNAL_ERROR, "unexpected; the daemon's log has the traceback"
+        )
+    return error_message(fault, readable_id(message))
 
 
 def _handle_batch(
@@ -270,7 +279,7 @@ def mcp_route(
             return _make_http_response(failure, is_modern=True)
         if request is not None and _wants_progress(request):
             events = _stream_with_progress(
-                request, lambda: answer_safely(message, context_of)
+                request, lambda: answer_message(message, context_of)
             )
             return Response(
                 HTTPStatus.OK,
@@ -283,24 +292,10 @@ def mcp_route(
             _make_handshake_headers(request, origin, context_of) if request else ()
         )
         return _make_http_response(
-            answer_safely(message, context_of), is_modern=is_modern, headers=further
+            answer_message(message, context_of), is_modern=is_modern, headers=further
         )
 
     return answer
-
-
-def answer_safely(
-    message: object, context_of: Callable[[McpRequest], ToolContext]
-) -> Any:  # noqa: ANN401
-    """Answer a message as `answer_message` does; an unexpected error is logged."""
-    try:
-        return answer_message(message, context_of)
-    except Exception:
-        log.exception("mcp_failed")
-        error = ProtocolError(
-            INTERNAL_ERROR, "unexpected; the daemon's log has the traceback"
-        )
-        return error_message(error, readable_id(message))
 
 
 def _make_http_response(
