@@ -145,16 +145,6 @@ def require_scope(scope: Scope, scopes: Collection[Scope] | None, action: str) -
     raise ScopeMissing(f"this token allows {allowed}; {action} needs the scope {scope}")
 
 
-def scopes_of(request: Request[Any]) -> tuple[Scope, ...]:
-    """Return the scopes that a request needs; a dry run that shows memories also needs `read`."""
-    needed = Scope.READ
-    if request.writes:
-        needed = Scope.FORGET if request.deletes else Scope.WRITE
-    # A dry run of `remember_many` shows what the caller sent.
-    shows = request.is_preview and not isinstance(request, RememberMany)
-    return (needed, Scope.READ) if shows else (needed,)
-
-
 class ScopedCaller(Caller):
     """Caller of verbs that allows only the scopes of a token."""
 
@@ -170,11 +160,14 @@ class ScopedCaller(Caller):
 
     def check(self, request: Request[Any]) -> None:
         """Raise `ScopeMissing` if the token's scopes do not allow a request."""
-        verb = request.verb_name()
-        needed, *further = scopes_of(request)
+        verb, needed = request.verb_name(), Scope.READ
+        if request.writes:
+            needed = Scope.FORGET if request.deletes else Scope.WRITE
         require_scope(needed, self._scopes, verb)
-        for scope in further:
-            require_scope(scope, self._scopes, f"a preview ({verb} with dry_run)")
+        # A dry run shows memories; one of `remember_many` shows what the caller sent.
+        if request.is_preview and not isinstance(request, RememberMany):
+            action = f"a preview ({verb} with dry_run)"
+            require_scope(Scope.READ, self._scopes, action)
 
 
 JSON_LINES = "application/jsonl"

@@ -28,7 +28,7 @@ from mnemosyned.instants import shift
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.actions import KEPT, Action, ActionKind
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.forgetting import Grace, Prunable, Removal, Retention
+from mnemosyned.memory.forgetting import Grace, Removal, Retention
 from mnemosyned.memory.periods import Level
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Episode
@@ -72,23 +72,6 @@ def retention_of(config: Config) -> Retention:
 
 PRUNED_MAX = 200_000
 """Originals that one call takes; the others wait for the next."""
-
-
-def _make_prune_receipt(
-    prunable: Prunable, *, dry_run: bool = False, doubt: str = ""
-) -> Pruned:
-    """Return the result of pruning the originals `prunable`, or of its preview with `dry_run`."""
-    return Pruned(
-        dry_run=dry_run,
-        memories=len(prunable.ids),
-        characters=prunable.characters,
-        oldest=prunable.oldest,
-        newest=prunable.newest,
-        more=len(prunable.ids) >= PRUNED_MAX,
-        doubt=doubt,
-    )
-
-
 EXPIRY_EVERY = timedelta(hours=1)
 """How often the records of old actions are deleted."""
 IN_FORCE_MAX = 1_000
@@ -282,17 +265,13 @@ class RetentionService:
             self.guard.confirm()
         doubt = self.doubt(retention)
         now = self.cycle.clock.now()
-        if request.dry_run:
-            prunable = self.store.retention.prunable(
-                retention, now=now, limit=PRUNED_MAX
-            )
-            return _make_prune_receipt(prunable, dry_run=True, doubt=doubt)
-        if doubt:
+        if doubt and not request.dry_run:
             raise ClockJumped(
                 f"nothing was pruned: {doubt} Check the date; if it is right, add --believe-clock",
                 field="believe_clock",
             )
-        return self._prune_archive(retention, now=now)
+        receipt = self._prune_archive(retention, now=now, dry_run=request.dry_run)
+        return msgspec.structs.replace(receipt, doubt=doubt)
 
     def doubt(self, retention: Retention | None = None) -> str:
         """Return why pruning by age must wait; empty without a limit of age, or if the clock is trusted."""
@@ -301,8 +280,13 @@ class RetentionService:
             return ""
         return self.guard.doubt()
 
-    def _prune_archive(self, retention: Retention, *, now: datetime) -> Pruned:
-        """Prune originals beyond a retention, chunk by chunk; return the counts. Raises `PartlyDone`."""
+    def _prune_archive(
+        self, retention: Retention, *, now: datetime, dry_run: bool = False
+    ) -> Pruned:
+        """Prune originals beyond a retention, chunk by chunk; return the counts. Raises `PartlyDone`.
+
+        With `dry_run`, only count them.
+        """
         prunable = self.store.retention.prunable(retention, now=now, limit=PRUNED_MAX)
 
         def prune_chunk(chunk: Sequence[str]) -> int:
@@ -311,8 +295,17 @@ class RetentionService:
             self.on_removal()
             return count
 
-        run_in_chunks(prunable.ids, CHUNK, prune_chunk, report="originals were pruned")
-        return _make_prune_receipt(prunable)
+        ids = prunable.ids
+        if not dry_run:
+            run_in_chunks(ids, CHUNK, prune_chunk, report="originals were pruned")
+        return Pruned(
+            dry_run=dry_run,
+            memories=len(ids),
+            characters=prunable.characters,
+            oldest=prunable.oldest,
+            newest=prunable.newest,
+            more=len(ids) >= PRUNED_MAX,
+        )
 
     # --------------------------------------------------------------- forget
 
