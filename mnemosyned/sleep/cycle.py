@@ -64,38 +64,6 @@ SUMMARY_SHARE = 1 / 3
 """Estimated length of a summary, as a share of its sources."""
 
 
-def preview_report(context: CycleContext, *, rollup_cutoff: datetime) -> CycleReport:
-    """Return the report that a cycle would have, without running it.
-
-    Groups, periods and their members are those of the cycle; the length of a summary is an
-    estimate. Periods that ended after `rollup_cutoff` are left out.
-    """
-    pending = context.store.sleep.pending(
-        context.selection, limit=context.candidates_max
-    )
-    batches = _plan_all(pending, context)
-    begun: list[Batch] = []
-    chars_left = context.meter.chars_max
-    for batch in batches:
-        if chars_left <= 0:
-            break
-        begun.append(batch)
-        if context.limits.are_summarized(len(batch.members), batch.chars):
-            chars_left -= batch.chars
-    groups = [unfinished_report(batch, GroupStatus.PLANNED) for batch in begun]
-    if context.rolls_up and len(begun) == len(batches):
-        groups.extend(_plan_rollups(batches, context, cutoff=rollup_cutoff))
-    report = cycle_report(groups, context=context, candidates=len(pending))
-    return replace(
-        report,
-        cycle="",
-        dry_run=True,
-        evicted=0,
-        remaining=len(pending),
-        model_s=_estimate_model_s(groups, context),
-    )
-
-
 def _plan_all(pending: Sequence[Pending], context: CycleContext) -> list[Batch]:
     """Return the batches of all pending memories, planned part by part as the cycle does."""
     limits, plan_size = context.limits, context.plan_size
@@ -313,13 +281,39 @@ class SleepCycle:
         return report
 
     def preview(self, request: CycleRequest) -> CycleReport:
-        """Return the report that a cycle would have; write nothing and ask no model."""
+        """Return the report that a cycle would have; write nothing and ask no model.
+
+        Groups, periods and their members are those of the cycle; the length of a summary is an
+        estimate.
+        """
         now = self.now()
         context = self._make_context(
             request, self.lease.current, now=now, stop=CycleStop()
         )
-        return preview_report(
-            context, rollup_cutoff=self.settings.config.sleep.rollup_cutoff(now)
+        pending = self.store.sleep.pending(
+            context.selection, limit=context.candidates_max
+        )
+        batches = _plan_all(pending, context)
+        begun: list[Batch] = []
+        chars_left = context.meter.chars_max
+        for batch in batches:
+            if chars_left <= 0:
+                break
+            begun.append(batch)
+            if context.limits.are_summarized(len(batch.members), batch.chars):
+                chars_left -= batch.chars
+        groups = [unfinished_report(batch, GroupStatus.PLANNED) for batch in begun]
+        if context.rolls_up and len(begun) == len(batches):
+            cutoff = context.sleep.rollup_cutoff(now)
+            groups.extend(_plan_rollups(batches, context, cutoff=cutoff))
+        report = cycle_report(groups, context=context, candidates=len(pending))
+        return replace(
+            report,
+            cycle="",
+            dry_run=True,
+            evicted=0,
+            remaining=len(pending),
+            model_s=_estimate_model_s(groups, context),
         )
 
     def _make_context(

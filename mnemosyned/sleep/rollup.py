@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from mnemosyned.errors import BatchChanged, SummarizerFailed
@@ -42,7 +42,7 @@ from mnemosyned.memory.ports import MemoryStore, PendingRollups, Rollup
 from mnemosyned.memory.values import EndedStatement, Episode, MemoryRecord
 from mnemosyned.sleep.consolidate import record_failure
 from mnemosyned.sleep.context import CycleContext, SummarizerLease
-from mnemosyned.summary.rollup import RollupSource, RollupText, compose_rollup
+from mnemosyned.summary.rollup import RollupSource, compose_rollup
 from mnemosyned.text.details import Detail
 
 ROLLUP_MAX = 20_000
@@ -51,19 +51,6 @@ ROUNDS_MAX = 1_000
 _PATH = re.compile(r"[/\\]+$|^.*[/\\](?=[^/\\])|[\[\]\n]")
 """What the short name of a project leaves out of its key, such as "github.com/ann/shop"."""
 UPPER_LEVELS = (Level.DAY, Level.WEEK, Level.MONTH)
-
-
-@dataclass(frozen=True, slots=True)
-class PeriodWork:
-    """A period to be rolled up, with its summaries as read from the store."""
-
-    period: Period
-    existing: str | None
-    """The id of the summary to rewrite; None when the period has none yet."""
-    members: Sequence[Episode]
-    sources: Sequence[RollupSource]
-    """Their texts with what else a roll-up is made of."""
-    started: float
 
 
 class RollupRun:
@@ -99,29 +86,26 @@ class RollupRun:
     def _next_due(
         self, levels: list[Level], before: datetime
     ) -> tuple[list[Period], PendingRollups]:
-        """Return the periods to roll up of the first of `levels` with any; remove those before it."""
+        """Return the periods to roll up of the first of `levels` with any, and what was read.
+
+        Levels before that are removed. Periods that contain a failed one are left out.
+        """
         while levels:
-            due, found = self._due_periods(levels[0], before)
+            level = levels[0]
+            limit = closed_before(level, before)
+            found = self._store.rollups.pending(
+                to_level=level, before=limit, limit=ROLLUP_MAX
+            )
+            failed = {begin_of(level, begins) for begins in self._failed}
+            due = [
+                period
+                for period in rollup_periods(found, level)
+                if period.begins not in failed
+            ]
             if due:
                 return due, found
             levels.pop(0)
         return [], PendingRollups([], {})
-
-    def _due_periods(
-        self, level: Level, before: datetime
-    ) -> tuple[list[Period], PendingRollups]:
-        """Return a level's periods to roll up, without those that contain a failed one, and what was read."""
-        limit = closed_before(level, before)
-        found = self._store.rollups.pending(
-            to_level=level, before=limit, limit=ROLLUP_MAX
-        )
-        failed = {begin_of(level, begins) for begins in self._failed}
-        due = [
-            period
-            for period in rollup_periods(found, level)
-            if period.begins not in failed
-        ]
-        return due, found
 
     def _roll_up(self, due: Sequence[Period], existing: Mapping[datetime, str]) -> None:
         """Write the summaries of the periods `due`, in place of the `existing` ones; record failures."""
@@ -134,9 +118,8 @@ class RollupRun:
                 members = self._store.memories.summaries(period.ids)
                 sources = read_sources(self._store, members, period.level)
             previous = existing.get(period.begins)
-            work = PeriodWork(period, previous, members, sources, started)
             try:
-                self._write_period(work)
+                self._write_period(period, previous, members, sources, started)
             except Exception as error:  # noqa: BLE001 one period must not end the others
                 self._failed.add(period.begins)
                 report = record_failure(
@@ -144,55 +127,31 @@ class RollupRun:
                     period_report(period, GroupStatus.FAILED),
                     error,
                     started=started,
-                    episode=work.existing,
+                    episode=previous,
                 )
                 self.reports.append(report)
 
-    def _write_period(self, work: PeriodWork) -> None:
-        """Store a period's summary with its log entry, and report it. Raises `SummarizerFailed`."""
+    def _write_period(
+        self,
+        period: Period,
+        existing: str | None,
+        members: Sequence[Episode],
+        sources: Sequence[RollupSource],
+        started: float,
+    ) -> None:
+        """Store a period's summary with its log entry, and report it. Raises `SummarizerFailed`.
+
+        It is made from `sources`, the texts of the summaries `members`, and takes the place of the
+        `existing` one.
+        """
         minimum = self._context.sleep.rollup_min_items
-        rolled_up = compose_rollup(
-            work.sources, level=work.period.level, minimum=minimum
-        )
+        rolled_up = compose_rollup(sources, level=period.level, minimum=minimum)
         if not rolled_up.lines:
             raise SummarizerFailed("the summaries of this period say nothing")
-        episode = self._make_period_episode(work, rolled_up)
-        entry = LogEntry(
-            cycle=self._context.id,
-            created_at=episode.created_at,
-            session=episode.session,
-            source=episode.source,
-            trigger=self._context.request.trigger,
-            status=GroupStatus.PROMOTED,
-            items_consolidated=0,  # no memory left working memory: the log's sum stays theirs
-            episode=episode.id,
-            summarizer=episode.summarizer,
-            summary_preview=log_preview(episode.content),
-            duration_s=time.monotonic() - work.started,
-            chars_before=sum(len(member.content) for member in work.members),
-            chars_after=len(episode.content),
-            level=episode.level,
-        )
-        members = {member.id: member.content for member in work.members}
-        self._store.rollups.write(
-            Rollup(episode, entry, members, rolled_up.index_terms)
-        )
-        self.reports.append(
-            period_report(
-                work.period,
-                entry.status,
-                episode=episode.id,
-                chars=entry.chars_after,
-            )
-        )
-
-    def _make_period_episode(self, work: PeriodWork, rolled_up: RollupText) -> Episode:
-        """Return the summary of a period as an episode, with the time span of its summaries."""
         now = self._context.clock.now()
-        members, period = work.members, work.period
         session, source = _find_common_origin(members)
-        return Episode(
-            id=work.existing or new_id(now),
+        episode = Episode(
+            id=existing or new_id(now),
             content=rolled_up.text,
             created_at=now,
             session=session,
@@ -204,6 +163,32 @@ class RollupRun:
             summarizer=BY_RULE,
             summary_of=tuple(member.id for member in members),
             period_from=period.begins,
+        )
+        entry = LogEntry(
+            cycle=self._context.id,
+            created_at=episode.created_at,
+            session=episode.session,
+            source=episode.source,
+            trigger=self._context.request.trigger,
+            status=GroupStatus.PROMOTED,
+            items_consolidated=0,  # no memory left working memory: the log's sum stays theirs
+            episode=episode.id,
+            summarizer=episode.summarizer,
+            summary_preview=log_preview(episode.content),
+            duration_s=time.monotonic() - started,
+            chars_before=sum(len(member.content) for member in members),
+            chars_after=len(episode.content),
+            level=episode.level,
+        )
+        texts = {member.id: member.content for member in members}
+        self._store.rollups.write(Rollup(episode, entry, texts, rolled_up.index_terms))
+        self.reports.append(
+            period_report(
+                period,
+                entry.status,
+                episode=episode.id,
+                chars=entry.chars_after,
+            )
         )
 
 
