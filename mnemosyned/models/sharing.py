@@ -41,7 +41,15 @@ class ModelTurns:
             yield model
         finally:
             with self._changed:
-                self._release_model(model)
+                if self._queues:
+                    # To the oldest call of the next owner, who then is the last in the queue.
+                    next_owner, calls = self._queues.popitem(last=False)
+                    calls.popleft().append(model)
+                    if calls:
+                        self._queues[next_owner] = calls
+                    self._changed.notify_all()
+                else:
+                    self._free.append(model)
                 is_done = self._is_closed and model in self._free
             if is_done:
                 model.close()
@@ -75,20 +83,6 @@ class ModelTurns:
                 f"{self.models[0].name} was busy with other owners' memories "
                 f"for {self._wait_s:g} s"
             )
-
-    def _release_model(self, model: TextModel) -> None:
-        """Give a model to the oldest call of the next owner, or keep it as free if none waits.
-
-        That owner then goes to the end of the queue.
-        """
-        if not self._queues:
-            self._free.append(model)
-            return
-        owner, queue = self._queues.popitem(last=False)
-        queue.popleft().append(model)
-        if queue:
-            self._queues[owner] = queue
-        self._changed.notify_all()
 
 
 class OwnerModel(TextModel):
