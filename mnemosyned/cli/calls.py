@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from mnemosyned.cli.options import SOCKET, typed_address, typed_remote
-from mnemosyned.cli.output.terminal import SHOWN_EVERY_S, progress_line, say
+from mnemosyned.cli.output.terminal import say
 from mnemosyned.client.connection import TIMEOUT_S, Connection
 from mnemosyned.errors import ConfigInvalid, InvalidRequest, MnemosynedError
 from mnemosyned.paths import default_config_file
@@ -108,6 +108,8 @@ def interrupted_call_message(request: Request[Any]) -> str:
 
 R = TypeVar("R")
 
+BAR_EVERY_S = 0.2
+
 
 def connect_to_daemon(
     context: click.Context, *, timeout_s: float = TIMEOUT_S
@@ -138,11 +140,11 @@ def call_daemon(client: Caller, request: Request[R]) -> R:
     is_cycle = request.verb_name() == "sleep" and not (plans_or_stops or is_pause)
     with on_interrupt(interrupted_call_message(request)):
         if is_cycle and sys.stderr.isatty():
-            return run_with_progress(
+            return run_with_bar(
                 lambda: client.call(request),
                 lambda: _cycle_progress(client),
                 label="sleeping",
-                noun="memory",
+                show_pos=True,
             )
         if request.verb_name() == "backup":
             # Loaded here: the other commands move no files.
@@ -169,16 +171,16 @@ def _cycle_progress(client: Caller) -> tuple[int, int] | None:
     return None
 
 
-def run_with_progress(
+def run_with_bar(
     work: Callable[[], R],
     measure: Callable[[], tuple[int, int] | None],
     *,
     label: str,
-    noun: str,
+    show_pos: bool = False,
 ) -> R:
     """Run `work` in a thread and show progress on standard error; return its result.
 
-    `measure` returns how many things named by `noun` are done and the total, or None.
+    `measure` returns how much is done and the total, or None; `show_pos` shows both numbers.
     """
     # Loaded here: only a long call at a terminal needs it.
     from concurrent.futures import Future, wait  # noqa: PLC0415
@@ -193,9 +195,16 @@ def run_with_progress(
             future.set_exception(error)
 
     threading.Thread(target=run, name="waiting", daemon=True).start()
-    with progress_line(label, noun, 0) as line:
-        while not wait([future], timeout=SHOWN_EVERY_S).done:
+    total = 1
+    with click.progressbar(
+        length=total, label=label, file=sys.stderr, show_pos=show_pos
+    ) as bar:
+        while not wait([future], timeout=BAR_EVERY_S).done:
             if measured := measure():
-                done, line.total = measured
-                line.advance(done - line.done, done)
-    return future.result()
+                total = bar.length = max(measured[1], 1)
+                bar.update(max(measured[0] - bar.pos, 0))
+        result = future.result()
+        # A short cycle is over before its progress was asked for.
+        total = bar.length = max(getattr(result, "candidates", total), 1)
+        bar.update(total - bar.pos)
+    return result

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from mnemosyned.cli.calls import run_with_progress
+from mnemosyned.cli.calls import run_with_bar
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest, MnemosynedError, StorageFailed
 from mnemosyned.paths import path_fault
@@ -114,9 +114,7 @@ def _back_up_with_bar(client: Connection, request: Backup) -> BackedUp:
             return min(max(sizes, default=0), total - 1), total  # checking comes last
         return None
 
-    return run_with_progress(
-        lambda: client.call(request), measure, label="backing up", noun="byte"
-    )
+    return run_with_bar(lambda: client.call(request), measure, label="backing up")
 
 
 def _move_out_of_sandbox(

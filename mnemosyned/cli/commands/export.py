@@ -170,14 +170,14 @@ def open_export(client: Connection, request: Export) -> Iterator[Iterable[bytes]
         count = 0
         if first and parse_line_kind(first).record == HEADER:
             count = sum(decoder_of(Header).decode(first).expected.values())
-        with progress_line("exporting", "record", count) as progress:
+        with progress_line("exporting", "record", count) as advance:
 
             def advancing_lines() -> Iterator[bytes]:
                 """Yield the lines and advance the progress bar."""
                 yield first
                 for number, line in enumerate(lines, 1):
                     yield line
-                    progress.advance(1, number)
+                    advance(1, number)
 
             yield advancing_lines()
 

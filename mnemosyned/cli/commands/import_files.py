@@ -173,8 +173,8 @@ def _run_with_progress(run: ImportRun, label: str) -> None:
     Ctrl-C raises `Interrupted`, and an error is raised again, with the number of memories stored.
     """
     try:
-        with progress_line(label, "memory", run.plan.size) as line:
-            run.progress = lambda amount, _: line.advance(amount, _records_done(run))
+        with progress_line(label, "memory", run.plan.size) as advance:
+            run.progress = lambda amount, _report: advance(amount, _records_done(run))
             run.run()
     except KeyboardInterrupt as error:
         raise Interrupted(

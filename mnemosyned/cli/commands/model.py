@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import click
 
-from mnemosyned.cli.output.terminal import ask_or_exit, progress_line, say
+from mnemosyned.cli.output.terminal import ask_or_exit, say
 from mnemosyned.cli.settings_file import write_settings
 from mnemosyned.config.loading import config_file, load_config
 from mnemosyned.config.settings import NO_MODEL
@@ -67,14 +68,19 @@ def pull(name: str, sha256: str | None, *, by_hand: bool) -> None:
     if by_hand:
         say(write_manual_instructions(request, target))
         return
-    with progress_line(target.name, "byte", request.size or 0) as line:
+    with click.progressbar(
+        length=request.size or 1,
+        label=target.name,
+        file=sys.stderr,
+        hidden=not sys.stderr.isatty(),
+    ) as bar:
 
-        def show_fetched(have: int, total: int | None) -> None:
-            """Show `have` of `total` bytes; what an earlier call fetched is no speed."""
-            line.total = total or 0
-            line.advance(have - line.done, have - line.skipped if line.done else 0)
+        def update_bar(have: int, total: int | None) -> None:
+            """Show `have` of `total` bytes on the bar; `total` is None if unknown."""
+            bar.length = total or max(have, bar.length or 0)
+            bar.update(have - bar.pos)
 
-        path, digest = shelf.pull(name, sha256=sha256, progress=show_fetched)
+        path, digest = shelf.pull(name, sha256=sha256, progress=update_bar)
     say(f"{path}\nSHA-256 {digest}")
     if sha256 is None:
         advice = "compare that with the one its publisher states; it was not known here"

@@ -245,9 +245,9 @@ def bench(paths: tuple[Path, ...], *, show: bool) -> None:
         size = sum(len(message.content) for _, message in messages)
         with (
             open_memory(config, clock=clock) as memory,
-            progress_line("replaying", "message", size) as line,
+            progress_line("replaying", "message", size) as advance,
         ):
-            ConversationReplay(memory, clock, report).run(messages, line.advance)
+            ConversationReplay(memory, clock, report).run(messages, advance)
     if show:
         for injection in report.injections:
             say("\n".join([*injection_lines(injection), ""]))

@@ -305,16 +305,16 @@ def move(
             raise InvalidRequest(f"{source} keeps nothing to move", field="from")
         new = stack.enter_context(_open_claimed(target, owner))
         moving = Moving(old.exchange, new.exchange)
-        with progress_line("moving", "record", size) as line:
+        with progress_line("moving", "record", size) as advance:
             try:
-                moving.deliver(line.advance)
+                moving.deliver(advance)
             except StorageFailed as error:
                 raise PartlyDone(
                     f"{error.message}. Records that were moved stay: repeat the command to continue",
                     reason=error.reason,
                 ) from error
-        with progress_line("comparing", "record", size) as line:
-            compared = moving.compare(line.advance)
+        with progress_line("comparing", "record", size) as advance:
+            compared = moving.compare(advance)
         differing = compare_recalls(
             old.search, new.search, compared.sample, now=datetime.now(UTC)
         )

@@ -396,6 +396,9 @@ SHOWN_EVERY_S = 0.2
 RATE_AFTER_S = 1.0
 """Seconds after which a rate means something."""
 
+Advance = Callable[[int, int], object]
+"""Takes the amount done since the last call, and the total of things done."""
+
 
 class ProgressLine:
     """A progress line on standard error for one task, with a rate and the time left."""
@@ -406,7 +409,6 @@ class ProgressLine:
         self.done = self.things = self.skipped = 0
         """The part done, the things in it, and the part that an earlier run did."""
         self.began, self.shown = time.monotonic(), 0.0
-        self.is_shown = sys.stderr.isatty()
 
     def advance(self, amount: int, things: int) -> None:
         """Add `amount` to what is done, and draw the line at most every `SHOWN_EVERY_S` seconds.
@@ -417,7 +419,8 @@ class ProgressLine:
         self.things = things
         if not things:
             self.skipped = self.done
-        if self.is_shown and (now := time.monotonic()) - self.shown >= SHOWN_EVERY_S:
+        now = time.monotonic()
+        if now - self.shown >= SHOWN_EVERY_S:
             self.shown = now
             show_progress(self.text(now - self.began))
 
@@ -438,11 +441,14 @@ class ProgressLine:
 
 
 @contextmanager
-def progress_line(label: str, noun: str, total: int) -> Iterator[ProgressLine]:
-    """Yield a line that shows progress on standard error, if that is a terminal."""
+def progress_line(label: str, noun: str, total: int) -> Iterator[Advance]:
+    """Show progress on standard error at a terminal; yield the function that advances it."""
+    if not sys.stderr.isatty():
+        yield lambda _amount, _things: None
+        return
     line = ProgressLine(label, noun, total)
     try:
-        yield line
+        yield line.advance
     finally:
         if line.shown:
             show_progress("")
