@@ -14,6 +14,13 @@ from mnemosyned.fairness import OwnerAllowance
 from mnemosyned.memory.engine_ports import Embedder, TextModel
 
 
+class _TurnTicket:
+    """A call that waits for a model, and the model once it is assigned."""
+
+    def __init__(self) -> None:
+        self.model: TextModel | None = None
+
+
 class ModelTurns:
     """Queue that lends shared models to owners in turn, for one call each.
 
@@ -25,8 +32,8 @@ class ModelTurns:
         self.models = tuple(models)
         self._wait_s = wait_s
         self._free = deque(models)
-        self._queues: OrderedDict[int, deque[list[TextModel]]] = OrderedDict()
-        """Waiting calls by owner, each a list for its model; the next owner comes first."""
+        self._queues: OrderedDict[int, deque[_TurnTicket]] = OrderedDict()
+        """Waiting calls by owner; the next owner comes first."""
         self._changed = threading.Condition()
         self._is_closed = False
 
@@ -41,15 +48,7 @@ class ModelTurns:
             yield model
         finally:
             with self._changed:
-                if self._queues:
-                    # To the oldest call of the next owner, who then is the last in the queue.
-                    next_owner, calls = self._queues.popitem(last=False)
-                    calls.popleft().append(model)
-                    if calls:
-                        self._queues[next_owner] = calls
-                    self._changed.notify_all()
-                else:
-                    self._free.append(model)
+                self._release_model(model)
                 is_done = self._is_closed and model in self._free
             if is_done:
                 model.close()
@@ -67,22 +66,37 @@ class ModelTurns:
 
         Raises `SummarizerFailed` if no model becomes free in time.
         """
-        assigned: list[TextModel] = []
+        ticket = _TurnTicket()
+        ends = time.monotonic() + self._wait_s
         with self._changed:
             if self._free:  # then nobody waits
                 return self._free.popleft()
-            calls = self._queues.setdefault(owner, deque())
-            calls.append(assigned)
-            if self._changed.wait_for(lambda: assigned, self._wait_s):
-                return assigned[0]
-            # By identity: waiting calls are all equal.
-            self._queues[owner] = deque(each for each in calls if each is not assigned)
-            if not self._queues[owner]:
-                del self._queues[owner]
-            raise SummarizerFailed(
-                f"{self.models[0].name} was busy with other owners' memories "
-                f"for {self._wait_s:g} s"
-            )
+            self._queues.setdefault(owner, deque()).append(ticket)
+            while ticket.model is None:
+                if (left := ends - time.monotonic()) <= 0:
+                    self._queues[owner].remove(ticket)
+                    if not self._queues[owner]:
+                        del self._queues[owner]
+                    raise SummarizerFailed(
+                        f"{self.models[0].name} was busy with other owners' memories "
+                        f"for {self._wait_s:g} s"
+                    )
+                self._changed.wait(left)
+            return ticket.model
+
+    def _release_model(self, model: TextModel) -> None:
+        """Give a model to the oldest call of the next owner, or keep it as free if none waits.
+
+        That owner then goes to the end of the queue.
+        """
+        if not self._queues:
+            self._free.append(model)
+            return
+        owner, queue = self._queues.popitem(last=False)
+        queue.popleft().model = model
+        if queue:
+            self._queues[owner] = queue
+        self._changed.notify_all()
 
 
 class OwnerModel(TextModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -148,6 +149,23 @@ def test_who_waits_too_long_is_told_and_leaves_no_place_behind() -> None:
     with pytest.raises(SummarizerFailed, match="busy with other owners' memories"):
         ask(OwnerModel(turns, 2), "late")
 
+    assert not waiting(turns)
+    model.let_go(2)
+    first.join(WAIT_S)
+    assert ask(OwnerModel(turns, 2), "again") == "9 0.5"
+
+
+def test_calls_of_one_owner_that_wait_too_long_together_leave_no_place_behind() -> None:
+    model = HeldModel()
+    turns = ModelTurns([model], wait_s=0.2)
+    first = asking(OwnerModel(turns, 1), "long")
+    until(lambda: model.asked)
+
+    with ThreadPoolExecutor(3) as pool:
+        late = [pool.submit(ask, OwnerModel(turns, 2), "late") for _ in range(3)]
+        failures = [each.exception(WAIT_S) for each in late]
+
+    assert all(isinstance(failure, SummarizerFailed) for failure in failures)
     assert not waiting(turns)
     model.let_go(2)
     first.join(WAIT_S)
