@@ -30,7 +30,12 @@ from mnemosyned.backup_schedule import (
     is_backup_overdue,
 )
 from mnemosyned.config.settings import BACKUP_SCHEDULES, Config, SettingsInForce
-from mnemosyned.errors import InvalidRequest, MnemosynedError, SleepInProgress
+from mnemosyned.errors import (
+    ConfigInvalid,
+    InvalidRequest,
+    MnemosynedError,
+    SleepInProgress,
+)
 from mnemosyned.instants import in_zone, shift
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.clock import Clock
@@ -416,7 +421,13 @@ def next_backup_after(config: Config, moment: datetime) -> datetime | None:
     schedule = config.backup.schedule or ("daily" if config.backup.dir else "off")
     if schedule not in BACKUP_SCHEDULES:
         trigger = cron_trigger(schedule, key="backup.schedule")
-        return trigger.get_next_fire_time(moment, moment) or moment
+        fires_at: datetime | None = trigger.get_next_fire_time(moment, moment)
+        if fires_at is None:
+            raise ConfigInvalid(
+                f"backup.schedule: no day of the calendar has these fields; it says {schedule!r}",
+                field="backup.schedule",
+            )
+        return fires_at
     interval = INTERVALS.get(schedule)
     return shift(moment, interval) if interval else None
 

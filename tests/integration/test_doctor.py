@@ -235,8 +235,11 @@ def test_a_part_of_a_backup_is_found_and_a_download_is_left_alone(home: Home) ->
     assert download.exists()
 
 
-def test_a_setting_that_only_its_part_refuses_is_a_problem(home: Home) -> None:
-    home.configure('backup:\n  schedule: "99 99 * * *"\n')
+@pytest.mark.parametrize("fields", ["99 99 * * *", "0 0 30 2 *"])
+def test_a_setting_that_only_its_part_refuses_is_a_problem(
+    home: Home, fields: str
+) -> None:
+    home.configure(f'backup:\n  schedule: "{fields}"\n')
 
     with home.lived_in():
         findings = examine(present_installation())
