@@ -343,6 +343,8 @@ class MemoryVectors:
     def note_edits(self, positions: Sequence[int]) -> None:
         """Tell the embedding thread to embed the changed texts at these row numbers; return at once."""
 
+    # From here on, arguments are for those that have vectors.
+
     def ask(self, text: str) -> PendingVector | None:  # noqa: ARG002
         """Begin to embed a question; return a handle on its vector, None if no model is available."""
         return None

@@ -7,7 +7,7 @@
 whether a message states what later sessions need. Each is a network with one hidden layer over the vector
 of a text, and with weights of the words and pairs of words that several authors use. Printed is what each
 says of examples that it was not fitted on: a fifth of the authors and projects after the other, and of
-all other texts. The authors of `sets/authors` wrote three kinds of texts each, and those of some a
+all other texts. The authors of `sets/authors` wrote up to three kinds of texts each, and those of some a
 project of the telling set.
 """
 
@@ -93,7 +93,8 @@ PROJECTS_OF = {
 
 HARD_WEIGHT = 0.4
 """Weight of the prompts of authors who wrote nothing else. Half of theirs are near twins, with and without a
-need, of what an earlier network judged wrongly: they are harder than what people type."""
+need, of what an earlier network judged wrongly: they are harder than what people type. It is below
+`WORDS_WEIGHT_MIN`: neither are their words counted, nor they in the shares that are found."""
 
 
 class Example(NamedTuple):
