@@ -71,10 +71,6 @@ from mnemosyned.errors import (
     UnknownVerb as UnknownVerb,
     WordsPruned as WordsPruned,
 )
-from mnemosyned.memory.actions import (
-    ActionKind as ActionKind,
-    UndoableAction as UndoableAction,
-)
 from mnemosyned.memory.consolidation import (
     CycleReport as CycleReport,
     CycleStatus as CycleStatus,
@@ -83,6 +79,10 @@ from mnemosyned.memory.consolidation import (
     LogEntry as LogEntry,
     Progress as Progress,
     Trigger as Trigger,
+)
+from mnemosyned.memory.edit import (
+    ActionKind as ActionKind,
+    UndoableAction as UndoableAction,
 )
 from mnemosyned.memory.injections import (
     BriefingEdit as BriefingEdit,

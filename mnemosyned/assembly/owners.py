@@ -36,9 +36,8 @@ from mnemosyned.memory.engine_ports import (
     Summarizer,
 )
 from mnemosyned.memory.periods import Level, closed_before
-from mnemosyned.service.forgetting import retention_of
+from mnemosyned.service.forgetting import RETRY_S, retention_of
 from mnemosyned.service.owners import OwnerLimiter
-from mnemosyned.service.purging import RETRY_S
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import ForegroundGate, SummarizerLease
 from mnemosyned.sleep.sleeper import SleepHost, SleepScheduler

@@ -36,7 +36,7 @@ from mnemosyned.paths import (
     shown_path,
 )
 from mnemosyned.socket_path import CLIENT_VARIABLES
-from mnemosyned.verbs.validation import rephrase
+from mnemosyned.verbs.request import rephrase
 
 if TYPE_CHECKING:
     from yaml.nodes import Node

@@ -1,31 +1,232 @@
-"""Ranking: the best results for a question, one for each episode and repeats counted, as hits."""
+"""Ranking: the best results for a question, one for each episode and repeats counted, as hits.
+
+The results of a broad question, for a summary or everything about a subject, are spread over all
+time.
+"""
 
 from __future__ import annotations
 
 import heapq
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set as AbstractSet
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
 from datetime import datetime
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from mnemosyned.memory.values import Hit, Line, Tier
+from mnemosyned.memory.values import (
+    DEFAULT_SESSION,
+    Episode,
+    Hit,
+    Line,
+    MemoryRecord,
+    Tier,
+)
 from mnemosyned.search.confidence import ResultJudge
-from mnemosyned.search.merging import index_of
 from mnemosyned.search.placement import add_period_summary, place_by_time
 from mnemosyned.search.query import (
     BEGINNING,
+    Corpus,
     Documents,
     Match,
+    Nearness,
     Query,
     RankedResult,
     ScoreBreakdown,
     SearchCandidates,
 )
-from mnemosyned.search.scoring import candidate_scores
+from mnemosyned.search.scoring import USER_ROLES, candidate_scores
 from mnemosyned.search.weights import WEIGHTS, RankingWeights
+from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.terms import cut_snippet
+
+ROW_BITS = 48
+"""The row numbers of the memory at index n begin at n times two to the power of this."""
+ReadDocuments = Callable[[Sequence[RankedResult]], Documents]
+
+
+def index_of(position: int) -> int:
+    """Return the index of the memory that a row number among merged candidates belongs to."""
+    return position >> ROW_BITS
+
+
+def merge_candidates(found: Sequence[SearchCandidates]) -> SearchCandidates:
+    """Return the candidates of several memories with row numbers of their own for each.
+
+    Words are as common as in all memories together, so that scores and confidence are those of one
+    memory with everything in it. Candidates of a single memory are returned as they are.
+    """
+    if len(found) == 1:
+        return found[0]
+    memories: list[Match] = []
+    episodes: dict[int, float] = {}
+    beside: dict[int, Sequence[tuple[int, int]]] = {}
+    above: dict[int, int] = {}
+    mentioning: set[int] = set()
+    cosines: dict[int, float] = {}
+    summaries: list[int] = []
+    for index, each in enumerate(found):
+        by = index << ROW_BITS
+        memories += [_shift_match(match, by) for match in each.memories]
+        episodes |= {row + by: score for row, score in each.episodes.items()}
+        for row, pairs in each.beside.items():
+            beside[row + by] = [(other + by, distance) for other, distance in pairs]
+        above |= {row + by: parent + by for row, parent in each.above.items()}
+        mentioning |= {row + by for row in each.mentioning}
+        cosines |= {row + by: near for row, near in each.nearness.cosines.items()}
+        summaries += [] if each.summary is None else [each.summary + by]
+    least = min(each.nearness.vector_only_min for each in found)
+    return SearchCandidates(
+        memories=memories,
+        episodes=episodes,
+        beside=beside,
+        corpus=_merge_corpora([each.corpus for each in found]),
+        above=above,
+        mentioning=mentioning,
+        summary=next(iter(summaries), None),
+        nearness=Nearness(cosines, least),
+    )
+
+
+def _shift_match(match: Match, by: int) -> Match:
+    """Return a match with its row numbers raised by `by`.
+
+    The session's name is extended: equal names in two memories are two conversations.
+    """
+    is_shared = not by or match.session == DEFAULT_SESSION
+    return match._replace(
+        position=match.position + by,
+        episode=None if match.episode is None else match.episode + by,
+        session=match.session if is_shared else f"{by}\0{match.session}",
+    )
+
+
+def _merge_corpora(corpora: Sequence[Corpus]) -> Corpus:
+    """Return the statistics of several memories as if they were one."""
+    count = sum(each.count for each in corpora)
+    chars = sum(each.count * each.average_chars for each in corpora)
+    frequencies: Counter[str] = Counter()
+    compounds: dict[str, tuple[str, ...]] = {}
+    for each in corpora:
+        frequencies.update(each.frequencies)
+        for word, forms in each.compounds.items():
+            known = compounds.get(word, ())
+            compounds[word] = tuple(dict.fromkeys((*known, *forms)))
+    return Corpus(
+        count=count,
+        average_chars=chars / count if count else corpora[0].average_chars,
+        frequencies=frequencies,
+        compounds=compounds,
+    )
+
+
+def read_documents(
+    results: Sequence[RankedResult], readers: Sequence[ReadDocuments]
+) -> tuple[list[RankedResult], Documents]:
+    """Return ranked results, each with lines of its own memory alone, and the documents.
+
+    `readers` read the documents of one memory each, by the memory's row numbers. A line of another
+    memory repeats one of the result's own, and has been counted.
+    """
+    own = [
+        result._replace(
+            lines=tuple(
+                line
+                for line in result.lines
+                if index_of(line[0]) == index_of(result.place)
+            )
+        )
+        for result in results
+    ]
+    memories: dict[int, MemoryRecord] = {}
+    episodes: dict[int, Episode] = {}
+    for index, read in enumerate(readers):
+        by = index << ROW_BITS
+        part = [
+            result._replace(
+                memory=None if result.memory is None else result.memory - by,
+                episode=None if result.episode is None else result.episode - by,
+                lines=tuple((row - by, score) for row, score in result.lines),
+            )
+            for result in own
+            if index_of(result.place) == index
+        ]
+        found = read(part) if part else Documents({}, {})
+        memories |= {row + by: memory for row, memory in found.memories.items()}
+        episodes |= {row + by: episode for row, episode in found.episodes.items()}
+    return own, Documents(memories, episodes)
+
+
+POOL_PER_RESULT = 4
+"""Results ranked for each one shown of a broad question."""
+RANKED_MAX = 100
+SAME_SESSION = 0.7
+"""Worth of a result, for each one chosen before of its session."""
+SIDE_BY_SIDE = 0.7
+"""The same for a result within `SIDE_BY_SIDE_POSITIONS` of a chosen one in its session."""
+SIDE_BY_SIDE_POSITIONS = 2
+USER = 1.5
+"""Worth of a user's words: an assistant's answers repeat those of the subject."""
+_RULES = read_tables(__file__, "broad.toml")
+_ASKS = re.compile(rf"\b(?:{'|'.join(_RULES['asks'])})\b", re.IGNORECASE)
+_FRAME = frozenset(_RULES["frame"].split())
+_WORD = re.compile(r"[^\W_][\w'’-]*")
+
+
+def broad_topic(question: str) -> str | None:
+    """Return the words that name the subject of a broad question, or None for another question.
+
+    They are empty for a question about everything, such as "summarize how it went".
+    """
+    if not _ASKS.search(question):
+        return None
+    words = _WORD.findall(question)
+    return " ".join(word for word in words if word.lower() not in _FRAME)
+
+
+class _Spot(NamedTuple):
+    """A result, and its best memory."""
+
+    result: RankedResult
+    match: Match
+
+
+def spread_results(
+    results: Sequence[RankedResult], memories: Sequence[Match], *, limit: int
+) -> list[RankedResult]:
+    """Return up to `limit` results over many sessions and times, in the order of time.
+
+    `results` are best first; `memories` are the candidates that they consist of. A result is worth
+    less for each one of its session that was chosen before, most of all next to it. A summary that
+    matched by its own words alone comes after those with exact words.
+    """
+    matches: Mapping[int, Match] = {match.position: match for match in memories}
+    spots = [
+        _Spot(result, matches[result.positions[0]])
+        for result in results
+        if result.positions and result.positions[0] in matches
+    ]
+    chosen: list[_Spot] = []
+    while spots and len(chosen) < limit:
+        best = max(spots, key=lambda spot: _worth(spot, chosen))
+        spots.remove(best)
+        chosen.append(best)
+    chosen.sort(key=lambda spot: (spot.match.created_at, spot.match.position))
+    alone = [result for result in results if not result.positions]
+    return [*(spot.result for spot in chosen), *alone[: limit - len(chosen)]]
+
+
+def _worth(spot: _Spot, chosen: Sequence[_Spot]) -> float:
+    """Return the score of a result, reduced by its likeness to the chosen results."""
+    match = spot.match
+    worth = spot.result.score * (USER if match.role.lower() in USER_ROLES else 1.0)
+    for other in chosen:
+        if other.match.session == match.session:
+            worth *= SAME_SESSION
+            if abs(other.match.position - match.position) <= SIDE_BY_SIDE_POSITIONS:
+                worth *= SIDE_BY_SIDE
+    return worth
+
 
 COMPARED_PER_RESULT = 8
 """Results compared with the shown ones, for each result of the answer."""

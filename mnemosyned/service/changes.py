@@ -16,8 +16,13 @@ from mnemosyned.conversation.archived import WHOLE
 from mnemosyned.conversation.learnings.relevance import find_scope
 from mnemosyned.errors import BatchChanged, InvalidRequest, WordsPruned
 from mnemosyned.ids import new_id
-from mnemosyned.memory.actions import Action, ActionKind
-from mnemosyned.memory.edit import EditOutcome, MemoryEdit, values_before
+from mnemosyned.memory.edit import (
+    Action,
+    ActionKind,
+    EditOutcome,
+    MemoryEdit,
+    values_before,
+)
 from mnemosyned.memory.engine_ports import MemoryVectors
 from mnemosyned.memory.fields import EDITABLE
 from mnemosyned.memory.listing import LearningFilter, parse_cursor

@@ -22,9 +22,9 @@ import msgspec
 from mnemosyned.errors import DaemonBusy, InvalidRequest, MnemosynedError
 from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.logs import logger
-from mnemosyned.memory.actions import Action
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry
+from mnemosyned.memory.edit import Action
 from mnemosyned.memory.exchange import (
     KIND_NAMES,
     AnyRecord,

@@ -28,7 +28,6 @@ from mnemosyned.memory.listing import ListFilter, parse_cursor
 from mnemosyned.memory.masking import mask_episode, mask_memory, without_superseded
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Episode, PreviewLine, Tier, tag_names
-from mnemosyned.search.broad import POOL_PER_RESULT, RANKED_MAX, broad_topic
 from mnemosyned.search.query import (
     AskedSource,
     Query,
@@ -36,6 +35,7 @@ from mnemosyned.search.query import (
     expected_answer,
     subject_words,
 )
+from mnemosyned.search.ranking import POOL_PER_RESULT, RANKED_MAX, broad_topic
 from mnemosyned.service.intake import CHUNK, split_into_chunks, to_utc
 from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.dates.questions import parse_times

@@ -18,10 +18,9 @@ from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation.learnings.relevance import RateTexts
 from mnemosyned.errors import InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.fairness import pause_for_other_owners
-from mnemosyned.memory.actions import Action
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.consolidation import CycleReport, Trigger
-from mnemosyned.memory.edit import mask_revision
+from mnemosyned.memory.edit import Action, mask_revision
 from mnemosyned.memory.engine_ports import (
     MemoryVectors,
     PendingVector,
@@ -36,12 +35,16 @@ from mnemosyned.memory.values import (
     MemoryRecord,
     Revision,
 )
-from mnemosyned.search.broad import spread_results
 from mnemosyned.search.confidence import ResultJudge, split_by_confidence
-from mnemosyned.search.merging import merge_candidates, read_documents
 from mnemosyned.search.placement import misses_time
 from mnemosyned.search.query import Query, SearchCandidates
-from mnemosyned.search.ranking import make_hits, rank
+from mnemosyned.search.ranking import (
+    make_hits,
+    merge_candidates,
+    rank,
+    read_documents,
+    spread_results,
+)
 from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.briefing import BriefingService
 from mnemosyned.service.changes import ChangeService

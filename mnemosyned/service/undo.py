@@ -14,20 +14,20 @@ from typing import TypeVar
 from mnemosyned.errors import CannotUndo, InvalidRequest, NotFound
 from mnemosyned.instants import shift
 from mnemosyned.logs import logger
-from mnemosyned.memory.actions import (
-    KEPT,
-    LISTED_MAX,
-    Action,
-    ActionKind,
-    ActionStep,
-    UndoableAction,
-)
 from mnemosyned.memory.consolidation import (
     CycleReport,
     CycleStatus,
     GroupStatus,
     LogEntry,
     Trigger,
+)
+from mnemosyned.memory.edit import (
+    KEPT,
+    LISTED_MAX,
+    Action,
+    ActionKind,
+    ActionStep,
+    UndoableAction,
 )
 from mnemosyned.memory.forgetting import UndoneEpisode, undone_group
 from mnemosyned.memory.ports import MemoryStore

@@ -61,12 +61,13 @@ class RuleFile(NamedTuple):
     """Patterns of which the first that matches counts."""
 
 
-def read_rule_file(module: str, **parts: str) -> RuleFile:
-    """Return the tables of the TOML file with a module's name, given by its `__file__`.
+def read_rule_file(module: str, name: str = "", /, **parts: str) -> RuleFile:
+    """Return the tables of a TOML file next to a module, given by its `__file__`.
 
-    `parts` are patterns by name, added to those of the file.
+    Without a `name`, the file is named as the module. `parts` are patterns by name, added to those
+    of the file.
     """
-    tables = read_tables(module, f"{Path(module).stem}.toml")
+    tables = read_tables(module, name or f"{Path(module).stem}.toml")
     known = tables.get("parts", {}) | parts
 
     def compile_pattern(text: str) -> re.Pattern[str]:

@@ -1,10 +1,10 @@
-"""Base class of requests, with the types of their fields and the validation of their values."""
+"""Base class of requests, the types of their fields, the validation of values and its errors."""
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from functools import cache
 from itertools import chain
@@ -32,6 +32,57 @@ from mnemosyned.errors import (
     MalformedJson,
     MnemosynedError,
 )
+
+_KINDS = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "datetime": "a time",
+    "null": "null",
+}
+_SAID = {
+    "missing required field": "is missing",
+    "unknown field": "is not known",
+}
+_BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
+_LENGTH = re.compile(r"Expected `(\w+)` of length ([<>]=) (\d+)")
+_RANGE = re.compile(r"Expected `\w+` ([<>]=?) (-?[\d.]+)")
+_KIND = re.compile(r"Expected `([^`]*)`(?:, got `(\w+)`)?\Z")
+
+
+def rephrase(problem: str, *, choices: Sequence[str] = (), form: str = "") -> str:
+    """Return an error of msgspec as a phrase to follow the name of a field.
+
+    An example is "must be at most 100". `choices` are the allowed words, `form` an example of the
+    allowed form. An unknown message is quoted.
+    """
+    problem, _, _ = problem.partition(" - at `")  # a place in a list
+    for part, words in _SAID.items():
+        if part in problem:
+            return words
+    if choices and "Invalid enum value" in problem:
+        return f"must be one of {', '.join(choices)}"
+    if form and "matching regex" in problem:
+        return f"must have the form {form}"
+    if match := _LENGTH.match(problem):
+        kind, bound, number = match.groups()
+        if (bound, number) == (">=", "1"):
+            return "must not be empty"
+        unit = "characters" if kind == "str" else "entries"
+        return f"must have {_BOUNDS[bound]} {int(number):,} {unit}"
+    if match := _RANGE.match(problem):
+        return f"must be {_BOUNDS[match[1]]} {match[2].removesuffix('.0')}"
+    if match := _KIND.match(problem):
+        # Without null, which does not help after a wrong value.
+        kinds = match[1].removesuffix(" | null").split(" | ")
+        allowed = " or ".join(_KINDS.get(kind, kind) for kind in kinds)
+        given = f", not {_KINDS.get(match[2], match[2])}" if match[2] else ""
+        return f"must be {allowed}{given}"
+    return f"is wrong: {problem}"
+
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -380,7 +431,6 @@ def _field_error(
 ) -> MnemosynedError:
     """Return the error for a validation error of msgspec, in plain words with the field's name."""
     # Loaded here: only a mistake needs it.
-    from mnemosyned.verbs.validation import rephrase  # noqa: PLC0415
 
     problem, _, path = str(error).partition(" - at `")
     inside = path.rstrip("`").removeprefix("$").lstrip(".")

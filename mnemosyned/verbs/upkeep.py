@@ -9,8 +9,8 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.memory.actions import UndoableAction
 from mnemosyned.memory.consolidation import CycleReport, LogEntry, Progress
+from mnemosyned.memory.edit import UndoableAction
 from mnemosyned.memory.injections import InjectionTotals
 from mnemosyned.memory.values import (
     AgentActivity,

@@ -1,15 +1,27 @@
-"""Pages on the daemon's work: sleep cycles, undo, texts given to agents, briefings."""
+"""Pages on the daemon and its work: sleep cycles, undo, injected texts, health, checks, settings, exports."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import groupby
-from typing import Any, NamedTuple
+import re
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from functools import cache
+from http import HTTPStatus
+from itertools import chain, groupby, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin
 
-from mnemosyned.errors import InvalidRequest, NotFound
+import msgspec
+
+from mnemosyned.cli.commands.export import DaysOfExport
+from mnemosyned.client.connection import Connection
+from mnemosyned.config.loading import value_from_text
+from mnemosyned.config.settings import KEYS, Config, value_of
+from mnemosyned.errors import ConfigInvalid, InvalidRequest, NotFound
 from mnemosyned.http_messages import Response
 from mnemosyned.memory.consolidation import GroupReport, GroupStatus, LogEntry
 from mnemosyned.memory.injections import InjectionOutcome
+from mnemosyned.paths import default_config_file, shipped
 from mnemosyned.verbs.conversation import (
     Briefing,
     EditBriefing,
@@ -17,9 +29,201 @@ from mnemosyned.verbs.conversation import (
     Learnings,
     RateInjection,
 )
+from mnemosyned.verbs.exchange import Export, Header
+from mnemosyned.verbs.request import decoder_of, parse_text
+from mnemosyned.verbs.times import local_now
 from mnemosyned.verbs.upkeep import Log, Sleep, Status, Undo
-from mnemosyned.web.application import Visit, make_change
+from mnemosyned.web.application import Visit, make_change, redirect_to
 from mnemosyned.web.memory_pages import read_provenance
+
+if TYPE_CHECKING:
+    from mnemosyned.cli.maintenance.checks import Finding
+    from mnemosyned.cli.maintenance.config import SettingInForce, SettingSources
+
+
+CHANGEABLE = frozenset(
+    """
+    auto_sleep wm_max secrets sleep.ttl_hours sleep.interval_minutes sleep.cron
+    sleep.group_entries_max sleep.group_chars_max sleep.group_pause_hours sleep.summary_ratio
+    sleep.on_age sleep.age_slack_minutes sleep.on_count sleep.on_bytes sleep.on_idle_minutes
+    sleep.on_session_tokens sleep.idle_min_entries sleep.min_age_minutes sleep.model_policy
+    sleep.quiet_hours sleep.load_max sleep.cycle_minutes sleep.cycle_tokens
+    sleep.rollup_delay_hours sleep.rollup_min_items sleep.on_shutdown sleep.shutdown_deadline_s
+    forget.grace_hours backup.schedule llm.nice llm.time_limit_s llm.cycle_budget_s llm.idle_s
+    llm.max_tokens context.total context.system_reserve context.tools_reserve
+    context.memory_fraction context.learnings_fraction context.fresh_tail context.model_limit_s
+    learnings.recognize hooks.capture hooks.tell embedding.encoder embedding.similarity_min
+    embedding.wait_ms log.level
+    """.split()
+)
+"""Settings that a page may change. None names a file, program, address or secret, opens a port, or
+deletes anything that is kept."""
+FIXED = ("environment", "command line")
+"""Beginnings of origins that come before the configuration file."""
+EXPORTED = ("session", "source", "tag", "since", "until")
+TEXT = "text/plain; charset=utf-8"
+LINES = 500
+"""Lines of an export in one chunk of a response."""
+
+
+def show_health(visit: Visit) -> Response:
+    """Show what the daemon says of itself."""
+    stats, is_local = visit.call(Status()), is_on_socket(visit)
+    return visit.show("health.html", stats=stats, is_local=is_local)
+
+
+def is_on_socket(visit: Visit) -> bool:
+    """Return whether the pages reach their daemon through a socket of this machine."""
+    return isinstance(visit.caller, Connection) and not visit.caller.identity
+
+
+def find_sources(visit: Visit) -> SettingSources | None:
+    """Return the origin of the settings of the pages' daemon; None for another user's daemon."""
+    from mnemosyned.cli.maintenance import config  # noqa: PLC0415 it takes the engine
+
+    sources = config.present_sources() if is_on_socket(visit) else None
+    process = sources.process if sources else None
+    return sources if process and process.pid == visit.call(Status()).pid else None
+
+
+def show_checks(visit: Visit) -> Response:
+    """Show the doctor's findings on this machine, without slow checks."""
+    from mnemosyned.cli.maintenance import doctor  # noqa: PLC0415 it takes the engine
+
+    is_own = find_sources(visit) is not None
+    findings: list[Finding] = []
+    if is_own:
+        findings = doctor.examine(doctor.present_installation(), slow=False)
+    return visit.show("checks.html", findings=findings, is_own=is_own)
+
+
+# ---------------------------------------------------------------- settings
+
+_VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s#"'][^#\n]*?)?"""
+_SETTING = re.compile(rf"( *)(\w+): *{_VALUE} *(?:# (?:\(restart\) )?(.*))?")
+_FURTHER = re.compile(r" {10,}# *(.*)")
+
+
+@cache
+def read_comments() -> dict[str, str]:
+    """Return the comment on each setting and section in the shipped configuration file."""
+    comments: dict[str, str] = {}
+    section = key = remark = ""
+    for line in (shipped("config") / "mnemosyned.yaml").read_text("utf-8").splitlines():
+        if match := _SETTING.fullmatch(line):
+            indent, name, comment = match.groups()
+            key = f"{section}.{name}" if indent else name
+            section = section if key in KEYS else key
+            comments[key], remark = f"{remark} {comment or ''}".strip(), ""
+        elif match := _FURTHER.fullmatch(line):
+            comments[key] += f" {match[1]}"
+        else:
+            remark = f"{remark} {line.strip(' #')}" if line else ""
+    return comments
+
+
+def is_changeable(setting: SettingInForce) -> bool:
+    """Return whether a page may change a setting, and the configuration file decides it."""
+    return setting.key in CHANGEABLE and not setting.origin.startswith(FIXED)
+
+
+def show_settings(visit: Visit) -> Response:
+    """Show every setting in force with its origin, as the configuration file groups them."""
+    from mnemosyned.cli.maintenance import config  # noqa: PLC0415 it takes the engine
+
+    sources = find_sources(visit)
+    settings = config.settings_in_force(sources) if sources else []
+    sections = groupby(settings, key=lambda each: each.key.rpartition(".")[0])
+    return visit.show(
+        "settings.html",
+        settings=settings,
+        sections=[(name, list(group)) for name, group in sections],
+        defaults={key: value_of(Config(), key) for key in KEYS},
+        comments=read_comments(),
+        is_changeable=is_changeable,
+        text=config.setting_text,
+        file=sources and (sources.file or default_config_file()),
+    )
+
+
+def change_setting(visit: Visit) -> Response:
+    """Show the form to change a setting, or change it in the file and tell the daemon.
+
+    Raises `ConfigInvalid` for a bad value, and `InvalidRequest` for one not changed here.
+    """
+    from mnemosyned.cli.maintenance import config  # noqa: PLC0415 it takes the engine
+
+    key, sources = visit.field("key"), find_sources(visit)
+    settings = config.settings_in_force(sources) if sources else ()
+    setting = next((each for each in settings if each.key == key), None)
+    file = sources.file or default_config_file() if sources else Path()
+    # A relative path begins in the working directory of the daemon.
+    is_ours = file.is_absolute() and setting is not None and is_changeable(setting)
+    if not (sources and sources.process and setting and is_ours):
+        raise InvalidRequest(
+            "a page does not change this; on the daemon's machine `mnem config set` does"
+        )
+    if visit.request.method != "POST":
+        choices = get_args(KEYS[key]) if get_origin(KEYS[key]) is Literal else ()
+        return visit.show(
+            "setting.html",
+            each=setting,
+            value=config.setting_text(setting.value),
+            default=config.setting_text(value_of(Config(), key)),
+            comment=read_comments()[key],
+            choices=("true", "false") if KEYS[key] is bool else choices,
+        )
+    value = msgspec.UNSET
+    if "default" not in visit.fields:
+        value = value_from_text(key, visit.fields.get("value", ""), where="this page")
+    try:
+        config.write_changes({key: value}, file)
+    except OSError as error:
+        raise ConfigInvalid(f"{file} cannot be written: {error.strerror}") from error
+    config.tell_daemon(sources.process)
+    return redirect_to("/settings", changed=key)
+
+
+# ------------------------------------------------------------------ export
+
+
+def _read_export(visit: Visit) -> Generator[bytes]:
+    """Yield the lines of the selected export. Raises errors, at its end if it is not whole."""
+    if not isinstance(visit.caller, Connection):
+        raise InvalidRequest("there is no daemon to export from; use mnem export")
+    request = parse_text(Export, visit.pick(EXPORTED))
+    with visit.caller.transfers().export(request) as lines:
+        yield from lines
+
+
+def show_export(visit: Visit) -> Response:
+    """Show how much an export has, and its formats."""
+    with closing(_read_export(visit)) as lines:
+        expected = decoder_of(Header).decode(next(lines)).expected
+    chosen, tiers = visit.pick(EXPORTED), visit.call(Status()).tiers.values()
+    return visit.show("export.html", chosen=chosen, expected=expected, tiers=tiers)
+
+
+def download(visit: Visit) -> Response:
+    """Send an export as a file while it is read: JSON lines as they are, or Markdown by days."""
+    is_markdown = visit.field("format") == "markdown"
+    lines = _read_export(visit)
+    header = next(lines)  # an error is a page, before anything is sent
+
+    def send() -> Iterator[bytes]:
+        """Yield many lines at once, or, after all are read, the text of each day."""
+        with closing(lines), DaysOfExport(reveal=False) as days:
+            parts = chain([header], lines)
+            while batch := list(islice(parts, LINES)):
+                if is_markdown:
+                    days.collect(batch)
+                yield b"" if is_markdown else b"".join(batch)
+            yield from (text.encode() for text in days.day_texts())
+
+    name = f"memory-{local_now():%Y-%m-%d}.{'md' if is_markdown else 'jsonl'}"
+    headers = (("Content-Disposition", f'attachment; filename="{name}"'),)
+    return Response(HTTPStatus.OK, content_type=TEXT, headers=headers, stream=send())
+
 
 CYCLE_ROWS = 1_000
 """Rows of the log read for a page of cycles; most cycles have far fewer."""
@@ -200,4 +404,11 @@ UPKEEP_ROUTES = {
     "POST /briefing": make_change(
         EditBriefing, ["id", "pin", "drop", "text"], "/briefing", ["project"]
     ),
+    "GET /state": show_health,
+    "GET /checks": show_checks,
+    "GET /settings": show_settings,
+    "GET /setting": change_setting,
+    "POST /setting": change_setting,
+    "GET /export": show_export,
+    "GET /download": download,
 }

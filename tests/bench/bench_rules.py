@@ -56,7 +56,7 @@ _STEMS = "mnemosyned.text.stems"
 _TERMS = "mnemosyned.text.terms"
 _STATEMENTS = "mnemosyned.summary.statements"
 _RECOGNIZE = "mnemosyned.conversation.learnings.recognize"
-_PASSING = "mnemosyned.conversation.learnings.passing"
+_PASSING = "mnemosyned.conversation.learnings.rules"
 _CHECK = "mnemosyned.summary.grounding.check"
 
 RULES = (

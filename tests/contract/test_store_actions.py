@@ -7,8 +7,7 @@ import pytest
 from support.fakes import NOON, memory, remember_batch
 from support.stores import get_memory
 
-from mnemosyned.memory.actions import KEPT, Action, ActionKind, UndoableAction
-from mnemosyned.memory.edit import MemoryEdit
+from mnemosyned.memory.edit import KEPT, Action, ActionKind, MemoryEdit, UndoableAction
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.forgetting import Grace
 from mnemosyned.memory.ports import Draft, MemoryStore

@@ -5,8 +5,8 @@ from datetime import timedelta
 from support.cases import each_case
 from support.fakes import NOON
 
-from mnemosyned.search.broad import broad_topic, spread_results
 from mnemosyned.search.query import Match, RankedResult
+from mnemosyned.search.ranking import broad_topic, spread_results
 
 
 @each_case(

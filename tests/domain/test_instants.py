@@ -26,7 +26,7 @@ from mnemosyned.cli.output.terminal import local_time
 from mnemosyned.conversation.memory_items import MemoryItem, consolidate_memories
 from mnemosyned.instants import day_at, in_zone, shift, shift_months
 from mnemosyned.memory.periods import Level, begin_of, closed_before, end_of, key_of
-from mnemosyned.models.prompts import render_memory
+from mnemosyned.models.summarizer import render_memory
 from mnemosyned.summary.extract import ExtractiveSummarizer, compose_episode, extract
 from mnemosyned.summary.grounding.check import GroundingSources
 from mnemosyned.text.dates import formatting as dates

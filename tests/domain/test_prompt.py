@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 from support.cases import each_case
 
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.models.prompts import (
+from mnemosyned.models.summarizer import (
     clean_answer,
     render_memory,
     trim_to_sentence,

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, strategies as st
 
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.summary.chunking import split_to_fit
+from mnemosyned.models.summarizer import split_to_fit
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 

@@ -19,8 +19,7 @@ from e2e.terminals import on_terminal, popen
 from support.import_samples import write_sample
 
 from mnemosyned.importers.importer import ImportSource
-from mnemosyned.importers.plan import plan_import
-from mnemosyned.importers.run import BATCH_ITEMS
+from mnemosyned.importers.run import BATCH_ITEMS, plan_import
 
 pytestmark = pytest.mark.e2e
 

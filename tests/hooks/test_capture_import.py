@@ -20,7 +20,7 @@ from support.agents import (
 
 from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.importers.importer import START, ImportItem, ImportSource
-from mnemosyned.importers.plan import recognize_format
+from mnemosyned.importers.run import recognize_format
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import Remember, RememberMany

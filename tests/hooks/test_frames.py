@@ -22,7 +22,7 @@ from mnemosyned.agents.mcp.prompts import make_resource_uri
 from mnemosyned.conversation.memory_items import MemoryItem, consolidation_prompt
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.models.prompts import (
+from mnemosyned.models.summarizer import (
     write_combining_request,
     write_retry_request,
     write_summary_request,

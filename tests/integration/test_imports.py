@@ -40,9 +40,15 @@ from mnemosyned.importers.importer import (
     ImportSource,
     SourceRefused,
 )
-from mnemosyned.importers.plan import FORMATS, plan_import, recognize_format
 from mnemosyned.importers.reading import open_database
-from mnemosyned.importers.run import BATCH_ITEMS, ImportJournal, ImportRun
+from mnemosyned.importers.run import (
+    BATCH_ITEMS,
+    FORMATS,
+    ImportJournal,
+    ImportRun,
+    plan_import,
+    recognize_format,
+)
 from mnemosyned.memory.values import Acknowledged
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.memories import RememberedMany, RememberMany

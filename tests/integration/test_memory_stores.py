@@ -21,7 +21,7 @@ from mnemosyned.importers.importer import (
     ImportItem,
     ImportSource,
 )
-from mnemosyned.importers.plan import find_sources, plan_import
+from mnemosyned.importers.run import find_sources, plan_import
 from mnemosyned.verbs.request import instant
 
 OBSERVATION = (

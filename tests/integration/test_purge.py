@@ -18,7 +18,7 @@ from support.thorough import thorough
 from mnemosyned import Memory as Library
 from mnemosyned.errors import StorageFailed
 from mnemosyned.paths import shipped
-from mnemosyned.service.purging import Purger
+from mnemosyned.service.forgetting import Purger
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import BUSY_ANSWERS, ForegroundGate
 from mnemosyned.storage.sqlite.fulltext import DEPTH_MAX, DEPTH_UNSAFE
@@ -254,7 +254,7 @@ class Slow:
 
         monkeypatch.setattr(store.deletion, "purge_deleted", run)
         monkeypatch.setattr(
-            "mnemosyned.service.purging.time.monotonic", lambda: self.now
+            "mnemosyned.service.forgetting.time.monotonic", lambda: self.now
         )
 
 
@@ -316,8 +316,8 @@ def test_without_a_background_no_purge_waits(store: SqliteStore, slow: Slow) -> 
 def test_a_planned_purge_comes_by_itself(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mnemosyned.service.purging.REST_FREE_S", 0.0)
-    monkeypatch.setattr("mnemosyned.service.purging.WAIT_MAX_S", 0.0)
+    monkeypatch.setattr("mnemosyned.service.forgetting.REST_FREE_S", 0.0)
+    monkeypatch.setattr("mnemosyned.service.forgetting.WAIT_MAX_S", 0.0)
     purger = purging(store, busy=lambda: True, background=True)
     purged = threading.Event()
     scrub: Callable[[], bool] = store.deletion.purge_deleted
@@ -340,7 +340,7 @@ def test_a_planned_purge_comes_once_nobody_else_is_served(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "mnemosyned.service.purging.REST_FREE_S", -10.0
+        "mnemosyned.service.forgetting.REST_FREE_S", -10.0
     )  # minutes of rest
     served = threading.Event()
     served.set()
@@ -372,7 +372,7 @@ def test_the_close_purges_what_still_waits(store: SqliteStore, slow: Slow) -> No
 def test_what_a_killed_process_left_to_purge_is_purged_after_the_start(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mnemosyned.service.purging.START_S", 0.0)
+    monkeypatch.setattr("mnemosyned.service.forgetting.START_S", 0.0)
     remember_batch(store, memory("1", "zqxjv"))
     store.deletion.forget(["1"])
     purger = purging(store, busy=lambda: True, background=True)

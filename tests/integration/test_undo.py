@@ -14,7 +14,7 @@ from support.stores import get_memory, run_cycle
 
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import CannotUndo, InvalidRequest, NotFound
-from mnemosyned.memory.actions import KEPT, ActionStep
+from mnemosyned.memory.edit import KEPT, ActionStep
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite.store import SqliteStore

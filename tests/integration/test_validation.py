@@ -17,8 +17,7 @@ from mnemosyned.memory.values import LearningKind
 from mnemosyned.service.intake import make_draft
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.memories import Remember
-from mnemosyned.verbs.request import parse, parse_text
-from mnemosyned.verbs.validation import rephrase
+from mnemosyned.verbs.request import parse, parse_text, rephrase
 
 REQUESTS = [
     ("recall", '{"query": "x", "limit": 101}', "limit must be at most 100"),

@@ -20,7 +20,7 @@ from mnemosyned.importers.importer import (
     ImportItem,
     ImportSource,
 )
-from mnemosyned.importers.plan import recognize_format
+from mnemosyned.importers.run import recognize_format
 
 FOLDER = Path(__file__).parents[1] / "data" / "imports"
 

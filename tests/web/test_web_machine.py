@@ -33,7 +33,7 @@ from mnemosyned.errors import MnemosynedError
 from mnemosyned.verbs.exchange import CutOff, Export, Footer
 from mnemosyned.verbs.upkeep import BackupStatus, Stats
 from mnemosyned.web.access import WebAccess
-from mnemosyned.web.machine_pages import CHANGEABLE, read_comments
+from mnemosyned.web.upkeep_pages import CHANGEABLE, read_comments
 
 SETTINGS = """\
 # mine

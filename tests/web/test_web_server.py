@@ -15,11 +15,17 @@ from mnemosyned import Memory
 from mnemosyned.cli.main import mnem
 from mnemosyned.daemon.http.server import EventLoop, log
 from mnemosyned.errors import DaemonUnreachable, InvalidRequest, MnemosynedError
-from mnemosyned.web import command, server
+from mnemosyned.web import server as web_server
 from mnemosyned.web.access import WebAccess
 from mnemosyned.web.application import EVENTS, HEADERS, STATIC
-from mnemosyned.web.command import HOW_TO_OPEN, SILENT_CHECKS_MAX, _wait
-from mnemosyned.web.server import LIMITS, ROUTES, serve_pages
+from mnemosyned.web.server import (
+    HOW_TO_OPEN,
+    LIMITS,
+    ROUTES,
+    SILENT_CHECKS_MAX,
+    _wait,
+    serve_pages,
+)
 
 WAIT_S = 10.0
 
@@ -177,7 +183,7 @@ def test_a_client_that_cannot_be_checked_is_logged_once_and_ends_nothing(
         if failing:
             raise failing.pop()
 
-    monkeypatch.setattr(server, "refused_tcp_user", check)
+    monkeypatch.setattr(web_server, "refused_tcp_user", check)
     with Memory(":memory:") as memory, serve_pages(memory) as running:
         port = port_of(running)
         while failing:
@@ -194,7 +200,7 @@ def test_refused_clients_are_logged_once(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(
         log, "warning", lambda event, *, uid: logged.append((event, uid))
     )
-    monkeypatch.setattr(server, "refused_tcp_user", lambda _: 54_321)
+    monkeypatch.setattr(web_server, "refused_tcp_user", lambda _: 54_321)
     with Memory(":memory:") as memory, serve_pages(memory) as running:
         port = port_of(running)
         for _ in range(3):
@@ -265,14 +271,14 @@ def test_it_ends_with_an_error_when_the_server_failed(
         with suppress(OSError), answer(port_of(running), "/page.css"):
             pass
         asked.is_served = running.is_served
-        monkeypatch.setattr(command, "BEAT_S", 0.01)
+        monkeypatch.setattr(web_server, "BEAT_S", 0.01)
         with pytest.raises(MnemosynedError, match="opens them again"):
             _wait(asked, asked, 1)  # type: ignore[arg-type]
 
 
 def test_it_ends_when_the_daemon_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "BEAT_S", 0.0)
-    monkeypatch.setattr(command, "CHECK_S", 0.0)
+    monkeypatch.setattr(web_server, "BEAT_S", 0.0)
+    monkeypatch.setattr(web_server, "CHECK_S", 0.0)
     asked = Asked(unused_s=0.0, is_up=False)
 
     assert "the daemon has stopped" in _wait(asked, asked, 1)  # type: ignore[arg-type]

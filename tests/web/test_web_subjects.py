@@ -13,7 +13,7 @@ from mnemosyned import Memory
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.injections import InjectedLine, InjectionKind
 from mnemosyned.service.briefing import make_injection
-from mnemosyned.web.knowledge_pages import BARS_MAX, count_by_period, count_names
+from mnemosyned.web.memory_pages import BARS_MAX, count_by_period, count_names
 
 NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
 PROJECT = "git:example.org/shop"

@@ -22,12 +22,14 @@ from mnemosyned.cli.output.terminal import (
 )
 from mnemosyned.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.importers.importer import ImportSource
-from mnemosyned.importers.plan import FORMATS, find_sources, plan_import
 from mnemosyned.importers.run import (
+    FORMATS,
     ImportJournal,
     ImportReport,
     ImportRun,
     Preview,
+    find_sources,
+    plan_import,
 )
 from mnemosyned.text.display import escape_line
 from mnemosyned.verbs.upkeep import Status

@@ -22,7 +22,7 @@ from mnemosyned.cli.output.terminal import count_of, local_time, progress_line, 
 from mnemosyned.config.loading import load_config
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.importers.importer import START, ImportItem, ImportSource
-from mnemosyned.importers.plan import plan_import
+from mnemosyned.importers.run import plan_import
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.injections import (
     Injection,

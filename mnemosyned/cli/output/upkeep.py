@@ -21,7 +21,6 @@ from mnemosyned.cli.output.terminal import (
 )
 from mnemosyned.ids import made_at
 from mnemosyned.instants import in_zone
-from mnemosyned.memory.actions import UndoableAction
 from mnemosyned.memory.consolidation import (
     CycleReport,
     CycleStatus,
@@ -29,6 +28,7 @@ from mnemosyned.memory.consolidation import (
     GroupStatus,
     LogEntry,
 )
+from mnemosyned.memory.edit import UndoableAction
 from mnemosyned.memory.values import (
     EmbedderState,
     SummarizerState,

@@ -18,14 +18,12 @@ from mnemosyned.conversation.learnings.comparison import (
     find_content_words,
     remove_cues,
 )
-from mnemosyned.conversation.learnings.passing import (
-    CLAUSE_CHARS_MAX,
-    LearningStatement,
-    find_passing,
-)
 from mnemosyned.conversation.learnings.relevance import find_fields
 from mnemosyned.conversation.learnings.rules import (
+    CLAUSE_CHARS_MAX,
     LANGUAGES,
+    LearningStatement,
+    find_passing,
     load_rules,
     load_shared_pattern,
     load_table,

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mnemosyned.errors import BatchChanged
-from mnemosyned.memory.actions import Action
-from mnemosyned.memory.edit import EditOutcome, MemoryEdit
+from mnemosyned.memory.edit import Action, EditOutcome, MemoryEdit
 from mnemosyned.memory.fields import EDITED_FIELDS
 from mnemosyned.memory.values import Revision, Tier
 from mnemosyned.storage.common.endings import forget_endings

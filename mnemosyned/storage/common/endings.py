@@ -9,6 +9,7 @@ from types import MappingProxyType
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.listing import Place
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
+from mnemosyned.storage.common.rows import ENDINGS
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
     CommonSession,
@@ -17,7 +18,6 @@ from mnemosyned.storage.common.session import (
     writes,
 )
 from mnemosyned.storage.common.state import invalidate
-from mnemosyned.storage.common.tables import ENDINGS
 from mnemosyned.text.endings.statements import sentence_at
 
 ENDINGS_OF_MAX = 1_000

@@ -12,9 +12,9 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from mnemosyned.memory.actions import Action
 from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.consolidation import LogEntry
+from mnemosyned.memory.edit import Action
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.exchange import (
     KIND_NAMES,
@@ -51,6 +51,10 @@ from mnemosyned.storage.common.listing import (
 from mnemosyned.storage.common.records import insert_compaction
 from mnemosyned.storage.common.rows import (
     EXPORTED_EPISODE,
+    EXPORTED_TABLES,
+    LEARNINGS,
+    LOG,
+    MOVED_TABLES,
     exported_episode_from,
     instant,
     revision_row,
@@ -66,12 +70,6 @@ from mnemosyned.storage.common.session import (
 from mnemosyned.storage.common.sleep import insert_log
 from mnemosyned.storage.common.state import add_tags, insert_revision, mark_emptied
 from mnemosyned.storage.common.surroundings import save_sighting, saved_sighting
-from mnemosyned.storage.common.tables import (
-    EXPORTED_TABLES,
-    LEARNINGS,
-    LOG,
-    MOVED_TABLES,
-)
 from mnemosyned.storage.common.undo import delete_steps, record_action
 
 

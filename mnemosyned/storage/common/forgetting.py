@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from mnemosyned.memory.capture import content_hash, is_made_of_source, keys_of_forgotten
 from mnemosyned.memory.edit import in_force_again
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.exchange import ExportedMemory, RecoverableRecord
@@ -25,7 +26,6 @@ from mnemosyned.memory.forgetting import (
     is_named_in,
     name_matcher,
 )
-from mnemosyned.memory.intake import content_hash, is_made_of_source, keys_of_forgotten
 from mnemosyned.memory.values import Learning, MemoryRecord, Recoverable
 from mnemosyned.storage.common.endings import forget_endings, restore_ending
 from mnemosyned.storage.common.injections import forget_injected_words
@@ -42,6 +42,7 @@ from mnemosyned.storage.common.listing import (
     time_conditions,
 )
 from mnemosyned.storage.common.rows import (
+    ENDINGS,
     RevisionRow,
     exported_revision_from,
     instant,
@@ -65,7 +66,6 @@ from mnemosyned.storage.common.state import (
     set_state,
     unpruned_episodes,
 )
-from mnemosyned.storage.common.tables import ENDINGS
 from mnemosyned.storage.common.undo import (
     changed_after,
     delete_restored_forgets,

@@ -18,6 +18,10 @@ from mnemosyned.memory.injections import (
     InjectionOutcome,
     InjectionTotals,
 )
+from mnemosyned.storage.common.rows import (
+    BRIEFING_EDITS,
+    INJECTIONS,
+)
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
     CommonSession,
@@ -27,10 +31,6 @@ from mnemosyned.storage.common.session import (
     writes_lazily,
 )
 from mnemosyned.storage.common.state import request_purge
-from mnemosyned.storage.common.tables import (
-    BRIEFING_EDITS,
-    INJECTIONS,
-)
 
 _DROP_OLDEST = (
     "DELETE FROM injection WHERE owner = %(owner)s AND id <= ("

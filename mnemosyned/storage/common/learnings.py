@@ -20,6 +20,7 @@ from mnemosyned.storage.common.injections import (
     forget_injected_words,
 )
 from mnemosyned.storage.common.listing import source_condition
+from mnemosyned.storage.common.rows import LEARNINGS
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
     CommonSession,
@@ -28,7 +29,6 @@ from mnemosyned.storage.common.session import (
     writes,
 )
 from mnemosyned.storage.common.state import request_purge
-from mnemosyned.storage.common.tables import LEARNINGS
 from mnemosyned.text.terms import parse_terms
 
 READ_MAX = 5_000

@@ -10,15 +10,14 @@ from datetime import datetime
 from mnemosyned.conversation.archived import ABOUT, list_archived_memory_ids
 from mnemosyned.errors import IdTaken, NotFound
 from mnemosyned.instants import shift
-from mnemosyned.memory.actions import Action
-from mnemosyned.memory.edit import HISTORY_MAX
-from mnemosyned.memory.exchange import ExportedCompaction
-from mnemosyned.memory.intake import (
+from mnemosyned.memory.capture import (
     Known,
     content_hash,
     is_made_of_source,
     keys_of_forgotten,
 )
+from mnemosyned.memory.edit import HISTORY_MAX, Action
+from mnemosyned.memory.exchange import ExportedCompaction
 from mnemosyned.memory.ports import (
     ArchivedMessage,
     CompactionRecord,

@@ -26,6 +26,7 @@ from mnemosyned.memory.values import Episode
 from mnemosyned.storage.common.listing import source_condition
 from mnemosyned.storage.common.rows import (
     EPISODE_COLUMNS,
+    LOG,
     episode_from,
     instant,
     pending_from,
@@ -39,7 +40,6 @@ from mnemosyned.storage.common.session import (
     writes,
 )
 from mnemosyned.storage.common.state import episode_at, invalidate, name_rollup
-from mnemosyned.storage.common.tables import LOG
 
 RECENT_LOG_ROWS = 500
 """Log rows from which the present speed of a model is computed."""

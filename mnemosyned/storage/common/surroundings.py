@@ -22,7 +22,15 @@ from mnemosyned.memory.capture import (
 from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.exchange import FollowedFolder
 from mnemosyned.memory.values import AgentActivity, MemoryRecord
-from mnemosyned.storage.common.rows import instant, optional_instant
+from mnemosyned.storage.common.rows import (
+    ACTIVITY,
+    FILES,
+    FOLDERS,
+    REPLACE_FILE,
+    SESSIONS,
+    instant,
+    optional_instant,
+)
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
     CommonSession,
@@ -30,13 +38,6 @@ from mnemosyned.storage.common.session import (
     reads,
     writes,
     writes_lazily,
-)
-from mnemosyned.storage.common.tables import (
-    ACTIVITY,
-    FILES,
-    FOLDERS,
-    REPLACE_FILE,
-    SESSIONS,
 )
 
 DELETED_AT_ONCE = 10_000

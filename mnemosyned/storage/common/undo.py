@@ -11,7 +11,7 @@ from operator import itemgetter
 
 from mnemosyned.errors import BatchChanged, InvalidRequest, WordsPruned
 from mnemosyned.instants import shift
-from mnemosyned.memory.actions import (
+from mnemosyned.memory.edit import (
     ACTIONS_MAX,
     Action,
     ActionKind,

@@ -9,6 +9,7 @@ from itertools import islice
 
 import msgspec
 
+from mnemosyned.memory.capture import content_hash
 from mnemosyned.memory.exchange import (
     ExportedMemory,
     ExportedSupersession,
@@ -17,7 +18,6 @@ from mnemosyned.memory.exchange import (
     Record,
 )
 from mnemosyned.memory.fields import column_list
-from mnemosyned.memory.intake import content_hash
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.exchange import (
     ExchangeStore,
