@@ -30,15 +30,10 @@ FIRST_PAINT_GOAL_MS = 300
 WAIT_MS = 60_000
 WIDTHS = (360, 1_440)
 READ_ALOUD = (
-    "index.html",
-    "getting-started.html",
-    "agents/claude-code.html",
-    "settings.html",
-    "reference/cli/everyday.html",
-    "reference/verbs/memories.html",
-    "reference/errors.html",
+    "index.html", "getting-started.html", "agents/claude-code.html", "settings.html",
+    "reference/cli/everyday.html", "reference/verbs/memories.html", "reference/errors.html",
     "benchmarks.html",
-)
+)  # fmt: skip
 """A page of each kind, which axe-core looks at."""
 
 

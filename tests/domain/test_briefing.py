@@ -80,23 +80,16 @@ def test_a_statement_has_its_kind(text: str, kind: str) -> None:
     assert (statement.kind, statement.text) == (StatementKind(kind), text)
 
 
-@each_case(
-    "text",
-    [
-        "thx. coffee",
-        "yes do that",
-        "which port does the proxy use?",
-        "write a script that prints the ten largest files",
-        "summary of what is missing for the launch please",
-        "test_merge_twice failed in CI again",
-        "12 tests passed, the suite is green",
-        "i had a horrible call with the bank today, they make me so tired",
-        "maybe we could offer payouts in crypto one day",
-        "the admin password is hunter2-Xy9!",
-        "The password is hunter2-Xy9! I did not write it down anywhere.",
-        "Ada decided: we deploy on Tuesdays, never on Fridays",
-    ],
-)
+@each_case("text", [
+    "thx. coffee", "yes do that", "which port does the proxy use?",
+    "write a script that prints the ten largest files",
+    "summary of what is missing for the launch please", "test_merge_twice failed in CI again",
+    "12 tests passed, the suite is green",
+    "i had a horrible call with the bank today, they make me so tired",
+    "maybe we could offer payouts in crypto one day", "the admin password is hunter2-Xy9!",
+    "The password is hunter2-Xy9! I did not write it down anywhere.",
+    "Ada decided: we deploy on Tuesdays, never on Fridays",
+])  # fmt: skip
 def test_what_says_nothing_to_a_later_session_is_left_out(text: str) -> None:
     assert statements(text) == []
 

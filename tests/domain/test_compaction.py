@@ -33,16 +33,11 @@ def stripped(messages: Sequence[Message]) -> list[Message]:
 # --------------------------------------------------------------------- summaries
 
 
-@each_case(
-    "earlier",
-    [
-        "[Session context consolidated]\n\n- decided: x\n- second\n  line",
-        "[Summary]: decided: x",
-        "[Summary: depth 1, 4 messages]\ndecided: x",
-        "[Conversation Summary — depth 1]\ndecided: x",
-        "[Assistant Execution Summary]\n\ndecided: x",
-    ],
-)
+@each_case("earlier", [
+    "[Session context consolidated]\n\n- decided: x\n- second\n  line", "[Summary]: decided: x",
+    "[Summary: depth 1, 4 messages]\ndecided: x", "[Conversation Summary — depth 1]\ndecided: x",
+    "[Assistant Execution Summary]\n\ndecided: x",
+])  # fmt: skip
 def test_earlier_summaries_of_any_form_are_known_and_merged(earlier: str) -> None:
     result, summary = MemoryConsolidator().consolidate([says(earlier), *TALK])
 

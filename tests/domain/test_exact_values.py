@@ -22,77 +22,47 @@ def found(text: str) -> list[tuple[str, str]]:
     return [(detail.kind.value, detail.value) for detail in extract_details(text)]
 
 
-@each_case(
-    ("text", "expected"),
-    [
-        ("Nothing exact in here, not even this.", []),
-        ("Release on 2026-03-17", [("date", "2026-03-17")]),
-        ("at 2026-03-17T10:30:00Z.", [("date", "2026-03-17T10:30:00Z")]),
-        ("on 17.03.2026 or 3/17/2026", [("date", "17.03.2026"), ("date", "3/17/2026")]),
-        (
-            "March 17, 2026; 3rd of May",
-            [("date", "March 17, 2026"), ("date", "3rd of May")],
-        ),
-        ("May 2026 may come, marching on", [("date", "May 2026")]),
-        (
-            "am 17. März 2026 um 14:30 Uhr",
-            [("date", "17. März 2026"), ("time", "14:30")],
-        ),
-        ("le 5 février 2026", [("date", "5 février 2026")]),
-        ("el 9 de abril de 2026", [("date", "9 de abril de 2026")]),
-        ("7 мая 2023 года", [("date", "7 мая 2023")]),
-        ("på 12 mars", [("date", "12 mars")]),
-        (
-            "会議は2026年3月17日14:30です",
-            [("date", "2026年3月17日"), ("time", "14:30")],
-        ),
-        ("call at 7pm", [("time", "7pm")]),
-        ("keep 42.", [("number", "42")]),
-        ("-40 and +3 and 10-20", [("number", n) for n in ("-40", "+3", "10", "20")]),
-        (
-            "1,250 or 1.250.000 or 0.75",
-            [("number", n) for n in ("1,250", "1.250.000", "0.75")],
-        ),
-        ("15% or 3,5 % at 95 °C", [("number", n) for n in ("15%", "3,5 %", "95 °C")]),
-        ("12.5 GB in 3 parts", [("number", "12.5 GB"), ("number", "3")]),
-        ("16GB on the 3rd try", [("number", "16GB"), ("number", "3rd")]),
-        ("mail bob.smith@example.co.uk.", [("email", "bob.smith@example.co.uk")]),
-        ("連絡先はbob@example.comまで", [("email", "bob@example.com")]),
-        ("see (https://a.b/42/c?x=1).", [("url", "https://a.b/42/c?x=1")]),
-        ("詳細は「https://a.b/c」。", [("url", "https://a.b/c")]),
-        ("$12.50 or 1,890 euros", [("money", "$12.50"), ("money", "1,890 euros")]),
-        ("1.890 € oder CHF 20", [("money", "1.890 €"), ("money", "CHF 20")]),
-        ("予算は5万円です", [("money", "5万円")]),
-        (
-            "40 minutes, 500ms, 2 Wochen",
-            [("duration", d) for d in ("40 minutes", "500ms", "2 Wochen")],
-        ),
-        ("3,5 Stunden, 30分", [("duration", "3,5 Stunden"), ("duration", "30分")]),
-        ("/etc/hosts and ~/x.txt", [("path", "/etc/hosts"), ("path", "~/x.txt")]),
-        (
-            "src/app/main.py and C:\\Users\\x",
-            [("path", "src/app/main.py"), ("path", "C:\\Users\\x")],
-        ),
-        ("and/or 24/7", [("number", "24"), ("number", "7")]),
-        (
-            "v2 and 1.2.3-rc.1 and 2.0rc1",
-            [("version", v) for v in ("v2", "1.2.3-rc.1", "2.0rc1")],
-        ),
-        ("commit 3f786850, deadbee1", [("hash", "3f786850"), ("hash", "deadbee1")]),
-        (
-            "PROJ-123 x86-64 camelCase",
-            [("identifier", i) for i in ("PROJ-123", "x86-64", "camelCase")],
-        ),
-        (
-            "get_user() --max=5 a.b_c",
-            [("identifier", i) for i in ("get_user()", "--max=5", "a.b_c")],
-        ),
-        ("on 10.0.0.1:8080", [("identifier", "10.0.0.1:8080")]),
-        ("e.g. this. Next, i.e. that", []),
-        ('{"port": 8080, "wait": "30s"}', [("number", "8080"), ("duration", "30s")]),
-        ("500 for A, 500 for B", [("number", "500")]),
-    ],
-)
+@each_case(("text", "expected"), [
+    ("Nothing exact in here, not even this.", []),
+    ("Release on 2026-03-17", [("date", "2026-03-17")]),
+    ("at 2026-03-17T10:30:00Z.", [("date", "2026-03-17T10:30:00Z")]),
+    ("on 17.03.2026 or 3/17/2026", [("date", "17.03.2026"), ("date", "3/17/2026")]),
+    ("March 17, 2026; 3rd of May", [("date", "March 17, 2026"), ("date", "3rd of May")]),
+    ("May 2026 may come, marching on", [("date", "May 2026")]),
+    ("am 17. März 2026 um 14:30 Uhr", [("date", "17. März 2026"), ("time", "14:30")]),
+    ("le 5 février 2026", [("date", "5 février 2026")]),
+    ("el 9 de abril de 2026", [("date", "9 de abril de 2026")]),
+    ("7 мая 2023 года", [("date", "7 мая 2023")]),
+    ("på 12 mars", [("date", "12 mars")]),
+    ("会議は2026年3月17日14:30です", [("date", "2026年3月17日"), ("time", "14:30")]),
+    ("call at 7pm", [("time", "7pm")]),
+    ("keep 42.", [("number", "42")]),
+    ("-40 and +3 and 10-20", [("number", n) for n in ("-40", "+3", "10", "20")]),
+    ("1,250 or 1.250.000 or 0.75", [("number", n) for n in ("1,250", "1.250.000", "0.75")]),
+    ("15% or 3,5 % at 95 °C", [("number", n) for n in ("15%", "3,5 %", "95 °C")]),
+    ("12.5 GB in 3 parts", [("number", "12.5 GB"), ("number", "3")]),
+    ("16GB on the 3rd try", [("number", "16GB"), ("number", "3rd")]),
+    ("mail bob.smith@example.co.uk.", [("email", "bob.smith@example.co.uk")]),
+    ("連絡先はbob@example.comまで", [("email", "bob@example.com")]),
+    ("see (https://a.b/42/c?x=1).", [("url", "https://a.b/42/c?x=1")]),
+    ("詳細は「https://a.b/c」。", [("url", "https://a.b/c")]),
+    ("$12.50 or 1,890 euros", [("money", "$12.50"), ("money", "1,890 euros")]),
+    ("1.890 € oder CHF 20", [("money", "1.890 €"), ("money", "CHF 20")]),
+    ("予算は5万円です", [("money", "5万円")]),
+    ("40 minutes, 500ms, 2 Wochen", [("duration", d) for d in ("40 minutes", "500ms", "2 Wochen")]),
+    ("3,5 Stunden, 30分", [("duration", "3,5 Stunden"), ("duration", "30分")]),
+    ("/etc/hosts and ~/x.txt", [("path", "/etc/hosts"), ("path", "~/x.txt")]),
+    ("src/app/main.py and C:\\Users\\x", [("path", "src/app/main.py"), ("path", "C:\\Users\\x")]),
+    ("and/or 24/7", [("number", "24"), ("number", "7")]),
+    ("v2 and 1.2.3-rc.1 and 2.0rc1", [("version", v) for v in ("v2", "1.2.3-rc.1", "2.0rc1")]),
+    ("commit 3f786850, deadbee1", [("hash", "3f786850"), ("hash", "deadbee1")]),
+    ("PROJ-123 x86-64 camelCase", [("identifier", i) for i in ("PROJ-123", "x86-64", "camelCase")]),
+    ("get_user() --max=5 a.b_c", [("identifier", i) for i in ("get_user()", "--max=5", "a.b_c")]),
+    ("on 10.0.0.1:8080", [("identifier", "10.0.0.1:8080")]),
+    ("e.g. this. Next, i.e. that", []),
+    ('{"port": 8080, "wait": "30s"}', [("number", "8080"), ("duration", "30s")]),
+    ("500 for A, 500 for B", [("number", "500")]),
+])  # fmt: skip
 def test_values_are_found(text: str, expected: list[tuple[str, str]]) -> None:
     assert found(text) == expected
 
@@ -135,59 +105,42 @@ def test_a_value_ends_where_a_script_without_spaces_begins(
     assert (kind.value, value) in found(around.format(value))
 
 
-@each_case(
-    ("text", "expected"),
-    [
-        ("和/或, 读/写/删", []),
-        ("~/文档/第2章", [("path", "~/文档/第2章")]),
-        ("/home/用户/文件.txt", [("path", "/home/用户/文件.txt")]),
-        (
-            "https://ja.wikipedia.org/wiki/日本",
-            [("url", "https://ja.wikipedia.org/wiki/日本")],
-        ),
-        ("2026年3月に3時間", [("date", "2026年3月"), ("duration", "3時間")]),
-    ],
-)
+@each_case(("text", "expected"), [
+    ("和/或, 读/写/删", []),
+    ("~/文档/第2章", [("path", "~/文档/第2章")]),
+    ("/home/用户/文件.txt", [("path", "/home/用户/文件.txt")]),
+    ("https://ja.wikipedia.org/wiki/日本", [("url", "https://ja.wikipedia.org/wiki/日本")]),
+    ("2026年3月に3時間", [("date", "2026年3月"), ("duration", "3時間")]),
+])  # fmt: skip
 def test_a_value_may_itself_be_written_in_such_a_script(
     text: str, expected: list[tuple[str, str]]
 ) -> None:
     assert found(text) == expected
 
 
-@each_case(
-    ("text", "kind", "value"),
-    [
-        (
-            "the staging key is sk-test-51HAbCdEfGhIjKlMnOp use it",
-            D.API_KEY,
-            "sk-test-51HAbCdEfGhIjKlMnOp",
-        ),
-        (f"use {AWS} there", D.AWS_KEY, AWS),
-        (f"push with {PAT}.", D.GITHUB_TOKEN, PAT),
-        (f"bot {SLACK}", D.SLACK_TOKEN, SLACK),
-        (f"Authorization: Bearer {JWT}", D.JWT, JWT),
-        ("Authorization: Bearer abcdef1234567890ABCD", D.TOKEN, "abcdef1234567890ABCD"),
-        (f"key file:\n{PEM}\nend", D.PRIVATE_KEY, PEM),
-        ("password: hunter2, then enter", D.PASSWORD, "hunter2"),
-        ("PASSWORD=correct-horse", D.PASSWORD, "correct-horse"),
-        ("the password is “tr0ub4dor&3”.", D.PASSWORD, "tr0ub4dor&3"),
-        ("password: opensesame", D.PASSWORD, "opensesame"),
-        ("Das Passwort lautet geheim42.", D.PASSWORD, "geheim42"),
-        ("la contraseña es gato1234", D.PASSWORD, "gato1234"),
-        ("mot de passe : chat1234", D.PASSWORD, "chat1234"),
-        ("パスワードはneko1234", D.PASSWORD, "neko1234"),
-        ("密码：mima1234", D.PASSWORD, "mima1234"),
-        ("пароль: kot12345", D.PASSWORD, "kot12345"),
-        ('api_key = "Zk39fkdlsKDJ38fkdls"', D.API_KEY, "Zk39fkdlsKDJ38fkdls"),
-        ("the access token is q8Zk39fkdl", D.TOKEN, "q8Zk39fkdl"),
-        (
-            "AWS secret access key: wJalrXUtnFEMI/K7MDENG/bPxRfiCY",
-            D.API_KEY,
-            "wJalrXUtnFEMI/K7MDENG/bPxRfiCY",
-        ),
-        ("postgres://app:s3cr3tpw@db.example/x", D.PASSWORD, "s3cr3tpw"),
-    ],
-)
+@each_case(("text", "kind", "value"), [
+    ("the staging key is sk-test-51HAbCdEfGhIjKlMnOp use it", D.API_KEY, "sk-test-51HAbCdEfGhIjKlMnOp"),
+    (f"use {AWS} there", D.AWS_KEY, AWS),
+    (f"push with {PAT}.", D.GITHUB_TOKEN, PAT),
+    (f"bot {SLACK}", D.SLACK_TOKEN, SLACK),
+    (f"Authorization: Bearer {JWT}", D.JWT, JWT),
+    ("Authorization: Bearer abcdef1234567890ABCD", D.TOKEN, "abcdef1234567890ABCD"),
+    (f"key file:\n{PEM}\nend", D.PRIVATE_KEY, PEM),
+    ("password: hunter2, then enter", D.PASSWORD, "hunter2"),
+    ("PASSWORD=correct-horse", D.PASSWORD, "correct-horse"),
+    ("the password is “tr0ub4dor&3”.", D.PASSWORD, "tr0ub4dor&3"),
+    ("password: opensesame", D.PASSWORD, "opensesame"),
+    ("Das Passwort lautet geheim42.", D.PASSWORD, "geheim42"),
+    ("la contraseña es gato1234", D.PASSWORD, "gato1234"),
+    ("mot de passe : chat1234", D.PASSWORD, "chat1234"),
+    ("パスワードはneko1234", D.PASSWORD, "neko1234"),
+    ("密码：mima1234", D.PASSWORD, "mima1234"),
+    ("пароль: kot12345", D.PASSWORD, "kot12345"),
+    ('api_key = "Zk39fkdlsKDJ38fkdls"', D.API_KEY, "Zk39fkdlsKDJ38fkdls"),
+    ("the access token is q8Zk39fkdl", D.TOKEN, "q8Zk39fkdl"),
+    ("AWS secret access key: wJalrXUtnFEMI/K7MDENG/bPxRfiCY", D.API_KEY, "wJalrXUtnFEMI/K7MDENG/bPxRfiCY"),
+    ("postgres://app:s3cr3tpw@db.example/x", D.PASSWORD, "s3cr3tpw"),
+])  # fmt: skip
 def test_secrets_are_found_and_masked(text: str, kind: DetailKind, value: str) -> None:
     first = extract_details(text)[0]
 

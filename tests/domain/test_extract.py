@@ -321,17 +321,11 @@ def test_interjections_and_calls_by_name_make_way_for_the_statement() -> None:
     )
 
 
-@each_case(
-    "empty",
-    [
-        "Hi Mel! Good to see you!",
-        "Thank you so much!",
-        "(laughs and waves at the camera)",
-        "160 EUR, 142 EUR, 9 minutes, Bella",
-        "The steps are as follows:",
-        "```\nmake install PREFIX=/opt/lume-7\n```",
-    ],
-)
+@each_case("empty", [
+    "Hi Mel! Good to see you!", "Thank you so much!", "(laughs and waves at the camera)",
+    "160 EUR, 142 EUR, 9 minutes, Bella", "The steps are as follows:",
+    "```\nmake install PREFIX=/opt/lume-7\n```",
+])  # fmt: skip
 def test_what_says_nothing_alone_is_no_line(empty: str) -> None:
     said = "The boiler of the house in Graz was repaired on 14 April for 1,890 EUR."
     lines = lines_of(("Jo", empty), ("Jo", said), *FILLER, ratio=0.9)

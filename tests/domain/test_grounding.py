@@ -128,17 +128,11 @@ def test_an_answer_without_a_fault_in_a_sentence_gains_nothing() -> None:
     assert salvaged("Ana bought a green kayak in Oslo.") == ""
 
 
-@each_case(
-    "sentence",
-    [
-        "Ben bought a green kayak.",
-        "Ana sold the canoe.",
-        "Ana never bought a green kayak.",
-        "Ana bought a green kayak for her brother.",
-        "Ben rented a kayak near Bergen in the summer.",
-        "They talked.",
-    ],
-)
+@each_case("sentence", [
+    "Ben bought a green kayak.", "Ana sold the canoe.", "Ana never bought a green kayak.",
+    "Ana bought a green kayak for her brother.", "Ben rented a kayak near Bergen in the summer.",
+    "They talked.",
+])  # fmt: skip
 def test_what_nobody_said_is_in_doubt(sentence: str) -> None:
     assert not is_confirmed(sentence, OUTDOORS)
 

@@ -77,14 +77,8 @@ def test_hints_hide_no_secret(parts: list[str]) -> None:
 
 
 REPEATED = (
-    "token=",
-    "api_key=",
-    "key=1",
-    "key=a1B2",
-    "secret=1/",
-    "eyJ-",
-    "eyJaaaaaaaa-",
-)
+    "token=", "api_key=", "key=1", "key=a1B2", "secret=1/", "eyJ-", "eyJaaaaaaaa-",
+)  # fmt: skip
 
 
 @pytest.mark.fault
@@ -131,26 +125,13 @@ def test_metadata_nested_too_deeply_is_left_out_and_fails_nothing() -> None:
     assert "larch" not in shown
 
 
-@each_case(
-    "text",
-    [
-        "AKIA" + "IOSFODNN7EXAMPLE",
-        "ghp_" + "a1B2c3D4e5" * 3,
-        "glpat-" + "a1B2c3D4e5" * 2,
-        "xoxb-" + "123456789012-abcdefGHIJKL",
-        "sk-" + "a1B2c3D4e5" * 2,
-        "hf_" + "a1B2c3D4e5" * 3,
-        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3",
-        "4111 1111 1111 1111",
-        "078-05-1120",
-        "DE89370400440532013000",
-        "G-123456",
-        "PIN: 4711",
-        "verification code: 482913",
-        "otp: JBSWY3DPEHPK3PXP",
-        "password is Hunter22",
-    ],
-)
+@each_case("text", [
+    "AKIA" + "IOSFODNN7EXAMPLE", "ghp_" + "a1B2c3D4e5" * 3, "glpat-" + "a1B2c3D4e5" * 2,
+    "xoxb-" + "123456789012-abcdefGHIJKL", "sk-" + "a1B2c3D4e5" * 2, "hf_" + "a1B2c3D4e5" * 3,
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3", "4111 1111 1111 1111", "078-05-1120",
+    "DE89370400440532013000", "G-123456", "PIN: 4711", "verification code: 482913",
+    "otp: JBSWY3DPEHPK3PXP", "password is Hunter22",
+])  # fmt: skip
 @each_case("around", ["是{}吧", "は{}です", "이건 {}입니다", "คือ{}ครับ"])
 def test_a_secret_is_masked_whatever_script_it_touches(text: str, around: str) -> None:
     secret = text.rsplit(": ", maxsplit=1)[-1].removeprefix("password is ")
@@ -168,14 +149,10 @@ def test_a_number_with_a_unit_of_another_script_is_no_code() -> None:
         assert mask_secrets(text) == text
 
 
-@each_case(
-    "text",
-    [
-        "on 2026-03-09, 4111-1111-1111-1111",
-        "2026-03-09 2026-03-10 123-45-6789",
-        "4111111111111111 of 2026-03-09",
-    ],
-)
+@each_case("text", [
+    "on 2026-03-09, 4111-1111-1111-1111", "2026-03-09 2026-03-10 123-45-6789",
+    "4111111111111111 of 2026-03-09",
+])  # fmt: skip
 def test_a_number_beside_a_date_is_found(text: str) -> None:
     assert find_secrets(text)
 

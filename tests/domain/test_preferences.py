@@ -77,19 +77,12 @@ def test_a_preference_is_held_in_the_third_person_and_a_constraint_as_it_is(
     assert learned(said) == [held]
 
 
-@each_case(
-    "said",
-    [
-        "I prefer what?",
-        "Do I prefer tabs over spaces?",
-        'She wrote "I prefer tabs over spaces" on the board.',
-        "```\nI prefer tabs over spaces.\n```",
-        "If I prefer tabs over spaces, what then?",
-        "I prefer the second one over the first.",
-        "I prefer tea over coffee today.",
-        "I prefer " + "very " * 40 + "long lists.",
-    ],
-)
+@each_case("said", [
+    "I prefer what?", "Do I prefer tabs over spaces?",
+    'She wrote "I prefer tabs over spaces" on the board.', "```\nI prefer tabs over spaces.\n```",
+    "If I prefer tabs over spaces, what then?", "I prefer the second one over the first.",
+    "I prefer tea over coffee today.", "I prefer " + "very " * 40 + "long lists.",
+])  # fmt: skip
 def test_what_only_resembles_a_preference_is_not_learned(said: str) -> None:
     assert learned(said) == []
 
@@ -120,18 +113,9 @@ def test_every_form_names_groups_that_its_rule_has(language: str) -> None:
         ), rule.pattern.pattern
 
 
-@each_case(
-    "unit",
-    [
-        "i prefer a, ",
-        "and ",
-        "please a, ",
-        "no x, ",
-        "i like a and ",
-        "without ",
-        "(a ",
-    ],
-)
+@each_case("unit", [
+    "i prefer a, ", "and ", "please a, ", "no x, ", "i like a and ", "without ", "(a ",
+])  # fmt: skip
 def test_an_endless_sentence_is_read_in_no_time(unit: str) -> None:
     text = ((unit * (990 // len(unit))) + ". ") * 100
 

@@ -21,27 +21,18 @@ QUESTIONS = [
     "プロキシのポートは何番ですか？",
 ]
 ORDERS = [
-    "rename tmp to total",
-    "go on",
-    "sortier die Liste",
-    "fix it:\n```\nwhat is the port?\n```",
-    "how large is a bath tub?",
-    "what does ON CONFLICT DO NOTHING return?",
-]
+    "rename tmp to total", "go on", "sortier die Liste", "fix it:\n```\nwhat is the port?\n```",
+    "how large is a bath tub?", "what does ON CONFLICT DO NOTHING return?",
+]  # fmt: skip
 GENERAL = [
-    "what is a monad?",
-    "how do I undo a commit?",
+    "what is a monad?", "how do I undo a commit?",
     "what's the difference between gather and TaskGroup?",
     "was ist eigentlich ein Statiker, und wie schreibt man das?",
-    "¿qué es una junta de dilatación?",
-    "¿cómo se dice 'estante' en alemán?",
-    "how many seconds are in the day?",
-    "wie viel ist 14 mal 27 in unserer Tabelle?",
-    "how do you say 'dry rot' in Spanish?",
-    "was ist der Unterschied zwischen whose und who's",
-    "what is idempotency?",
-    "was bedeutet p95?",
-]
+    "¿qué es una junta de dilatación?", "¿cómo se dice 'estante' en alemán?",
+    "how many seconds are in the day?", "wie viel ist 14 mal 27 in unserer Tabelle?",
+    "how do you say 'dry rot' in Spanish?", "was ist der Unterschied zwischen whose und who's",
+    "what is idempotency?", "was bedeutet p95?",
+]  # fmt: skip
 
 
 def test_without_an_encoder_a_question_about_something_known_needs_most() -> None:

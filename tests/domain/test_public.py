@@ -14,12 +14,8 @@ from mnemosyned.verbs.request import result_type
 
 ENGINE = ("sqlite3", "msgspec", "structlog", "apscheduler", "mnemosyned.service")
 PURE = [
-    "ContextManager",
-    "MemoryConsolidator",
-    "TokenBudget",
-    "RoundsPolicy",
-    "AutoPolicy",
-]
+    "ContextManager", "MemoryConsolidator", "TokenBudget", "RoundsPolicy", "AutoPolicy",
+]  # fmt: skip
 
 
 PUBLIC = [name for name in dir(mnemosyned) if not name.startswith("_")]

@@ -15,18 +15,8 @@ from mnemosyned.conversation.summary_message import render_summary
 from mnemosyned.text.frames import neutralize, neutralize_line
 
 BREAKS = [
-    "\n",
-    "\r",
-    "\r\n",
-    "\x0b",
-    "\x0c",
-    "\x1c",
-    "\x1d",
-    "\x1e",
-    "\x85",
-    "\u2028",
-    "\u2029",
-]
+    "\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029",
+]  # fmt: skip
 MARKS = (
     "<|im_start|>", "<|im_end|>", "</s>", "<s>", "[INST]", "[/INST]", "<<SYS>>", "</memory>",
     "<memory>", "</summary>", "<start_of_turn>", "<｜User｜>", "[SYSTEM_PROMPT]",

@@ -206,21 +206,14 @@ def test_what_adds_nothing_to_the_question_is_seldom_the_answer() -> None:
     assert order("kayak", agreement, answer) == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("text", "loses"),
-    [
-        ("A bike, yes, I know! That is so nice of you, thank you!", True),
-        ("The bikes are what they are, I guess.", True),
-        ("Jonas has the bike", False),
-        ("bike 自行车在车库里", False),
-        (
-            "bike lock: brass, blue cap, key hung behind cellar door beside fuse box",
-            False,
-        ),
-        ("bike " + "so " * 100, False),
-    ],
-    ids=["chatter", "other form", "short fact", "unspaced", "substance", "long"],
-)
+@pytest.mark.parametrize(("text", "loses"), [
+    ("A bike, yes, I know! That is so nice of you, thank you!", True),
+    ("The bikes are what they are, I guess.", True),
+    ("Jonas has the bike", False),
+    ("bike 自行车在车库里", False),
+    ("bike lock: brass, blue cap, key hung behind cellar door beside fuse box", False),
+    ("bike " + "so " * 100, False),
+], ids=["chatter", "other form", "short fact", "unspaced", "substance", "long"])  # fmt: skip
 def test_only_chatter_without_words_of_its_own_says_little(
     text: str, *, loses: bool
 ) -> None:

@@ -103,25 +103,14 @@ def test_where_a_learning_applies_is_read_off_its_words() -> None:
     assert sum(right) >= SCOPES_RIGHT_MIN * len(right)
 
 
-@each_case(
-    ("text", "kind", "scope"),
-    [
-        ("In this repo we use pnpm.", LearningKind.INSTRUCTION, LearningScope.PROJECT),
-        ("Use tabs everywhere.", LearningKind.INSTRUCTION, LearningScope.EVERYWHERE),
-        ("Always use tabs.", LearningKind.INSTRUCTION, LearningScope.PROJECT),
-        (
-            "Always answer in German.",
-            LearningKind.INSTRUCTION,
-            LearningScope.EVERYWHERE,
-        ),
-        ("Prefers tea", LearningKind.PREFERENCE, LearningScope.EVERYWHERE),
-        (
-            "Prefers tabs in this project",
-            LearningKind.PREFERENCE,
-            LearningScope.PROJECT,
-        ),
-    ],
-)
+@each_case(("text", "kind", "scope"), [
+    ("In this repo we use pnpm.", LearningKind.INSTRUCTION, LearningScope.PROJECT),
+    ("Use tabs everywhere.", LearningKind.INSTRUCTION, LearningScope.EVERYWHERE),
+    ("Always use tabs.", LearningKind.INSTRUCTION, LearningScope.PROJECT),
+    ("Always answer in German.", LearningKind.INSTRUCTION, LearningScope.EVERYWHERE),
+    ("Prefers tea", LearningKind.PREFERENCE, LearningScope.EVERYWHERE),
+    ("Prefers tabs in this project", LearningKind.PREFERENCE, LearningScope.PROJECT),
+])  # fmt: skip
 def test_an_instruction_applies_in_its_project_unless_it_says_otherwise(
     text: str, kind: LearningKind, scope: LearningScope
 ) -> None:

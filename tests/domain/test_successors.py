@@ -117,25 +117,13 @@ def edits_of(id: str, **values: object) -> BriefingEdits:
     return BriefingEdits({id: edit})
 
 
-@each_case(
-    ("older", "newer"),
-    [
-        ("flag for it is ledger_v2, on for merchant 12", "ledger_v2 is on for all now"),
-        ("we take Redis streams for the queue", "we drop Redis, events go to Postgres"),
-        (
-            "Umzug ist am 30. Mai mit der Firma",
-            "Der Umzug rutscht, jetzt ist er am 13. Juni",
-        ),
-        (
-            "my test readers: Hanne reads for plot",
-            "so my sister Jule reads for plot instead",
-        ),
-        (
-            "the retention of raw files is 13 months",
-            "retention of raw files: 24 months",
-        ),
-    ],
-)
+@each_case(("older", "newer"), [
+    ("flag for it is ledger_v2, on for merchant 12", "ledger_v2 is on for all now"),
+    ("we take Redis streams for the queue", "we drop Redis, events go to Postgres"),
+    ("Umzug ist am 30. Mai mit der Firma", "Der Umzug rutscht, jetzt ist er am 13. Juni"),
+    ("my test readers: Hanne reads for plot", "so my sister Jule reads for plot instead"),
+    ("the retention of raw files is 13 months", "retention of raw files: 24 months"),
+])  # fmt: skip
 def test_an_older_statement_is_told_behind_the_newer_one(
     older: str, newer: str
 ) -> None:

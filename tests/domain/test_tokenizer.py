@@ -41,18 +41,11 @@ def test_abbreviations_initials_and_list_numbers_end_no_sentence() -> None:
     ]
 
 
-@each_case(
-    "text",
-    [
-        "Er kommt am 22. November um neun.",
-        "Er kommt am 22. Nov. um neun.",
-        "Am 22.11. Kuchen gebacken.",
-        "Seit 22. 11. um neun.",
-        "On Nov. 22 and Dec. 3 we met.",
-        "Fue el 1.º de noviembre.",
-        "Vous partez le 22 juil. à neuf heures.",
-    ],
-)
+@each_case("text", [
+    "Er kommt am 22. November um neun.", "Er kommt am 22. Nov. um neun.",
+    "Am 22.11. Kuchen gebacken.", "Seit 22. 11. um neun.", "On Nov. 22 and Dec. 3 we met.",
+    "Fue el 1.º de noviembre.", "Vous partez le 22 juil. à neuf heures.",
+])  # fmt: skip
 def test_the_full_stops_of_a_date_end_no_sentence(text: str) -> None:
     assert split(f"{text} Then cake.") == [text, "Then cake."]
 
@@ -156,15 +149,9 @@ def test_endings_do_not_hide_a_repetition() -> None:
     assert light_stem("status") != light_stem("stat")
 
 
-@each_case(
-    "text",
-    [
-        "Never push on Friday.",
-        "Do not retry.",
-        "We decided to wait.",
-        "Anna prefers tea.",
-    ],
-)
+@each_case("text", [
+    "Never push on Friday.", "Do not retry.", "We decided to wait.", "Anna prefers tea.",
+])  # fmt: skip
 def test_instructions_decisions_and_preferences_matter_most(text: str) -> None:
     assert emphasis_factor(tokenize(text)) == RULING
 

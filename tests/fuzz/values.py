@@ -33,19 +33,8 @@ TEXTS = (
 NO_TEXTS = ("\ud800", "\udc00x", "a\ud83d b")
 """Halves of characters: JSON with one of them is refused as a whole."""
 ENDLESS = (
-    "x",
-    "0,",
-    "a ",
-    "token=",
-    "1%",
-    "é",
-    "\n",
-    "(",
-    "日",
-    "Always use x. ",
-    "\u0301",
-    "#",
-)
+    "x", "0,", "a ", "token=", "1%", "é", "\n", "(", "日", "Always use x. ", "\u0301", "#",
+)  # fmt: skip
 TIMES = (
     "2026-03-09T14:30:00Z", "2026-03-09T14:30:00+01:00", "2020-02-29T23:59:59.999999Z",
     "0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "0001-01-01T23:59:59-12:00",
