@@ -17,8 +17,9 @@ from mnemosyned.search.query import (
     SearchCandidates,
     expected_answer,
 )
-from mnemosyned.search.ranking import are_crowded, rank
+from mnemosyned.search.ranking import ALIKE_MAX, are_crowded, best_level_only, rank
 from mnemosyned.search.scoring import question_share
+from mnemosyned.search.weights import WEIGHTS
 from mnemosyned.text.dates.spans import TimeSpan
 from mnemosyned.text.terms import parse_terms
 
@@ -107,29 +108,42 @@ def test_what_stands_beyond_what_is_read_counts_as_in_a_long_text() -> None:
     long = far(1, "and so on " * 500, score=9.0)
 
     assert order("bike", long, far(2, "bike")) == [2, 1]
-    assert order("bike", long, far(2, "bike", score=0.0), frequencies={"bike": 1}) == [
-        1
-    ]
+    dull = far(2, "bike", score=0.0)
+    assert order("bike", long, dull, frequencies={"bike": 1}) == [1]
 
 
 # ---------------------------------------------------------------- neighbors
 
 
-def test_a_match_gains_from_what_stands_beside_it() -> None:
-    talk = match(1, "my bike"), match(2, "stolen yesterday")
-    alone = far(100, "was stolen today")
+@each_case(("why", "text", "loser", "winner", "beside_winner"), [
+    ("who speaks", "Ann's bike", far(1, "I have a bike", role="Bob"), far(2, "I have a bike", role="Ann"), []),
+    ("no question", "bike", far(2, "a red bike?"), far(1, "a red bike."), []),
+    ("words of its own", "kayak",
+     far(2, "Yeah, a kayak, that does sound great! Let me know how it was."),
+     far(1, "Rented a kayak in Leipzig, at the lake, for two days in June."), []),
+    ("importance", "stolen bike", far(2, "my bike", importance=0.0), far(1, importance=1.0), []),
+    ("words before importance", "stolen bike",
+     far(1, importance=1.0), far(2, "the stolen bike", importance=0.0), []),
+    ("a neighbor", "stolen bike",
+     far(100, "was stolen today"), match(2, "stolen yesterday"), [match(1, "my bike")]),
+    ("its sitting", "stolen bike", far(100, "a bike"), match(1, "my bike"), [match(50, "stolen")]),
+    ("the question before", "bike",
+     beside(1, "hello there"), beside(3, "in the cellar"), [match(2, "where is the bike?")]),
+])  # fmt: skip
+def test_a_memory_ranks_higher_for(
+    why: str, text: str, loser: Match, winner: Match, beside_winner: list[Match]
+) -> None:
+    found = sorted([loser, *beside_winner, winner], key=lambda one: one.position)
 
-    places = order("stolen bike", *talk, alone)
+    places = order(text, *found)
 
-    assert places.index(2) < places.index(100)
+    assert places.index(winner.position) < places.index(loser.position), why
 
 
 def test_an_answer_beside_the_question_is_found_without_a_word_of_it() -> None:
-    assert order("bike", match(1), beside(2, "yes"), beside(3, "no"), beside(4)) == [
-        1,
-        2,
-        3,
-    ]
+    answers = beside(2, "yes"), beside(3, "no"), beside(4)
+
+    assert order("bike", match(1), *answers) == [1, 2, 3]
 
 
 @each_case(
@@ -149,9 +163,11 @@ def test_an_unrelated_neighbor_adds_nothing_to_a_score(
 
 
 def test_memories_without_a_session_are_no_talk() -> None:
-    matches = [match(at)._replace(session=DEFAULT_SESSION) for at in (1,)]
+    alone, other = (
+        one._replace(session=DEFAULT_SESSION) for one in (match(1), beside(2))
+    )
 
-    assert order("bike", *matches, beside(2)._replace(session=DEFAULT_SESSION)) == [1]
+    assert order("bike", alone, other) == [1]
 
 
 def test_the_store_says_who_stands_beside_whom() -> None:
@@ -162,26 +178,7 @@ def test_the_store_says_who_stands_beside_whom() -> None:
     assert [place.memory for place in rank(asked, found)] == [1, 9]
 
 
-def test_a_sitting_that_speaks_of_all_of_it_lifts_its_lines() -> None:
-    sitting = match(1, "my bike"), match(50, "stolen")
-    alone = far(100, "a bike")
-
-    places = order("stolen bike", *sitting, alone)
-
-    assert places.index(1) < places.index(100)
-
-
 # -------------------------------------------------------------------- priors
-
-
-def test_the_one_asked_about_counts_when_speaking() -> None:
-    said = [far(1, "I have a bike", role="Bob"), far(2, "I have a bike", role="Ann")]
-
-    assert order("Ann's bike", *said) == [2, 1]
-
-
-def test_a_line_that_asks_is_seldom_the_answer() -> None:
-    assert order("bike", far(2, "a red bike?"), far(1, "a red bike.")) == [1, 2]
 
 
 @each_case(
@@ -197,13 +194,6 @@ def test_a_line_that_asks_is_seldom_the_answer() -> None:
 )
 def test_a_text_asks_if_it_ends_in_a_question(text: str, share: float) -> None:
     assert question_share(text) == share
-
-
-def test_what_adds_nothing_to_the_question_is_seldom_the_answer() -> None:
-    agreement = far(2, "Yeah, a kayak, that does sound great! Let me know how it was.")
-    answer = far(1, "Rented a kayak in Leipzig, at the lake, for two days in June.")
-
-    assert order("kayak", agreement, answer) == [1, 2]
 
 
 @pytest.mark.parametrize(("text", "loses"), [
@@ -223,72 +213,41 @@ def test_only_chatter_without_words_of_its_own_says_little(
 
 
 def test_a_fact_before_a_request_keeps_most_of_its_score() -> None:
-    fact = far(
-        1, "My bike has a flat rear tire since the ride to the lake. Can you help?"
-    )
-    question = far(
-        2, "Does the bike in question have a flat rear tire, or the one there?"
-    )
+    bike = "has a flat rear tire"
+    fact = far(1, f"My bike {bike} since the ride to the lake. Can you help?")
+    question = far(2, f"Does the bike in question {bike}, or the one there?")
 
-    by_position = {
-        place.memory: place.parts
+    asks = {
+        place.memory: place.parts.asks
         for place in ranked(query("flat tire bike"), fact, question)
     }
 
-    assert 2 * by_position[1].asks > by_position[2].asks
-    assert by_position[1].asks < 0
+    assert 0 > 2 * asks[1] > asks[2]
 
 
-def test_the_line_after_a_question_gains_more_than_the_line_before_it() -> None:
-    asked = match(2, "where is the bike?")
-    before, after = beside(1, "hello there"), beside(3, "in the cellar")
-
-    places = order("bike", before, asked, after)
-
-    assert places.index(3) < places.index(1)
-
-
-@each_case(
-    ("text", "first"),
-    [("which bike", "user"), ("which bike did you suggest", "assistant")],
-)
-def test_the_user_or_the_assistant_ranks_first_as_asked(text: str, first: str) -> None:
-    expected = expected_answer(text)
-    asked = Query(terms=parse_terms("bike"), limit=10, expected=expected)
-    said = [far(1, role="user"), far(2, role="assistant")]
-
-    roles = [said[(place.memory or 0) - 1].role for place in ranked(asked, *said)]
-
-    assert roles[0] == first
-
-
-def test_a_line_with_a_time_ranks_first_for_when() -> None:
-    expected = expected_answer("when was the bike stolen")
+@each_case(("question", "loser", "winner"), [
+    ("which bike", far(2, role="assistant"), far(1, role="user")),
+    ("which bike did you suggest", far(1, role="user"), far(2, role="assistant")),
+    ("when was the bike stolen", far(2, "the bike was stolen in a very bad way"),
+     far(1, "the bike was stolen there last Friday")),
+])  # fmt: skip
+def test_what_a_question_expects_ranks_first(
+    question: str, loser: Match, winner: Match
+) -> None:
+    """The user's or the assistant's words, or a time."""
+    expected = expected_answer(question)
     asked = Query(terms=parse_terms("bike stolen"), limit=10, expected=expected)
-    plain = far(2, "the bike was stolen in a very bad way")
-    dated = far(1, "the bike was stolen there last Friday")
 
-    assert ranked(asked, plain, dated)[0].memory == 1
+    assert ranked(asked, loser, winner)[0].memory == winner.position
 
 
 def test_a_very_long_sitting_lends_less() -> None:
-    short = match(1, "my bike"), match(50, "stolen")
-    long = match(1, "my bike"), match(50, "stolen" + " and so on" * 2_000)
+    def lent(other: str) -> float:
+        talk = match(1, "my bike"), match(50, other)
+        places = ranked(query("stolen bike"), *talk)
+        return next(place.parts.session for place in places if place.memory == 1)
 
-    lent = [ranked(query("stolen bike"), *sitting) for sitting in (short, long)]
-    shares = [
-        place.parts.session for places in lent for place in places if place.memory == 1
-    ]
-
-    assert shares[0] > shares[1] > 0
-
-
-def test_importance_decides_between_equals_but_is_never_a_match() -> None:
-    dull, important = far(2, "my bike", importance=0.0), far(1, importance=1.0)
-    better = far(2, "the stolen bike", importance=0.0)
-
-    assert order("stolen bike", dull, important) == [1, 2]
-    assert order("stolen bike", better, important) == [2, 1]
+    assert lent("stolen") > lent("stolen" + " and so on" * 2_000) > 0
 
 
 def dated(position: int, when: datetime, content: str = "a bike") -> Match:
@@ -334,8 +293,9 @@ def test_the_time_named_in_the_question_ranks_first() -> None:
 
 def test_the_recent_comes_first_among_equals_and_never_before_a_better_match() -> None:
     asked = Query(terms=parse_terms("stolen bike"), limit=10, now=NOON)
-    old, new = dated(2, NOON - timedelta(days=300), "my bike"), dated(1, NOON)
-    better = dated(3, NOON - timedelta(days=300), "the stolen bike")
+    ago = NOON - timedelta(days=300)
+    old, new = dated(2, ago, "my bike"), dated(1, NOON)
+    better = dated(3, ago, "the stolen bike")
 
     assert [place.memory for place in ranked(asked, old, new, better)] == [3, 1, 2]
 
@@ -363,3 +323,134 @@ def test_the_parts_of_a_score_add_up_to_it(
 
     for place in ranked(asked, *matches):
         assert place.score == pytest.approx(sum(place.parts))
+
+
+# -------------------------------------------------------------------- places
+
+
+def test_duplicates_share_one_position_and_a_count() -> None:
+    same = [far(at, "Battery low: bike", source="phone") for at in range(50)]
+
+    places = ranked(query(), *same, far(100, "my bike"))
+
+    assert [(place.memory, place.duplicates) for place in places] == [
+        (100, 0),
+        (49, 49),
+    ]
+
+
+def test_the_same_words_from_elsewhere_keep_their_place() -> None:
+    assert len(order("bike", far(1, source="a"), far(2, source="b"))) == 2
+    assert len(order("bike", far(1, role="Ann"), far(2, role="Bob"))) == 2
+
+
+def test_texts_that_differ_only_in_numbers_yield_to_other_hits() -> None:
+    many = [far(at, f"bike at {at} percent") for at in range(50)]
+    other = far(
+        100, "there is another rusty old bike in the cellar, behind the boxes, I think"
+    )
+
+    places = ranked(query(limit=5), *many, other)
+
+    assert [place.memory for place in places][-1] == 100
+    assert places[0].duplicates == 50 - ALIKE_MAX - 1
+    assert len(places) == 5
+
+
+def test_texts_that_differ_in_numbers_are_shown_if_there_is_room() -> None:
+    assert len(order("bike", *(far(at, f"bike {at}") for at in range(8)))) == 8
+
+
+# ------------------------------------------------------------------ episodes
+
+
+def test_an_episode_has_one_place_with_its_best_lines_under_it() -> None:
+    originals = [
+        match(at * 10, "bike " * at + "x" * at, episode=5) for at in range(1, 6)
+    ]
+
+    places = ranked(query(limit=1), *originals)
+
+    assert [place.episode for place in places] == [5]
+    assert len(places[0].lines) == WEIGHTS.lines_max
+
+
+def test_lines_that_had_places_of_their_own_before_a_sleep_are_all_shown_after_it() -> (
+    None
+):
+    awake = [match(at * 10, "bike " * at + "x" * at) for at in range(1, 9)]
+    asleep = [one._replace(episode=5) for one in awake]
+
+    before = [place.memory for place in ranked(query(limit=6), *awake)]
+    (place,) = ranked(query(limit=6), *asleep)
+
+    assert [position for position, _ in place.lines] == before
+
+
+def test_an_exact_original_outranks_a_summary_alone() -> None:
+    original = match(1, "bike", episode=5)
+    places = rank(
+        query(), SearchCandidates([original], {6: 4.0}, corpus=Corpus(count=COUNT))
+    )
+
+    assert [place.episode for place in places] == [5, 6]
+
+
+def test_further_lines_and_the_summary_add_to_an_episode() -> None:
+    best, further = match(10, episode=5), match(90, "the bike", episode=5)
+
+    def score(*matches: Match, summary: float = 0.0) -> float:
+        return rank(
+            query(), SearchCandidates(matches, {5: summary}, corpus=Corpus(count=COUNT))
+        )[0].score
+
+    assert score(best, further) > score(best)
+    assert score(best, summary=1.0) > score(best)
+
+
+def test_asked_for_episodes_only_their_own_words_count() -> None:
+    found = SearchCandidates([match(1, episode=5)], {6: 1.0})
+
+    assert [place.episode for place in rank(query(tier=Tier.EPISODIC), found)] == [6]
+
+
+def test_asked_for_the_archive_each_original_has_its_own_place() -> None:
+    originals = match(1, "my bike", episode=5), match(9, "her bike", episode=5)
+
+    places = ranked(query(tier=Tier.ARCHIVE), *originals)
+
+    assert {(place.memory, place.episode) for place in places} == {(1, None), (9, None)}
+
+
+def test_a_repeat_is_counted_however_far_behind_and_in_whatever_case() -> None:
+    others = [far(at, f"bike {'abcde'[at]}", importance=0.5) for at in range(5)]
+    repeats = [far(6, "A BIKE ", importance=0.0), far(7, "a bikes", importance=0.0)]
+
+    places = ranked(query(limit=2), far(8, "a bike", importance=1.0), *others, *repeats)
+
+    assert [(place.memory, place.duplicates) for place in places] == [(8, 1), (4, 0)]
+
+
+EPISODE, OTHER, DAY, NEXT_DAY, WEEK = 1, 2, 10, 11, 20
+ABOVE = {EPISODE: DAY, OTHER: DAY, DAY: WEEK, NEXT_DAY: WEEK}
+
+
+def place(score: float, episode: int, *, told: bool = False) -> RankedResult:
+    return RankedResult(score, episode=episode, lines=((99, score),) if told else ())
+
+
+@each_case(("places", "left"), [
+    ([place(9, WEEK), place(5, DAY), place(1, EPISODE, told=True)], [EPISODE]),
+    ([place(9, DAY), place(5, EPISODE), place(4, OTHER), place(3, WEEK)], [DAY]),
+    ([place(9, EPISODE), place(5, DAY), place(4, OTHER)], [EPISODE, OTHER]),
+    ([place(9, DAY), place(5, NEXT_DAY), place(4, OTHER, told=True)], [NEXT_DAY, OTHER]),
+    ([place(9, DAY), place(5, NEXT_DAY)], [DAY, NEXT_DAY]),
+    ([RankedResult(3.0, memory=7), place(2, DAY)], [None, DAY]),
+])  # fmt: skip
+def test_exact_words_or_else_the_best_level_answer_for_a_line_of_descent(
+    places: list[RankedResult], left: list[int | None]
+) -> None:
+    found = best_level_only(places, ABOVE)
+
+    assert [one.episode for one in found] == left
+    assert set(found) <= set(places)

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from support.cases import each_case
-from support.fakes import NOON, memory
+from support.fakes import NOON, said_by_users
 
 from mnemosyned.conversation.briefing import find_statements
 from mnemosyned.conversation.injected import (
@@ -32,15 +33,8 @@ OTHERS = (
 
 
 def said(*texts: str) -> list[MemoryRecord]:
-    """Memories of one session, the newest first, as they were said one after the other."""
-    return [
-        replace(
-            memory(f"m{number}", text, session="s1"),
-            role="user",
-            created_at=NOON + timedelta(days=number),
-        )
-        for number, text in reversed([*enumerate(texts)])
-    ]
+    """Memories of one session, the newest first, as they were said a day after the other."""
+    return said_by_users(*texts, step=timedelta(days=1))[::-1]
 
 
 def inject(
@@ -70,46 +64,44 @@ def inject(
         known=known,
     )
     chosen = [
-        InjectedSection(
-            f"Section {number}:",
-            [
-                InjectedQuote(
-                    id=id,
-                    text=by_id[id].content,
-                    said=by_id[id].created_at,
-                    source=by_id[id].source or "",
-                    speaker="user",
-                    reason="pinned",
-                )
-                for id in ids
-            ],
-            2_000,
-        )
+        InjectedSection(f"Section {number}:", [quote(by_id[id]) for id in ids], 2_000)
         for number, ids in enumerate(sections)
     ]
     return assemble_sections(finder.put_newest_first(chosen), chars_max=3_000)
 
 
-def told(
-    memories: Sequence[MemoryRecord],
-    *ids: str,
-    edits: BriefingEdits | None = None,
-    ended: Mapping[str, Sequence[EndedStatement]] | None = None,
-    cosines: Mapping[tuple[str, str], float] | None = None,
-    endings: Mapping[tuple[str, str], float] | None = None,
-    known: Sequence[str] = (),
-) -> list[str]:
-    """The lines that an agent is told if the memories with these ids are chosen."""
-    injected = inject(
-        memories,
-        ids,
-        edits=edits,
-        ended=ended,
-        cosines=cosines,
-        endings=endings,
-        known=known,
+def quote(memory: MemoryRecord) -> InjectedQuote:
+    return InjectedQuote(
+        id=memory.id,
+        text=memory.content,
+        said=memory.created_at,
+        source=memory.source or "",
+        speaker="user",
+        reason="pinned",
     )
-    return [line for line in injected.text.splitlines() if line.startswith("- ")]
+
+
+def told(memories: Sequence[MemoryRecord], *ids: str, **given: Any) -> list[str]:  # noqa: ANN401
+    """The lines that an agent is told if the memories with these ids are chosen."""
+    lines = inject(memories, ids, **given).text.splitlines()
+    return [line for line in lines if line.startswith("- ")]
+
+
+def told_behind(newest: MemoryRecord, *older: MemoryRecord) -> str:
+    """The line of a statement with the older ones behind it."""
+    first, *others = [
+        f"[{each.created_at:%F}, user] {each.content}" for each in (newest, *older)
+    ]
+    return " ".join([f"- {first}", *(f"(earlier: {each})" for each in others)])
+
+
+def ends(id: str, sentence: str, successor: str) -> dict[str, list[EndedStatement]]:
+    """What the sixth memory ended of the one with this id."""
+    at = NOON + timedelta(days=5)
+    ended = EndedStatement(
+        at=at, by="m5", reason="now", sentence=sentence, successor=successor
+    )
+    return {id: [ended]}
 
 
 def edits_of(id: str, **values: object) -> BriefingEdits:
@@ -130,12 +122,11 @@ def test_an_older_statement_is_told_behind_the_newer_one(
     memories = said(older, *OTHERS, newer)
     likely = {("m0", "m5"): 0.0}
 
-    (line,) = told(memories, "m0", endings=likely)
-
-    assert line == f"- [2026-03-22, user] {newer} (earlier: [2026-03-17, user] {older})"
-    assert told(memories, "m5") == [f"- [2026-03-22, user] {newer}"]
-    both = told(memories, "m0", "m5", endings=likely)
-    assert both == told(memories, "m5", "m0", endings=likely) == [line]
+    line = told_behind(memories[0], memories[-1])
+    assert told(memories, "m0", endings=likely) == [line]
+    assert told(memories, "m5") == [told_behind(memories[0])]
+    assert told(memories, "m0", "m5", endings=likely) == [line]
+    assert told(memories, "m5", "m0", endings=likely) == [line]
 
 
 def test_a_part_of_an_identifier_names_the_subject() -> None:
@@ -202,117 +193,79 @@ def test_a_statement_of_two_facts_is_told_behind_what_followed_on_either() -> No
     older = "the hearing is on 3 June before Judge Amsel"
     hearing = "the court moved the hearing to 17 June"
     judge = "Judge Amsel is ill, Judge Wirth hears the case now"
+    memories = said(older, *OTHERS, hearing, judge)
 
     cosines = {("m0", "m5"): 0.4, ("m0", "m6"): 0.4}
 
-    (line,) = told(said(older, *OTHERS, hearing, judge), "m0", cosines=cosines)
+    assert told(memories, "m0", cosines=cosines) == [
+        told_behind(memories[0], memories[1], memories[-1])
+    ]
 
-    assert line == (
-        f"- [2026-03-23, user] {judge} (earlier: [2026-03-22, user] {hearing})"
-        f" (earlier: [2026-03-17, user] {older})"
-    )
+
+def attempts(*numbers: int) -> list[MemoryRecord]:
+    """Statements of one value each, the oldest last, behind others."""
+    values = [f"the number of attempts for a webhook is {n} now" for n in numbers]
+    return said(*values, *OTHERS)
 
 
 def test_of_several_values_the_newest_is_told() -> None:
-    values = [
-        f"the number of delivery attempts for a webhook is {n} now" for n in (7, 5, 4)
-    ]
+    memories = attempts(7, 5, 4)
 
-    (line,) = told(said(*values, *OTHERS), "m0", "m1")
-
-    assert line == (
-        f"- [2026-03-19, user] {values[2]} (earlier: [2026-03-18, user] {values[1]})"
-        f" (earlier: [2026-03-17, user] {values[0]})"
-    )
+    assert told(memories, "m0", "m1") == [told_behind(*memories[-3:])]
 
 
 REVIEWER, NEW_REVIEWER = "Ines reviews the ledger", "Tobias does it from now on"
 REVIEWERS = said(REVIEWER, *OTHERS, NEW_REVIEWER)
-REVIEWER_ENDED = {
-    "m0": [
-        EndedStatement(
-            at=NOON + timedelta(days=5),
-            by="m5",
-            reason="now",
-            sentence=REVIEWER,
-            successor=NEW_REVIEWER,
-        )
-    ]
-}
 
 
 def test_an_ended_statement_is_told_with_its_end_and_successor() -> None:
-    (line,) = told(REVIEWERS, "m0", ended=REVIEWER_ENDED)
-
-    assert line == (
-        f"- [2026-03-22] {NEW_REVIEWER} (until 2026-03-22: [2026-03-17, user] {REVIEWER})"
-    )
-
-
-def test_what_ended_a_statement_is_told_as_a_person_edited_it() -> None:
+    ended = ends("m0", REVIEWER, NEW_REVIEWER)
     dropped, reworded = edits_of("m5", dropped=True), edits_of("m5", text="Tobias now")
 
-    assert told(REVIEWERS, "m0", ended=REVIEWER_ENDED, edits=dropped) == [
+    assert told(REVIEWERS, "m0", ended=ended) == [
+        f"- [2026-03-22] {NEW_REVIEWER} (until 2026-03-22: [2026-03-17, user] {REVIEWER})"
+    ]
+    assert told(REVIEWERS, "m0", ended=ended, edits=dropped) == [
         f"- [2026-03-17, user] {REVIEWER}"
     ]
-    (line,) = told(REVIEWERS, "m0", ended=REVIEWER_ENDED, edits=reworded)
+    (line,) = told(REVIEWERS, "m0", ended=ended, edits=reworded)
     assert line.startswith("- [2026-03-22] Tobias now (until ")
 
 
-@each_case(
-    ("ended_id", "why"),
-    [
-        ("m0", "ended an older line (pinned)"),
-        ("m1", "newer than a line like it (pinned)"),
-    ],
-)
-def test_a_successor_has_its_own_origin_and_reason(ended_id: str, why: str) -> None:
-    older, newer = "we take Redis for the queue", "we drop Redis, events go to Postgres"
-    sources = {"m0": "claude-code", "m5": "codex"}
-    memories = [
-        replace(each, source=sources.get(each.id))
-        for each in said(older, *OTHERS, newer)
-    ]
-    ended = {
-        ended_id: [
-            EndedStatement(
-                at=NOON + timedelta(days=5),
-                by="m5",
-                reason="gone",
-                sentence=older,
-                successor=newer,
-            )
-        ]
-    }
+REDIS, POSTGRES = "we take Redis for the queue", "we drop Redis, events go to Postgres"
+QUEUES = said(REDIS, *OTHERS, POSTGRES)
 
-    injected = inject(memories, ["m0"], ended=ended)
+
+@each_case(("ended_id", "why"), [
+    ("m0", "ended an older line (pinned)"),
+    ("m1", "newer than a line like it (pinned)"),
+])  # fmt: skip
+def test_a_successor_has_its_own_origin_and_reason(ended_id: str, why: str) -> None:
+    sources = {"m0": "claude-code", "m5": "codex"}
+    memories = [replace(each, source=sources.get(each.id)) for each in QUEUES]
+
+    injected = inject(memories, ["m0"], ended=ends(ended_id, REDIS, POSTGRES))
 
     assert [(line.text, line.reason) for line in injected.lines] == [
-        (f"[2026-03-22, codex, user] {newer}", why),
-        (f"[2026-03-17, claude-code, user] {older}", "pinned"),
+        (f"[2026-03-22, codex, user] {POSTGRES}", why),
+        (f"[2026-03-17, claude-code, user] {REDIS}", "pinned"),
     ]
 
 
 def test_an_older_quote_is_told_with_the_newer_one_of_an_earlier_section() -> None:
-    older, newer = "we take Redis for the queue", "we drop Redis, events go to Postgres"
-    memories = said(older, *OTHERS, newer)
+    injected = inject(QUEUES, ["m5"], ["m0", "m1"])
 
-    injected = inject(memories, ["m5"], ["m0", "m1"])
-
-    line = f"- [2026-03-22, user] {newer} (earlier: [2026-03-17, user] {older})"
+    line = told_behind(QUEUES[0], QUEUES[-1])
     assert f"Section 0:\n{line}\nSection 1:\n- [2026-03-18, user]" in injected.text
     assert [each.id for each in injected.lines] == ["m5", "m0", "m1"]
 
 
 def test_a_quote_is_left_out_if_the_agent_has_the_newest_on_its_subject() -> None:
-    values = [f"the number of attempts for a webhook is {n} now" for n in (7, 5, 4)]
-    memories = said(*values, *OTHERS)
+    memories = attempts(7, 5, 4)
 
     assert told(memories, "m0", "m3", known=["m2"]) == told(memories, "m3")
-    (line,) = told(memories, "m0", known=["m1"])
-    assert line == (
-        f"- [2026-03-19, user] {values[2]} (earlier: [2026-03-17, user] {values[0]})"
-    )
+    newest, oldest = memories[-3], memories[-1]
+    assert told(memories, "m0", known=["m1"]) == [told_behind(newest, oldest)]
 
 
 def test_a_quote_that_may_still_apply_is_told_beside_what_the_agent_has() -> None:
@@ -328,11 +281,11 @@ def test_a_quote_that_may_still_apply_is_told_beside_what_the_agent_has() -> Non
 
 
 def test_three_older_quotes_at_most_are_told_behind_a_newer_one() -> None:
-    values = [f"the number of attempts for a webhook is {n} now" for n in range(4, 9)]
+    memories = attempts(4, 5, 6, 7, 8)
 
-    (line,) = told(said(*values, *OTHERS), "m0", "m1", "m2", "m3")
+    (line,) = told(memories, "m0", "m1", "m2", "m3")
 
-    assert line.startswith(f"- [2026-03-21, user] {values[4]} (earlier: ")
+    assert line.startswith(f"{told_behind(memories[-5])} (earlier: ")
     assert line.count("(earlier: ") == 3
 
 
@@ -358,92 +311,52 @@ def test_successors_are_found_among_the_newest_statements() -> None:
 
 def test_the_end_of_another_sentence_of_a_memory_changes_nothing() -> None:
     memories = said("the head end is run by Dragan of Siemens", *OTHERS)
-    ending = EndedStatement(
-        at=NOON,
-        by="x",
-        reason="now",
-        sentence="billing is Renate Vogt",
-        successor="it is Okan",
-    )
+    ended = ends("m0", "billing is Renate Vogt", "it is Okan")
 
-    assert told(memories, "m0", ended={"m0": [ending]}) == [
-        "- [2026-03-17, user] the head end is run by Dragan of Siemens"
-    ]
+    assert told(memories, "m0", ended=ended) == [told_behind(memories[-1])]
 
 
 def test_a_repeated_statement_is_told_once_as_it_was_said_last() -> None:
-    memories = said(
-        "the proxy listens on port 8443",
-        *OTHERS,
-        "the proxy listens on port 8443 behind nginx",
-    )
+    proxy = "the proxy listens on port 8443"
+    memories = said(proxy, *OTHERS, f"{proxy} behind nginx")
 
-    assert told(memories, "m0") == [
-        "- [2026-03-22, user] the proxy listens on port 8443 behind nginx"
-    ]
+    assert told(memories, "m0") == [told_behind(memories[0])]
 
 
 def test_a_dropped_statement_is_no_successor_and_a_reworded_one_has_its_new_words() -> (
     None
 ):
-    memories = said(
-        "we take Redis for the queue", *OTHERS, "we drop Redis, events go to Postgres"
+    dropped, reworded = (
+        edits_of("m5", dropped=True),
+        edits_of("m5", text="Postgres it is"),
     )
 
-    assert told(memories, "m0", edits=edits_of("m5", dropped=True)) == [
-        "- [2026-03-17, user] we take Redis for the queue"
-    ]
-    assert told(memories, "m0", edits=edits_of("m5", text="Postgres it is"))[
-        0
-    ].startswith("- [2026-03-22, user] Postgres it is (earlier: ")
+    assert told(QUEUES, "m0", edits=dropped) == [told_behind(QUEUES[-1])]
+    (line,) = told(QUEUES, "m0", edits=reworded)
+    assert line.startswith("- [2026-03-22, user] Postgres it is (earlier: ")
 
 
-def test_older_quotes_that_do_not_fit_leave_the_newest_one_alone() -> None:
-    older = [
-        InjectedQuote(id=id, text=id * 200, said=NOON, speaker="user") for id in "ab"
-    ]
-    newest = replace(older[0], id="m", text="Postgres", related=tuple(older))
-
-    def ids_within(chars_max: int) -> list[str]:
-        section = InjectedSection("Pinned:", [newest], chars_max)
-        injected = assemble_sections([section], chars_max=3_000)
-        return [line.id for line in injected.lines]
-
-    assert ids_within(600) == ["m", "a", "b"]
-    assert ids_within(400) == ["m", "a"]
-    assert ids_within(100) == ["m"]
-    assert ids_within(30) == []
+LONG = InjectedQuote(id="a", text="a" * 200, said=NOON)
+OLDER, LATER = (
+    replace(LONG, id=id, said=NOON + timedelta(days=days))
+    for id, days in (("c", -1), ("b", 1))
+)
 
 
-def test_a_quote_is_left_out_if_the_later_one_behind_it_does_not_fit() -> None:
-    quote = InjectedQuote(id="a", text="a" * 200, said=NOON)
-    later = replace(quote, id="b", said=NOON + timedelta(days=1))
-    older = replace(quote, id="c", said=NOON - timedelta(days=1))
-    line = replace(quote, related=(later, older))
+@each_case(("line", "chars_max", "ids"), [
+    (replace(LONG, id="m", text="Postgres", related=(LONG, OLDER)), 600, "mac"),
+    (replace(LONG, id="m", text="Postgres", related=(LONG, OLDER)), 400, "ma"),
+    (replace(LONG, id="m", text="Postgres", related=(LONG, OLDER)), 100, "m"),
+    (replace(LONG, id="m", text="Postgres", related=(LONG, OLDER)), 20, ""),
+    (replace(LONG, related=(LATER, OLDER)), 800, "abc"),
+    (replace(LONG, related=(LATER, OLDER)), 500, "ab"),
+    (replace(LONG, related=(LATER, OLDER)), 300, ""),
+])  # fmt: skip
+def test_older_quotes_that_do_not_fit_are_left_out_and_a_quote_without_its_later_one(
+    line: InjectedQuote, chars_max: int, ids: str
+) -> None:
+    section = InjectedSection("Pinned:", [line], chars_max, line_chars_max=300)
 
-    def ids_within(chars_max: int) -> list[str]:
-        section = InjectedSection("Pinned:", [line], chars_max, line_chars_max=300)
-        injected = assemble_sections([section], chars_max=3_000)
-        return [line.id for line in injected.lines]
+    injected = assemble_sections([section], chars_max=3_000)
 
-    assert ids_within(800) == ["a", "b", "c"]
-    assert ids_within(500) == ["a", "b"]
-    assert ids_within(300) == []
-
-
-def test_each_memory_in_a_line_has_its_own_words_in_the_ledger() -> None:
-    older = InjectedQuote(
-        id="m1", text="Redis", said=NOON, speaker="user", reason="an old one"
-    )
-    newer = replace(
-        older, id="m2", text="Postgres", reason="a new one", related=(older,)
-    )
-
-    injected = assemble_sections(
-        [InjectedSection("Said:", [newer], 500)], chars_max=500
-    )
-
-    assert [(line.id, line.text, line.reason) for line in injected.lines] == [
-        ("m2", "[2026-03-17, user] Postgres", "a new one"),
-        ("m1", "[2026-03-17, user] Redis", "an old one"),
-    ]
+    assert [each.id for each in injected.lines] == [*ids]

@@ -132,6 +132,31 @@ def memory(
     return replace(plain, **changes)
 
 
+def said_in_turn(
+    *said: str | Sequence[str],
+    since: datetime = NOON,
+    step: timedelta = timedelta(minutes=1),
+    **changes: Any,  # noqa: ANN401
+) -> list[MemoryRecord]:
+    """Memories with the ids 0, 1, …, one after the other; a pair is (role, content)."""
+    pairs = [("", one) if isinstance(one, str) else one for one in said]
+    return [
+        MemoryRecord(
+            id=str(at),
+            content=content,
+            created_at=since + at * step,
+            **{"role": role, **changes},
+        )
+        for at, (role, content) in enumerate(pairs)
+    ]
+
+
+def said_by_users(*texts: str, **options: Any) -> list[MemoryRecord]:  # noqa: ANN401
+    """Memories m0, m1, … of one session, as a user said them one after the other."""
+    told = said_in_turn(*texts, **{"role": "user", "session": "s1", **options})
+    return [replace(each, id=f"m{each.id}") for each in told]
+
+
 def trio(name: str, *, hours_ago: float = 20, **where: Any) -> list[MemoryRecord]:  # noqa: ANN401
     """Three memories within three minutes: as many as make a summary."""
     return [
