@@ -1,23 +1,14 @@
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from functools import partial
 
 from hypothesis import given, strategies as st
+from support.cases import each_case
+from support.fakes import said_in_turn
 
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.models.summarizer import split_to_fit
 
-NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
-
-
-def group(*contents: str) -> list[MemoryRecord]:
-    return [
-        MemoryRecord(
-            id=str(at),
-            content=text,
-            role="user",
-            created_at=NOON + timedelta(minutes=at),
-        )
-        for at, text in enumerate(contents)
-    ]
+group = partial(said_in_turn, role="user")
 
 
 def words(piece: MemoryRecord) -> int:
@@ -41,51 +32,27 @@ def texts(found: list[list[MemoryRecord]]) -> list[list[str]]:
     return [[piece.content for piece in part] for part in found]
 
 
-def test_a_group_that_fits_is_one_part() -> None:
-    memories = group("one two", "three four")
+@each_case(("contents", "count", "tokens_max", "parts"), [
+    ((), words, 5, []),
+    (("one two", "three four"), words, 6, [["one two", "three four"]]),
+    (("one two", "three four", "five six", "seven eight"), words, 7,
+     [["one two", "three four"], ["five six", "seven eight"]]),
+    (("a b c",) * 11, words, 40, [["a b c"] * 6, ["a b c"] * 5]),
+    (("The first is here. The second is there. And a third.",), words, 10,
+     [["The first is here. The second is there."], ["And a third."]]),
+    (("one two three four five",), words, 4, [["one two three"], ["four five"]]),
+    (("x" * 25,), characters, 13, [["x" * 10], ["x" * 10], ["x" * 5]]),
+])  # fmt: skip
+def test_a_group_is_split_between_memories_sentences_words_or_characters(
+    contents: tuple[str, ...],
+    count: Callable[[MemoryRecord], int],
+    tokens_max: int,
+    parts: list[list[str]],
+) -> None:
+    """At the first of these places that fits, into parts of like size."""
+    found = split_to_fit(group(*contents), count_tokens=count, tokens_max=tokens_max)
 
-    assert split_to_fit(memories, count_tokens=words, tokens_max=6) == [memories]
-
-
-def test_a_larger_group_is_split_between_memories_in_their_order() -> None:
-    memories = group("one two", "three four", "five six", "seven eight")
-
-    found = split_to_fit(memories, count_tokens=words, tokens_max=7)
-
-    assert texts(found) == [["one two", "three four"], ["five six", "seven eight"]]
-
-
-def test_parts_are_of_like_size() -> None:
-    found = split_to_fit(group(*["a b c"] * 11), count_tokens=words, tokens_max=40)
-
-    assert [len(part) for part in found] == [6, 5]
-
-
-def test_a_memory_longer_than_a_part_is_split_between_sentences() -> None:
-    found = split_to_fit(
-        group("The first is here. The second is there. And a third."),
-        count_tokens=words,
-        tokens_max=10,
-    )
-
-    assert texts(found) == [
-        ["The first is here. The second is there."],
-        ["And a third."],
-    ]
-
-
-def test_a_sentence_longer_than_a_part_is_split_between_words() -> None:
-    found = split_to_fit(
-        group("one two three four five"), count_tokens=words, tokens_max=4
-    )
-
-    assert texts(found) == [["one two three"], ["four five"]]
-
-
-def test_a_word_longer_than_a_part_is_split_between_characters() -> None:
-    found = split_to_fit(group("x" * 25), count_tokens=characters, tokens_max=13)
-
-    assert texts(found) == [["x" * 10], ["x" * 10], ["x" * 5]]
+    assert texts(found) == parts
 
 
 def test_an_accent_stays_with_its_letter() -> None:
@@ -110,10 +77,6 @@ def test_a_window_too_small_for_anything_still_drops_nothing() -> None:
     found = split_to_fit(memories, count_tokens=characters, tokens_max=0)
 
     assert said(found, memories) == ["abc", ""]
-
-
-def test_no_memories_make_no_parts() -> None:
-    assert split_to_fit([], count_tokens=words, tokens_max=5) == []
 
 
 @given(
