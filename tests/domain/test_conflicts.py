@@ -29,11 +29,7 @@ def learning(text: str, *, days_ago: float = 0, kind: str | None = None) -> Lear
     said = find_statements(text)
     return Learning(
         id=text,
-        kind=LearningKind(kind)
-        if kind
-        else said[0].kind
-        if said
-        else LearningKind.INSTRUCTION,
+        kind=LearningKind(kind or (said[0].kind if said else "instruction")),
         text=text,
         created_at=NOON - timedelta(days=days_ago),
         session="default",
@@ -62,90 +58,66 @@ def same(one: str, other: str) -> bool:
     )
 
 
-@each_case(
-    ("old", "new"),
-    CASES["the_newer_takes_the_place_of_what_it_contradicts"],
-)
+@each_case(("old", "new"), CASES["the_newer_takes_the_place_of_what_it_contradicts"])
 def test_the_newer_takes_the_place_of_what_it_contradicts(old: str, new: str) -> None:
     assert superseded(learning(new), [learning(old, days_ago=1)])
 
 
-@each_case(
-    ("old", "new"),
-    [
-        ("Always use tabs.", "Always run the tests."),
-        ("Never push to main.", "Never use emojis."),
-        ("Never use emojis in commit messages.", "Use emojis in chats from now on."),
-        ("I prefer short answers.", "I prefer long walks."),
-        ("Always use spaces.", "Never use tabs."),
-        ("Call me Bob.", "Always call the API twice."),
-        ("My favorite editor is Vim.", "My favorite color is green."),
-        ("From now on answer in German.", "Never write German comments in code."),
-        ("Always answer in English.", "Always cite your sources."),
-        ("I prefer window seats.", "I prefer dark mode."),
-        ("Never delete files.", "Never delete branches."),
-        ("Always sign letters to Anna with love.", "Never mention Anna."),
-    ],
-)
+@each_case(("old", "new"), [
+    ("Always use tabs.", "Always run the tests."),
+    ("Never push to main.", "Never use emojis."),
+    ("Never use emojis in commit messages.", "Use emojis in chats from now on."),
+    ("I prefer short answers.", "I prefer long walks."),
+    ("Always use spaces.", "Never use tabs."),
+    ("Call me Bob.", "Always call the API twice."),
+    ("My favorite editor is Vim.", "My favorite color is green."),
+    ("From now on answer in German.", "Never write German comments in code."),
+    ("Always answer in English.", "Always cite your sources."),
+    ("I prefer window seats.", "I prefer dark mode."),
+    ("Never delete files.", "Never delete branches."),
+    ("Always sign letters to Anna with love.", "Never mention Anna."),
+])  # fmt: skip
 def test_compatible_learnings_both_stay(old: str, new: str) -> None:
     assert not superseded(learning(new), [learning(old, days_ago=1)])
 
 
-@each_case(
-    ("old", "new"),
-    [
-        ("Prefers plain SQL over ORMs", "Would rather use plain SQL than an ORM"),
-        ("Prefers dense tables and small type", "Likes small type and dense tables"),
-        ("Doesn't like Alpine images", "Is not a fan of Alpine images"),
-        ("Prefers tabs", "Prefers spaces"),
-        ("Keep it under 100 KB", "Keep it under 200 KB"),
-        ("Favourite editor is Vim", "Favourite editor is Helix"),
-        ("Prefers ORMs", "Is not a fan of ORMs"),
-        ("Bevorzugt kurze Antworten", "Bevorzugt lange Antworten"),
-    ],
-)
+@each_case(("old", "new", "replaces"), [
+    ("Prefers plain SQL over ORMs", "Would rather use plain SQL than an ORM", True),
+    ("Prefers dense tables and small type", "Likes small type and dense tables", True),
+    ("Doesn't like Alpine images", "Is not a fan of Alpine images", True),
+    ("Prefers tabs", "Prefers spaces", True),
+    ("Keep it under 100 KB", "Keep it under 200 KB", True),
+    ("Favourite editor is Vim", "Favourite editor is Helix", True),
+    ("Prefers ORMs", "Is not a fan of ORMs", True),
+    ("Bevorzugt kurze Antworten", "Bevorzugt lange Antworten", True),
+    ("Prefers tea over coffee", "Prefers tea in glasses over tea in cups", False),
+    ("Likes short functions", "Likes short functions with typed arguments", False),
+    ("Prefers trains over planes", "Prefers trains over buses", False),
+    ("Doesn't like Alpine images", "Doesn't like stock images", False),
+])  # fmt: skip
 def test_a_preference_in_other_words_takes_the_place_of_the_older(
-    old: str, new: str
+    old: str, new: str, *, replaces: bool
 ) -> None:
     older = learning(old, days_ago=1, kind="preference")
 
-    assert superseded(learning(new, kind="preference"), [older]) == [older]
+    found = superseded(learning(new, kind="preference"), [older])
+
+    assert found == [older] * replaces
 
 
-@each_case(
-    ("old", "new"),
-    [
-        ("Prefers tea over coffee", "Prefers tea in glasses over tea in cups"),
-        ("Likes short functions", "Likes short functions with typed arguments"),
-        ("Prefers trains over planes", "Prefers trains over buses"),
-        ("Doesn't like Alpine images", "Doesn't like stock images"),
-    ],
-)
-def test_preferences_that_say_more_both_stay(old: str, new: str) -> None:
-    older = learning(old, days_ago=1, kind="preference")
-
-    assert not superseded(learning(new, kind="preference"), [older])
+MISSED = pytest.mark.xfail(strict=True, reason="words alone miss it")
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("Always use spaces.", "actually, use tabs"),
-        ("Answer me in German from now on.", "You can answer in English again."),
-        ("Never use emoji.", "emoji are ok from now on"),
-        (
-            "Branch names are team-ticket-slug.",
-            "Branch names are no longer team-ticket-slug.",
-        ),
-        pytest.param(
-            "money is integer cents everywhere, never floats",
-            "money is decimal strings from now on, not integer cents",
-            marks=pytest.mark.xfail(strict=True, reason="words alone miss it"),
-        ),
-        ("Has a strong preference for aisle seats", "Prefers window seats these days"),
-        ("In this repo we use pnpm.", "In this repo we don't use pnpm any more."),
-    ],
-)
+@pytest.mark.parametrize(("old", "new"), [
+    ("Always use spaces.", "actually, use tabs"),
+    ("Answer me in German from now on.", "You can answer in English again."),
+    ("Never use emoji.", "emoji are ok from now on"),
+    ("Branch names are team-ticket-slug.", "Branch names are no longer team-ticket-slug."),
+    pytest.param("money is integer cents everywhere, never floats",
+                 "money is decimal strings from now on, not integer cents", marks=MISSED),
+    ("Has a strong preference for aisle seats", "Prefers window seats these days"),
+    ("In this repo we use pnpm.", "In this repo we don't use pnpm any more."),
+])  # fmt: skip
 def test_an_order_that_ends_another_takes_its_place(old: str, new: str) -> None:
     assert superseded(learning(new), [learning(old, days_ago=1)])
 
@@ -189,14 +161,8 @@ def test_two_rules_of_one_message_both_stay_unless_one_contains_the_other() -> N
 
 def shown_for(question: str, *texts: str) -> list[str]:
     """Texts of the preferences that are shown for a question."""
-    selected = select_relevant(
-        [learning(text, kind="preference") for text in texts],
-        question=question,
-        now=NOON,
-        budget_tokens=200,
-        count=Chars4().count,
-    )
-    return [shown.text for shown in selected]
+    known = [learning(text, kind="preference") for text in texts]
+    return [each.text for each in shown(known, question, budget_tokens=200)]
 
 
 def test_a_preference_is_shown_where_it_matters_and_nowhere_else() -> None:
@@ -215,17 +181,11 @@ def test_an_instruction_about_another_field_is_not_shown() -> None:
     tabs = learning("Always use tabs.")
     asking = learning("Never delete files without asking me.")
 
-    def shown(question: str) -> list[Learning]:
-        return select_relevant(
-            [tabs, asking],
-            question=question,
-            now=NOON,
-            budget_tokens=100,
-            count=Chars4().count,
-        )
-
-    assert shown("What could I cook for dinner?") == [asking]
-    assert set(map(str, shown("Write a function"))) == {str(tabs), str(asking)}
+    assert shown([tabs, asking], "What could I cook for dinner?", 100) == [asking]
+    assert set(map(str, shown([tabs, asking], "Write a function", 100))) == {
+        str(tabs),
+        str(asking),
+    }
 
 
 def test_a_user_does_not_overrule_a_lesson_by_its_words() -> None:
@@ -251,22 +211,13 @@ def test_what_matches_the_question_comes_first_and_then_the_most_recent() -> Non
 def test_superseded_learnings_and_those_beyond_the_budget_are_not_shown() -> None:
     long = learning("Always " + "very " * 100 + "politely decline.", days_ago=1)
     short = learning("Never use emojis.", days_ago=2)
-    gone = Learning(
-        id="gone",
-        kind=LearningKind.NAME,
-        text="Call me Robert.",
-        created_at=NOON,
-        session="default",
-        superseded_by="x",
-    )
+    gone = replace(learning("Call me Robert.", kind="name"), superseded_by="x")
 
     assert shown([long, short, gone], "emojis", budget_tokens=10) == [short]
 
 
 def test_no_more_are_shown_than_five() -> None:
-    many = [
-        learning(f"Never use word{number}.", days_ago=number) for number in range(9)
-    ]
+    many = [learning(f"Never use word{at}.", days_ago=at) for at in range(9)]
 
     assert shown(many, "anything") == many[:5]
 
@@ -290,10 +241,8 @@ def shares_subject(new: Learning, old: Learning) -> bool:
 def test_the_index_finds_the_same_conflicts_as_comparing_each_pair(
     older: list[tuple[str, LearningKind]], text: str, kind: LearningKind
 ) -> None:
-    known = [
-        replace(learning(old, kind=of), id=str(at))
-        for at, (old, of) in enumerate(older)
-    ]
+    numbered = enumerate(older)
+    known = [replace(learning(old, kind=of), id=str(at)) for at, (old, of) in numbered]
     new = replace(learning(text, kind=kind), id="new")
 
     together = {one.id for one in superseded(new, known)}
