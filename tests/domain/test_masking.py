@@ -5,10 +5,13 @@ import pytest
 from hypothesis import given, strategies as st
 from support.cases import each_case
 
+from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.secrets import formats as secret_forms, names as secret_names
 from mnemosyned.text.secrets.formats import Secret
 from mnemosyned.text.secrets.masking import (
+    SCANNED_SECRETS_MAX,
     TOO_DEEP,
+    KnownSecrets,
     find_secrets,
     mask_metadata,
     mask_secrets,
@@ -47,24 +50,17 @@ def without_hints(text: str) -> list[Secret]:
         return find_secrets(text)
 
 
-@each_case("form", FORMS)
-def test_every_form_of_a_secret_passes_its_hints(form: str) -> None:
-    texts = [f"see {form}{value} there" for value in VALUES]
+@each_case("texts", [
+    *([f"see {form}{value} there" for value in VALUES] for form in FORMS),
+    *([f"the {word}{link}{value}." for link, value in product(LINKS, VALUES)] for word in WORDS),
+])  # fmt: skip
+def test_every_form_and_every_word_of_a_secret_passes_its_hints(
+    texts: list[str],
+) -> None:
+    found = [without_hints(text) for text in texts]
 
-    assert any(map(without_hints, texts))
-    assert [find_secrets(text) for text in texts] == [
-        without_hints(text) for text in texts
-    ]
-
-
-@each_case("word", WORDS)
-def test_every_word_before_a_secret_passes_its_hints(word: str) -> None:
-    texts = [f"the {word}{link}{value}." for link, value in product(LINKS, VALUES)]
-
-    assert any(map(without_hints, texts))
-    assert [find_secrets(text) for text in texts] == [
-        without_hints(text) for text in texts
-    ]
+    assert any(found)
+    assert [find_secrets(text) for text in texts] == found
 
 
 @given(
@@ -98,20 +94,21 @@ def test_a_text_of_nothing_but_beginnings_of_secrets_takes_time_by_its_length(
     assert seconds(64_000) < 3 * 64 * seconds(1_000)
 
 
-def test_a_long_key_is_masked_whole_wherever_its_name_is_repeated() -> None:
-    key = "Zq7xK9vB2mT4Hw8c" * 40
-
-    assert mask_secrets(f"token={key} and token=token={key}.") == (
-        "token=[secret:token] and token=[secret:token]."
-    )
+KEY = "Zq7xK9vB2mT4Hw8c" * 40
+TOKEN = f"eyJ{'aB3' * 6}.{'cD4' * 6}"
+SHORT = f"eyJshort eyJ-{'x' * 20}"
 
 
-def test_a_web_token_after_what_only_begins_like_one_is_found() -> None:
-    token = f"eyJ{'aB3' * 6}.{'cD4' * 6}"
-
-    assert mask_secrets(f"eyJshort eyJ-{'x' * 20} {token}") == (
-        f"eyJshort eyJ-{'x' * 20} [secret:jwt]"
-    )
+@each_case(("text", "masked"), [
+    (f"token={KEY} and token=token={KEY}.", "token=[secret:token] and token=[secret:token]."),
+    (f"{SHORT} {TOKEN}", f"{SHORT} [secret:jwt]"),
+    # A number with a unit of another script is no code.
+    ("PIN 2026年启用", "PIN 2026年启用"),
+    ("verification code: 2026年3月", "verification code: 2026年3月"),
+    ("PINは4桁です", "PINは4桁です"),
+])  # fmt: skip
+def test_a_secret_is_masked_whole(text: str, masked: str) -> None:
+    assert mask_secrets(text) == masked
 
 
 def test_metadata_nested_too_deeply_is_left_out_and_fails_nothing() -> None:
@@ -144,18 +141,38 @@ def test_a_secret_is_masked_whatever_script_it_touches(text: str, around: str) -
     assert masked.endswith(f"]{after}")
 
 
-def test_a_number_with_a_unit_of_another_script_is_no_code() -> None:
-    for text in ("PIN 2026年启用", "verification code: 2026年3月", "PINは4桁です"):
-        assert mask_secrets(text) == text
-
-
 @each_case("text", [
     "on 2026-03-09, 4111-1111-1111-1111", "2026-03-09 2026-03-10 123-45-6789",
     "4111111111111111 of 2026-03-09",
 ])  # fmt: skip
 def test_a_number_beside_a_date_is_found(text: str) -> None:
     assert find_secrets(text)
+    assert not find_secrets("2026-03-09 08:15, 2026-03-10 09:15 and 2026-03-11 10")
 
 
-def test_a_date_is_no_number() -> None:
-    assert find_secrets("2026-03-09 08:15, 2026-03-10 09:15 and 2026-03-11 10") == []
+# ------------------------------------- secrets of some texts in others
+
+
+PARTS = st.text(st.sampled_from("aB1-é"), min_size=1, max_size=9)
+KINDS = st.sampled_from((DetailKind.PASSWORD, DetailKind.API_KEY, DetailKind.EMAIL))
+DETAILS = st.lists(st.builds(Detail, KINDS, PARTS, st.booleans()), max_size=60)
+
+
+@given(DETAILS, st.lists(PARTS, max_size=20))
+def test_many_known_secrets_are_masked_as_one_by_one(
+    known: list[Detail], words: list[str]
+) -> None:
+    text = " ".join([*words, *(detail.value for detail in known[:5])])
+
+    assert KnownSecrets(known).mask(text) == mask_secrets(text, known)
+
+
+def test_only_those_that_stand_in_a_text_are_searched_for() -> None:
+    many = [
+        Detail(DetailKind.PASSWORD, f"Xq{n:05}zK", sensitive=True)
+        for n in range(SCANNED_SECRETS_MAX * 100)
+    ]
+
+    shown = KnownSecrets(many).mask("it was Xq00007zK, not xXq00008zKx or Xq00009")
+
+    assert shown == "it was [secret:password], not x[secret:password]x or Xq00009"
