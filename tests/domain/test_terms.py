@@ -1,20 +1,36 @@
+import sqlite3
+from contextlib import closing
 from itertools import groupby
 
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from support.cases import each_case
 
-from mnemosyned.text.stems import WORD
+from mnemosyned.memory.forgetting import name_matcher
+from mnemosyned.text.stems import (
+    SPELLINGS_MAX,
+    WORD,
+    accent_variants,
+    fold_case,
+    irregular_forms,
+    stem,
+    stem_prefix,
+)
 from mnemosyned.text.terms import (
+    JOINS_MAX,
     PHRASE_TOKENS_MAX,
     TERMS_MAX,
     Terms,
     glued_words,
     gram_text,
     has_unspaced_script,
+    join_compounds,
     parse_terms,
+    split_compound,
     with_words_apart,
     without_unspaced,
 )
+
+CODE = "3f2504e0-4f89-11d3-9a0c-0305e82c3301/2026-03-09T14"
 
 
 @each_case(
@@ -25,7 +41,14 @@ from mnemosyned.text.terms import (
         ("mother/daughter", ("mother/daughter", "mother", "daughter")),
         ("order QX-48213!", ("order", "QX-48213")),
         ("anna ANNA Anna", ("anna",)),
+        ("what is the plan", ("plan",)),
         ("Größe Straße", ("Größe", "Straße")),
+        ("Was kommt in die Kürbissuppe?", ("kommt", "Kürbissuppe")),
+        ("Où est la clé de la cave ?", ("clé", "cave")),
+        ("¿Dónde está la llave?", ("llave",)),
+        ("Who cast the die?", ("cast", "die")),
+        ("Was La Perla open on Sol street?", ("La", "Perla", "open", "Sol", "street")),
+        (CODE, (CODE,)),
         ("?!… ---", ()),
         ("", ()),
     ],
@@ -35,17 +58,18 @@ def test_a_question_is_read_as_its_words(question: str, words: tuple[str, ...]) 
 
 
 def test_stop_words_go_unless_there_is_nothing_else() -> None:
-    assert parse_terms("what is the plan").words == ("plan",)
     assert parse_terms("to be or not to be").words
 
 
-def test_a_text_without_spaces_is_read_as_pairs() -> None:
-    assert parse_terms("東京都").grams == ("東京", "京都")
-    assert parse_terms("猫").grams == ("猫",)
-
-
-def test_words_and_pairs_stand_side_by_side() -> None:
-    assert parse_terms("Anna 東京") == Terms(("Anna",), ("東京",))
+@each_case(("text", "words", "grams"), [
+    ("東京都", (), ("東京", "京都")),
+    ("猫", (), ("猫",)),
+    ("Anna 東京", ("Anna",), ("東京",)),
+])  # fmt: skip
+def test_a_text_without_spaces_is_read_as_pairs(
+    text: str, words: tuple[str, ...], grams: tuple[str, ...]
+) -> None:
+    assert parse_terms(text) == Terms(words, grams)
 
 
 def test_no_words_and_no_pairs_is_no_question() -> None:
@@ -62,16 +86,13 @@ def test_any_question_gives_a_bounded_number_of_terms(question: str) -> None:
     assert all(found.words)
 
 
-def test_plain_prose_needs_no_second_index() -> None:
-    assert gram_text("We met Anna at noon, 12 March 2026.") == ""
-
-
 @each_case(
     ("text", "parts"),
     [
         ("call getUserProfile now", "get User Profile"),
         ("parseHTTPResponse2", "parse HTTP Response 2"),
         ("東京 and Anna", "東京"),
+        ("We met Anna at noon, 12 March 2026.", ""),
     ],
 )
 def test_the_second_index_holds_pairs_and_parts_of_names(text: str, parts: str) -> None:
@@ -91,34 +112,12 @@ def test_only_a_capital_after_a_small_letter_parts_a_name(text: str) -> None:
     assert set(gram_text(text)) <= set("東 ")
 
 
-@each_case(
-    ("question", "words"),
-    [
-        ("Was kommt in die Kürbissuppe?", ("kommt", "Kürbissuppe")),
-        ("Où est la clé de la cave ?", ("clé", "cave")),
-        ("¿Dónde está la llave?", ("llave",)),
-        ("Who cast the die?", ("cast", "die")),
-        ("Was La Perla open on Sol street?", ("La", "Perla", "open", "Sol", "street")),
-    ],
-)
-def test_other_languages_have_words_that_a_question_can_do_without(
-    question: str, words: tuple[str, ...]
-) -> None:
-    assert parse_terms(question).words == words
-
-
 @each_case("code", ["1%" * 2000, "0," * 2000, "a_1" * 1300, "a/b" * 900])
 def test_a_long_code_is_looked_for_by_its_beginning(code: str) -> None:
     (word, *_) = parse_terms(code).words
 
     assert code.startswith(word)
     assert len(WORD.findall(word)) == PHRASE_TOKENS_MAX
-
-
-def test_a_code_of_usual_length_is_looked_for_whole() -> None:
-    code = "3f2504e0-4f89-11d3-9a0c-0305e82c3301/2026-03-09T14"
-
-    assert parse_terms(code).words == (code,)
 
 
 @each_case(
@@ -151,3 +150,156 @@ def test_what_touches_no_such_script_is_left_to_the_first_index(text: str) -> No
     assert not has_unspaced_script(without_unspaced(text))
     runs = ["".join(run) for _, run in groupby(text, has_unspaced_script)]
     assert with_words_apart(text).split() == " ".join(runs).split()
+
+
+# ----------------------------------------------------------------- compounds
+
+
+@each_case(
+    ("word", "split"),
+    [("wifi", "wi fi"), ("oncall", "on call"), ("checkin", "check in")],
+)
+def test_a_word_may_be_two(word: str, split: str) -> None:
+    assert split in split_compound(word)
+
+
+@each_case("word", ["cat", "x86", "often", "without", "a" * 17, "", "QX-4"])
+def test_short_long_and_common_words_and_codes_are_not_split(word: str) -> None:
+    assert split_compound(word) == ()
+    assert "of fice" not in split_compound("office")
+
+
+@each_case(
+    ("question", "joined"),
+    [
+        ("Wi-Fi", "WiFi"),
+        ("who is on call?", "oncall"),
+        ("late check in", "checkin"),
+        ("the file server", "fileserver"),
+    ],
+)
+def test_neighbors_may_be_one_word(question: str, joined: str) -> None:
+    terms = parse_terms(question)
+
+    assert joined in [form for _, form in terms.joins]
+    assert {word for word, _ in terms.joins} <= set(terms.words)
+
+
+@each_case("question", ["the call", "QX-48213", "call 42"])
+def test_articles_and_numbers_are_joined_with_nothing(question: str) -> None:
+    assert parse_terms(question).joins == ()
+
+
+def test_the_joins_of_a_question_are_few() -> None:
+    words = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+
+    assert len(join_compounds(" ".join(words), words)) <= JOINS_MAX
+
+
+# ----------------------------------------------- stems, and words without accents
+
+
+ENDINGS = """
+    s es ed ing ies ied ation ational tional izer ousness iveness fulness ably ness ful icate ical
+    ement ance able ible ism ate ive ize ly y e ll ee
+""".split()
+ENDINGS_ALONE = {"eed", "ies", "sses"}
+"""What FTS5 does not take for an ending where it is the whole word."""
+ENGLISH = st.builds("".join, st.tuples(st.text("abeilnorsty", min_size=1, max_size=7),
+                                     st.sampled_from(ENDINGS)))  # fmt: skip
+
+
+def indexed(words: list[str]) -> list[str]:
+    """The words as FTS5 keeps them."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(
+            "CREATE VIRTUAL TABLE f USING fts5("
+            "c, tokenize = 'porter unicode61 remove_diacritics 2');"
+            "CREATE VIRTUAL TABLE v USING fts5vocab(f, instance);"
+        )
+        database.executemany("INSERT INTO f (rowid, c) VALUES (?, ?)", enumerate(words))
+        return [term for (term,) in database.execute("SELECT term FROM v ORDER BY doc")]
+
+
+@given(st.lists(ENGLISH, min_size=1, max_size=20))
+@example(["ies", "sses", "ties", "passes"])
+def test_a_stem_is_what_the_index_keeps(words: list[str]) -> None:
+    words = [word for word in words if word not in ENDINGS_ALONE]
+
+    assert [stem(word) for word in words] == indexed(words)
+
+
+@given(
+    word=st.from_regex(r"[a-z]{1,12}", fullmatch=True), ending=st.sampled_from(ENDINGS)
+)
+def test_a_word_begins_as_its_stem_says(word: str, ending: str) -> None:
+    assert (word + ending).startswith(stem_prefix(stem(word + ending)))
+    assert stem_prefix(stem(word + ending))
+
+
+def test_accents_and_case_are_folded_as_in_the_index() -> None:
+    words = ["São", "Übermut", "ΟΔΟΣ", "Ёлка", "Ångström"]
+
+    assert [fold_case(word) for word in words] == [
+        fold_case(word) for word in indexed(words)
+    ]
+
+
+def test_irregular_forms_belong_together() -> None:
+    assert "bought" in irregular_forms("buying")
+    assert "buy" in irregular_forms("bought")
+    assert "children" in irregular_forms("child")
+    assert irregular_forms("bicycle") == ()
+
+
+@each_case(
+    ("one", "other"),
+    [
+        ("ΑΘΗΝΑ", "Αθήνα"),
+        ("οδος", "οδός"),
+        ("προιον", "προϊόν"),
+        ("Ευβοια", "Εύβοια"),
+        ("елка", "ёлка"),
+    ],
+)
+def test_a_word_is_the_same_with_its_accents_and_without(one: str, other: str) -> None:
+    for word, form in ((one, other), (other, one)):
+        assert indexed([form])[0] in indexed([word, *accent_variants(word)])
+
+
+@each_case("word", ["plan", "Größe", "Łódź", "東京", "QX-48213", "мир", ""])
+def test_other_words_have_one_spelling(word: str) -> None:
+    assert accent_variants(word) == ()
+
+
+@given(st.text(alphabet="αεηιουωϊΐάέήίόύώςσνЁёей", max_size=40))
+def test_the_spellings_of_a_word_are_few_and_other_than_it(word: str) -> None:
+    found = accent_variants(word)
+
+    assert len(found) <= SPELLINGS_MAX
+    assert word.lower() not in found
+
+
+def test_no_spelling_is_asked_for_twice() -> None:
+    asked = indexed(["οδός", *accent_variants("οδός")])
+
+    assert len(asked) == len(set(asked)) == 3
+
+
+@each_case(
+    ("name", "text"),
+    [("Ελένη", "Η ΕΛΕΝΗ ΠΗΓΕ"), ("Elodie", "Élodie asked"), ("JOSÉ", "jose left")],
+)
+def test_a_name_is_found_with_its_accents_and_without(name: str, text: str) -> None:
+    assert name_matcher(name)(text)
+    assert not name_matcher(f"{name}x")(text)
+
+
+@each_case("word", ["αι" * 2000, "е" * 4000])
+def test_a_word_of_thousands_of_letters_has_as_many_spellings_as_others(
+    word: str,
+) -> None:
+    forms = accent_variants(word)
+
+    assert len(set(forms)) == len(forms) == SPELLINGS_MAX
+    assert word not in forms

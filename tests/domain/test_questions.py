@@ -1,11 +1,16 @@
-"""Broad questions: how they are recognized, and how their answer is spread over time."""
+"""What a question expects: a time, the assistant's words, or much, spread over time."""
 
 from datetime import timedelta
 
 from support.cases import each_case
 from support.fakes import NOON
 
-from mnemosyned.search.query import Match, RankedResult
+from mnemosyned.search.query import (
+    Match,
+    RankedResult,
+    expected_answer,
+    says_when,
+)
 from mnemosyned.search.ranking import broad_topic, spread_results
 
 
@@ -56,10 +61,8 @@ def test_an_answer_is_spread_over_sessions_in_the_order_of_time() -> None:
 
 
 def test_a_user_says_what_an_assistant_repeats() -> None:
-    found = [
-        match(1, "s", days=0, role="assistant"),
-        match(2, "t", days=1, role="user"),
-    ]
+    roles = enumerate(("assistant", "user"), 1)
+    found = [match(at, role, days=at, role=role) for at, role in roles]
     results = [RankedResult(1.2, memory=1), RankedResult(1.0, memory=2)]
 
     shown = spread_results(results, found, limit=1)
@@ -73,3 +76,44 @@ def test_summaries_without_exact_words_fill_the_places_that_are_left() -> None:
 
     assert spread_results(results, found, limit=2) == [results[1], results[0]]
     assert spread_results(results, found, limit=1) == [results[1]]
+
+
+# ------------------------------------------------------- a time, or whose words
+
+
+@each_case(("question", "time", "assistant"), [
+    ("When did Caroline go to the group?", True, False),
+    ("  when is it", True, False),
+    ("Wann war der Umzug?", True, False),
+    ("¿Cuándo llega Ana?", True, False),
+    ("Quand part le train ?", True, False),
+    ("Когда приезжает Анна?", True, False),
+    ("What did he say when he left?", False, False),
+    ("Whenever it rains, what leaks?", False, False),
+    ("which hotel", False, False),
+    ("", False, False),
+    ("What did you suggest?", False, True),
+    ("the assistant's advice on caching", False, True),
+    ("was hast du gesagt", False, True),
+    ("What did I say?", False, False),
+    ("who is the young one", False, False),
+    ("port", False, False),
+])  # fmt: skip
+def test_a_question_that_begins_with_when_expects_a_time_and_one_to_the_assistant_its_words(
+    question: str, *, time: bool, assistant: bool
+) -> None:
+    expected = expected_answer(question)
+
+    assert (bool(expected.time), bool(expected.assistant)) == (time, assistant)
+
+
+@each_case("text", [
+    "We met yesterday", "on 7 September", "im Oktober", "in 2023", "at 7:30", "on Friday",
+])  # fmt: skip
+def test_texts_that_name_a_time(text: str) -> None:
+    assert says_when(text)
+
+
+@each_case("text", ["You may go", "the sunny room", "dial 0176 555", ""])
+def test_texts_that_name_none(text: str) -> None:
+    assert not says_when(text)
