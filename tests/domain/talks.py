@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
+from support.messages import call, result, says, text_block, tool_result, tool_use
 
 from mnemosyned.conversation.messages import Message
 
@@ -39,18 +40,7 @@ BLOCKS = st.sampled_from(
     ]
 )
 ODD: st.SearchStrategy[Any] = st.sampled_from(
-    [
-        None,
-        0,
-        3.5,
-        True,
-        {},
-        {"type": "text", "text": "alone"},
-        [[]],
-        b"bytes",
-        "\udc80",
-        "a\x00b",
-    ]
+    [None, 0, 3.5, True, {}, text_block("alone"), [[]], b"bytes", "\udc80", "a\x00b"]
 )
 FORMS = ("openai", "anthropic", "plain")
 
@@ -65,36 +55,19 @@ def exchanges(draw: st.DrawFn, form: str, number: int) -> list[Message]:
         st.sampled_from([(True, True)] * 8 + [(True, False), (False, True)])
     )
     if form == "openai":
-        calls = [
-            {"id": id, "function": {"name": "sh", "arguments": '{"a": 1}'}}
-            for id in ids
-        ]
-        call: dict[str, Any] = {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": calls,
-        }
-        replies: list[dict[str, Any]] = [
-            {"role": "tool", "tool_call_id": id, "content": text}
-            for id, text in zip(ids, results, strict=True)
-        ]
+        asked = call(*ids)
+        replies = [result(*each) for each in zip(ids, results, strict=True)]
     elif form == "anthropic":
-        uses = [
-            {"type": "tool_use", "id": id, "name": "sh", "input": {"a": 1}}
-            for id in ids
-        ]
-        call = {"role": "assistant", "content": uses}
-        blocks: list[Any] = [
-            {"type": "tool_result", "tool_use_id": id, "content": text}
-            for id, text in zip(ids, results, strict=True)
-        ]
+        uses = [tool_use(id, a=1)["content"][0] for id in ids]
+        asked = says(uses, "assistant")
+        blocks = [tool_result(*each) for each in zip(ids, results, strict=True)]
         if draw(st.booleans()):
-            blocks.append({"type": "text", "text": "and one more thing"})
-        replies = [{"role": "user", "content": blocks}]
+            blocks.append(text_block("and one more thing"))
+        replies = [says(blocks)]
     else:
-        call = {"role": "assistant", "content": "calling sh"}
-        replies = [{"role": "tool", "name": "sh", "content": text} for text in results]
-    return [*[call] * called, *replies * answered]
+        asked = says("calling sh", "assistant")
+        replies = [says(text, "tool", name="sh") for text in results]
+    return [*[asked] * called, *replies * answered]
 
 
 @st.composite
@@ -114,18 +87,10 @@ def talks(draw: st.DrawFn, *, size_max: int = 14) -> list[Message]:
         elif kind == "b":
             made.append({"role": "user", "content": draw(st.lists(BLOCKS, max_size=3))})
         elif kind == "o":
-            made.append(
-                {
-                    "role": draw(st.sampled_from(["user", "assistant", 3])),
-                    "content": draw(ODD),
-                }
-            )
+            role = draw(st.sampled_from(["user", "assistant", 3]))
+            made.append({"role": role, "content": draw(ODD)})
         else:
-            made.append(
-                draw(
-                    st.sampled_from([{}, {"role": "developer", "content": "be brief"}])
-                )
-            )
+            made.append(draw(st.sampled_from([{}, says("be brief", "developer")])))
     return made
 
 

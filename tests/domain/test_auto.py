@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from support.cases import each_case
+from support.messages import call, result, text_block, tool_result, tool_use
 
 from mnemosyned import AutoPolicy, extract_facts
 from mnemosyned.conversation import compaction
@@ -23,21 +24,13 @@ def says(at: int, words: str = "", role: str = "user", **more: Any) -> Message: 
 
 
 def worked(id: str, output: str = LOG) -> list[Message]:
-    calls = [{"id": id, "function": {"name": "deploy", "arguments": "{}"}}]
-    return [
-        {"role": "assistant", "content": None, "tool_calls": calls},
-        {"role": "tool", "tool_call_id": id, "content": output},
-    ]
+    return [call(id, name="deploy"), result(id, output)]
 
 
 def prose(count: int, *, first: int = 100) -> list[Message]:
-    return [
-        says(
-            at,
-            f"In week {at} we talked at length. " + "Nothing came of it at all. " * 20,
-        )
-        for at in range(first, first + count)
-    ]
+    rest = "Nothing came of it at all. " * 20
+    weeks = range(first, first + count)
+    return [says(at, f"In week {at} we talked at length. {rest}") for at in weeks]
 
 
 class Model:
@@ -63,15 +56,7 @@ def test_it_begins_at_the_threshold_and_goes_down_to_the_target() -> None:
     assert done.tokens_before >= 8_000
     assert done.tokens_after <= 6_000
     assert policy.compact(done.messages).messages == done.messages
-
-
-def test_below_the_threshold_nothing_happens() -> None:
-    talk = prose(10)
-
-    done = AutoPolicy(10_000, counter=FULL).compact(talk)
-
-    assert not done.changed
-    assert done.messages == talk
+    assert not policy.compact(prose(10)).changed
 
 
 # -------------------------------------------------------------------- the stubs
@@ -113,15 +98,12 @@ def test_a_stub_has_the_key_fact_of_what_it_stands_for(padding: str) -> None:
 
 
 def test_blocks_of_results_are_stubbed_in_their_own_form() -> None:
-    use = {"type": "tool_use", "id": "t1", "name": "sh", "input": {}}
-    answer = {
-        "type": "tool_result",
-        "tool_use_id": "t1",
-        "content": [{"type": "text", "text": LOG}],
-    }
     talk: list[Message] = [
-        {"role": "assistant", "content": [use]},
-        {"role": "user", "content": [answer, {"type": "text", "text": "go on"}]},
+        tool_use("t1"),
+        {
+            "role": "user",
+            "content": [tool_result("t1", [text_block(LOG)]), text_block("go on")],
+        },
         *[says(at) for at in range(6)],
     ]
 
@@ -130,7 +112,7 @@ def test_blocks_of_results_are_stubbed_in_their_own_form() -> None:
     stub, rest = done.messages[1]["content"]
     assert (stub["type"], stub["tool_use_id"]) == ("tool_result", "t1")
     assert stub["content"].startswith(f"{STUB}sh, ")
-    assert rest == {"type": "text", "text": "go on"}
+    assert rest == text_block("go on")
 
 
 # ------------------------------------------------------------------- the summary
@@ -163,15 +145,22 @@ def test_a_further_summary_is_merged_with_the_one_before() -> None:
     assert read_summary(summary).summary_of[: len(first.expand)] == first.expand
 
 
-def test_a_model_that_fails_costs_nothing_but_its_words() -> None:
-    def fail(_: Sequence[Message]) -> str:
-        raise TimeoutError("too slow for: decided: blue-green")
+def fail(_: Sequence[Message]) -> str:
+    raise TimeoutError("too slow for: decided: blue-green")
 
+
+@each_case(("summarize", "reason"), [
+    (fail, "TimeoutError"),
+    (lambda _: "so " * 9_000, "the model's summary is too long"),
+])  # fmt: skip
+def test_a_model_that_fails_or_talks_on_costs_nothing_but_its_words(
+    summarize: Callable[[Sequence[Message]], str], reason: str
+) -> None:
     talk = [says(0, "decided: blue-green"), *prose(60)]
 
-    done = AutoPolicy(10_000, counter=FULL, summarize=fail).compact(talk)
+    done = AutoPolicy(10_000, counter=FULL, summarize=summarize).compact(talk)
 
-    assert done.fallback_reason == "TimeoutError"
+    assert done.fallback_reason == reason
     assert "decided: blue-green" in done.facts
     assert done.tokens_after <= 6_000
 
@@ -184,61 +173,39 @@ def test_a_failure_of_our_own_is_not_taken_for_the_models(
 
     monkeypatch.setattr(compaction, "write_plain_messages", broken)
 
+    policy = AutoPolicy(10_000, counter=FULL, summarize=lambda _: "In short.")
     with pytest.raises(KeyError):
-        AutoPolicy(10_000, counter=FULL, summarize=lambda _: "In short.").compact(
-            prose(60)
-        )
+        policy.compact(prose(60))
 
 
 def test_secrets_reach_neither_the_model_nor_the_summary() -> None:
-    key = "sk-test-51HAbCdEfGhIjKlMnOp"
+    key, password = "sk-test-51HAbCdEfGhIjKlMnOp", "hunter2xyz"
     model = Model()
-    talk = [says(0, f"the staging key is {key}"), *prose(60)]
+    talk = [
+        says(0, f"the staging key is {key}"),
+        says(1, f"the password is {password}"),
+        says(2, f"try {password} again"),
+        *prose(60),
+    ]
 
     done = AutoPolicy(10_000, counter=FULL, summarize=model).compact(talk)
 
-    assert key not in str(model.given)
-    assert key not in str(done.messages[0])
-    assert [detail.value for detail in done.details if detail.sensitive] == [key]
+    for secret in (key, password):
+        assert secret not in str(model.given)
+        assert secret not in str(done.messages)
+    sensitive = {detail.value for detail in done.details if detail.sensitive}
+    assert sensitive == {key, password}
+    assert "try [secret:password] again" in done.facts
     assert done.archived[0].message is talk[0]
 
 
-def test_a_secret_told_once_is_masked_wherever_it_stands() -> None:
-    talk = [
-        says(0, "the password is hunter2xyz"),
-        says(1, "try hunter2xyz again"),
-        *prose(60),
-    ]
-    model = Model()
-
-    done = AutoPolicy(10_000, counter=FULL, summarize=model).compact(talk)
-
-    assert "hunter2xyz" not in str(done.messages)
-    assert "hunter2xyz" not in str(model.given)
-    assert "try [secret:password] again" in done.facts
-
-
-def test_a_model_that_talks_on_and_on_is_not_kept() -> None:
-    done = AutoPolicy(10_000, counter=FULL, summarize=lambda _: "so " * 9_000).compact(
-        prose(60)
-    )
-
-    assert done.fallback_reason == "the model's summary is too long"
-    assert done.tokens_after <= 6_000
-
-
 def test_relative_dates_are_resolved_in_dated_messages() -> None:
-    said = "2026-03-17T12:00:00+00:00"
-    long = (
-        "It was quiet. " * 30
-        + "Yesterday the auditors found a leak in the vault of Basel."
-    )
-    talk = [
-        says(0, long, created_at=said),
-        says(1, "I saw it yesterday", created_at=said),
-    ]
+    said = {"created_at": "2026-03-17T12:00:00+00:00"}
+    leak = "Yesterday the auditors found a leak in the vault of Basel."
+    long = says(0, f"{'It was quiet. ' * 30}{leak}", **said)
+    talk = [long, says(1, "I saw it yesterday", **said), *prose(20)]
 
-    done = AutoPolicy(3_000, counter=FULL, keep_recent=2).compact([*talk, *prose(20)])
+    done = AutoPolicy(3_000, counter=FULL, keep_recent=2).compact(talk)
 
     assert "I saw it yesterday (16 March 2026)" in done.facts
     assert any("leak in the vault of Basel" in fact for fact in done.facts)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from support.cases import each_case
+from support.messages import call, result, says, text_block, tool_result, tool_use
 
 from mnemosyned import MemoryConsolidator, RoundsPolicy, sendable, should_compact
 from mnemosyned.conversation.messages import FullCounter, Message, message_text
@@ -18,11 +19,7 @@ from mnemosyned.conversation.summary_message import (
 from mnemosyned.text.token_counts import Chars4
 
 FULL = FullCounter(Chars4())
-TALK: list[Message] = [{"role": "user", "content": f"order {at}"} for at in range(6)]
-
-
-def says(content: str, role: str = "user") -> Message:
-    return {"role": role, "content": content}
+TALK = [says(f"order {at}") for at in range(6)]
 
 
 def stripped(messages: Sequence[Message]) -> list[Message]:
@@ -53,11 +50,7 @@ def test_a_tools_answer_is_no_summary_whatever_it_says(header: str) -> None:
 
 def test_a_summary_without_its_metadata_is_read_from_its_words() -> None:
     policy = MemoryConsolidator()
-    log: Message = {
-        "role": "tool",
-        "name": "sh",
-        "content": "line one\n\n  line two \nthree",
-    }
+    log = says("line one\n\n  line two \nthree", "tool", name="sh")
     first, _ = policy.consolidate([log, *TALK])
 
     again, _ = policy.consolidate([*stripped(first), says("last"), says("and last")])
@@ -84,24 +77,14 @@ def test_a_summary_takes_the_role_that_keeps_turns_alternating() -> None:
     first, _ = MemoryConsolidator().consolidate([*TALK, says("a", "assistant")])
     rounds = [TALK[0], *first]
 
-    assert [one["role"] for one in sendable(rounds, alternate=True)][:2] == [
-        "user",
-        "assistant",
-    ]
+    roles = [one["role"] for one in sendable(rounds, alternate=True)]
+    assert roles[:2] == ["user", "assistant"]
     assert sendable(rounds)[1] == {"role": "user", "content": first[0]["content"]}
 
 
 def test_metadata_of_any_shape_does_no_harm() -> None:
-    odd: Message = {
-        "role": "user",
-        "content": "[Summary]: x",
-        "metadata": {
-            "kind": "summary",
-            "facts": 3,
-            "summary_of": [1, "m1"],
-            "prose": None,
-        },
-    }
+    noted = {"kind": "summary", "facts": 3, "summary_of": [1, "m1"], "prose": None}
+    odd = says("[Summary]: x", metadata=noted)
 
     assert read_summary(odd) == SummaryContent(summary_of=("m1",))
 
@@ -115,9 +98,7 @@ def test_leading_system_messages_stay_and_do_not_count() -> None:
     assert not MemoryConsolidator().compact([system, *TALK[:4]]).changed
     done = MemoryConsolidator().compact([system, *TALK[:5]])
     assert done.messages[0] is system
-    assert [message_text(one) for one in done.messages[2:]] == [
-        f"order {at}" for at in range(1, 5)
-    ]
+    assert done.messages[2:] == TALK[1:5]
 
 
 def test_the_threshold_is_exact_and_names_its_rule() -> None:
@@ -132,11 +113,7 @@ def test_the_threshold_is_exact_and_names_its_rule() -> None:
 
 
 def worked(name: str, words: str = "long output " * 60) -> list[Message]:
-    calls = [{"id": name, "function": {"name": "sh", "arguments": "{}"}}]
-    return [
-        {"role": "assistant", "content": None, "tool_calls": calls, "id": f"A-{name}"},
-        {"role": "tool", "tool_call_id": name, "content": words, "id": f"T-{name}"},
-    ]
+    return [call(name, id=f"A-{name}"), result(name, words, id=f"T-{name}")]
 
 
 def over(messages: Sequence[Message], **options: Any) -> RoundsPolicy:  # noqa: ANN401
@@ -159,29 +136,13 @@ def test_an_earlier_summary_within_a_round_is_merged_into_its_summary() -> None:
 
 
 def test_a_user_who_speaks_beside_results_keeps_their_call() -> None:
-    use = {"type": "tool_use", "id": "t1", "name": "sh", "input": {}}
-    answer = {
-        "type": "tool_result",
-        "tool_use_id": "t1",
-        "content": "long output " * 60,
-    }
-    talk: list[Message] = [
-        says("build it"),
-        {"role": "assistant", "content": [use]},
-        {"role": "user", "content": [answer, {"type": "text", "text": "no, stop"}]},
-        *worked("2"),
-        says("go on"),
-    ]
+    answer = tool_result("t1", "long output " * 60)
+    stopped = [tool_use("t1"), says([answer, text_block("no, stop")])]
+    talk = [says("build it"), *stopped, *worked("2"), says("go on")]
 
     done = over(talk).compact(talk)
 
-    assert [is_summary(one) for one in done.messages] == [
-        False,
-        False,
-        False,
-        True,
-        False,
-    ]
+    assert [*map(is_summary, done.messages)] == [False] * 3 + [True, False]
 
 
 def test_a_round_is_left_alone_where_its_summary_would_be_no_shorter() -> None:
@@ -198,13 +159,8 @@ def test_a_round_is_left_alone_where_its_summary_would_be_no_shorter() -> None:
 
 
 def test_a_summary_by_rule_says_what_was_done() -> None:
-    talk = [
-        says("build it"),
-        *worked("1"),
-        *worked("2"),
-        says("Built.", "assistant"),
-        says("ok"),
-    ]
+    built = [*worked("1"), *worked("2"), says("Built.", "assistant")]
+    talk = [says("build it"), *built, says("ok")]
 
     done = over(talk).compact(talk)
 
