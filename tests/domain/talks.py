@@ -87,8 +87,8 @@ def talks(draw: st.DrawFn, *, size_max: int = 14) -> list[Message]:
         elif kind == "b":
             made.append({"role": "user", "content": draw(st.lists(BLOCKS, max_size=3))})
         elif kind == "o":
-            role = draw(st.sampled_from(["user", "assistant", 3]))
-            made.append({"role": role, "content": draw(ODD)})
+            odd_role = draw(st.sampled_from(["user", "assistant", 3]))
+            made.append({"role": odd_role, "content": draw(ODD)})
         else:
             made.append(draw(st.sampled_from([{}, says("be brief", "developer")])))
     return made
