@@ -1,12 +1,12 @@
 """Episodes fold into days, days into weeks, weeks into months; late arrivals open them again."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from support.engines import contents
 from support.fakes import FakeClock, FakeSummarizer, memory, remember_batch
+from support.stores import get_episode, get_memory
 
 from mnemosyned.errors import StorageFailed
 from mnemosyned.memory.capture import AgentSession
@@ -31,10 +31,10 @@ MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-def said(at: datetime, name: str, **where: object) -> list[MemoryRecord]:
+def said(at: datetime, name: str, **fields: object) -> list[MemoryRecord]:
     """Three memories of one episode."""
     return [
-        replace(memory(f"{name}{i}"), created_at=at + timedelta(minutes=i), **where)  # type: ignore[arg-type]
+        memory(f"{name}{i}", created_at=at + timedelta(minutes=i), **fields)
         for i in range(3)
     ]
 
@@ -66,12 +66,6 @@ def keys(report: CycleReport) -> list[str]:
     return [group.period for group in report.groups if group.level]
 
 
-def get(store: SqliteStore, id: str) -> Episode:
-    found = store.memories.get(id)
-    assert isinstance(found, Episode)
-    return found
-
-
 @pytest.fixture(autouse=True)
 def on_monday(clock: FakeClock) -> None:
     clock.moment = MONDAY + timedelta(hours=12)
@@ -80,28 +74,28 @@ def on_monday(clock: FakeClock) -> None:
 # ------------------------------------------------------------------- folding
 
 
-def test_a_day_that_is_over_is_rolled_up_with_its_links_and_counts(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
+def test_a_day_that_is_over_is_rolled_up_once_without_a_model(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, summarizer: FakeSummarizer
 ) -> None:
     a_day(store, 0)
 
     report = sleep(cycle, clock, day=0)
+    again = sleep(cycle, clock, day=0)
 
     (day,) = level(store, 1)
-    assert (day.level, day.item_count, day.session, day.source) == (
-        1,
-        9,
-        "default",
-        None,
-    )
+    fields = (day.level, day.item_count, day.session, day.source)
+    assert fields == (1, 9, "default", None)
     assert day.period_from == MONDAY.replace(hour=0)
-    assert (day.covers_from, day.covers_until) == (
-        MONDAY,
-        MONDAY + timedelta(hours=2, minutes=2),
-    )
-    assert [one.id for one in level(store, 0)] == list(get(store, day.id).summary_of)
-    assert {one.parent for one in level(store, 0)} == {day.id}
+    last = MONDAY + timedelta(hours=2, minutes=2)
+    assert (day.covers_from, day.covers_until) == (MONDAY, last)
+    below = level(store, 0)
+    assert [one.id for one in below] == list(get_episode(store, day.id).summary_of)
+    assert {one.parent for one in below} == {day.id}
+    # A summary has at most 60 % of what is below.
+    assert day.content.split("\n") == [one.content for one in below][:2]
     assert (report.promoted, report.rolled_up, keys(report)) == (3, 1, ["2026-03-02"])
+    assert again.status is CycleStatus.NOTHING_TO_DO
+    assert len(summarizer.calls) == 3
 
 
 def test_a_day_that_is_not_over_waits(
@@ -127,31 +121,6 @@ def test_the_upper_levels_are_composed_by_rule_and_lower_ones_remain(
     (month,) = level(store, 3)
     assert (month.item_count, month.summarizer) == (35 * 9, "aaak")
     assert len(store.memories.originals(month.id)) == 35 * 9
-
-
-def test_a_day_has_a_line_for_each_episode_and_asks_no_model(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, summarizer: FakeSummarizer
-) -> None:
-    a_day(store, 0, episodes=2)
-
-    sleep(cycle, clock, day=0)
-
-    (day,) = level(store, 1)
-    assert day.content.split("\n") == [one.content for one in level(store, 0)]
-    assert len(summarizer.calls) == 2
-
-
-def test_a_rolled_up_period_is_not_rolled_up_again(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, summarizer: FakeSummarizer
-) -> None:
-    a_day(store, 0)
-    sleep(cycle, clock, day=0)
-    calls = len(summarizer.calls)
-
-    report = sleep(cycle, clock, day=0)
-
-    assert report.status is CycleStatus.NOTHING_TO_DO
-    assert len(summarizer.calls) == calls
 
 
 def test_sessions_that_share_a_day_keep_to_themselves_under_a_filter(
@@ -187,10 +156,8 @@ def test_a_day_names_the_project_of_each_session_and_each_line_leads_to_its_word
                 project=f"github.com/ann/{project}",
             )
         )
-        said_there = replace(
-            memory(project), content=text, created_at=MONDAY, session=f"codex:{project}"
-        )
-        remember_batch(store, said_there)
+        session = f"codex:{project}"
+        remember_batch(store, memory(project, text, created_at=MONDAY, session=session))
 
     sleep(cycle, clock, day=0)
 
@@ -201,10 +168,8 @@ def test_a_day_names_the_project_of_each_session_and_each_line_leads_to_its_word
     for line in day.content.splitlines():
         words = line.partition("] ")[2]
         (episode,) = [one for one in level(store, 0) if words in one.content]
-        (original,) = get(store, episode.id).summary_of
-        found = store.memories.get(original)
-        assert isinstance(found, MemoryRecord)
-        assert found.content == words
+        (original,) = get_episode(store, episode.id).summary_of
+        assert get_memory(store, original).content == words
 
 
 def test_a_month_is_over_with_the_last_week_that_begins_in_it(
@@ -224,12 +189,11 @@ def test_a_very_long_day_keeps_to_a_readable_size(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
     for at in range(30):
-        words = said(MONDAY + timedelta(minutes=10 * at), f"m{at}", source=f"s{at}")
         text = f"Ticket {at}-{{}} about the pump was closed by Ada. ".format
-        remember_batch(
-            store,
-            *[replace(one, content="".join(map(text, range(60)))) for one in words],
-        )
+        content = "".join(map(text, range(60)))
+        moment = MONDAY + timedelta(minutes=10 * at)
+        notes = said(moment, f"m{at}", source=f"s{at}", content=content)
+        remember_batch(store, *notes)
 
     report = sleep(cycle, clock, day=0)
 
@@ -316,18 +280,13 @@ def test_exact_details_are_carried_up_each_once(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
     for at, mail in enumerate(("a@b.io", "c@d.io", "a@b.io")):
-        moment = MONDAY + at * HOUR
-        remember_batch(
-            store,
-            *[
-                replace(one, content=f"Write to {mail}")
-                for one in said(moment, f"{at}", source=f"{at}")
-            ],
-        )
+        content = f"Write to {mail}"
+        notes = said(MONDAY + at * HOUR, f"{at}", source=f"{at}", content=content)
+        remember_batch(store, *notes)
 
     sleep(cycle, clock, day=0)
 
-    details = get(store, level(store, 1)[0].id).details
+    details = get_episode(store, level(store, 1)[0].id).details
     assert [detail.value for detail in details] == ["a@b.io", "c@d.io"]
 
 

@@ -28,19 +28,14 @@ from mnemosyned.verbs.memories import Pin, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget
 
 ANNA, BERT = 2, 3
-NONE = OwnersConfig(
-    requests_per_minute=None,
-    writes_per_minute=None,
-    bytes_per_day=None,
-    memories_max=None,
-)
+LIMITS = ("requests_per_minute", "writes_per_minute", "bytes_per_day", "memories_max")
 
 
 class Owners:
     """Settings and owners that a test changes, and a clock."""
 
     def __init__(self) -> None:
-        self.config = NONE
+        self.config = OwnersConfig(**dict.fromkeys(LIMITS))
         self.kept = {ANNA: 0, BERT: 0}
         self.asked = 0
         self.seconds = 100.0
@@ -267,22 +262,16 @@ def test_limits_are_read_from_the_environment() -> None:
 
 def test_a_request_counts_by_the_memories_that_it_has(owners: Owners) -> None:
     owners.limit(writes_per_minute=100, bytes_per_day=10_000)
-    limits = owners.limiter
-
-    def used() -> list[int]:
-        return [use.used for use in limits.list_uses(ANNA)]
-
-    for request in (
-        Forget(id="a"),
-        RememberMany([Remember("said")] * 9, dry_run=True),
-        Pin("a", dry_run=True),
+    for request, used in (
+        (Forget(id="a"), [0, 0]),
+        (RememberMany([Remember("said")] * 9, dry_run=True), [0, 0]),
+        (Pin("a", dry_run=True), [0, 0]),
+        (Remember("süß"), [1, 5]),
+        (RememberMany([Remember("12345678")] * 9), [10, 77]),
+        (Pin("a"), [11, 77]),
     ):
-        limits.admit(ANNA, request)
-    assert used() == [0, 0]
-    limits.admit(ANNA, Remember("süß"))
-    limits.admit(ANNA, RememberMany([Remember("12345678")] * 9))
-    limits.admit(ANNA, Pin("a"))
-    assert used() == [11, 5 + 72]
+        owners.limiter.admit(ANNA, request)
+        assert [use.used for use in owners.limiter.list_uses(ANNA)] == used
 
 
 def test_each_line_of_an_export_counts_as_a_memory(

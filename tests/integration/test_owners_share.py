@@ -59,19 +59,13 @@ class HeldModel(FakeTextModel):
     def let_go(self, calls: int = 1) -> None:
         self._go_on.release(calls)
 
-    def complete(
-        self,
-        messages: Sequence[Mapping[str, str]],
-        *,
-        max_tokens: int,
-        temperature: float,
-    ) -> str:
+    def complete(self, messages: Sequence[Mapping[str, str]], **limits: float) -> str:
         self.asked.append(messages[0]["content"])
         self._running += 1
         self.at_once = max(self.at_once, self._running)
         assert self._go_on.acquire(timeout=WAIT_S)
         self._running -= 1
-        return f"{max_tokens} {temperature}"
+        return f"{limits['max_tokens']} {limits['temperature']}"
 
     def close(self) -> None:
         self.closed += 1
@@ -86,6 +80,13 @@ def ask(model: TextModel, text: str) -> str:
 def asking(model: TextModel, text: str) -> threading.Thread:
     thread = threading.Thread(target=ask, args=(model, text), daemon=True)
     thread.start()
+    return thread
+
+
+def occupy(model: HeldModel, turns: ModelTurns) -> threading.Thread:
+    """Have owner 1 ask the model, which does not answer yet."""
+    thread = asking(OwnerModel(turns, 1), "first")
+    until(lambda: model.asked)
     return thread
 
 
@@ -107,8 +108,7 @@ def are_waiting(turns: ModelTurns, count: int) -> bool:
 def test_owners_have_turns_whatever_one_of_them_has_waiting() -> None:
     model = HeldModel()
     turns = ModelTurns([model], wait_s=WAIT_S)
-    threads = [asking(OwnerModel(turns, 1), "first")]
-    until(lambda: model.asked)
+    threads = [occupy(model, turns)]
     for count, (owner, text) in enumerate(
         [(1, "a1"), (1, "a2"), (1, "a3"), (2, "b1"), (3, "c1"), (2, "b2")], 1
     ):
@@ -140,32 +140,18 @@ def test_as_many_calls_run_as_there_are_models() -> None:
     assert {model.at_once for model in models} == {1}
 
 
-def test_who_waits_too_long_is_told_and_leaves_no_place_behind() -> None:
+@pytest.mark.parametrize("count", [1, 3])
+def test_calls_that_wait_too_long_fail_and_leave_no_place_behind(count: int) -> None:
     model = HeldModel()
-    turns = ModelTurns([model], wait_s=0.05)
-    first = asking(OwnerModel(turns, 1), "long")
-    until(lambda: model.asked)
+    turns = ModelTurns([model], wait_s=0.1)
+    first = occupy(model, turns)
 
-    with pytest.raises(SummarizerFailed, match="busy with other owners' memories"):
-        ask(OwnerModel(turns, 2), "late")
+    with ThreadPoolExecutor(count) as pool:
+        late = [pool.submit(ask, OwnerModel(turns, 2), "late") for _ in range(count)]
 
-    assert not waiting(turns)
-    model.let_go(2)
-    first.join(WAIT_S)
-    assert ask(OwnerModel(turns, 2), "again") == "9 0.5"
-
-
-def test_calls_of_one_owner_that_wait_too_long_together_leave_no_place_behind() -> None:
-    model = HeldModel()
-    turns = ModelTurns([model], wait_s=0.2)
-    first = asking(OwnerModel(turns, 1), "long")
-    until(lambda: model.asked)
-
-    with ThreadPoolExecutor(3) as pool:
-        late = [pool.submit(ask, OwnerModel(turns, 2), "late") for _ in range(3)]
-        failures = [each.exception(WAIT_S) for each in late]
-
-    assert all(isinstance(failure, SummarizerFailed) for failure in failures)
+    for call in late:
+        with pytest.raises(SummarizerFailed, match="busy with other owners' memories"):
+            call.result()
     assert not waiting(turns)
     model.let_go(2)
     first.join(WAIT_S)
@@ -175,11 +161,11 @@ def test_calls_of_one_owner_that_wait_too_long_together_leave_no_place_behind() 
 def test_closing_an_owners_share_ends_its_own_call_alone() -> None:
     model = HeldModel()
     turns = ModelTurns([model], wait_s=WAIT_S)
-    own, other = OwnerModel(turns, 1), OwnerModel(turns, 2)
+    own = OwnerModel(turns, 1)
     thread = asking(own, "long")
     until(lambda: model.asked)
 
-    other.close()
+    OwnerModel(turns, 2).close()
     closed_by_other = model.closed
     own.close()
     thread.join(WAIT_S)
@@ -191,8 +177,7 @@ def test_closing_an_owners_share_ends_its_own_call_alone() -> None:
 def test_models_that_are_closed_end_when_nobody_waits_for_them_any_more() -> None:
     busy, free = HeldModel(), HeldModel()
     turns = ModelTurns([busy, free], wait_s=WAIT_S)
-    thread = asking(OwnerModel(turns, 1), "long")
-    until(lambda: busy.asked)
+    thread = occupy(busy, turns)
 
     turns.close()
 
@@ -278,47 +263,27 @@ def test_who_used_more_rests_until_the_other_is_done(
     assert len(rests) == 1
 
 
-def test_who_used_more_goes_on_after_a_while(rests: list[float]) -> None:
-    turns = FairTurns()
-    with another_at_work(turns, used_s=0.0), turns.working(1):
-        count_server_time(AHEAD_S)
-        use_processor(2 * QUANTUM_S)
-        pause_for_other_owners()
-
-    assert rests
-
-
-def test_owners_who_use_alike_do_not_rest_for_each_other(rests: list[float]) -> None:
-    turns = FairTurns()
-    with another_at_work(turns, used_s=0.0), turns.working(1):
-        rests.clear()
-        count_server_time(AHEAD_S / 2)
-        use_processor(2 * QUANTUM_S)
-        pause_for_other_owners()
-
-    assert rests == []
-
-
-def test_who_used_less_does_not_rest(rests: list[float]) -> None:
-    turns = FairTurns()
-    with another_at_work(turns, used_s=20 * QUANTUM_S), turns.working(1):
-        rests.clear()
-        use_processor(2 * QUANTUM_S)
-        pause_for_other_owners()
-
-    assert rests == []
-
-
-def test_time_of_the_database_server_counts_as_used(rests: list[float]) -> None:
+@pytest.mark.parametrize(
+    ("used_by_other_s", "server_s", "rests_expected"),
+    [
+        pytest.param(0.0, AHEAD_S, True, id="who used more goes on after a while"),
+        pytest.param(0.0, AHEAD_S / 2, False, id="owners who use alike"),
+        pytest.param(20 * QUANTUM_S, 0.0, False, id="who used less"),
+        pytest.param(20 * QUANTUM_S, 1.0, True, id="more, with the database server"),
+    ],
+)
+def test_an_owner_rests_if_it_used_more_than_another_at_work(
+    rests: list[float], used_by_other_s: float, server_s: float, *, rests_expected: bool
+) -> None:
     turns = FairTurns()
     count_server_time(1.0)  # nobody's
-    with another_at_work(turns, used_s=20 * QUANTUM_S), turns.working(1):
+    with another_at_work(turns, used_s=used_by_other_s), turns.working(1):
         rests.clear()
-        count_server_time(1.0)
+        count_server_time(server_s)
         use_processor(2 * QUANTUM_S)
         pause_for_other_owners()
 
-    assert rests
+    assert bool(rests) is rests_expected
 
 
 def test_nobody_rests_for_an_owner_whose_threads_wait_for_the_database(
@@ -355,6 +320,7 @@ class Owners:
         self.valid = {"a": 1, "b": 2}
         self.asked: list[str] = []
         self.fails = False
+        self.seconds = 100.0
 
     def holder(self, secret: str) -> TokenHolder | None:
         self.asked.append(secret)
@@ -372,27 +338,14 @@ class Owners:
         )
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.seconds = 100.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
 @pytest.fixture
 def owners() -> Owners:
     return Owners()
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def cache(owners: Owners, clock: Clock) -> TokenCache:
-    return TokenCache(cast("PostgresOwners", owners), now=clock)
+def cache(owners: Owners) -> TokenCache:
+    return TokenCache(cast("PostgresOwners", owners), now=lambda: owners.seconds)
 
 
 def owner_of(cache: TokenCache, secret: str) -> int | None:
@@ -400,26 +353,17 @@ def owner_of(cache: TokenCache, secret: str) -> int | None:
     return holder.owner if holder else None
 
 
-def test_a_token_is_looked_up_once_a_second(
-    cache: TokenCache, owners: Owners, clock: Clock
+def test_tokens_are_looked_up_once_a_second_and_changes_are_known_within_one(
+    cache: TokenCache, owners: Owners
 ) -> None:
-    assert [owner_of(cache, "a") for _ in range(3)] == [1, 1, 1]
-    assert owner_of(cache, "b") == 2
-    assert owners.asked == ["a", "b"]
+    assert [owner_of(cache, secret) for secret in "aaabc"] == [1, 1, 1, 2, None]
+    owners.valid = {"b": 2, "c": 3}
+    assert [owner_of(cache, secret) for secret in "abc"] == [1, 2, None]
+    assert owners.asked == ["a", "b", "c"]
 
-    clock.seconds += KEPT_S
-    assert owner_of(cache, "a") == 1
-    assert owners.asked == ["a", "b", "a"]
-
-
-def test_a_revoked_token_is_refused_within_a_second(
-    cache: TokenCache, owners: Owners, clock: Clock
-) -> None:
-    assert owner_of(cache, "a") == 1
-    del owners.valid["a"]
-    clock.seconds += KEPT_S
-
-    assert owner_of(cache, "a") is None
+    owners.seconds += KEPT_S
+    assert [owner_of(cache, secret) for secret in "abc"] == [None, 2, 3]
+    assert owners.asked == ["a", "b", "c"] * 2
 
 
 def test_requests_count_for_an_owner_once_their_token_is_verified(
@@ -453,17 +397,6 @@ def test_requests_count_for_an_owner_once_their_token_is_verified(
     assert counted_for("mnt_5_" + "b" * 43, "192.0.2.8") not in (*tried, 5)
 
 
-def test_a_new_token_is_known_within_a_second(
-    cache: TokenCache, owners: Owners, clock: Clock
-) -> None:
-    assert owner_of(cache, "c") is None
-    owners.valid["c"] = 3
-    assert owner_of(cache, "c") is None
-    clock.seconds += KEPT_S
-
-    assert owner_of(cache, "c") == 3
-
-
 def test_tokens_that_are_tried_take_no_place_from_those_that_are_some(
     cache: TokenCache, owners: Owners
 ) -> None:
@@ -483,14 +416,12 @@ def test_no_more_tokens_are_kept_than_the_limit(
     cache: TokenCache, owners: Owners
 ) -> None:
     owners.valid = {f"t{number}": number for number in range(1, KEPT_MAX + 2)}
-    for secret in owners.valid:
+    for secret in (*owners.valid, f"t{KEPT_MAX + 1}"):
         cache.holder(secret)
-    asked = len(owners.asked)
+    assert len(owners.asked) == KEPT_MAX + 1
 
-    cache.holder(f"t{KEPT_MAX + 1}")
-    assert len(owners.asked) == asked
     cache.holder("t1")
-    assert len(owners.asked) == asked + 1
+    assert len(owners.asked) == KEPT_MAX + 2
 
 
 def test_a_failing_database_is_said_and_not_kept(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import pytest
 from support.engines import is_file
@@ -48,66 +46,51 @@ def test_pruning_takes_the_words_and_leaves_details_hash_and_provenance(
 
     receipt = service.call(Prune(keep_days=2))
 
-    assert (preview.memories, preview.characters) == (
-        3,
-        sum(len(one.content) for one in told),
-    )
-    assert replace_flag(preview) == replace_flag(receipt)
+    characters = sum(len(one.content) for one in told)
+    assert (preview.memories, preview.characters) == (3, characters)
+    assert msgspec.structs.replace(preview, dry_run=False) == receipt
     after = service.call(Expand(before.id))
     assert after.episode == before
-    assert [(one.id, one.content, one.pruned_at) for one in after.originals] == [
-        (f"m{at}", "", NOON) for at in range(3)
-    ]
-    assert [detail.value for detail in after.episode.details] == [
-        "14:30",
-        "14:31",
-        "14:32",
-    ]
+    originals = [(one.id, one.content, one.pruned_at) for one in after.originals]
+    assert originals == [(f"m{at}", "", NOON) for at in range(3)]
+    values = [detail.value for detail in after.episode.details]
+    assert values == ["14:30", "14:31", "14:32"]
     assert get_memory(store, "b1").content == "note b1"
     (hit,) = service.call(Recall("garden")).hits
     assert (hit.id, hit.lines) == (before.id, ())
 
 
-def replace_flag(pruned: object) -> str:
-    return str(pruned).replace("dry_run=True", "dry_run=False")
-
-
 def test_pruning_by_size_takes_the_oldest_until_it_fits(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    remember_batch(
-        store,
-        *(memory(f"m{at}", "x" * 100, hours_ago=200 - 24 * at) for at in range(5)),
-    )
+    ids = [f"m{at}" for at in range(5)]
+    told = [memory(id, "x" * 100, hours_ago=-24 * at) for at, id in enumerate(ids, -9)]
+    remember_batch(store, *told)
     run_cycle(cycle)
 
     receipt = service.call(Prune(characters_max=250))
 
     assert receipt.memories == 3
-    assert [bool(get_memory(store, f"m{at}").pruned_at) for at in range(5)] == [
-        True
-    ] * 3 + [False] * 2
+    pruned = [id for id in ids if get_memory(store, id).pruned_at]
+    assert pruned == ids[:3]
     assert store.maintenance.totals()[Tier.ARCHIVE].characters == 200
 
 
 def test_an_episode_is_pruned_whole_once_all_of_it_is_old(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    told = [memory(f"m{at}", "x" * 100, hours_ago=50 - at) for at in range(4)]
-    remember_batch(
-        store,
-        *told,
-        *(memory(f"n{at}", "x" * 100, hours_ago=20 - at) for at in range(4)),
+    old, new = (
+        [memory(f"{hours}-{at}", "x" * 100, hours_ago=hours - at) for at in range(4)]
+        for hours in (50, 20)
     )
+    remember_batch(store, *old, *new)
     run_cycle(cycle)
 
     amid = service.call(Prune(keep_days=2))
     by_size = service.call(Prune(characters_max=750))
 
     assert (amid.memories, by_size.memories, by_size.characters) == (0, 4, 400)
-    assert {one.id for one in told if get_memory(store, one.id).pruned_at} == {
-        one.id for one in told
-    }
+    assert all(get_memory(store, one.id).pruned_at for one in old)
 
 
 def test_restoring_costs_no_other_original_the_last_of_its_words(
@@ -124,51 +107,31 @@ def test_restoring_costs_no_other_original_the_last_of_its_words(
     assert episode_of(store, "a1") == before
 
 
-def test_the_settings_prune_after_a_cycle(
-    store: SqliteStore,
-    cycle: SleepCycle,
-    retention: RetentionService,
-    settings: SettingsInForce,
-) -> None:
-    remember_batch(store, *trio("a", hours_ago=100), *trio("b", hours_ago=20))
-    run_cycle(cycle)
-    change(settings, {"archive.keep_days": 2})
-
-    retention.after_cycle()
-
-    assert get_memory(store, "a1").pruned_at
-    assert get_memory(store, "b1").content == "note b1"
-
-
-def test_copies_are_reported_for_each_way_to_delete_words(
+def test_settings_prune_after_a_cycle_and_each_way_to_delete_words_reports_copies(
     store: SqliteStore,
     service: MemoryService,
     cycle: SleepCycle,
     retention: RetentionService,
     settings: SettingsInForce,
 ) -> None:
-    remember_batch(
-        store,
-        *trio("a", hours_ago=100),
-        *trio("b", hours_ago=60),
-        *trio("c", hours_ago=20),
-    )
+    remember_batch(store, *trio("a", hours_ago=100), *trio("b", hours_ago=60))
+    remember_batch(store, *trio("c", hours_ago=20))
     run_cycle(cycle)
     told: list[str] = []
-    way = ""
-    retention.on_removal = lambda: told.append(way)
 
-    way = "prune"
+    retention.on_removal = lambda: told.append("prune")
     service.call(Prune(keep_days=3))
-    way = "tidy"
+    retention.on_removal = lambda: told.append("tidy")
     change(settings, {"archive.keep_days": 2})
     retention.after_cycle()
-    way = "forget"
+    retention.on_removal = lambda: told.append("forget")
     service.call(Forget("c0"))
-    way = "nothing"
+    retention.on_removal = lambda: told.append("nothing")
     service.call(Prune(keep_days=3))
 
     assert told == ["prune", "tidy", "forget"]
+    assert get_memory(store, "b1").pruned_at
+    assert get_memory(store, "c1").content == "note c1"
 
 
 def test_a_pruned_memory_sent_again_is_known_and_other_words_are_refused(
@@ -187,10 +150,8 @@ def test_a_pruned_memory_sent_again_is_known_and_other_words_are_refused(
 def test_the_preview_says_whose_last_words_go_with_a_forgotten_one(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    remember_batch(
-        store, *(replace(one, content="so quiet a garden") for one in trio("a"))
-    )
-    remember_batch(store, *trio("b", source="b"))
+    garden = trio("a", content="so quiet a garden")
+    remember_batch(store, *garden, *trio("b", source="b"))
     run_cycle(cycle)
     service.call(Prune(characters_max=0))
 
@@ -221,9 +182,8 @@ def test_the_preview_of_a_large_file_says_how_long_writing_waits(
 def test_what_was_pruned_can_still_be_forgotten(
     store: SqliteStore, service: MemoryService, cycle: SleepCycle
 ) -> None:
-    remember_batch(
-        store, *(memory(f"m{at}", f"met at 14:3{at}", hours_ago=90) for at in range(3))
-    )
+    times = [memory(f"m{at}", f"met at 14:3{at}", hours_ago=90) for at in range(3)]
+    remember_batch(store, *times)
     run_cycle(cycle)
     service.call(Prune(characters_max=0))
 
