@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -84,21 +84,26 @@ FAULTS: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", FAULTS)
-def test_a_fault_of_a_path_is_named_with_what_to_do(room: Path, case: str) -> None:
-    name, fault = FAULTS[case]
+@pytest.mark.parametrize(("name", "fault"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_of_a_path_is_named_with_what_to_do_wherever_it_is_given(
+    room: Path, memory: Memory, name: str, fault: str
+) -> None:
+    path = f"{room}/{name}"
 
-    assert fault in path_fault(f"{room}/{name}")
+    assert fault in path_fault(path)
     with pytest.raises(InvalidRequest, match="cannot be used: ") as refused:
-        require_usable_path(f"{room}/{name}", field="file")
+        require_usable_path(path, field="file")
+    with pytest.raises((InvalidRequest, InvalidText)) as no_backup:
+        memory.backup(path)
+    with pytest.raises(ConfigInvalid) as no_database:
+        Memory(path)
 
     assert refused.value.field == "file"
     assert len(refused.value.message) < 400
     assert refused.value.message.isprintable()
-
-
-def test_an_unknown_user_is_named() -> None:
-    assert "no known user" in path_fault("~nobody-of-this-name/x")
+    assert no_backup.value.field in ("file", None)
+    assert no_database.value.field == "database"
+    assert no_database.value.message.isprintable()
 
 
 @pytest.mark.parametrize(
@@ -114,6 +119,7 @@ def test_a_home_is_put_in_place_of_its_sign(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("HOME", "/home/ada")
 
     assert require_usable_path("~/x", field="file") == Path("/home/ada/x")
+    assert "no known user" in path_fault("~nobody-of-this-name/x")
 
 
 def test_names_of_files_beside_it_need_room() -> None:
@@ -145,18 +151,6 @@ def test_a_folder_above_that_is_closed_is_named(public: Path) -> None:
 # ------------------------------------------------------------------- callers
 
 
-@pytest.mark.parametrize("case", FAULTS)
-def test_a_backup_refuses_a_path_with_a_fault(
-    memory: Memory, room: Path, case: str
-) -> None:
-    name, _ = FAULTS[case]
-
-    with pytest.raises((InvalidRequest, InvalidText)) as refused:
-        memory.backup(f"{room}/{name}")
-
-    assert refused.value.field in ("file", None)
-
-
 def test_a_backup_leaves_room_for_its_unfinished_part(
     memory: Memory, room: Path
 ) -> None:
@@ -181,34 +175,21 @@ def test_a_backup_into_a_closed_folder_says_so(memory: Memory, public: Path) -> 
     assert refused.value.field == "file"
 
 
-@pytest.mark.parametrize("case", FAULTS)
-def test_a_database_with_a_fault_in_its_path_is_a_mistake_of_the_settings(
-    room: Path, case: str
-) -> None:
-    name, _ = FAULTS[case]
-
-    with pytest.raises(ConfigInvalid) as refused:
-        Memory(f"{room}/{name}")
-
-    assert refused.value.field == "database"
-    assert refused.value.message.isprintable()
-
-
 def test_a_folder_is_no_database(room: Path) -> None:
     with pytest.raises(ConfigInvalid, match="is a folder; name a file in it"):
         Memory(room / "folder")
 
 
-PATHS: dict[str, Callable[[str], object]] = {
-    "backup.dir": lambda path: path,
-    "context.tokenizer": lambda path: path,
-    "embedding.model_path": lambda path: path,
-    "llm.api_key_file": lambda path: path,
-    "llm.model_path": lambda path: path,
-    "socket": lambda path: path,
-    "tls.certificate": lambda path: path,
-    "watch.paths": lambda path: ["/", path],
-}
+PATHS = (
+    "backup.dir",
+    "context.tokenizer",
+    "embedding.model_path",
+    "llm.api_key_file",
+    "llm.model_path",
+    "socket",
+    "tls.certificate",
+    "watch.paths",
+)
 
 
 @each_case("key", PATHS)
@@ -217,7 +198,7 @@ def test_a_setting_that_can_be_no_path_is_refused_where_it_is_read(
     key: str, path: str
 ) -> None:
     with pytest.raises(ConfigInvalid, match=f"^argument: {key}: ") as refused:
-        load_config(overrides={key: PATHS[key](path)})
+        load_config(overrides={key: ["/", path] if key == "watch.paths" else path})
 
     assert refused.value.field == key
 

@@ -75,60 +75,46 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def ids(database: Path, table: str) -> list[str]:
     with closing(sqlite3.connect(database)) as connection:
-        return [
-            id for (id,) in connection.execute(f"SELECT id FROM {table} ORDER BY seq")
-        ]
+        rows = connection.execute(f"SELECT id FROM {table} ORDER BY seq")
+        return [id for (id,) in rows]
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda memory, _, episode: memory.get(episode),
-        lambda memory, _, episode: memory.expand(episode),
-        lambda memory, original, _: memory.get(original),
-        lambda memory, original, _: memory.restore(original),
-        lambda memory, original, _: memory.forget(original),
-        lambda memory, _, episode: memory.forget(episode, dry_run=True),
-        lambda memory, *_: memory.recall("what did Anna say of number 7?"),
-        lambda memory, *_: memory.remember("Anna says number 7 again", session="s1"),
-        lambda memory, original, _: memory.edit(original, text="Ben says 8 at 18:30"),
-        lambda memory, original, _: memory.tag(original, tags=["work"]),
-        lambda memory, original, _: memory.get(original, history=True),
-        lambda memory, *_: memory.list(tag="work"),
-        lambda memory, *_: memory.recall("what did Anna say?", tag="work"),
-        lambda memory, original, _: memory.list(id_prefix=original[:20].lower()),
-        lambda memory, *_: memory.list(limit=2),
-        lambda memory, *_: memory.list(limit=2, order="oldest", role="Anna"),
-        lambda memory, *_: memory.list(session="s1", since=LONG_AGO, history=True),
-        lambda memory, *_: memory.list(source="notes", pinned=True),
-        lambda memory, *_: memory.list(level="day"),
-        lambda memory, *_: memory.compact(
-            [{"role": "user", "content": "Anna went home."}] * 9
-        ),
-    ],
-    ids=[
-        "get",
-        "expand",
-        "original",
-        "restore",
-        "forget",
-        "preview",
-        "recall",
-        "keep",
-        "edit",
-        "tag",
-        "history",
-        "list-tagged",
-        "recall-tagged",
-        "list-by-id",
-        "list",
-        "list-oldest",
-        "list-session",
-        "list-pinned",
-        "list-days",
-        "compact",
-    ],
-)
+ASKED: dict[str, Callable[[Memory, str, str], object]] = {
+    "get": lambda memory, _, episode: memory.get(episode),
+    "expand": lambda memory, _, episode: memory.expand(episode),
+    "original": lambda memory, original, _: memory.get(original),
+    "restore": lambda memory, original, _: memory.restore(original),
+    "forget": lambda memory, original, _: memory.forget(original),
+    "preview": lambda memory, _, episode: memory.forget(episode, dry_run=True),
+    "recall": lambda memory, *_: memory.recall("what did Anna say of number 7?"),
+    "keep": lambda memory, *_: memory.remember(
+        "Anna says number 7 again", session="s1"
+    ),
+    "edit": lambda memory, original, _: memory.edit(
+        original, text="Ben says 8 at 18:30"
+    ),
+    "tag": lambda memory, original, _: memory.tag(original, tags=["work"]),
+    "history": lambda memory, original, _: memory.get(original, history=True),
+    "list-tagged": lambda memory, *_: memory.list(tag="work"),
+    "recall-tagged": lambda memory, *_: memory.recall("what did Anna say?", tag="work"),
+    "list-by-id": lambda memory, original, _: memory.list(
+        id_prefix=original[:20].lower()
+    ),
+    "list": lambda memory, *_: memory.list(limit=2),
+    "list-oldest": lambda memory, *_: memory.list(limit=2, order="oldest", role="Anna"),
+    "list-session": lambda memory, *_: memory.list(
+        session="s1", since=LONG_AGO, history=True
+    ),
+    "list-pinned": lambda memory, *_: memory.list(source="notes", pinned=True),
+    "list-days": lambda memory, *_: memory.list(level="day"),
+    "compact": lambda memory, *_: memory.compact(
+        [{"role": "user", "content": "Anna went home."}] * 9
+    ),
+}
+"""Calls of verbs, with a memory, the id of an original and that of an episode."""
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
 def test_no_verb_reads_a_whole_table_for_one_memory(
     filled: Path,
     tmp_path: Path,
@@ -137,10 +123,8 @@ def test_no_verb_reads_a_whole_table_for_one_memory(
 ) -> None:
     database = Path(shutil.copy(filled, tmp_path / "memory.db"))
     with Memory(database) as memory:
-        original, episode = (
-            ids(database, "archive")[4],
-            ids(database, "episodic_memory")[0],
-        )
+        original = ids(database, "archive")[4]
+        episode = ids(database, "episodic_memory")[0]
         seen.clear()
         ask(memory, original, episode)
     with closing(sqlite3.connect(database)) as connection:
@@ -179,23 +163,14 @@ QUESTIONS = [*chain.from_iterable(combinations(COMMON, count) for count in range
 def texts(store: SqliteStore) -> dict[int, str]:
     """Memories by their position in the store, no two alike, nor alike but for figures."""
     rng = Random(3)
-    said = [
-        " ".join(
-            [
-                *(word for word, share in COMMON.items() if rng.random() < share),
-                _name(at),
-            ]
-        )
-        for at in range(400)
-    ]
-    remember_batch(
-        store,
-        *(
-            memory(str(at), text, session=f"talk {at % 7}", source=f"app {at % 2}")
-            for at, text in enumerate(said)
-        ),
-    )
-    return dict(enumerate(said, 1))
+    texts = {}
+    for at in range(400):
+        words = [word for word, share in COMMON.items() if rng.random() < share]
+        texts[at + 1] = " ".join([*words, _name(at)])
+    where = [{"session": f"talk {at % 7}", "source": f"app {at % 2}"} for at in texts]
+    numbered = zip(texts.items(), where, strict=True)
+    remember_batch(store, *(memory(str(at), text, **w) for (at, text), w in numbered))
+    return texts
 
 
 def _name(at: int) -> str:
