@@ -138,10 +138,8 @@ def test_rows_that_are_broken_are_named_and_the_others_read(
 ) -> None:
     rival.execute("DELETE FROM observations")
     rival.execute(OBSERVATION, (b"\x00\x01", AT))
-    rival.execute(
-        OBSERVATION.replace("'change', ?", "'change', CAST(? AS TEXT)"),
-        (b"caf\xe9", AT),
-    )
+    as_text = OBSERVATION.replace("'change', ?", "'change', CAST(? AS TEXT)")
+    rival.execute(as_text, (b"caf\xe9", AT))
     rival.execute(OBSERVATION, (7, AT))
     rival.execute(OBSERVATION, ("x" * 3_000_000, AT))
     rival.execute("UPDATE user_prompts SET prompt_text = x'00'")
@@ -247,14 +245,13 @@ def test_an_upgraded_memory_has_the_same_records(tmp_path: Path) -> None:
 def test_a_database_and_an_export_of_engram_have_the_same_records(
     tmp_path: Path,
 ) -> None:
-    rows = {
-        item.memory.id: item.memory.content
-        for item in read(write_sample("engram", tmp_path))[0]
-    }
-    exported = {
-        item.memory.id: item.memory.content
-        for item in read(write_sample("engram_export", tmp_path))[0]
-    }
+    rows, exported = (
+        {item.memory.id: item.memory.content for item in read(path)[0]}
+        for path in (
+            write_sample("engram", tmp_path),
+            write_sample("engram_export", tmp_path),
+        )
+    )
 
     assert exported == rows
 
@@ -287,36 +284,47 @@ def test_a_store_of_chroma_without_drawers_is_no_palace(tmp_path: Path) -> None:
         plan_import([ImportSource.of_path(path)], None)
 
 
-def test_a_drawer_belongs_to_its_wing_and_room(tmp_path: Path) -> None:
-    (drawer, message, diary), _ = read(write_sample("mempalace", tmp_path))
-
-    assert drawer.memory.metadata["project"] == "shop"
-    assert drawer.memory.tags == ["cart"]
-    assert message.memory.session == "claude-code:s1"
-    assert diary.memory.metadata["added_by"] == "claude"
-
-
-def test_an_observation_has_its_project_kind_and_tags(claude_mem: Path) -> None:
-    items, _ = read(claude_mem)
-    found = next(item.memory for item in items if "cart empties" in item.memory.content)
-
-    assert found.tags == ["bugfix", "problem-solution", "gotcha"]
-    assert found.metadata == {
-        "project": "shop",
-        "type": "bugfix",
-        "files_read": ["src/cart.ts"],
-        "files_modified": ["src/cookie.ts"],
-    }
-
-
-def test_a_note_of_claude_code_knows_its_project_by_a_transcript(
+@pytest.mark.parametrize(
+    ("sample", "place", "tags", "metadata"),
+    [
+        ("note", 0, ["trip", "sea", "booked"], {}),
+        ("mcp_memory_service", 0, ["style", "code"], {}),
+        ("specstory", 0, [], {"cwd": "."}),
+        ("mempalace", 0, ["cart"], {"project": "shop"}),
+        ("mempalace", 2, [], {"added_by": "claude"}),
+        (
+            "claude_memory",
+            0,
+            ["feedback"],
+            {"project": "/w/shop", "title": "tabs-not-spaces"},
+        ),
+        (
+            "claude_mem",
+            None,
+            ["bugfix", "problem-solution", "gotcha"],
+            {
+                "project": "shop",
+                "type": "bugfix",
+                "files_read": ["src/cart.ts"],
+                "files_modified": ["src/cookie.ts"],
+            },
+        ),
+    ],
+)
+def test_tags_projects_and_kinds_are_read(
+    sample: str,
+    place: int | None,
+    tags: list[str],
+    metadata: dict[str, object],
     tmp_path: Path,
 ) -> None:
-    (item,), _ = read(write_sample("claude_memory", tmp_path))
+    items, _ = read(write_sample(sample, tmp_path))
+    cart = (item for item in items if "cart empties" in item.memory.content)
+    memory = (next(cart) if place is None else items[place]).memory
 
-    assert item.memory.metadata["project"] == "/w/shop"
-    assert item.memory.metadata["title"] == "tabs-not-spaces"
-    assert item.memory.tags == ["feedback"]
+    assert not tags or memory.tags == tags
+    here = {"cwd": str(tmp_path)} if "cwd" in metadata else {}
+    assert memory.metadata.items() >= (metadata | here).items()
 
 
 def test_the_folder_of_claude_code_is_read_without_its_index_and_links(
