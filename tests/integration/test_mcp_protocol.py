@@ -33,8 +33,13 @@ from mnemosyned.verbs.memories import Remember
 
 
 @pytest.fixture
-def client(service: MemoryService) -> McpPeer:
-    return peer(service, now=NOON)
+def sessions() -> FakeSessions:
+    return FakeSessions()
+
+
+@pytest.fixture
+def client(service: MemoryService, sessions: FakeSessions) -> McpPeer:
+    return peer(service, sessions=sessions, now=NOON)
 
 
 @pytest.fixture
@@ -43,20 +48,14 @@ def over_http(service: MemoryService) -> McpPeer:
     return McpPeer(mcp_route(service, FakeSessions(), now=lambda: NOON), {})
 
 
-@pytest.mark.parametrize("version", LEGACY_VERSIONS)
-def test_initialize_answers_with_the_version_asked_for(
+@pytest.mark.parametrize("version", [*LEGACY_VERSIONS, "1999-01-01"])
+def test_initialize_answers_with_the_version_asked_for_or_the_newest_with_a_handshake(
     client: McpPeer, version: str
 ) -> None:
     result = client.result("initialize", protocolVersion=version, capabilities={})
-    assert result["protocolVersion"] == version
+    expected = version if version in LEGACY_VERSIONS else LEGACY_VERSIONS[0]
+    assert result["protocolVersion"] == expected
     assert set(result["capabilities"]) == {"tools", "resources", "prompts"}
-
-
-def test_initialize_with_an_unknown_version_answers_with_the_newest_that_has_a_handshake(
-    client: McpPeer,
-) -> None:
-    result = client.result("initialize", protocolVersion="1999-01-01", capabilities={})
-    assert result["protocolVersion"] == LEGACY_VERSIONS[0]
 
 
 def test_instructions_fit_and_their_beginning_stands_alone() -> None:
@@ -77,12 +76,7 @@ def test_discover_tells_the_versions_and_the_server(client: McpPeer) -> None:
 
 @pytest.mark.parametrize(
     "method",
-    [
-        "tools/list",
-        "resources/list",
-        "resources/templates/list",
-        "prompts/list",
-    ],
+    ["tools/list", "resources/list", "resources/templates/list", "prompts/list"],
 )
 def test_lists_are_the_same_in_both_eras_but_for_what_modern_results_carry(
     client: McpPeer, method: str
@@ -94,17 +88,15 @@ def test_lists_are_the_same_in_both_eras_but_for_what_modern_results_carry(
     assert added < modern.keys()
 
 
-def test_results_of_tools_may_not_be_kept_by_clients(client: McpPeer) -> None:
+def test_results_of_tools_and_resources_may_not_be_kept_by_clients(
+    client: McpPeer,
+) -> None:
     result = client.result("tools/call", name="status", arguments={}, _meta=MODERN_META)
+    uri = "mnemosyne://status"
+    resource = client.result("resources/read", uri=uri, _meta=MODERN_META)
     assert result["resultType"] == "complete"
     assert "ttlMs" not in result
-
-
-def test_a_resource_is_stale_at_once_and_private(client: McpPeer) -> None:
-    result = client.result(
-        "resources/read", uri="mnemosyne://status", _meta=MODERN_META
-    )
-    assert (result["ttlMs"], result["cacheScope"]) == (0, "private")
+    assert (resource["ttlMs"], resource["cacheScope"]) == (0, "private")
 
 
 def test_an_unsupported_version_is_answered_with_those_that_are(
@@ -158,6 +150,7 @@ def test_unknown_methods_are_said_to_be_unknown_before_any_handshake(
         (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32602),
         (b"[]", -32600),
         (b'[[{"jsonrpc":"2.0","id":1,"method":"ping"}]]', -32600),
+        (b"[" + b",".join([b"{}"] * (BATCH_MAX + 1)) + b"]", -32600),
     ],
 )
 def test_faulty_messages_get_the_error_of_json_rpc(
@@ -169,22 +162,14 @@ def test_faulty_messages_get_the_error_of_json_rpc(
 
 
 def test_a_batch_is_answered_but_for_its_notifications(client: McpPeer) -> None:
-    body = json.dumps(
-        [
-            {"jsonrpc": "2.0", "id": 1, "method": "ping"},
-            {"jsonrpc": "2.0", "method": "notifications/initialized"},
-            {"jsonrpc": "2.0", "id": "b", "method": "lost"},
-        ]
-    ).encode()
+    body = (
+        b'[{"jsonrpc":"2.0","id":1,"method":"ping"},'
+        b'{"jsonrpc":"2.0","method":"notifications/initialized"},'
+        b'{"jsonrpc":"2.0","id":"b","method":"lost"}]'
+    )
     answers = json.loads(client.post(body).body)
     assert [answer["id"] for answer in answers] == [1, "b"]
     assert answers[1]["error"]["code"] == -32601
-
-
-def test_a_batch_has_a_limit(client: McpPeer) -> None:
-    one = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    answer = json.loads(client.post(json.dumps([one] * (BATCH_MAX + 1)).encode()).body)
-    assert answer["error"]["code"] == -32600
 
 
 @pytest.mark.parametrize(
@@ -218,28 +203,23 @@ STATUS_HEADERS = {
 }
 
 
-def test_headers_that_say_what_the_body_says_are_accepted(over_http: McpPeer) -> None:
-    headers = {**STATUS_HEADERS, "mcp_name": "=?base64?c3RhdHVz?="}
-    response = over_http.send("tools/call", headers=headers, **STATUS)
-    assert response.status == 200
-
-
 @pytest.mark.parametrize(
-    "wrong",
+    ("changed", "code"),
     [
-        {"mcp_protocol_version": "2025-11-25"},
-        {"mcp_method": "tools/list"},
-        {"mcp_name": "recall"},
-        {"mcp_name": "=?base64?!!?="},
+        ({"mcp_name": "=?base64?c3RhdHVz?="}, None),
+        ({"mcp_protocol_version": "2025-11-25"}, -32020),
+        ({"mcp_method": "tools/list"}, -32020),
+        ({"mcp_name": "recall"}, -32020),
+        ({"mcp_name": "=?base64?!!?="}, -32020),
     ],
 )
-def test_headers_that_say_otherwise_are_refused(
-    over_http: McpPeer, wrong: dict[str, str]
+def test_headers_must_say_what_the_body_says(
+    over_http: McpPeer, changed: dict[str, str], code: int | None
 ) -> None:
-    headers = STATUS_HEADERS | wrong
+    headers = STATUS_HEADERS | changed
     response = over_http.send("tools/call", headers=headers, **STATUS)
-    assert response.status == 400
-    assert json.loads(response.body)["error"]["code"] == -32020
+    assert response.status == (400 if code else 200)
+    assert json.loads(response.body).get("error", {}).get("code") == code
 
 
 def test_missing_headers_are_refused_over_http_and_not_for_carried_lines(
@@ -274,17 +254,18 @@ def test_a_handshake_over_http_gives_a_session_that_names_the_client(
     over_http: McpPeer,
 ) -> None:
     goose = {"name": "Goose", "version": "1"}
-    answers = [
-        over_http.send("initialize", headers={}, clientInfo=goose) for _ in range(2)
-    ]
-    sessions = [dict(answer.headers)["mcp-session-id"] for answer in answers]
-    assert len(set(sessions)) == 2
-    session = {"mcp_session_id": sessions[0]}
-    call = over_http.send("tools/call", headers=session, name="status", arguments={})
-    answer = json.loads(call.body)
-    status = answer["result"]["structuredContent"]
+    session, other = (
+        dict(over_http.send("initialize", headers={}, clientInfo=goose).headers)[
+            "mcp-session-id"
+        ]
+        for _ in range(2)
+    )
+    assert session != other
+    headers = {"mcp_session_id": session}
+    call = over_http.send("tools/call", headers=headers, name="status", arguments={})
+    status = json.loads(call.body)["result"]["structuredContent"]
     assert status["client"] == "goose"
-    assert sessions[0] in status["session"]
+    assert session in status["session"]
 
 
 def test_a_long_call_tells_its_progress_before_its_answer(client: McpPeer) -> None:
@@ -309,9 +290,8 @@ def test_without_a_daemon_lists_work_and_tools_say_what_to_do() -> None:
     assert len(client.result("tools/list")["tools"]) == 7
     assert client.failure("recall", query="shop") == "no daemon answers; start it"
     assert client.error("resources/read", uri="mnemosyne://status")["code"] == -32603
-    assert client.error("prompts/get", name="recall", arguments={"about": "x"})[
-        "message"
-    ] == ("no daemon answers; start it")
+    error = client.error("prompts/get", name="recall", arguments={"about": "x"})
+    assert error["message"] == "no daemon answers; start it"
 
 
 # The resources and prompts that agents see.
@@ -367,34 +347,19 @@ def test_a_prompt_without_its_subject_or_name_is_an_error(client: McpPeer) -> No
 
 
 def test_days_are_those_of_this_machine(service: MemoryService) -> None:
-    auckland = datetime(2026, 3, 18, 1, tzinfo=UTC).astimezone(
-        tz=None
-    )  # the zone of the machine
-    client = peer(service, now=auckland)
+    local = datetime(2026, 3, 18, 1, tzinfo=UTC).astimezone(tz=None)
+    client = peer(service, now=local)
     first = client.result("resources/list")["resources"][2]["uri"]
-    assert first == f"mnemosyne://day/{auckland.date().isoformat()}"
+    assert first == f"mnemosyne://day/{local.date().isoformat()}"
 
 
 # Whom the tools of agents take a caller for: its client, its session and its project.
 
 
-@pytest.fixture
-def sessions() -> FakeSessions:
-    return FakeSessions()
-
-
-@pytest.fixture
-def known_client(service: MemoryService, sessions: FakeSessions) -> McpPeer:
-    return peer(service, sessions=sessions, now=NOON)
-
-
-def test_status_says_whom_the_memory_takes_the_caller_for(
-    known_client: McpPeer,
-) -> None:
-    status = known_client.call("status")
-    assert status["client"] == "claude-code"
-    assert status["session"] == "claude-code:life1"
-    assert status["project"] == "/work/shop"
+def test_status_says_whom_the_memory_takes_the_caller_for(client: McpPeer) -> None:
+    status = client.call("status")
+    caller = (status["client"], status["session"], status["project"])
+    assert caller == ("claude-code", "claude-code:life1", "/work/shop")
     assert status["memories"]["working"] == 0
 
 
@@ -440,12 +405,14 @@ def test_the_variables_of_claude_code_count_only_where_it_is_the_client(
 def test_two_windows_and_two_days_over_http_are_never_one_session(
     service: MemoryService,
 ) -> None:
-    first = peer(service, now=NOON, life="a").call("status")["session"]
-    second = peer(service, now=NOON, life="b").call("status")["session"]
-    today = peer(service, now=NOON, life="").call("status")["session"]
-    later = NOON + timedelta(days=1)
-    tomorrow = peer(service, now=later, life="").call("status")["session"]
-    assert len({first, second, today, tomorrow}) == 4
+    lives = (("a", 0), ("b", 0), ("", 0), ("", 1))
+    sessions = {
+        peer(service, now=NOON + timedelta(days=days), life=life).call("status")[
+            "session"
+        ]
+        for life, days in lives
+    }
+    assert len(sessions) == len(lives)
 
 
 def test_the_users_choice_of_a_project_wins(service: MemoryService) -> None:
@@ -454,9 +421,9 @@ def test_the_users_choice_of_a_project_wins(service: MemoryService) -> None:
 
 
 def test_what_is_remembered_belongs_to_the_project_from_then_on(
-    service: MemoryService, sessions: FakeSessions, known_client: McpPeer
+    service: MemoryService, sessions: FakeSessions, client: McpPeer
 ) -> None:
-    known_client.call("remember", content=DECISION)
+    client.call("remember", content=DECISION)
     assert sessions.known["/work/shop"] == ["claude-code:life1"]
     other = peer(service, sessions=sessions, now=NOON, life="other")
     (hit,) = other.call("recall", query="database of the shop")["hits"]
@@ -490,12 +457,16 @@ def test_a_new_session_is_kept_with_its_project(
         client="codex", conversation="1", project="p", directory="/d"
     )
     kept_sessions.note_session(identity, NOON)
+    kept_sessions.note_session(replace(identity, conversation="2", project=""), NOON)
     kept = store.agents.session("codex:1")
     assert kept is not None
     assert (kept.client, kept.directory, kept.seen_at) == ("codex", "/d", NOON)
     assert kept_sessions.sessions_of("p", 9) == [], "nothing is said in it yet"
-    remember_batch(store, replace(memory("m"), session="codex:1"))
+    for number in (1, 2):
+        said = memory(f"m{number}", session=f"codex:{number}")
+        remember_batch(store, said)
     assert kept_sessions.sessions_of("p", 9) == ["codex:1"]
+    assert list(kept_sessions.sessions_of("", 9)) == []
 
 
 def test_what_hooks_know_of_a_session_stays(
@@ -508,11 +479,6 @@ def test_what_hooks_know_of_a_session_stays(
     assert store.agents.session("codex:1") == known
 
 
-def test_without_a_project_no_session_comes_first(kept_sessions: AgentSessions) -> None:
-    kept_sessions.note_session(ClientIdentity(client="codex", conversation="1"), NOON)
-    assert list(kept_sessions.sessions_of("", 9)) == []
-
-
 def test_what_hooks_captured_in_a_clone_comes_first_in_another(
     service: MemoryService, store: SqliteStore, tmp_path: Path
 ) -> None:
@@ -521,9 +487,8 @@ def test_what_hooks_captured_in_a_clone_comes_first_in_another(
     service.call(Remember("The deploy of the blog is by rsync.", session="other"))
     clone = tmp_path / "clone"
     (clone / ".git").mkdir(parents=True)
-    (clone / ".git" / "config").write_text(
-        '[remote "origin"]\n\turl = git@github.com:ann/shop.git\n'
-    )
+    origin = '[remote "origin"]\n\turl = git@github.com:ann/shop.git\n'
+    (clone / ".git" / "config").write_text(origin)
     route = mcp_route(service, AgentSessions(store.agents), now=lambda: NOON)
     peer = McpPeer(route, origin_header(directory=str(clone), life="l"))
     hits = peer.call("recall", query="deploy")["hits"]
