@@ -5,18 +5,20 @@ import logging
 import os
 import shutil
 import sqlite3
-import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 import structlog
+from support.cases import each_case
 from support.fakes import FakeClock, FakeSummarizer, trio
 from support.settings import config_by_words
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
+from mnemosyned.cli.maintenance.service import readable_line
 from mnemosyned.errors import DatabaseUnreachable, MnemosynedError, StorageFailed
 from mnemosyned.logs import ROOT, LineHandler, configure_logs, logger
 from mnemosyned.memory.values import MemoryRecord
@@ -109,12 +111,8 @@ def test_a_failed_group_is_logged_with_where_it_failed(
     memory.service.call(Sleep())
 
     failed, finished = lines(capsys.readouterr().err)
-    assert (failed["event"], failed["level"], failed["items"]) == (
-        "group_failed",
-        "error",
-        3,
-    )
-    assert failed["error"] == "ValueError"
+    assert (failed["event"], failed["level"]) == ("group_failed", "error")
+    assert (failed["items"], failed["error"]) == (3, "ValueError")
     raised = failed["exception"][0]
     assert raised["exc_type"] == "ValueError"
     assert raised["frames"][-1]["name"] == "refuse"
@@ -189,46 +187,32 @@ def test_a_finished_cycle_is_one_line_of_numbers(
     assert line["level"] == "info"
 
 
-def test_below_the_level_nothing_is_said(
-    memory: OpenMemory, capsys: pytest.CaptureFixture[str]
-) -> None:
-    configure_logs(level="warning", form="json")
-
-    memory.service.call(Sleep())
-    memory.service.call(Status())
-
-    assert capsys.readouterr().err == ""
-
-
-def test_a_library_is_silent_unless_its_program_asks(
+def test_nothing_is_written_below_the_level_or_unless_the_program_asks(
     memory: OpenMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     remember(memory)
-
     memory.service.call(Sleep())
+    of_library = capsys.readouterr()
+    configure_logs(level="warning", form="json")
+    memory.service.call(Sleep())
+    memory.service.call(Status())
 
-    assert capsys.readouterr() == ("", "")
-
-
-def test_on_a_terminal_a_line_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logs(level="info", form="console")
-
-    logger().info("ready", pid=5)
-
-    err = capsys.readouterr().err
-    assert "ready" in err
-    assert not err.startswith("{")
+    assert of_library == capsys.readouterr() == ("", "")
 
 
-def test_lines_of_other_libraries_have_the_same_form(
+def test_lines_of_other_libraries_have_the_same_form_and_on_a_terminal_one_for_people(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     configure_logs(level="info", form="auto")
-
     logging.getLogger("apscheduler").warning("something %s", "odd")
-
     (line,) = lines(capsys.readouterr().err)
+    configure_logs(level="info", form="console")
+    logger().info("ready", pid=5)
+    shown = capsys.readouterr().err
+
     assert (line["event"], line["level"]) == ("something odd", "warning")
+    assert "ready" in shown
+    assert not shown.startswith("{")
 
 
 # Log lines reach standard error in order, and nobody waits for one who does not read them.
@@ -276,11 +260,8 @@ def test_lines_of_many_threads_come_whole_and_in_each_threads_order(pipe: Pipe) 
         for number in range(50):
             lines.write(f"{name} {number}")
 
-    threads = [threading.Thread(target=write, args=(name,)) for name in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
     lines.write("end")
 
     written = read_all(pipe, "end")[:-1]
@@ -321,3 +302,64 @@ def test_a_closed_pipe_is_no_error() -> None:
         lines.write(LINE)
     lines.flush()
     os.close(theirs)
+
+
+# `mnem logs` at a terminal: lines of JSON as a person reads them.
+
+
+@pytest.fixture
+def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_berlin")
+@each_case(
+    ("entry", "shown"),
+    [
+        (
+            {
+                "trigger": "explicit",
+                "promoted": 2,
+                "timestamp": "2026-11-23T01:18:35.847767Z",
+            },
+            "2026-11-23 02:18:35 cycle finished  trigger=explicit  promoted=2",
+        ),
+        (
+            {"event": "slow", "level": "warning", "timestamp": "2026-07-01T10:00:00Z"},
+            "2026-07-01 12:00:00 warning: slow",
+        ),
+        ({"event": "ready"}, "now ready"),
+        (
+            {"status": "done", "evicted": 4, "promoted": 2},
+            "now cycle done: 4 memories became 2 summaries",
+        ),
+        (
+            {"status": "nothing_to_do", "evicted": 0},
+            "now cycle: nothing is old enough",
+        ),
+        (
+            {"event": "cycle_undone", "restored": 1},
+            "now cycle undone: 1 memory back in working memory",
+        ),
+        (
+            {"event": "action_undone", "kind": "edit", "count": 2},
+            "now edit undone: 2 memories",
+        ),
+        ({"event": "forgotten", "count": 3, "complete": True}, "now forgot 3 memories"),
+    ],
+)
+def test_an_entry_is_shown_in_words_at_its_local_time(
+    entry: dict[str, object], shown: str
+) -> None:
+    finished = {"event": "cycle_finished", "level": "info", "timestamp": "now"}
+
+    assert readable_line(json.dumps(finished | entry)) == shown
+
+
+@each_case("line", ["", "Traceback (most recent call last):", "[1]", "{}"])
+def test_a_line_of_another_form_stays_as_it_is(line: str) -> None:
+    assert readable_line(line) == line

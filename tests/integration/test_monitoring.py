@@ -1,17 +1,21 @@
-"""The alerts and the dashboard: each names metrics that the daemon has, and says what to do."""
+"""Metrics as Prometheus reads them, and alerts and a dashboard that name only what there is."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 from support.cases import each_case
 
-import mnemosyned.daemon.metrics
+from mnemosyned.daemon import metrics
+from mnemosyned.daemon.metrics import Histogram, Sample, render, samples_by
 from mnemosyned.errors import error_classes_by_code
 from mnemosyned.memory.values import EmbedderState
 from mnemosyned.paths import shipped
@@ -19,9 +23,7 @@ from mnemosyned.text.rule_files import read_tables
 from mnemosyned.verbs.facade import VERBS
 
 FOLDER = shipped("config") / "monitoring"
-METRICS: dict[str, dict[str, str]] = read_tables(
-    mnemosyned.daemon.metrics.__file__, "metrics.toml"
-)
+METRICS: dict[str, dict[str, str]] = read_tables(metrics.__file__, "metrics.toml")
 NAMES = {name for kind in METRICS.values() for name in kind}
 SUFFIXED = {
     f"{name}{suffix}"
@@ -99,3 +101,72 @@ def test_the_pages_name_every_metric() -> None:
 
     ours = {name for name in NAMES if name.startswith("mnemosyned_")}
     assert {name for name in ours if f"`{name}`" not in page} == set()
+
+
+# Figures as text, read back by the parser of the official client.
+
+
+TEXTS = {
+    "gauge": {"a": "Help.", "odd": 'Help "with"\n\\ all.'},
+    "counter": {"b_total": "More."},
+    "histogram": {"d": "Help."},
+}
+Read = dict[str, dict[tuple[tuple[str, str], ...], float]]
+
+
+def read(*samples: Sample) -> Read:
+    """Values by the name and labels of their line."""
+    values: Read = {}
+    for family in text_string_to_metric_families(render(samples, TEXTS)):
+        for sample in family.samples:
+            labels = tuple(sorted(sample.labels.items()))
+            values.setdefault(sample.name, {})[labels] = sample.value
+    return values
+
+
+def test_families_have_their_type_and_help() -> None:
+    text = render([Sample("a", 1), Sample("b_total", 2)], TEXTS)
+    first, second, *others = text_string_to_metric_families(text)
+
+    assert (first.type, first.documentation) == ("gauge", "Help.")
+    assert [(sample.value, sample.labels) for sample in first.samples] == [(1, {})]
+    assert (second.type, second.documentation) == ("counter", "More.")
+    assert {family.name for family in others if not family.samples} == {"odd", "d"}
+
+
+@each_case("label", ['a"b', "a\\b", "a\nb", "é", "", 'x"} 5\ny{z="'])
+@each_case("value", [0, 1, -2, 0.1, 1e-9, 1e300, 2**60, True])
+def test_a_value_and_its_label_are_read_back_as_they_were(
+    label: str, value: float
+) -> None:
+    values = read(*samples_by("odd", "k", {label: value, "other": 2.5}))
+
+    assert values == {"odd": {(("k", label),): float(value), (("k", "other"),): 2.5}}
+
+
+def test_a_histogram_counts_up_to_each_bound() -> None:
+    histogram = Histogram("d", ["verb"], bounds=(0.1, 1))
+    for seconds in (0.05, 0.1, 0.5, 3):
+        histogram.observe(seconds, "recall")
+
+    values = read(*histogram.samples())
+
+    verb = ("verb", "recall")
+    assert values["d_bucket"] == {
+        (("le", "0.1"), verb): 2,
+        (("le", "1"), verb): 3,
+        (("le", "+Inf"), verb): 4,
+    }
+    assert values["d_count"] == {(verb,): 4}
+    assert math.isclose(values["d_sum"][verb,], 3.65)
+    assert histogram.counts() == {("recall",): 4}
+
+
+def test_label_sets_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "LABEL_SETS_MAX", 3)
+    histogram = Histogram("d", ["verb"], bounds=(1,))
+    for number in range(10):
+        histogram.observe(1, str(number))
+    histogram.observe(1, "0")
+
+    assert histogram.counts() == {("0",): 2, ("1",): 1, ("2",): 1}
