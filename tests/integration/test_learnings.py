@@ -1,9 +1,11 @@
 """What users say to hold, from the words in session 1 to the context of session 20."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 import pytest
+from support.cases import each_case
 from support.fakes import FakeClock
 from support.leftovers import left_of
 from support.settings import change
@@ -24,6 +26,7 @@ from mnemosyned.verbs.conversation import (
     RemoveLearning,
 )
 from mnemosyned.verbs.memories import Remember, RememberMany
+from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import Sleep
 
@@ -66,28 +69,24 @@ def test_a_learning_of_session_1_is_shown_in_session_20_after_three_sleeps(
 
 
 def test_the_list_says_where_each_learning_applies(service: MemoryService) -> None:
-    service.call(Remember("In this repo we use pnpm, never npm.", role="user"))
-    service.call(Remember("Answer me in German from now on.", role="user"))
-
-    listed = service.call(Learnings())
-
-    scopes = {each.text: listed.scopes[each.id] for each in listed.learnings}
-    assert scopes == {
+    expected = {
         "In this repo we use pnpm, never npm.": LearningScope.PROJECT,
         "Answer me in German from now on.": LearningScope.EVERYWHERE,
     }
+    for text in expected:
+        service.call(Remember(text, role="user"))
+
+    listed = service.call(Learnings())
+
+    assert {each.text: listed.scopes[each.id] for each in listed.learnings} == expected
     assert "instruction  project  default" in render(listed)
 
 
 def test_the_list_is_searched_paged_and_says_what_people_changed(
     service: MemoryService,
 ) -> None:
-    ids = [
-        service.call(
-            Learn(f"Always taste the {dish} first.", source="cook")
-        ).learning.id
-        for dish in ("soup", "sauce", "roast")
-    ]
+    rules = [f"Always taste the {dish} first." for dish in ("soup", "sauce", "roast")]
+    ids = [service.call(Learn(rule, source="cook")).learning.id for rule in rules]
     service.call(EditBriefing(ids[0], drop=True))
 
     first = service.call(Learnings(limit=2))
@@ -104,42 +103,30 @@ def test_the_list_is_searched_paged_and_says_what_people_changed(
         service.call(Learnings(after="x"))
 
 
-@pytest.mark.parametrize("role", ["assistant", "tool", "", "system"])
-def test_only_a_user_gives_instructions(service: MemoryService, role: str) -> None:
-    service.call(Remember("Never use emojis.", role=role))
+def test_only_a_user_gives_instructions(service: MemoryService) -> None:
+    for role in ("assistant", "tool", "", "system"):
+        service.call(Remember("Never use emojis.", role=role))
 
     assert texts(service) == []
 
 
-def test_a_batch_teaches_too_and_a_dry_run_nothing(service: MemoryService) -> None:
-    batch = [
-        Remember("Never use emojis.", role="user"),
-        Remember("Call me Bob.", role="User"),
-    ]
-
-    service.call(RememberMany(batch, dry_run=True))
-    nothing = texts(service)
-    service.call(RememberMany(batch))
-
-    assert nothing == []
-    assert sorted(texts(service)) == ["Call me Bob.", "Never use emojis."]
-
-
-def test_a_batch_says_how_many_learnings_in_force_it_brought(
+def test_a_batch_says_how_many_learnings_in_force_it_brought_and_a_dry_run_none(
     service: MemoryService,
 ) -> None:
     batch = [
         Remember("So I prefer tabs over spaces, ok.", id="1", role="user"),
         Remember("I prefer spaces over tabs, I changed my mind.", id="2", role="user"),
-        Remember("Call me Bob.", id="3", role="user"),
+        Remember("Call me Bob.", id="3", role="User"),
         Remember("We never finished that conversation.", id="4", role="user"),
     ]
 
     checked = service.call(RememberMany(batch, dry_run=True))
+    nothing = texts(service)
     first = service.call(RememberMany(batch))
     again = service.call(RememberMany(batch))
 
     assert (checked.learned, first.learned, again.learned) == (0, 2, 0)
+    assert nothing == []
     assert sorted(texts(service)) == ["Call me Bob.", "Prefers spaces over tabs"]
 
 
@@ -154,10 +141,9 @@ def test_a_preference_names_the_memory_it_was_said_in(service: MemoryService) ->
 
 
 def test_no_secret_is_learned(service: MemoryService) -> None:
+    twice = "Always log in with the password hunter22x!, and password: hunter22x!"
     service.call(Remember("Remember that my password is hunter22x!", role="user"))
-    service.call(
-        Learn("Always log in with the password hunter22x!, and password: hunter22x!")
-    )
+    service.call(Learn(twice))
 
     assert texts(service)
     assert not any("hunter22x" in text for text in texts(service))
@@ -200,15 +186,20 @@ def test_a_lesson_says_what_it_takes_the_place_of(
     assert texts(service, superseded=True) == ["Always use spaces.", "Always use tabs."]
 
 
-def test_what_cannot_be_learned_is_refused(service: MemoryService) -> None:
-    with pytest.raises(EmptyContent):
-        service.call(Learn("  \n"))
-    with pytest.raises(NotFound):
-        service.call(EditLearning("x", text="Taste twice."))
-    with pytest.raises(EmptyContent):
-        service.call(EditLearning("x", text=" "))
-    with pytest.raises(NotFound):
-        service.call(RemoveLearning("x"))
+@each_case(
+    ("request_", "error"),
+    [
+        (Learn("  \n"), EmptyContent),
+        (EditLearning("x", text="Taste twice."), NotFound),
+        (EditLearning("x", text=" "), EmptyContent),
+        (RemoveLearning("x"), NotFound),
+    ],
+)
+def test_what_cannot_be_learned_is_refused(
+    service: MemoryService, request_: Request[Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        service.call(request_)
 
 
 def test_what_is_forgotten_is_unlearned_and_gone_from_the_disk(
@@ -230,9 +221,8 @@ def test_what_is_forgotten_is_unlearned_and_gone_from_the_disk(
 def test_the_receipt_counts_what_was_unlearned_as_the_preview_did(
     service: MemoryService,
 ) -> None:
-    kept = service.call(
-        Remember("Always write tests first. Never use emojis.", role="user")
-    )
+    rules = "Always write tests first. Never use emojis."
+    kept = service.call(Remember(rules, role="user"))
     service.call(Remember("I prefer tabs.", role="user"))
 
     preview = service.call(Forget(kept.id, dry_run=True))
@@ -274,17 +264,21 @@ def test_a_lesson_of_its_own_that_is_meant_is_forgotten_too(
     assert service.call(meant).learnings == 0
 
 
-def test_a_lesson_that_is_not_meant_stays(service: MemoryService) -> None:
-    service.call(Learn("Ada signs off every release", session="one", source="agent"))
-
-    for meant in (
+@each_case(
+    "meant",
+    [
         Forget(person="Ad"),
         Forget(query="release emojis"),
         Forget(session="one", source="other"),
         Forget(person="Ada", until=datetime(2000, 1, 1, tzinfo=UTC)),
-    ):
-        assert service.call(meant).learnings == 0
+    ],
+)
+def test_a_lesson_that_is_not_meant_stays(
+    service: MemoryService, meant: Forget
+) -> None:
+    service.call(Learn("Ada signs off every release", session="one", source="agent"))
 
+    assert service.call(meant).learnings == 0
     assert texts(service) == ["Ada signs off every release"]
 
 

@@ -1,12 +1,15 @@
-"""A login on a server: its files, the memory of each folder, and the renewal of its token."""
+"""Clients of a server: the login, the memory of each folder, renewals, and waits for limits of an owner."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import resource
-import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,14 +18,23 @@ from click.testing import CliRunner, Result
 from support.cases import each_case
 from support.endpoints import Behavior, gives, serving
 
-from mnemosyned import Client
+from mnemosyned import AsyncClient, Client
+from mnemosyned.agents.mcp.pump import (
+    DaemonLost,
+    PumpedCall,
+    PumpedDaemon,
+    read_messages,
+)
 from mnemosyned.cli.main import mnem
 from mnemosyned.client.address import Address, address_of
 from mnemosyned.client.login import renew_token, save_login
-from mnemosyned.client.remote import remote_of
+from mnemosyned.client.remote import remote_daemon, remote_of
+from mnemosyned.client.streams import Transfers
+from mnemosyned.errors import LimitReached
 from mnemosyned.socket_path import (
     LOCAL,
     SERVER,
+    SavedConnection,
     connection_for,
     connection_path,
     saved_connection,
@@ -39,9 +51,9 @@ def issues(token: str, days: float = DAYS) -> Behavior:
     return gives(200, json.dumps({**fields, "expires_at": ends.isoformat()}).encode())
 
 
-def refuses(status: int, code: str) -> Behavior:
+def refuses(status: int, code: str, **headers: str) -> Behavior:
     error = {"code": code, "message": "it is refused", "field": None}
-    return gives(status, json.dumps({"error": error}).encode())
+    return gives(status, json.dumps({"error": error}).encode(), **headers)
 
 
 @pytest.fixture(autouse=True)
@@ -111,11 +123,17 @@ def test_no_code_is_spent_where_its_token_could_not_be_written(home: Path) -> No
     assert server.seen == []
 
 
-def test_a_login_asks_for_a_code_before_it_asks_the_server() -> None:
-    assert "needs a one-time code" in str(
-        run("login", "https://memory.example").exception
-    )
-    assert "cross the network" in str(run("login", "http://memory.example").exception)
+@each_case(
+    ("url", "problem"),
+    [
+        ("https://memory.example", "needs a one-time code"),
+        ("http://memory.example", "cross the network"),
+    ],
+)
+def test_a_login_asks_for_a_code_before_it_asks_the_server(
+    url: str, problem: str
+) -> None:
+    assert problem in str(run("login", url).exception)
 
 
 def test_the_nearest_folder_decides_which_memory_is_used(
@@ -202,6 +220,13 @@ def make_due() -> None:
     path.write_text(json.dumps({**fields, "renew_at": time.time() - 1}))
 
 
+def due_in_s(saved: SavedConnection | None) -> float:
+    """Return how long it is to the renewal of a token."""
+    assert saved
+    assert saved.renew_at
+    return saved.renew_at - time.time()
+
+
 def test_a_token_is_renewed_once_by_many_and_all_go_on_with_it() -> None:
     with serving(issues(TOKEN), issues(SUCCESSOR)) as server:
         run("login", url_of(server.url), stdin="code\n")
@@ -215,19 +240,15 @@ def test_a_token_is_renewed_once_by_many_and_all_go_on_with_it() -> None:
         def connect(address: Address) -> None:
             address.connect(5).close()
 
-        threads = [threading.Thread(target=connect, args=(a,)) for a in addresses]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(connect, addresses))
 
         assert [seen.path for seen in server.seen] == ["/v1/login", "/v1/renew"]
         assert server.seen[1].headers["Authorization"] == f"Bearer {TOKEN}"
         assert SUCCESSOR.encode() in address.headers
         saved = saved_connection()
-    assert saved is not None
-    assert saved.renew_at is not None
-    assert saved.renew_at - time.time() > DAYS / 3 * 86_400
+    assert saved
+    assert due_in_s(saved) > DAYS / 3 * 86_400
     assert Path(saved.token_file).read_text() == SUCCESSOR + "\n"
 
 
@@ -253,15 +274,11 @@ def test_a_renewal_that_fails_keeps_the_token_and_is_tried_again() -> None:
     with serving(issues(TOKEN), refuses(401, "unauthorized")) as server:
         run("login", url_of(server.url), stdin="code\n")
         make_due()
-        saved = renew_token()
-    assert saved is not None
-    assert saved.renew_at is not None
-    assert 3_600 < saved.renew_at - time.time() < 2 * 86_400
+        assert 3_600 < due_in_s(renew_token()) < 2 * 86_400
     make_due()
     saved = renew_token()  # nobody is there
-    assert saved is not None
-    assert saved.renew_at is not None
-    assert 0 < saved.renew_at - time.time() < 3_600
+    assert 0 < due_in_s(saved) < 3_600
+    assert saved
     assert Path(saved.token_file).read_text() == TOKEN + "\n"
 
 
@@ -292,3 +309,97 @@ def test_a_token_file_of_the_user_stays_and_is_not_renewed(home: Path) -> None:
     assert saved.renew_at is None
     run("logout")
     assert file.exists()
+
+
+# Clients wait for a limit of their owner to be free, and send the same request again.
+
+
+KEPT = b'{"id": "kept", "stored": true, "created_at": "2026-01-01T00:00:00Z"}'
+
+
+def limited(seconds: str) -> Behavior:
+    return refuses(429, "limit_reached", Retry_After=seconds)
+
+
+def remember(url: str, *, timeout_s: float) -> str:
+    with Client(url=url, token=TOKEN, timeout_s=timeout_s) as client:
+        return client.remember("a").id
+
+
+def remember_in_a_loop(url: str, *, timeout_s: float) -> str:
+    async def remember() -> str:
+        async with AsyncClient(url=url, token=TOKEN, timeout_s=timeout_s) as client:
+            return (await client.remember("a")).id
+
+    return asyncio.run(remember())
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    monkeypatch.setattr(asyncio, "sleep", pause)
+    return pauses
+
+
+@pytest.mark.parametrize("call", [remember, remember_in_a_loop])
+def test_a_client_waits_and_sends_the_same_request_again(
+    call: Callable[..., str], pauses: list[float]
+) -> None:
+    with serving(limited("3"), limited("2"), gives(200, KEPT)) as daemon:
+        assert call(url_of(daemon.url), timeout_s=9) == "kept"
+
+    assert pauses == [3, 2]
+    first, *others = [seen.body["id"] for seen in daemon.seen]
+    assert first
+    assert others == [first, first]
+
+
+@pytest.mark.parametrize("call", [remember, remember_in_a_loop])
+def test_a_client_says_how_long_a_wait_beyond_its_time_limit_is(
+    call: Callable[..., str], pauses: list[float]
+) -> None:
+    with (
+        serving(limited("10")) as daemon,
+        pytest.raises(LimitReached, match="it is refused") as refused,
+    ):
+        call(url_of(daemon.url), timeout_s=9)
+
+    assert (refused.value.retry_after_s, pauses) == (10, [])
+
+
+def test_an_import_waits(pauses: list[float]) -> None:
+    report = b'{"stored": {"memory": 1}}'
+    with serving(limited("600"), gives(200, report)) as daemon:
+        address = address_of(None, url_of(daemon.url), TOKEN, None)
+        with closing(Transfers(address)) as transfers:
+            transfers.restore(b"{}")
+
+    assert (pauses, len(daemon.seen)) == ([600], 2)
+
+
+def test_a_message_of_an_agent_waits_a_while(pauses: list[float]) -> None:
+    answer = b'{"jsonrpc":"2.0","id":1,"result":{}}'
+    waits = [limited(seconds) for seconds in "33211"]
+    with serving(*waits, gives(200, answer), limited("30")) as daemon:
+        url = url_of(daemon.url)
+        sender = PumpedDaemon(remote_daemon(url, token=TOKEN))
+
+        def send() -> list[bytes]:
+            connection, response = sender.post({}, b"{}", on_connection=lambda _: None)
+            with connection:
+                return list(read_messages(connection, response))
+
+        assert send() == [answer]
+        assert pauses == [3, 3, 2, 1, 1]
+        with pytest.raises(DaemonLost, match=r"429.*it is refused"):
+            send()
+        call = PumpedCall(b"{}")
+        call.cancel()
+        with pytest.raises(DaemonLost, match="cancelled"):
+            sender.post({}, b"{}", on_connection=call.hold)
+    assert len(daemon.seen) == len(pauses) + 2
