@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from support.engines import contents
@@ -31,7 +32,7 @@ MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-def said(at: datetime, name: str, **fields: object) -> list[MemoryRecord]:
+def said(at: datetime, name: str, **fields: Any) -> list[MemoryRecord]:  # noqa: ANN401
     """Three memories of one episode."""
     return [
         memory(f"{name}{i}", created_at=at + timedelta(minutes=i), **fields)

@@ -28,14 +28,16 @@ from mnemosyned.verbs.memories import Pin, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget
 
 ANNA, BERT = 2, 3
-LIMITS = ("requests_per_minute", "writes_per_minute", "bytes_per_day", "memories_max")
+NO_LIMITS: dict[str, Any] = dict.fromkeys(
+    ("requests_per_minute", "writes_per_minute", "bytes_per_day", "memories_max")
+)
 
 
 class Owners:
     """Settings and owners that a test changes, and a clock."""
 
     def __init__(self) -> None:
-        self.config = OwnersConfig(**dict.fromkeys(LIMITS))
+        self.config = OwnersConfig(**NO_LIMITS)
         self.kept = {ANNA: 0, BERT: 0}
         self.asked = 0
         self.seconds = 100.0

@@ -14,10 +14,9 @@ def repository(root: Path, *, origin: str = "") -> Path:
     """A directory with the files that git keeps of a repository."""
     (root / ".git").mkdir(parents=True)
     remote = f'[remote "origin"]\n\turl = {origin}\n' if origin else ""
-    (root / ".git" / "config").write_text(
-        f'[core]\n\tbare = false\n[remote "fork"]\n\turl = git@x.org:bob/fork.git\n{remote}'
-        '[branch "main"]\n\tremote = origin\n'
-    )
+    fork = '[core]\n\tbare = false\n[remote "fork"]\n\turl = git@x.org:bob/fork.git\n'
+    branch = '[branch "main"]\n\tremote = origin\n'
+    (root / ".git" / "config").write_text(f"{fork}{remote}{branch}")
     return root
 
 
@@ -44,7 +43,9 @@ def test_every_spelling_of_an_origin_is_one_project(
     assert (project.key, project.name) == ("github.com/ann/shop", "shop")
 
 
-def test_two_hosts_ports_and_owners_are_different_projects(tmp_path: Path) -> None:
+def test_two_hosts_ports_owners_and_folders_are_different_projects(
+    tmp_path: Path,
+) -> None:
     origins = [
         "git@github.com:ann/shop.git",
         "git@github.com:bob/shop.git",
@@ -52,25 +53,13 @@ def test_two_hosts_ports_and_owners_are_different_projects(tmp_path: Path) -> No
         "ssh://git@example.org:2222/ann/shop.git",
         "git@example.org:ann/Shop.git",
     ]
+    roots = [tmp_path / str(number) / "shop" for number in range(7)]
     keys = {
-        key(repository(tmp_path / str(number), origin=origin))
-        for number, origin in enumerate(origins)
+        key(repository(root, origin=origin))
+        for root, origin in zip(roots, [*origins, "", ""], strict=True)
     }
 
-    assert len(keys) == len(origins)
-
-
-def test_a_subdirectory_belongs_to_the_repository(tmp_path: Path) -> None:
-    root = repository(tmp_path / "shop")
-    (root / "src" / "cart").mkdir(parents=True)
-
-    assert key(root / "src" / "cart") == key(root) == str(root)
-
-
-def test_two_repositories_of_one_name_are_two_projects(tmp_path: Path) -> None:
-    assert key(repository(tmp_path / "a" / "shop")) != key(
-        repository(tmp_path / "b" / "shop")
-    )
+    assert len(keys) == len(roots)
 
 
 def test_a_worktree_is_the_project_of_its_repository(tmp_path: Path) -> None:
@@ -83,12 +72,16 @@ def test_a_worktree_is_the_project_of_its_repository(tmp_path: Path) -> None:
     assert key(worktree) == key(root) == str(root)
 
 
-def test_a_clone_of_a_path_is_the_project_of_that_path(tmp_path: Path) -> None:
+def test_a_subdirectory_and_a_clone_of_a_path_are_the_project_of_that_path(
+    tmp_path: Path,
+) -> None:
     root = repository(tmp_path / "shop")
+    (root / "src" / "cart").mkdir(parents=True)
     clone = repository(tmp_path / "clone", origin=str(root / ".git"))
     beside = repository(tmp_path / "beside", origin="../shop")
 
-    assert key(clone) == key(beside) == key(root)
+    directories = (root, root / "src" / "cart", clone, beside)
+    assert {key(each) for each in directories} == {str(root)}
 
 
 def test_submodules_of_one_repository_are_different_projects(tmp_path: Path) -> None:
@@ -102,12 +95,12 @@ def test_submodules_of_one_repository_are_different_projects(tmp_path: Path) -> 
 
 
 def test_a_directory_without_a_repository_is_its_own_project(tmp_path: Path) -> None:
-    notes = tmp_path / "notes"
+    notes, link = tmp_path / "notes", tmp_path / "link"
     notes.mkdir()
-    link = tmp_path / "link"
     link.symlink_to(notes)
 
     assert key(notes) == key(link) == str(notes)
+    assert key(tmp_path / "removed") == str(tmp_path / "removed")
 
 
 def test_the_home_directory_is_no_project_although_it_is_a_repository(
@@ -132,15 +125,10 @@ def test_an_override_wins(tmp_path: Path) -> None:
     assert (project.key, project.name) == ("team/shop", "shop")
 
 
-def test_a_directory_that_does_not_exist_is_named_by_its_path(tmp_path: Path) -> None:
-    assert key(tmp_path / "removed") == str(tmp_path / "removed")
-
-
 def test_files_that_would_block_or_are_damaged_are_passed_over(tmp_path: Path) -> None:
-    piped = tmp_path / "piped"
+    piped, broken = tmp_path / "piped", tmp_path / "broken"
     (piped / ".git").mkdir(parents=True)
     os.mkfifo(piped / ".git" / "config")
-    broken = tmp_path / "broken"
     broken.mkdir()
     (broken / ".git").write_bytes(b"\xff\xfe nonsense")
 

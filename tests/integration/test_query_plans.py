@@ -167,9 +167,11 @@ def texts(store: SqliteStore) -> dict[int, str]:
     for at in range(400):
         words = [word for word, share in COMMON.items() if rng.random() < share]
         texts[at + 1] = " ".join([*words, _name(at)])
-    where = [{"session": f"talk {at % 7}", "source": f"app {at % 2}"} for at in texts]
-    numbered = zip(texts.items(), where, strict=True)
-    remember_batch(store, *(memory(str(at), text, **w) for (at, text), w in numbered))
+    told = (
+        memory(str(at), text, session=f"talk {at % 7}", source=f"app {at % 2}")
+        for at, text in texts.items()
+    )
+    remember_batch(store, *told)
     return texts
 
 
