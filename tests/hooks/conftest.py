@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from support.agents import Shop
 
 from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.service.service import MemoryService
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 
 @pytest.fixture
@@ -14,13 +16,7 @@ def hooks(service: MemoryService, tmp_path: Path) -> HookService:
 
 
 @pytest.fixture
-def transcript(tmp_path: Path) -> Path:
-    """Where Claude Code would keep the transcript; nothing is there yet."""
-    return tmp_path / ".claude" / "projects" / "-w-shop" / "s1.jsonl"
-
-
-@pytest.fixture
-def rollout(tmp_path: Path) -> Path:
-    """Where Codex would keep the transcript; nothing is there yet."""
-    folder = tmp_path / ".codex" / "sessions" / "2026" / "03" / "16"
-    return folder / "rollout-2026-03-16T09-00-00-0199.jsonl"
+def shop(
+    hooks: HookService, service: MemoryService, store: SqliteStore, tmp_path: Path
+) -> Shop:
+    return Shop(hooks, service, store, home=tmp_path)

@@ -1,6 +1,7 @@
-"""Capture from the transcripts and the events of each tool."""
+"""Capture from the transcripts and the events of each tool, and imports of the same."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from support.agents import (
     SAID,
     TALK,
     Agent,
+    Json,
+    Shop,
     captured,
     claude,
     claude_line,
@@ -18,143 +21,120 @@ from support.agents import (
     codex_meta,
     gemini_line,
     moment,
-    texts,
     write_lines,
 )
 
-from mnemosyned.agents.hooks.service import HookService
-from mnemosyned.storage.sqlite.store import SqliteStore
+from mnemosyned.importers.importer import START, ImportItem, ImportSource
+from mnemosyned.importers.run import recognize_format
+from mnemosyned.verbs.memories import Remember, RememberMany
 
 LINES = Path(__file__).parents[1] / "data" / "hooks" / "transcripts.jsonl"
 """The transcript of each tool, and those in which much is not said, with what is stored of it."""
 CASES = [json.loads(line) for line in LINES.read_text().splitlines()]
+FIX = codex_event("user_message", "Fix the tax rounding")
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
 def test_of_a_transcript_what_was_said_is_stored(
-    hooks: HookService, store: SqliteStore, tmp_path: Path, case: dict[str, Any]
+    shop: Shop, case: dict[str, Any]
 ) -> None:
-    path = write_lines(tmp_path / case["place"], case["lines"])
+    path = write_lines(shop.home / case["place"], case["lines"])
     fields = {case.get("key", "transcript_path"): str(path), **case["fields"]}
-    agent = Agent(hooks, fields)
+    agent = Agent(shop.hooks, fields)
     agent.call()
     agent.call()
 
-    said = captured(store, case["session"])
+    said = captured(shop.store, case["session"])
     assert [memory.content for memory in said] == case["texts"]
     roles = case.get("roles", ["user", "assistant"])
     assert [memory.role for memory in said] == roles
 
 
-def test_a_fork_that_repeats_its_history_stores_it_once(
-    hooks: HookService, store: SqliteStore, rollout: Path
-) -> None:
-    talk = [codex_event("user_message", "Fix the tax rounding")]
-    write_lines(rollout, [codex_meta(), *talk])
-    codex(hooks, rollout).call(hook_event_name="Stop")
-    fork = rollout.with_name("rollout-2026-03-16T10-00-00-0200.jsonl")
-    write_lines(
-        fork,
-        [
-            codex_meta("0200", forked_from_id="0199"),
-            *talk,
-            codex_event("user_message", "And the discount"),
-        ],
-    )
-    codex(hooks, fork, session="0200").call(hook_event_name="Stop")
+def test_a_fork_that_repeats_its_history_stores_it_once(shop: Shop) -> None:
+    write_lines(shop.rollout, [codex_meta(), FIX])
+    shop.codex(file=shop.rollout).stop()
+    fork = shop.rollout.with_name("rollout-2026-03-16T10-00-00-0200.jsonl")
+    more = codex_event("user_message", "And the discount")
+    write_lines(fork, [codex_meta("0200", forked_from_id="0199"), FIX, more])
+    shop.codex("0200", file=fork).stop()
 
-    assert texts(store, "codex:0199", "codex:0200") == [
+    assert shop.texts("codex:0199", "codex:0200") == [
         "Fix the tax rounding",
         "And the discount",
     ]
 
 
 def test_a_resumed_session_that_repeats_lines_in_a_new_file_stores_them_once(
-    hooks: HookService, store: SqliteStore, transcript: Path
+    shop: Shop,
 ) -> None:
-    write_lines(transcript, TALK)
-    claude(hooks, transcript).call(hook_event_name="Stop")
-    resumed = write_lines(transcript.with_name("s2.jsonl"), TALK)
-    write_lines(resumed, [claude_line("user", "And now the tax", uuid="u3", minutes=5)])
-    claude(hooks, resumed, session="s2").call(hook_event_name="Stop")
+    shop.write(*TALK)
+    shop.claude().stop()
+    shop.write(*TALK, session="s2")
+    shop.say("And now the tax", session="s2")
 
     both = ("claude-code:s1", "claude-code:s2")
-    assert texts(store, *both) == [*SAID, "And now the tax"]
+    assert shop.texts(*both) == [*SAID, "And now the tax"]
 
 
-def test_gemini_chats_in_one_json_file_are_read_as_they_grow(
-    hooks: HookService, store: SqliteStore, tmp_path: Path
-) -> None:
-    path = tmp_path / ".gemini" / "tmp" / "ab12" / "chats" / "session-1.json"
+def test_gemini_chats_in_one_json_file_are_read_as_they_grow(shop: Shop) -> None:
+    path = shop.home / ".gemini" / "tmp" / "ab12" / "chats" / "session-1.json"
     path.parent.mkdir(parents=True)
     messages = [gemini_line("user", "Sort by date", id="a")]
-    agent = Agent(hooks, {"transcript_path": str(path), "session_id": "g1"})
+    agent = Agent(shop.hooks, {"transcript_path": str(path), "session_id": "g1"})
     for message in (gemini_line("gemini", "Sorted.", id="b"), None):
         path.write_text(json.dumps({"sessionId": "g1", "messages": messages}))
         agent.call(hook_event_name="AfterAgent")
         messages += [message] if message else []
 
-    assert texts(store, "gemini:g1") == ["Sort by date", "Sorted."]
+    assert shop.texts("gemini:g1") == ["Sort by date", "Sorted."]
 
 
 # ----------------------------------------------- payloads without transcript
 
 
-def test_without_a_transcript_the_payload_is_stored(
-    hooks: HookService, store: SqliteStore
-) -> None:
-    agent = codex(hooks, None)
-    agent.call(hook_event_name="UserPromptSubmit", prompt="Fix the tax rounding")
-    agent.call(hook_event_name="Stop", last_assistant_message="Rounded half to even.")
+def test_without_a_transcript_the_payload_is_stored(shop: Shop) -> None:
+    agent = shop.codex()
+    agent.ask("Fix the tax rounding")
+    agent.stop(last_assistant_message="Rounded half to even.")
 
-    assert texts(store, "codex:0199") == [
+    assert shop.texts("codex:0199") == [
         "Fix the tax rounding",
         "Rounded half to even.",
     ]
 
 
-def test_a_payload_does_not_double_what_the_transcript_brings_later(
-    hooks: HookService, store: SqliteStore, rollout: Path, transcript: Path
-) -> None:
-    agent = codex(hooks, rollout)  # not written yet
-    agent.call(hook_event_name="UserPromptSubmit", prompt="Fix the tax rounding\n")
-    write_lines(
-        rollout, [codex_meta(), codex_event("user_message", "Fix the tax rounding")]
-    )
-    agent.call(hook_event_name="Stop")
-    other = claude(hooks, transcript)
-    other.call(hook_event_name="UserPromptSubmit", prompt=SAID[0])
-    write_lines(transcript, TALK)
-    other.call(hook_event_name="Stop", last_assistant_message=SAID[1])
+def test_a_payload_does_not_double_what_the_transcript_brings_later(shop: Shop) -> None:
+    agent = shop.codex(file=shop.rollout)  # not written yet
+    agent.ask("Fix the tax rounding\n")
+    write_lines(shop.rollout, [codex_meta(), FIX])
+    agent.stop()
+    shop.claude().ask(SAID[0])
+    shop.write(*TALK)
+    shop.claude().stop(last_assistant_message=SAID[1])
 
-    assert texts(store, "codex:0199") == ["Fix the tax rounding"]
-    assert sorted(texts(store, "claude-code:s1")) == sorted(SAID)
+    assert shop.texts("codex:0199") == ["Fix the tax rounding"]
+    assert sorted(shop.texts()) == sorted(SAID)
 
 
-def test_opencodes_plugin_sends_the_messages(
-    hooks: HookService, store: SqliteStore
-) -> None:
-    agent = Agent(hooks, {"client": "opencode", "session_id": "o1", "cwd": "/w/shop"})
+def test_opencodes_plugin_sends_the_messages(shop: Shop) -> None:
+    fields = {"client": "opencode", "session_id": "o1", "cwd": "/w/shop"}
+    agent = Agent(shop.hooks, fields)
     sent = [
-        {"id": "m1", "role": "user", "content": "Move it", "timestamp": moment()},
-        {
-            "id": "m2",
-            "role": "assistant",
-            "content": "Moved it.",
-            "timestamp": moment(1),
-        },
-        {"id": "m3", "role": "tool", "content": "noise"},
+        {"id": f"m{at}", "role": role, "content": content, "timestamp": moment(at)}
+        for at, (role, content) in enumerate(
+            [("user", "Move it"), ("assistant", "Moved it."), ("tool", "noise")]
+        )
     ]
-    agent.call(hook_event_name="UserPromptSubmit", prompt="Move it")
-    agent.call(hook_event_name="Stop", messages=sent[:1])
-    agent.call(hook_event_name="Stop", messages=sent)
+    agent.ask("Move it")
+    agent.stop(messages=sent[:1])
+    agent.stop(messages=sent)
 
-    assert texts(store, "opencode:o1") == ["Move it", "Moved it."]
-    assert captured(store, "opencode:o1")[0].created_at == MORNING
+    assert shop.texts("opencode:o1") == ["Move it", "Moved it."]
+    assert captured(shop.store, "opencode:o1")[0].created_at == MORNING
 
 
-def test_cascades_hooks_carry_the_words(hooks: HookService, store: SqliteStore) -> None:
-    agent = Agent(hooks, {"trajectory_id": "w1"}, directory="/w/shop")
+def test_cascades_hooks_carry_the_words(shop: Shop) -> None:
+    agent = Agent(shop.hooks, {"trajectory_id": "w1"}, directory="/w/shop")
     agent.call(
         agent_action_name="pre_user_prompt", tool_info={"user_prompt": "Move it"}
     )
@@ -163,16 +143,81 @@ def test_cascades_hooks_carry_the_words(hooks: HookService, store: SqliteStore) 
     )
 
     assert answer == {}
-    assert texts(store, "windsurf:w1") == ["Move it", "Moved it."]
+    assert shop.texts("windsurf:w1") == ["Move it", "Moved it."]
 
 
-def test_a_call_from_the_spool_keeps_its_time(
-    hooks: HookService, store: SqliteStore
-) -> None:
-    codex(hooks, None).late(
+def test_a_call_from_the_spool_keeps_its_time(shop: Shop) -> None:
+    shop.codex().late(
         hook_event_name="UserPromptSubmit",
         prompt="Fix the tax",
         time=MORNING.timestamp(),
     )
 
-    assert captured(store, "codex:0199")[0].created_at == MORNING
+    assert captured(shop.store, "codex:0199")[0].created_at == MORNING
+
+
+# ------------------------------------------------------ capture, then an import
+
+TALKS: dict[str, tuple[Callable[..., Agent], str, list[Json]]] = {
+    "transcript": (
+        claude,
+        "claude-code:s1",
+        [
+            claude_line("user", "Why is the cart empty?", uuid="u1"),
+            claude_line("assistant", "The cookie expires.", uuid="u2", minutes=1),
+        ],
+    ),
+    "rollout": (
+        codex,
+        "codex:0199",
+        [
+            codex_meta(),
+            FIX,
+            codex_event("agent_message", "Rounded half to even.", minutes=1),
+        ],
+    ),
+}
+
+
+def memories_of(path: Path) -> list[Remember]:
+    """The memories that an import of a transcript stores."""
+    source = ImportSource.of_path(path)
+    format = recognize_format(source)
+    assert format
+    items = format.read(source, START)
+    return [each.memory for each in items if isinstance(each, ImportItem)]
+
+
+@pytest.mark.parametrize("file", TALKS)
+def test_an_import_after_capture_stores_nothing_twice(shop: Shop, file: str) -> None:
+    agent, session, lines = TALKS[file]
+    path: Path = getattr(shop, file)
+    write_lines(path, lines[:-1])
+    agent(shop.hooks, path).stop()
+    write_lines(path, lines[-1:])
+
+    answers = shop.call(RememberMany(memories_of(path))).memories
+    agent(shop.hooks, path).stop()
+
+    assert [answer.stored for answer in answers] == [False, True]
+    assert len(shop.texts(session)) == 2
+
+
+@pytest.mark.parametrize("file", TALKS)
+def test_an_imported_conversation_belongs_to_the_project_of_its_directory(
+    shop: Shop, file: str
+) -> None:
+    agent, session, lines = TALKS[file]
+    path: Path = getattr(shop, file)
+    write_lines(path, [{**line, "cwd": "/w/shop"} for line in lines])
+    memories = memories_of(path)
+
+    shop.call(RememberMany(memories, import_id="01M8DZ553P4R11WFTR4W9D370X"))
+
+    project = str(memories[0].metadata["project"])
+    assert shop.store.agents.sessions_of(project, 10) == [session]
+    known = shop.store.agents.session(session)
+    agent(shop.hooks, path).stop()
+    assert known
+    assert known.project == project
+    assert len(shop.texts(session)) == 2

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from support.agents import SAID, TALK, claude_line, texts, write_lines
+from support.agents import SAID, TALK, Shop, claude_line, write_lines
 
 from mnemosyned.agents.hooks import remote, spool
 from mnemosyned.agents.hooks.client import TimeIsUp
@@ -20,7 +20,6 @@ from mnemosyned.agents.hooks.remote import (
     find_directory,
 )
 from mnemosyned.agents.hooks.service import HookEnvelope, HookService
-from mnemosyned.storage.sqlite.store import SqliteStore
 
 
 class Link:
@@ -73,59 +72,57 @@ def call(link: Link, transcript: Path, event: str = "Stop") -> None:
 
 
 @pytest.fixture
-def link(hooks: HookService, tmp_path: Path) -> Link:
-    return Link(hooks, str(tmp_path / "spool@server"))
+def link(shop: Shop) -> Link:
+    return Link(shop.hooks, str(shop.home / "spool@server"))
 
 
 def test_a_prompt_sends_no_lines_and_the_end_of_a_turn_sends_each_once(
-    link: Link, store: SqliteStore, transcript: Path
+    shop: Shop, link: Link
 ) -> None:
-    write_lines(transcript, TALK)
-    call(link, transcript, "UserPromptSubmit")
-    assert (link.posts, texts(store, "claude-code:s1")) == (1, [])
+    shop.write(*TALK)
+    call(link, shop.transcript, "UserPromptSubmit")
+    assert (link.posts, shop.texts()) == (1, [])
 
-    call(link, transcript)
-    call(link, transcript)
-    write_lines(
-        transcript, [claude_line("user", "Then keep it longer.", uuid="u3", minutes=2)]
-    )
-    call(link, transcript)
+    call(link, shop.transcript)
+    call(link, shop.transcript)
+    shop.write(claude_line("user", "Then keep it longer.", uuid="u3", minutes=2))
+    call(link, shop.transcript)
 
-    assert texts(store, "claude-code:s1") == [*SAID, "Then keep it longer."]
-    session = store.agents.session("claude-code:s1")
+    assert shop.texts() == [*SAID, "Then keep it longer."]
+    session = shop.store.agents.session("claude-code:s1")
     assert session is not None
-    assert session.position == transcript.stat().st_size
+    assert session.position == shop.transcript.stat().st_size
     assert (session.transcript, session.project) == ("", "github.com/ann/shop")
 
 
 def test_a_prompt_that_waited_brings_what_was_said_before_it(
-    link: Link, store: SqliteStore, transcript: Path
+    shop: Shop, link: Link
 ) -> None:
-    write_lines(transcript, TALK)
-    late = {**envelope_of(transcript, "UserPromptSubmit"), "late": True}
+    shop.write(*TALK)
+    late = {**envelope_of(shop.transcript, "UserPromptSubmit"), "late": True}
 
     assert cast("remote.Server", link).post_late(json.dumps(late).encode()) == 200
 
-    assert texts(store, "claude-code:s1") == SAID
+    assert shop.texts() == SAID
 
 
 def test_lines_that_could_not_be_sent_wait_for_another_hook(
-    link: Link, store: SqliteStore, transcript: Path
+    shop: Shop, link: Link
 ) -> None:
-    write_lines(transcript, TALK)
-    envelope = envelope_of(transcript, "SessionEnd")
+    shop.write(*TALK)
+    envelope = envelope_of(shop.transcript, "SessionEnd")
     server = cast("remote.Server", link)
     link.fails = True
     with pytest.raises(TimeIsUp):
-        remote.send_or_keep(server, envelope, str(transcript), 0)
+        remote.send_or_keep(server, envelope, str(shop.transcript), 0)
     (Path(link.place) / "a-damaged").write_bytes(b"\0\0\0")
     link.fails = False
 
     spool.hand_in(link.place, server.post_late)
 
-    assert texts(store, "claude-code:s1") == SAID
+    assert shop.texts() == SAID
     assert spool.list_waiting(link.place) == []
-    remote.send_or_keep(server, envelope, str(transcript), 0)
+    remote.send_or_keep(server, envelope, str(shop.transcript), 0)
     assert spool.list_waiting(link.place) == []
 
 
@@ -151,52 +148,51 @@ def test_no_alarm_ends_the_renewal_of_a_token(
 
 @pytest.mark.parametrize("size", [40, 200, 1_000])
 def test_parts_of_any_size_are_each_sent_once(
-    link: Link,
-    store: SqliteStore,
-    transcript: Path,
-    size: int,
-    monkeypatch: pytest.MonkeyPatch,
+    shop: Shop, link: Link, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "PART_BYTES", size)
     said = [f"Line {number} is about the cart." for number in range(6)]
-    lines = [claude_line("user", text, uuid=f"u{text}") for text in said]
-    write_lines(transcript, lines)
-    with transcript.open("a") as file:
+    shop.write(*(claude_line("user", text, uuid=f"u{text}") for text in said))
+    with shop.transcript.open("a") as file:
         file.write('{"type": "user", "not": "whole')
 
-    call(link, transcript)
+    call(link, shop.transcript)
 
-    assert texts(store, "claude-code:s1") == said
+    assert shop.texts() == said
 
 
 def test_a_file_in_the_place_of_another_is_read_from_its_beginning(
-    link: Link, store: SqliteStore, transcript: Path
+    shop: Shop, link: Link
 ) -> None:
-    write_lines(transcript, TALK)
-    call(link, transcript)
-    kept = transcript.with_name("kept.jsonl")
-    transcript.rename(kept)
-    write_lines(
-        transcript, [*TALK, claude_line("user", "One more.", uuid="u9", minutes=2)]
-    )
+    shop.write(*TALK)
+    call(link, shop.transcript)
+    kept = shop.transcript.with_name("kept.jsonl")
+    shop.transcript.rename(kept)
+    shop.write(*TALK, claude_line("user", "One more.", uuid="u9", minutes=2))
 
-    call(link, transcript)
+    call(link, shop.transcript)
 
-    assert texts(store, "claude-code:s1") == [*SAID, "One more."]
+    assert shop.texts() == [*SAID, "One more."]
 
 
-def test_only_a_regular_file_of_the_user_is_described(transcript: Path) -> None:
-    write_lines(transcript, TALK)
-    link, fifo = transcript.with_name("a.jsonl"), transcript.with_name("b.jsonl")
-    link.symlink_to(transcript)
-    os.mkfifo(fifo)
+def test_only_a_regular_file_of_the_user_is_described(shop: Shop) -> None:
+    shop.write(*TALK)
+    folder = shop.transcript.parent
+    (folder / "a.jsonl").symlink_to(shop.transcript)
+    os.mkfifo(folder / "b.jsonl")
 
-    for path in (str(link), str(fifo), "", str(transcript.parent), "/none\0.jsonl"):
+    for path in (
+        f"{folder}/a.jsonl",
+        f"{folder}/b.jsonl",
+        "",
+        f"{folder}",
+        "/none\0.jsonl",
+    ):
         assert describe_transcript(path) is None
 
 
 def test_only_what_a_person_or_an_agent_said_leaves_the_machine(
-    link: Link, transcript: Path, monkeypatch: pytest.MonkeyPatch
+    shop: Shop, link: Link, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[bytes] = []
     post = link.post
@@ -207,11 +203,11 @@ def test_only_what_a_person_or_an_agent_said_leaves_the_machine(
 
     monkeypatch.setattr(link, "post", listen)
     result = {"type": "user", "toolUseResult": {"stdout": "the key is 4711"}}
-    write_lines(transcript, [*TALK, result])
-    other = transcript.parent / "notes.txt"
+    shop.write(*TALK, result)
+    other = shop.transcript.parent / "notes.txt"
     write_lines(other, TALK)
 
-    call(link, transcript)
+    call(link, shop.transcript)
     call(link, other)
 
     assert SAID[1].encode() in b"".join(sent)
@@ -220,33 +216,31 @@ def test_only_what_a_person_or_an_agent_said_leaves_the_machine(
 
 
 def test_the_directory_is_the_projects_where_the_tool_names_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(shop.home)
 
-    assert find_directory({}) == str(tmp_path)
+    assert find_directory({}) == str(shop.home)
     assert find_directory({"workspace_roots": ["file:///w/a"]}) == "/w/a"
     assert find_directory({"cwd": "/w/b", "workspace_roots": ["/w/a"]}) == "/w/b"
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", "/w/c")
     assert find_directory({"cwd": "/w/d"}) == "/w/c"
 
 
-def test_a_remote_call_has_no_file_of_the_daemons_machine_read(
-    hooks: HookService, store: SqliteStore, transcript: Path, tmp_path: Path
-) -> None:
-    write_lines(transcript, TALK)
-    (tmp_path / ".git").mkdir()
+def test_a_remote_call_has_no_file_of_the_daemons_machine_read(shop: Shop) -> None:
+    shop.write(*TALK)
+    (shop.home / ".git").mkdir()
     payload = {
         "hook_event_name": "Stop",
         "session_id": "s1",
-        "cwd": str(tmp_path),
-        "transcript_path": str(transcript),
+        "cwd": str(shop.home),
+        "transcript_path": str(shop.transcript),
     }
 
-    _, wanted = hooks.handle_call(HookEnvelope(payload=payload), is_remote=True)
-    hooks.capture.drain()
+    _, wanted = shop.hooks.handle_call(HookEnvelope(payload=payload), is_remote=True)
+    shop.hooks.capture.drain()
 
     assert wanted is None
-    session = store.agents.latest(["agent:s1", "claude-code:s1"], 10)
+    session = shop.store.agents.latest(["agent:s1", "claude-code:s1"], 10)
     assert list(session) == []

@@ -7,13 +7,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mnemosyned.agents.hooks.service import HookEnvelope, HookService
-from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.memory.values import AgentActivity, MemoryRecord
+from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
+from mnemosyned.verbs.request import Request
 
 Json = dict[str, Any]
+Answer = TypeVar("Answer")
 
 MORNING = datetime(2026, 3, 16, 9, tzinfo=UTC)
 
@@ -102,6 +105,18 @@ class Agent:
         """Call the hook with these fields besides the usual ones."""
         return self.hooks.handle_call(self._envelope(fields))[0]
 
+    def start(self, source: str = "startup") -> str:
+        """Start a session; what the agent is told."""
+        return context_of(self.call(hook_event_name="SessionStart", source=source))
+
+    def ask(self, prompt: str) -> str:
+        """Send a prompt; what the agent is told."""
+        return context_of(self.call(hook_event_name="UserPromptSubmit", prompt=prompt))
+
+    def stop(self, **fields: object) -> Json:
+        """End a turn."""
+        return self.call(hook_event_name="Stop", **fields)
+
     def late(self, *, time: float = 0.0, **fields: object) -> Json:
         """Hand a call in that waited in the spool."""
         return self.hooks.handle_call(self._envelope(fields, late=True, time=time))[0]
@@ -183,3 +198,61 @@ TALK = [
 """A transcript of Claude Code."""
 SAID = ["Why is the cart empty?", "The session cookie expires too early."]
 """What was said in it."""
+
+
+@dataclass(frozen=True)
+class Shop:
+    """The project `/w/shop`, the agents that work on it, and what is stored of them."""
+
+    hooks: HookService
+    service: MemoryService
+    store: SqliteStore
+    home: Path
+
+    @property
+    def transcript(self) -> Path:
+        """Where Claude Code would keep the transcript; nothing is there yet."""
+        return self.home / ".claude" / "projects" / "-w-shop" / "s1.jsonl"
+
+    @property
+    def rollout(self) -> Path:
+        """Where Codex would keep the transcript; nothing is there yet."""
+        folder = self.home / ".codex" / "sessions" / "2026" / "03" / "16"
+        return folder / "rollout-2026-03-16T09-00-00-0199.jsonl"
+
+    def call(self, request: Request[Answer]) -> Answer:
+        return self.service.call(request)
+
+    def write(self, *lines: Json, session: str = "s1") -> Path:
+        """Append lines to the transcript of a session of Claude Code."""
+        return write_lines(self.transcript.with_name(f"{session}.jsonl"), lines)
+
+    def claude(self, session: str = "s1", *, cwd: str = "/w/shop") -> Agent:
+        file = self.transcript.with_name(f"{session}.jsonl")
+        return claude(self.hooks, file, cwd=cwd, session=session)
+
+    def codex(
+        self, session: str = "0199", *, file: Path | None = None, cwd: str = "/w/shop"
+    ) -> Agent:
+        return codex(self.hooks, file, cwd=cwd, session=session)
+
+    def say(
+        self,
+        *said: str,
+        session: str = "s1",
+        cwd: str = "/w/shop",
+        minutes: float = 8,
+    ) -> None:
+        """Say something in a session of Claude Code."""
+        lines = [claude_line("user", text, uuid=text, minutes=minutes) for text in said]
+        self.write(*lines, session=session)
+        self.claude(session, cwd=cwd).stop()
+
+    def texts(self, *sessions: str) -> list[str]:
+        """What is stored of these sessions, or of the first of Claude Code."""
+        return texts(self.store, *(sessions or ["claude-code:s1"]))
+
+    def activity(self) -> AgentActivity:
+        """What is known of the only hook that was called."""
+        (row,) = self.store.agents.activity()
+        return row
