@@ -18,15 +18,12 @@ from support.fakes import (
     FakeClock,
     FakeSummarizer,
     memory,
-    remember_batch,
     trio,
     working_ids,
 )
-from support.settings import change, config_by_words
+from support.worlds import World
 
-from mnemosyned.assembly.build import open_memory
-from mnemosyned.config.loading import load_config
-from mnemosyned.config.settings import Config, SettingsInForce, SleepConfig
+from mnemosyned.config.settings import Config, SleepConfig
 from mnemosyned.errors import (
     ConfigInvalid,
     DatabaseUnreachable,
@@ -40,14 +37,13 @@ from mnemosyned.memory.consolidation import (
     Trigger,
     WorkingActivity,
 )
-from mnemosyned.memory.values import SummarizerState, SummarizerStatus, Tier
+from mnemosyned.memory.values import SummarizerState, SummarizerStatus
 from mnemosyned.sleep import sleeper, triggers as machine
 from mnemosyned.sleep.context import CycleRequest, SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import (
     Sleeper,
     SleepScheduler,
-    final_consolidation,
 )
 from mnemosyned.sleep.triggers import (
     BACK_OFF_MAX_S,
@@ -63,9 +59,6 @@ from mnemosyned.sleep.triggers import (
     select_by_count,
     select_when_idle,
 )
-from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.verbs.memories import Remember, RememberMany
-from mnemosyned.verbs.upkeep import Log, Status
 
 SOON = timedelta(milliseconds=20)
 HOUR = timedelta(hours=1)
@@ -92,13 +85,20 @@ class Nights:
 
 @contextmanager
 def running(
-    nights: Nights, relieve: Callable[[], object] = lambda: None
+    nights: Nights,
+    interval: timedelta = SOON,
+    *,
+    relieve: Callable[[], object] = lambda: None,
 ) -> Iterator[SleepScheduler]:
+    """A scheduler that sleeps each interval."""
     with SleepScheduler(sleep=nights.sleep, enforce_cap=relieve) as scheduler:
+        scheduler.set_schedule(schedule(interval))
         yield scheduler
 
 
-def schedule(*, auto: bool, interval: timedelta, cron: str | None) -> Config:
+def schedule(
+    interval: timedelta = SOON, *, auto: bool = True, cron: str | None = None
+) -> Config:
     minutes = interval.total_seconds() / 60
     sleep = SleepConfig(interval_minutes=minutes, cron=cron)
     return Config(auto_sleep=auto, sleep=sleep)
@@ -107,36 +107,40 @@ def schedule(*, auto: bool, interval: timedelta, cron: str | None) -> Config:
 # ------------------------------------------------------------------ schedule
 
 
-def test_cycles_run_again_and_again_in_the_background() -> None:
-    nights = Nights()
-
-    with running(nights) as scheduler:
-        scheduler.set_schedule(schedule(auto=True, interval=SOON, cron=None))
-        nights.wait(3)
-
-    assert set(nights.triggers) == {Trigger.SCHEDULE}
-
-
-@pytest.mark.parametrize("error", [RuntimeError("bug"), StorageFailed("disk full")])
+@pytest.mark.parametrize(
+    ("error", "is_logged", "has_traceback"),
+    [
+        (RuntimeError("bug"), True, True),
+        (StorageFailed("disk full"), True, True),
+        (DatabaseUnreachable("the server is down"), True, False),
+        (SleepInProgress("another"), False, False),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
 def test_a_cycle_that_raises_is_logged_and_the_schedule_goes_on(
-    error: Exception, caplog: pytest.LogCaptureFixture
+    error: Exception,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    is_logged: bool,
+    has_traceback: bool,
 ) -> None:
     def fail() -> None:
         raise error
 
     nights = Nights(fail)
 
-    with running(nights) as scheduler:
-        scheduler.set_schedule(schedule(auto=True, interval=SOON, cron=None))
+    with running(nights):
         nights.wait(3)
 
     failures = [record for record in caplog.records if record.message == "cycle_failed"]
-    assert len(failures) >= 2
-    assert failures[0].exc_info
+    assert (len(failures) >= 2) is is_logged
+    assert any(record.exc_info for record in failures) is has_traceback
+    worst = max((record.levelno for record in caplog.records), default=0)
+    assert (worst >= logging.WARNING) is is_logged
 
 
 def test_a_cycle_that_loses_the_database_is_soon_tried_again(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sleeper, "FIRST_CYCLE_AFTER", SOON)
     monkeypatch.setattr(sleeper, "AGAIN_AFTER", SOON)
@@ -146,30 +150,8 @@ def test_a_cycle_that_loses_the_database_is_soon_tried_again(
 
     nights = Nights(fail)
 
-    with running(nights) as scheduler:
-        scheduler.set_schedule(schedule(auto=True, interval=HOUR, cron=None))
+    with running(nights, HOUR):
         nights.wait(3)
-
-    failures = [record for record in caplog.records if record.message == "cycle_failed"]
-    assert len(failures) >= 2
-    assert not any(record.exc_info for record in failures)
-
-
-def test_a_cycle_that_finds_another_running_is_no_failure(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    def refuse() -> None:
-        raise SleepInProgress("another")
-
-    nights = Nights(refuse)
-
-    with running(nights) as scheduler:
-        scheduler.set_schedule(schedule(auto=True, interval=SOON, cron=None))
-        nights.wait(2)
-
-    assert [
-        record for record in caplog.records if record.levelno >= logging.ERROR
-    ] == []
 
 
 def test_a_scheduled_cycle_never_overlaps_the_one_before() -> None:
@@ -183,29 +165,21 @@ def test_a_scheduled_cycle_never_overlaps_the_one_before() -> None:
         inside.release()
 
     nights = Nights(linger)
-    with running(nights) as scheduler:
-        scheduler.set_schedule(schedule(auto=True, interval=SOON, cron=None))
+    with running(nights):
         nights.wait(3)
         go_on.set()
 
     assert all(at_once)
-
-
-def test_switched_off_nothing_is_planned() -> None:
-    with running(Nights()) as scheduler:
-        scheduler.set_schedule(schedule(auto=False, interval=SOON, cron=None))
-
-        assert (scheduler.next_cycle, scheduler.description) == (None, "off")
+    assert set(nights.triggers) == {Trigger.SCHEDULE}
 
 
 def test_a_schedule_can_be_switched_off_and_on_again() -> None:
     nights = Nights()
 
-    with running(nights) as scheduler:
-        scheduler.set_schedule(schedule(auto=True, interval=HOUR, cron=None))
-        scheduler.set_schedule(schedule(auto=False, interval=HOUR, cron=None))
-        assert scheduler.next_cycle is None
-        scheduler.set_schedule(schedule(auto=True, interval=SOON, cron=None))
+    with running(nights, HOUR) as scheduler:
+        scheduler.set_schedule(schedule(auto=False))
+        assert (scheduler.next_cycle, scheduler.description) == (None, "off")
+        scheduler.set_schedule(schedule())
         nights.wait()
 
 
@@ -217,19 +191,13 @@ def test_a_schedule_can_be_switched_off_and_on_again() -> None:
         (timedelta(seconds=30), "every 30 seconds"),
     ],
 )
-def test_a_schedule_is_told_in_words(interval: timedelta, words: str) -> None:
-    with running(Nights()) as scheduler:
-        scheduler.set_schedule(schedule(auto=True, interval=interval, cron=None))
-
-        assert scheduler.description == words
-
-
-def test_the_first_cycle_comes_within_a_minute_of_the_start() -> None:
-    with running(Nights()) as scheduler:
-        scheduler.set_schedule(schedule(auto=True, interval=HOUR, cron=None))
-
+def test_a_schedule_is_told_in_words_and_begins_within_a_minute(
+    interval: timedelta, words: str
+) -> None:
+    with running(Nights(), interval) as scheduler:
         due = scheduler.next_cycle
 
+        assert scheduler.description == words
     assert due
     assert due.utcoffset() == timedelta()
     assert timedelta() < due - datetime.now(UTC) <= timedelta(minutes=1)
@@ -237,8 +205,8 @@ def test_the_first_cycle_comes_within_a_minute_of_the_start() -> None:
 
 def test_cron_times_are_utc() -> None:
     nights = Nights()
-    with running(nights) as scheduler:
-        scheduler.set_schedule(schedule(auto=True, interval=SOON, cron="30 3 * * *"))
+    with running(nights, HOUR) as scheduler:
+        scheduler.set_schedule(schedule(cron="30 3 * * *"))
         nights.wait()
 
         due = scheduler.next_cycle
@@ -252,11 +220,9 @@ def test_cron_times_are_utc() -> None:
 
 @each_case("cron", ["99 * * * *", "a b c d e", "* * * * * *", "*/0 * * * *"])
 def test_a_refused_schedule_leaves_the_earlier_one_in_force(cron: str) -> None:
-    with running(Nights()) as scheduler:
-        scheduler.set_schedule(schedule(auto=True, interval=HOUR, cron=None))
-
+    with running(Nights(), HOUR) as scheduler:
         with pytest.raises(ConfigInvalid, match=r"sleep\.cron"):
-            scheduler.set_schedule(schedule(auto=True, interval=SOON, cron=cron))
+            scheduler.set_schedule(schedule(cron=cron))
 
         assert scheduler.description == "every 60 minutes"
         assert scheduler.next_cycle is not None
@@ -278,16 +244,14 @@ def test_relief_asked_for_again_and_again_never_overlaps_and_warns_of_nothing(
         threading.Event().wait(0.01)
         inside.release()
 
-    with running(Nights(), relieve) as scheduler:
+    with running(Nights(), HOUR, relieve=relieve) as scheduler:
         for _ in range(3):
             for _ in range(30):
                 scheduler.enforce_cap_soon()
             assert came.acquire(timeout=WAIT_S)
 
     assert all(alone)
-    assert [
-        record for record in caplog.records if record.levelno >= logging.WARNING
-    ] == []
+    assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
 
 def test_relief_that_raises_is_logged_and_the_next_one_runs(
@@ -299,7 +263,7 @@ def test_relief_that_raises_is_logged_and_the_next_one_runs(
         came.release()
         raise StorageFailed("disk full")
 
-    with running(Nights(), fail) as scheduler:
+    with running(Nights(), HOUR, relieve=fail) as scheduler:
         for _ in range(2):
             scheduler.enforce_cap_soon()
             assert came.acquire(timeout=WAIT_S)
@@ -307,76 +271,13 @@ def test_relief_that_raises_is_logged_and_the_next_one_runs(
     assert [record.message for record in caplog.records] == ["cycle_failed"] * 2
 
 
-# -------------------------------------------------------------- as assembled
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> Config:
-    return config_by_words(
-        tmp_path / "memory.db",
-        auto_sleep=True,
-        wm_max=10,
-        sleep=SleepConfig(interval_minutes=0.01),
-    )
-
-
-def test_an_assembled_memory_sleeps_by_itself(config: Config) -> None:
-    with open_memory(config, clock=FakeClock()) as memory:
-        old = NOON - timedelta(hours=13)
-        memory.service.call(
-            RememberMany([Remember(f"note {at}", created_at=old) for at in range(3)])
-        )
-
-        _until(lambda: memory.service.call(Log()).rows)
-
-        status = memory.service.call(Status())
-        assert (status.sleep.auto, status.sleep.schedule) == (True, "every 0.6 seconds")
-        assert status.tiers[Tier.ARCHIVE].count == 3
-        assert memory.service.call(Log()).rows[0].trigger == "schedule"
-
-
-def test_an_assembled_memory_is_relieved_in_the_background(config: Config) -> None:
-    with open_memory(config) as memory:
-        memory.service.call(RememberMany([Remember(f"note {at}") for at in range(30)]))
-
-        _until(lambda: memory.service.call(Status()).tiers[Tier.WORKING].count <= 10)
-
-        assert memory.service.call(Status()).tiers[Tier.ARCHIVE].count >= 20
-
-
-def test_the_final_consolidation_keeps_the_age_rule(config: Config) -> None:
-    with open_memory(
-        load_config(environ={}, overrides={"database": config.database}),
-        clock=FakeClock(),
-    ) as memory:
-        old, fresh = NOON - timedelta(hours=13), NOON - timedelta(hours=1)
-        memory.service.call(
-            RememberMany([Remember(f"note {at}", created_at=old) for at in range(3)])
-        )
-        memory.service.call(Remember("fresh", created_at=fresh))
-
-        report = final_consolidation(
-            memory.service.sleeper.cycle,
-            deadline_s=config.sleep.shutdown_deadline_s,
-            keep_going=lambda: True,
-        )
-
-        assert (report.trigger, report.evicted) == (Trigger.SHUTDOWN, 3)
-        assert memory.service.call(Status()).tiers[Tier.WORKING].count == 1
-
-
-def _until(condition: Callable[[], object]) -> None:
-    for _ in range(500):
-        if condition():
-            return
-        threading.Event().wait(0.02)
-    pytest.fail("it never came")
-
-
 # Triggers in force: calm whatever the clock does, and gentle with the machine's model.
 
 
 FRESH = timedelta(minutes=10)
+AGE = partial(select_by_age, age=12 * HOUR)
+COUNT = partial(select_by_count, entries=20, fresh=FRESH)
+IDLE = partial(select_when_idle, quiet=HOUR / 12, gain_min=10, fresh=FRESH)
 
 
 class WatchedNights:
@@ -386,6 +287,7 @@ class WatchedNights:
         self.started: list[tuple[Trigger, Selection]] = []
         self.up = 1_000.0
         self.gain = 5
+        self.is_in_cycle = False
         self.now = NOON
         self.activity = WorkingActivity(
             rows=50,
@@ -404,8 +306,23 @@ class WatchedNights:
         )
 
     def _sleep(self, trigger: Trigger, selection: Selection) -> CycleReport:
+        if self.is_in_cycle:
+            raise SleepInProgress("another")
         self.started.append((trigger, selection))
-        return report(evicted=self.gain)
+        return CycleReport(
+            cycle="c",
+            status=CycleStatus.DONE,
+            trigger=trigger,
+            dry_run=False,
+            candidates=self.gain,
+            groups=(),
+            promoted=0,
+            evicted=self.gain,
+            failed=0,
+            chars_before=0,
+            chars_after=0,
+            duration_s=0,
+        )
 
     def pass_time(self, seconds: float, *, tick: float = 30) -> None:
         for _ in range(int(seconds / tick)):
@@ -413,49 +330,19 @@ class WatchedNights:
             self.watch.check()
 
 
-def report(*, evicted: int) -> CycleReport:
-    return CycleReport(
-        cycle="c",
-        status=CycleStatus.DONE,
-        trigger=Trigger.AGE,
-        dry_run=False,
-        candidates=evicted,
-        groups=(),
-        promoted=0,
-        evicted=evicted,
-        failed=0,
-        chars_before=0,
-        chars_after=0,
-        duration_s=0,
-    )
-
-
-AGE = partial(select_by_age, age=12 * HOUR)
-COUNT = partial(select_by_count, entries=20, fresh=FRESH)
-IDLE = partial(
-    select_when_idle, quiet=5 * timedelta(minutes=1), gain_min=10, fresh=FRESH
-)
-
-
 # ---------------------------------------------------------------------- calm
 
 
-def test_the_first_trigger_that_is_due_names_the_cycle() -> None:
+def test_the_first_trigger_that_is_due_names_the_cycle_and_a_rest_follows() -> None:
     nights = WatchedNights(age=AGE, count=COUNT)
 
     assert nights.watch.check() is Trigger.AGE
     assert nights.started == [(Trigger.AGE, Selection(before=NOON - 12 * HOUR))]
 
-
-def test_between_two_cycles_there_is_a_rest() -> None:
-    nights = WatchedNights(age=AGE)
-
-    nights.watch.check()
     nights.pass_time(REST_S - 1, tick=1)
-    during = len(nights.started)
+    assert len(nights.started) == 1
     nights.pass_time(2, tick=1)
-
-    assert (during, len(nights.started)) == (1, 2)
+    assert len(nights.started) == 2
 
 
 def test_a_trigger_that_gains_nothing_is_left_alone_ever_longer() -> None:
@@ -483,18 +370,13 @@ def test_one_that_gains_nothing_does_not_hold_up_the_others() -> None:
 
 def test_a_cycle_under_way_is_no_failure_and_is_asked_again() -> None:
     nights = WatchedNights(age=AGE)
-
-    def refuse(_: Trigger, __: Selection) -> CycleReport:
-        raise SleepInProgress("another")
-
-    nights.watch = TriggerWatch(
-        triggers=lambda: {Trigger.AGE: AGE},
-        activity=lambda: nights.activity,
-        now=lambda: nights.now,
-        sleep=refuse,
-    )
-
+    nights.is_in_cycle = True
     assert nights.watch.check() is None
+
+    nights.is_in_cycle = False
+    nights.pass_time(REST_S + 30)
+
+    assert nights.started
 
 
 def test_a_memory_that_nobody_changed_is_looked_at_only_when_it_may_be_due() -> None:
@@ -566,61 +448,59 @@ def test_it_follows_the_clock_back_and_through_a_suspended_night(
 
 
 def test_a_step_of_the_clock_evicts_nothing_early(
-    store: SqliteStore,
-    summarizer: FakeSummarizer,
-    clock: FakeClock,
-    settings: SettingsInForce,
-    monkeypatch: pytest.MonkeyPatch,
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "machine_uptime_s", lambda: 0.0)
-    steady = JumpTolerantClock(clock, hold=12 * HOUR)
     cycle = SleepCycle(
-        store=store,
-        lease=SummarizerLease(summarizer),
-        clock=clock,
-        settings=settings,
-        age_clock=steady,
+        store=world.store,
+        lease=SummarizerLease(world.summarizer),
+        clock=world.clock,
+        settings=world.service.settings,
+        age_clock=JumpTolerantClock(world.clock, hold=12 * HOUR),
     )
-    remember_batch(store, *trio("a", hours_ago=1))
+    world.remember(*trio("a", hours_ago=1))
 
-    clock.advance(days=30)
+    world.clock.advance(days=30)
     slept = cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
 
     assert slept.status is CycleStatus.NOTHING_TO_DO
-    assert len(working_ids(store)) == 3
+    assert len(working_ids(world.store)) == 3
 
 
 # --------------------------------------------------------------- the machine
 
 
-def supply(power: Path, name: str, **facts: str) -> None:
-    (power / name).mkdir(parents=True)
-    for fact, text in facts.items():
-        (power / name / fact).write_text(f"{text}\n")
+MOUSE = {"type": "Battery", "status": "Discharging", "scope": "Device"}
 
 
-def test_a_machine_that_drains_its_battery_is_on_it(tmp_path: Path) -> None:
-    supply(tmp_path, "AC", type="Mains", online="0")
-    supply(tmp_path, "BAT0", type="Battery", status="Discharging")
-
-    assert is_on_battery(tmp_path)
-
-
-@pytest.mark.parametrize("online", ["1", "0"])
-def test_a_charging_machine_or_one_with_a_tired_mouse_is_not(
-    tmp_path: Path, online: str
+@pytest.mark.parametrize(
+    ("online", "status", "others", "drains"),
+    [
+        ("0", "Discharging", {}, True),
+        ("1", "Charging", {"hidpp_battery_0": MOUSE}, False),
+        ("0", "Charging", {"hidpp_battery_0": MOUSE}, False),
+    ],
+    ids=["battery", "charging, a tired mouse", "charging by another cable"],
+)
+def test_a_machine_that_drains_its_battery_is_on_it(
+    tmp_path: Path,
+    online: str,
+    status: str,
+    others: dict[str, dict[str, str]],
+    *,
+    drains: bool,
 ) -> None:
-    supply(tmp_path, "AC", type="Mains", online=online)
-    supply(tmp_path, "BAT0", type="Battery", status="Charging")
-    supply(
-        tmp_path,
-        "hidpp_battery_0",
-        type="Battery",
-        status="Discharging",
-        scope="Device",
-    )
+    supplies = {
+        "AC": {"type": "Mains", "online": online},
+        "BAT0": {"type": "Battery", "status": status},
+        **others,
+    }
+    for name, facts in supplies.items():
+        (tmp_path / name).mkdir()
+        for fact, text in facts.items():
+            (tmp_path / name / fact).write_text(f"{text}\n")
 
-    assert not is_on_battery(tmp_path)
+    assert is_on_battery(tmp_path) is drains
 
 
 def test_a_machine_without_supplies_is_on_mains(tmp_path: Path) -> None:
@@ -645,20 +525,18 @@ class Modelled(FakeSummarizer):
 
 
 @pytest.fixture
-def modelled(cycle: SleepCycle) -> Modelled:
+def modelled(world: World) -> Modelled:
     summarizer = Modelled()
-    cycle.lease.replace(summarizer)
+    world.cycle.lease.replace(summarizer)
     return summarizer
 
 
 @pytest.fixture
-def background(
-    store: SqliteStore, cycle: SleepCycle, settings: SettingsInForce
-) -> Sleeper:
-    change(settings, {"sleep.model_policy": "ac_power"})
+def background(world: World) -> Sleeper:
+    world.change({"sleep.model_policy": "ac_power"})
     return Sleeper(
-        store=store,
-        cycle=cycle,
+        store=world.store,
+        cycle=world.cycle,
         zone=UTC,
         after_cycle=list,
         machine=lambda: MachineState(on_battery=True, load=0),
@@ -666,9 +544,9 @@ def background(
 
 
 def test_on_its_battery_a_cycle_waits_and_says_why(
-    store: SqliteStore, background: Sleeper, modelled: Modelled
+    world: World, background: Sleeper, modelled: Modelled
 ) -> None:
-    remember_batch(store, *trio("a", hours_ago=20))
+    world.remember(*trio("a"))
 
     assert background.sleep_in_background(Trigger.SCHEDULE) is None
     assert "battery" in background.waits_for
@@ -676,39 +554,38 @@ def test_on_its_battery_a_cycle_waits_and_says_why(
 
 
 def test_entries_past_the_ttl_are_summarized_by_rule_while_the_model_waits(
-    store: SqliteStore, background: Sleeper, modelled: Modelled
+    world: World, background: Sleeper, modelled: Modelled
 ) -> None:
-    remember_batch(store, *trio("old", hours_ago=30), *trio("new", hours_ago=20))
+    world.remember(*trio("old", hours_ago=30), *trio("new"))
 
     slept = background.sleep_in_background(Trigger.SCHEDULE)
 
     assert slept
     assert (slept.evicted, modelled.calls, modelled.quickly) == (3, [], 1)
-    assert store.sleep.log(limit=1)[0].summarizer == "rules"
+    assert world.store.sleep.log(limit=1)[0].summarizer == "rules"
 
 
 def test_without_a_model_a_cycle_waits_for_nothing(
-    store: SqliteStore, background: Sleeper, summarizer: FakeSummarizer
+    world: World, background: Sleeper
 ) -> None:
-    remember_batch(store, *trio("a", hours_ago=20))
+    world.remember(*trio("a"))
 
     slept = background.sleep_in_background(Trigger.SCHEDULE)
 
     assert slept
     assert (slept.evicted, background.waits_for) == (3, "")
-    assert len(summarizer.calls) == 1
+    assert len(world.summarizer.calls) == 1
 
 
 def test_the_counted_source_alone_is_consolidated_and_its_trigger_logged(
-    store: SqliteStore, background: Sleeper, clock: FakeClock
+    world: World, background: Sleeper
 ) -> None:
-    remember_batch(
-        store,
+    world.remember(
         *trio("chat", hours_ago=1, source="chat"),
         *trio("mail", hours_ago=1, source="mail"),
     )
-    remember_batch(
-        store, memory("now", source="chat"), memory("mail9", hours_ago=1, source="mail")
+    world.remember(
+        memory("now", source="chat"), memory("mail9", hours_ago=1, source="mail")
     )
     watch = TriggerWatch(
         triggers=lambda: {
@@ -718,22 +595,20 @@ def test_the_counted_source_alone_is_consolidated_and_its_trigger_logged(
             ),
         },
         activity=background.activity,
-        now=clock.now,
+        now=world.clock.now,
         sleep=background.sleep_in_background,
     )
 
     assert watch.check() is Trigger.COUNT
 
-    assert sorted(working_ids(store)) == ["chat0", "chat1", "chat2", "now"]
-    assert {row.trigger for row in store.sleep.log(limit=9)} == {"count"}
-    assert clock.now() == NOON
+    assert sorted(working_ids(world.store)) == ["chat0", "chat1", "chat2", "now"]
+    assert {row.trigger for row in world.store.sleep.log(limit=9)} == {"count"}
 
 
 def test_activity_is_told_by_session_and_source(
-    store: SqliteStore, background: Sleeper
+    world: World, background: Sleeper
 ) -> None:
-    remember_batch(
-        store,
+    world.remember(
         memory("a", "Zürich", hours_ago=1, source="chat", session="s"),
         memory("b", "now", source="chat", session="s"),
         memory("c", "kept", hours_ago=9, session="t", pinned=True),

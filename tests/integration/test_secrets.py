@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.worlds import World
 from support.fakes import FakeClock, FakeSummarizer, files_containing
 from support.leftovers import left_of
-from support.settings import change
+from support.worlds import World
 from support.thorough import thorough
 
 from mnemosyned.assembly.build import open_memory
@@ -34,13 +35,7 @@ SECRET = "Zq7xK9vB2mT4"  # noqa: S105 made up for these tests
 SAID = f"Decision: the cellar door's password: {SECRET}, from 2026-03-17 on."
 
 
-@pytest.fixture
-def use(settings: SettingsInForce) -> Callable[[SecretRule], None]:
-    """Put a rule for secrets in force."""
-    return lambda rule: change(settings, {"secrets": rule})
-
-
-def fill(service: MemoryService, clock: FakeClock) -> list[Acknowledged]:
+def fill(world: World) -> list[Acknowledged]:
     texts = [
         SAID,
         f"{SECRET} opened it at once",
@@ -48,18 +43,18 @@ def fill(service: MemoryService, clock: FakeClock) -> list[Acknowledged]:
         "It was good.",
     ]
     answers = [
-        service.call(
+        world.call(
             Remember(text, id=f"m{at}", metadata={"token": SECRET} if at == 3 else {})
         )
         for at, text in enumerate(texts)
     ]
-    clock.advance(hours=20)
+    world.clock.advance(hours=20)
     return answers
 
 
-def slept(service: MemoryService, cycle: SleepCycle) -> Episode:
-    (group,) = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT)).groups
-    episode = service.call(Get(group.episodes[0], reveal=True)).episode
+def slept(world: World) -> Episode:
+    (group,) = world.sleep().groups
+    episode = world.call(Get(group.episodes[0], reveal=True)).episode
     assert episode
     return episode
 
@@ -67,72 +62,56 @@ def slept(service: MemoryService, cycle: SleepCycle) -> Episode:
 # ---------------------------------------------------------------------- keep
 
 
-def test_what_is_kept_is_said_to_be_kept(
-    service: MemoryService, clock: FakeClock
-) -> None:
-    assert [answer.secrets for answer in fill(service, clock)] == [
-        "kept",
-        "",
-        "",
-        "kept",
-    ]
-
-
 @pytest.mark.parametrize("model_free", [True, False])
-def test_no_summary_preview_or_prompt_holds_a_secret(
-    service: MemoryService,
-    cycle: SleepCycle,
-    clock: FakeClock,
-    summarizer: FakeSummarizer,
-    model_free: bool,  # noqa: FBT001 a parameter of the test
+def test_no_summary_preview_prompt_or_log_line_holds_a_secret_that_is_kept(
+    world: World, capfd: pytest.CaptureFixture[str], *, model_free: bool
 ) -> None:
     prompts: list[str] = []
-    summarizer.meanwhile = lambda given: prompts.extend(
+    world.summarizer.meanwhile = lambda given: prompts.extend(
         memory.content for memory in given
     )
     if model_free:
-        cycle.lease.replace(ExtractiveSummarizer())
-    fill(service, clock)
+        world.cycle.lease.replace(ExtractiveSummarizer())
+    answers = fill(world)
 
-    episode = slept(service, cycle)
+    episode = slept(world)
 
+    assert [answer.secrets for answer in answers] == ["kept", "", "", "kept"]
     assert SECRET not in episode.content
     assert "[secret:password]" in episode.content
-    assert not any(SECRET in row.summary_preview for row in service.call(Log()).rows)
+    assert not any(SECRET in row.summary_preview for row in world.call(Log()).rows)
     assert not any(SECRET in prompt for prompt in prompts)
+    logged = capfd.readouterr()
+    assert SECRET not in logged.out + logged.err
 
 
-def test_a_secret_promoted_word_for_word_is_masked_in_the_episode_alone(
-    service: MemoryService, cycle: SleepCycle, clock: FakeClock
-) -> None:
-    service.call(Remember(SAID, id="m0"))
-    clock.advance(hours=20)
+def test_a_secret_promoted_word_for_word_is_masked_in_the_episode_alone(world: World) -> None:
+    world.call(Remember(SAID, id="m0"))
+    world.clock.advance(hours=20)
 
-    episode = slept(service, cycle)
+    episode = slept(world)
 
     assert SECRET not in episode.content
-    assert service.call(Log()).rows[0].chars_before == len(SAID)
-    memory = service.call(Get("m0", reveal=True)).memory
+    assert world.call(Log()).rows[0].chars_before == len(SAID)
+    memory = world.call(Get("m0", reveal=True)).memory
     assert memory
     assert memory.content == SAID
 
 
-def test_secrets_are_masked_in_every_answer_but_to_who_asks(
-    service: MemoryService, cycle: SleepCycle, clock: FakeClock
-) -> None:
-    fill(service, clock)
+def test_secrets_are_masked_in_every_answer_but_to_who_asks(world: World) -> None:
+    fill(world)
     fresh: list[object] = [
-        service.call(Recall("cellar password")),
-        service.call(Get("m0")),
+        world.call(Recall("cellar password")),
+        world.call(Get("m0")),
     ]
-    episode = slept(service, cycle).id
+    episode = slept(world).id
 
-    masked = [*fresh, service.call(Recall("cellar password")), service.call(Get("m3"))]
-    masked += [service.call(Get(episode)), service.call(Expand(episode))]
-    revealed: list[object] = [service.call(Recall("cellar password", reveal=True))]
+    masked = [*fresh, world.call(Recall("cellar password")), world.call(Get("m3"))]
+    masked += [world.call(Get(episode)), world.call(Expand(episode))]
+    revealed: list[object] = [world.call(Recall("cellar password", reveal=True))]
     revealed += [
-        service.call(Get("m3", reveal=True)),
-        service.call(Expand(episode, reveal=True)),
+        world.call(Get("m3", reveal=True)),
+        world.call(Expand(episode, reveal=True)),
     ]
 
     assert [SECRET in repr(answer) for answer in masked] == [False] * 6
@@ -140,66 +119,54 @@ def test_secrets_are_masked_in_every_answer_but_to_who_asks(
 
 
 def test_details_are_shown_with_their_memory_and_the_secret_masked(
-    service: MemoryService, cycle: SleepCycle, clock: FakeClock
+    world: World,
 ) -> None:
-    fill(service, clock)
-    episode = slept(service, cycle).id
+    fill(world)
+    shown = world.call(Expand(slept(world).id))
 
-    shown = service.call(Expand(episode)).episode.details
-
-    assert {(detail.kind, detail.value, detail.memory) for detail in shown} == {
+    details = shown.episode.details
+    assert {(detail.kind, detail.value, detail.memory) for detail in details} == {
         (DetailKind.PASSWORD, "[secret:password]", "m0"),
         (DetailKind.DATE, "2026-03-17", "m0"),
         (DetailKind.DURATION, "40 minutes", "m2"),
         (DetailKind.IDENTIFIER, "[secret:password]", "m1"),
     }
+    printed = render(shown)
+    exact = printed.partition("Exact details:")[2]
+    lines = [line.split() for line in exact.splitlines()]
+    assert ["date", "2026-03-17"] in lines
+    assert ["duration", "40", "minutes"] in lines
+    assert ["password", "[secret:password]"] in lines
+    assert SECRET not in printed
 
 
-def test_forgetting_one_memory_does_not_let_its_secret_out_in_the_rest(
-    service: MemoryService, cycle: SleepCycle, clock: FakeClock
-) -> None:
-    fill(service, clock)
-    episode = slept(service, cycle).id
+def test_forgetting_one_memory_does_not_let_its_secret_out_in_the_rest(world: World) -> None:
+    fill(world)
+    episode = slept(world).id
 
-    service.call(Forget("m0"))
+    world.call(Forget("m0"))
 
-    found = service.call(Get(episode, reveal=True)).episode
+    found = world.call(Get(episode, reveal=True)).episode
     assert found
     assert SECRET not in found.content
     assert "m0" not in {detail.memory for detail in found.details}
 
 
-def test_a_secret_forgotten_is_gone_from_the_disk(
-    service: MemoryService, cycle: SleepCycle, clock: FakeClock, store: SqliteStore
-) -> None:
-    fill(service, clock)
-    slept(service, cycle)
+def test_a_secret_forgotten_is_gone_from_the_disk(world: World) -> None:
+    fill(world)
+    slept(world)
 
     for id in ("m0", "m1", "m3"):
-        service.call(Forget(id))
+        world.call(Forget(id))
 
-    assert left_of(store, SECRET) == []
-
-
-def test_no_log_line_holds_a_secret(
-    service: MemoryService,
-    cycle: SleepCycle,
-    clock: FakeClock,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    fill(service, clock)
-    slept(service, cycle)
-
-    told = capfd.readouterr()
-
-    assert SECRET not in told.out + told.err
+    assert left_of(world.store, SECRET) == []
 
 
 # --------------------------------------------------------------- mask, refuse
 
 
-def test_masked_secrets_are_in_no_file_at_all(tmp_path: Path, clock: FakeClock) -> None:
-    with OpenedMemory(tmp_path / "memory.db", clock=clock, secrets="mask") as memory:
+def test_masked_secrets_are_in_no_file_at_all(world: World, tmp_path: Path) -> None:
+    with OpenedMemory(tmp_path / "memory.db", clock=world.clock, secrets="mask") as memory:
         told = memory.remember(SAID, metadata={"api_token": "b7Xk29fkdlsK", "n": 1})
         for note in ("Stir the stew.", "Salt comes last.", "It was good."):
             memory.remember(note)
@@ -211,12 +178,10 @@ def test_masked_secrets_are_in_no_file_at_all(tmp_path: Path, clock: FakeClock) 
         assert files_containing(tmp_path, SECRET, "b7Xk29fkdlsK") == []
 
 
-def test_the_same_masked_memory_again_is_known(
-    service: MemoryService, use: Callable[[SecretRule], None]
-) -> None:
-    use("mask")
+def test_the_same_masked_memory_again_is_known(world: World, ) -> None:
+    world.change({"secrets": "mask"})
 
-    stored = [service.call(Remember(SAID, id="m")).stored for _ in range(2)]
+    stored = [world.call(Remember(SAID, id="m")).stored for _ in range(2)]
 
     assert stored == [True, False]
 
@@ -233,49 +198,16 @@ def test_the_same_masked_memory_again_is_known(
         ),
     ],
 )
-def test_a_secret_is_refused_by_kind_and_never_named(
-    service: MemoryService,
-    use: Callable[[SecretRule], None],
-    request_: Request[Any],
-    field: str,
-) -> None:
-    use("refuse")
+def test_a_secret_is_refused_by_kind_and_never_named(world: World, request_: Request[Any], field: str) -> None:
+    world.change({"secrets": "refuse"})
 
     with pytest.raises(SecretRefused) as refused:
-        service.call(request_)
+        world.call(request_)
 
     assert (refused.value.code, refused.value.field) == ("secret_refused", field)
     assert SECRET not in str(refused.value)
     assert "password" in str(refused.value) or "metadata" in str(refused.value)
-    assert service.call(Recall("tea cellar")).hits == []
-
-
-def test_the_setting_reaches_the_service(tmp_path: Path) -> None:
-    config = load_config(
-        environ={},
-        overrides={
-            "secrets": "refuse",
-            "database": str(tmp_path / "memory.db"),
-            "embedding.encoder": "none",
-        },
-    )
-
-    with open_memory(config) as memory, pytest.raises(SecretRefused):
-        memory.service.call(Remember(SAID))
-
-
-def test_a_person_reads_the_details_by_kind(
-    service: MemoryService, cycle: SleepCycle, clock: FakeClock
-) -> None:
-    fill(service, clock)
-    shown = render(service.call(Expand(slept(service, cycle).id)))
-
-    lines = [line.split() for line in shown.partition("Exact details:")[2].splitlines()]
-
-    assert ["date", "2026-03-17"] in lines
-    assert ["duration", "40", "minutes"] in lines
-    assert ["password", "[secret:password]"] in lines
-    assert SECRET not in shown
+    assert world.call(Recall("tea cellar")).hits == []
 
 
 # ---------------------------------------------- as people and programs write them
@@ -305,25 +237,23 @@ KINDS = {
 @pytest.mark.parametrize(
     "kind", ["password", *thorough(*sorted(KINDS.keys() - {"password"}))]
 )
-def test_each_kind_is_kept_masked_or_refused_as_set(
-    tmp_path: Path, clock: FakeClock, kind: str
-) -> None:
+def test_each_kind_is_kept_masked_or_refused_as_set(world: World, tmp_path: Path, kind: str) -> None:
     text, secret = KINDS[kind]
 
-    with OpenedMemory(tmp_path / "keep.db", clock=clock, secrets="keep") as memory:
+    with OpenedMemory(tmp_path / "keep.db", clock=world.clock, secrets="keep") as memory:
         kept = memory.remember(text, id="m")
         read = memory.get("m").memory
         memory.sleep(force=True)
         own = memory.get("m", reveal=True).memory
     with OpenedMemory(
-        tmp_path / "mask" / "mask.db", clock=clock, secrets="mask"
+        tmp_path / "mask" / "mask.db", clock=world.clock, secrets="mask"
     ) as memory:
         masked = memory.remember(text)
         memory.sleep(force=True)
         found = files_containing(tmp_path / "mask", secret)
     with (
         OpenedMemory(
-            tmp_path / "refuse" / "refuse.db", clock=clock, secrets="refuse"
+            tmp_path / "refuse" / "refuse.db", clock=world.clock, secrets="refuse"
         ) as memory,
         pytest.raises(SecretRefused, match=kind),
     ):

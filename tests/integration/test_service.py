@@ -6,15 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 from support.cases import each_case
-from support.fakes import NOON, FakeClock, FakeSummarizer, memory, remember_batch, trio
+from support.fakes import NOON, memory, trio
+from support.worlds import World
 
 from mnemosyned.errors import IdTaken, InvalidRequest, MnemosynedError, ShuttingDown
-from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.values import Tier
-from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.context import CycleRequest
-from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import (
     METADATA_BYTES_MAX,
     Expand,
@@ -63,37 +59,31 @@ BAD_REQUESTS: list[tuple[Request[Any], str | None]] = [
 ]
 
 
-def kept_ids(service: MemoryService, query: str) -> list[str]:
-    return [hit.id for hit in service.call(Recall(query)).hits]
+def kept_ids(world: World, query: str) -> list[str]:
+    return [hit.id for hit in world.call(Recall(query)).hits]
 
 
 # ------------------------------------------------------------------ remember
 
 
-def test_a_memory_without_an_id_or_time_gets_both(
-    service: MemoryService, store: SqliteStore
-) -> None:
-    acknowledged = service.call(Remember("hello", session="s"))
+def test_a_memory_without_an_id_or_time_gets_both(world: World) -> None:
+    acknowledged = world.call(Remember("hello", session="s"))
 
     assert len(acknowledged.id) == 26
     assert acknowledged.created_at == NOON
-    (kept,) = store.memories.working([acknowledged.id])
+    (kept,) = world.store.memories.working([acknowledged.id])
     assert (kept.content, kept.session, kept.source) == ("hello", "s", None)
 
 
-def test_a_clock_a_little_ahead_is_no_future(service: MemoryService) -> None:
+def test_a_clock_a_little_ahead_is_no_future(world: World) -> None:
     ahead = NOON + timedelta(seconds=59)
 
-    assert service.call(Remember("hello", created_at=ahead)).created_at == ahead
+    assert world.call(Remember("hello", created_at=ahead)).created_at == ahead
 
 
 @each_case(("given", "code", "field"), BAD_MEMORIES)
 def test_a_bad_memory_is_refused_with_its_code_and_field(
-    service: MemoryService,
-    store: SqliteStore,
-    given: dict[str, Any],
-    code: str,
-    field: str,
+    world: World, given: dict[str, Any], code: str, field: str
 ) -> None:
     bad = Remember(**{"content": "fine", **given})
     requests: list[tuple[Request[Any], str]] = [
@@ -103,17 +93,17 @@ def test_a_bad_memory_is_refused_with_its_code_and_field(
 
     for request, place in requests:
         with pytest.raises(MnemosynedError) as refused:
-            service.call(request)
+            world.call(request)
         assert (refused.value.code, refused.value.field) == (code, place)
 
-    assert store.memories.working_count() == 0
+    assert world.store.memories.working_count() == 0
 
 
-def test_a_taken_id_in_a_batch_is_named_by_its_place(service: MemoryService) -> None:
-    service.call(Remember("one", id="1"))
+def test_a_taken_id_in_a_batch_is_named_by_its_place(world: World) -> None:
+    world.call(Remember("one", id="1"))
 
     with pytest.raises(IdTaken) as refused:
-        service.call(RememberMany([Remember("two"), Remember("other", id="1")]))
+        world.call(RememberMany([Remember("two"), Remember("other", id="1")]))
 
     assert refused.value.field == "memories[1].id"
 
@@ -129,25 +119,23 @@ def test_a_request_out_of_range_is_refused_naming_its_field(
     assert refused.value.field == field
 
 
-def test_a_dry_run_of_a_batch_keeps_nothing(
-    service: MemoryService, store: SqliteStore
-) -> None:
-    assert service.call(RememberMany([Remember("x")], dry_run=True)).memories == []
+def test_a_dry_run_of_a_batch_keeps_nothing(world: World) -> None:
+    assert world.call(RememberMany([Remember("x")], dry_run=True)).memories == []
 
     with pytest.raises(MnemosynedError):
-        service.call(RememberMany([Remember("")], dry_run=True))
-    assert store.memories.working_count() == 0
+        world.call(RememberMany([Remember("")], dry_run=True))
+    assert world.store.memories.working_count() == 0
 
 
 # -------------------------------------------------------------------- recall
 
 
-def test_recall_takes_one_name_or_several(service: MemoryService) -> None:
+def test_recall_takes_one_name_or_several(world: World) -> None:
     for session in "abc":
-        service.call(Remember("apple", id=session, session=session, source=session))
+        world.call(Remember("apple", id=session, session=session, source=session))
 
     def found(**where: Any) -> list[str]:  # noqa: ANN401
-        return sorted(hit.id for hit in service.call(Recall("apple", **where)).hits)
+        return sorted(hit.id for hit in world.call(Recall("apple", **where)).hits)
 
     assert found(session="a") == ["a"]
     assert found(session=["a", "b"]) == ["a", "b"]
@@ -164,21 +152,19 @@ def test_recall_takes_one_name_or_several(service: MemoryService) -> None:
     ],
 )
 def test_a_question_that_is_no_text_or_of_no_time_is_refused(
-    service: MemoryService, question: Recall, error: tuple[str, str]
+    world: World, question: Recall, error: tuple[str, str]
 ) -> None:
     with pytest.raises(MnemosynedError) as refused:
-        service.call(question)
+        world.call(question)
 
     assert (refused.value.code, refused.value.field) == error
 
 
-def test_get_shows_a_memory_or_an_episode(
-    service: MemoryService, store: SqliteStore, cycle: SleepCycle
-) -> None:
-    remember_batch(store, *trio("a"))
-    (episode,) = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT)).groups[0].episodes
+def test_get_shows_a_memory_or_an_episode(world: World) -> None:
+    world.remember(*trio("a"))
+    (episode,) = world.sleep().groups[0].episodes
 
-    of_memory, of_episode = service.call(Get("a1")), service.call(Get(episode))
+    of_memory, of_episode = world.call(Get("a1")), world.call(Get(episode))
 
     assert of_memory.memory
     assert (of_memory.memory.episode, of_memory.episode) == (episode, None)
@@ -189,22 +175,20 @@ def test_get_shows_a_memory_or_an_episode(
     )
 
 
-def test_expanding_an_original_says_where_it_went(
-    service: MemoryService, store: SqliteStore, cycle: SleepCycle
-) -> None:
-    remember_batch(store, *trio("a"), memory("fresh"))
-    (episode,) = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT)).groups[0].episodes
+def test_expanding_an_original_says_where_it_went(world: World) -> None:
+    world.remember(*trio("a"), memory("fresh"))
+    (episode,) = world.sleep().groups[0].episodes
 
     with pytest.raises(InvalidRequest, match=episode):
-        service.call(Expand("a1"))
+        world.call(Expand("a1"))
     with pytest.raises(InvalidRequest, match="not an episode; `get`"):
-        service.call(Expand("fresh"))
+        world.call(Expand("fresh"))
 
 
 @pytest.mark.parametrize("verb", [Get("?"), Expand("?"), Forget("?")])
-def test_an_unknown_id_is_not_found(service: MemoryService, verb: Request[Any]) -> None:
+def test_an_unknown_id_is_not_found(world: World, verb: Request[Any]) -> None:
     with pytest.raises(MnemosynedError) as refused:
-        service.call(verb)
+        world.call(verb)
 
     assert refused.value.code == "not_found"
 
@@ -213,52 +197,46 @@ def test_an_unknown_id_is_not_found(service: MemoryService, verb: Request[Any]) 
 
 
 def test_forgetting_one_original_rewrites_its_episode_from_the_rest(
-    service: MemoryService, store: SqliteStore, cycle: SleepCycle
+    world: World,
 ) -> None:
-    remember_batch(store, *trio("a"))
-    (episode,) = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT)).groups[0].episodes
+    world.remember(*trio("a"))
+    (episode,) = world.sleep().groups[0].episodes
 
-    receipt = service.call(Forget("a1"))
+    receipt = world.call(Forget("a1"))
 
-    expanded = service.call(Expand(episode))
+    expanded = world.call(Expand(episode))
     assert (receipt.memories, receipt.episodes_rewritten) == (1, 1)
     assert expanded.episode.content == "In short: note a0 / note a2"
     assert [one.id for one in expanded.originals] == ["a0", "a2"]
-    assert kept_ids(service, "a1") == []
+    assert kept_ids(world, "a1") == []
 
 
-def test_what_cannot_be_summarized_again_can_still_be_forgotten(
-    service: MemoryService,
-    store: SqliteStore,
-    cycle: SleepCycle,
-    summarizer: FakeSummarizer,
-) -> None:
-    remember_batch(store, *trio("a"))
-    (episode,) = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT)).groups[0].episodes
-    summarizer.fail()
+def test_what_cannot_be_summarized_again_can_still_be_forgotten(world: World) -> None:
+    world.remember(*trio("a"))
+    (episode,) = world.sleep().groups[0].episodes
+    world.summarizer.fail()
 
-    service.call(Forget("a1"))
+    world.call(Forget("a1"))
 
-    left = service.call(Expand(episode))
+    left = world.call(Expand(episode))
     assert [one.id for one in left.originals] == ["a0", "a2"]
     assert "note a0" in left.episode.content
     assert "a1" not in left.episode.content
 
 
 def test_a_memory_that_moves_while_it_is_forgotten_is_forgotten_all_the_same(
-    service: MemoryService,
-    store: SqliteStore,
-    cycle: SleepCycle,
-    summarizer: FakeSummarizer,
+    world: World,
 ) -> None:
-    remember_batch(store, *trio("a"))
-    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
+    world.remember(*trio("a"))
+    world.sleep()
     moves = iter([True])
-    summarizer.meanwhile = lambda _: next(moves, False) and service.call(Forget("a2"))
+    world.summarizer.meanwhile = lambda _: (
+        next(moves, False) and world.call(Forget("a2"))
+    )
 
-    service.call(Forget("a1"))
+    world.call(Forget("a1"))
 
-    assert [hit.summary_of for hit in service.call(Recall("note")).hits] == [("a0",)]
+    assert [hit.summary_of for hit in world.call(Recall("note")).hits] == [("a0",)]
 
 
 # --------------------------------------------------------- stopping, status
@@ -267,34 +245,30 @@ def test_a_memory_that_moves_while_it_is_forgotten_is_forgotten_all_the_same(
 @pytest.mark.parametrize(
     "verb", [Remember("x"), RememberMany([Remember("x")]), Sleep(), Forget("1")]
 )
-def test_a_stopping_daemon_takes_no_writes(
-    service: MemoryService, verb: Request[Any]
-) -> None:
-    service.stop_writes()
+def test_a_stopping_daemon_takes_no_writes(world: World, verb: Request[Any]) -> None:
+    world.service.stop_writes()
 
     with pytest.raises(ShuttingDown):
-        service.call(verb)
+        world.call(verb)
 
 
-def test_a_stopping_daemon_still_answers_questions(service: MemoryService) -> None:
-    service.call(Remember("a bike", id="1"))
-    service.stop_writes()
+def test_a_stopping_daemon_still_answers_questions(world: World) -> None:
+    world.call(Remember("a bike", id="1"))
+    world.service.stop_writes()
 
-    assert kept_ids(service, "bike") == ["1"]
-    assert service.call(Get("1")).memory
-    assert service.call(Status()).tiers[Tier.WORKING].count == 1
-    assert service.call(Log()).rows == []
+    assert kept_ids(world, "bike") == ["1"]
+    assert world.call(Get("1")).memory
+    assert world.call(Status()).tiers[Tier.WORKING].count == 1
+    assert world.call(Log()).rows == []
 
 
-def test_status_tells_the_state_of_the_store(
-    service: MemoryService, store: SqliteStore, clock: FakeClock
-) -> None:
-    remember_batch(store, *trio("a"), memory("new", hours_ago=1))
-    before = service.call(Status())
-    clock.advance(minutes=5)
-    service.call(Sleep())
+def test_status_tells_the_state_of_the_store(world: World) -> None:
+    world.remember(*trio("a"), memory("new", hours_ago=1))
+    before = world.call(Status())
+    world.clock.advance(minutes=5)
+    world.call(Sleep())
 
-    after = service.call(Status())
+    after = world.call(Status())
 
     assert (before.sleep.due, before.sleep.last_cycle) == (3, None)
     assert (after.sleep.due, after.sleep.last_cycle) == (0, NOON + timedelta(minutes=5))
@@ -309,7 +283,7 @@ def test_status_tells_the_state_of_the_store(
         "a test handed it in",
     )
     assert after.bytes_on_disk > 0
-    assert after.schema_version == store.schema_version
+    assert after.schema_version == world.store.schema_version
     assert (after.wm_max, after.sleep.running) == (1_000, False)
     assert (
         msgspec.json.decode(msgspec.json.encode(after))["tiers"]["working"]["count"]
@@ -318,21 +292,17 @@ def test_status_tells_the_state_of_the_store(
 
 
 @pytest.mark.sqlite
-def test_status_names_the_file_and_its_size(
-    service: MemoryService, store: SqliteStore
-) -> None:
-    status = service.call(Status())
+def test_status_names_the_file_and_its_size(world: World) -> None:
+    status = world.call(Status())
 
-    assert status.database == str(store.database)
-    assert status.bytes_on_disk > store.database.stat().st_size > 0
+    assert status.database == str(world.store.database)
+    assert status.bytes_on_disk > world.store.database.stat().st_size > 0
 
 
-def test_the_log_is_read_through_the_service(
-    service: MemoryService, store: SqliteStore
-) -> None:
-    remember_batch(store, *trio("a", session="a"), *trio("b", session="b"))
-    report = service.call(Sleep())
+def test_the_log_is_read_through_the_service(world: World) -> None:
+    world.remember(*trio("a", session="a"), *trio("b", session="b"))
+    report = world.call(Sleep())
 
-    assert len(service.call(Log(cycle=report.cycle)).rows) == 2
-    assert [row.session for row in service.call(Log(session="a")).rows] == ["a"]
-    assert service.call(Log(cycle="?")).rows == []
+    assert len(world.call(Log(cycle=report.cycle)).rows) == 2
+    assert [row.session for row in world.call(Log(session="a")).rows] == ["a"]
+    assert world.call(Log(cycle="?")).rows == []

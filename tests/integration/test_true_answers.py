@@ -9,19 +9,18 @@ from typing import Any
 
 import click
 import pytest
-from support.fakes import FakeClock, memory, remember_batch, trio, working_ids
+from support.fakes import memory, trio, working_ids
 from support.services import undo_cycle
+from support.worlds import World
 
 from mnemosyned.cli.output.show import render, renderer_of
 from mnemosyned.errors import NotFound, NotPurged, PartlyDone, StorageFailed
 from mnemosyned.memory.consolidation import CycleStatus
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import CHUNK
-from mnemosyned.service.service import MemoryService
 from mnemosyned.service.undo import UNDO_CHUNK
 from mnemosyned.sleep.context import CommitPacing
 from mnemosyned.storage.sqlite.connections import open_writer
-from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.storage.sqlite.writer import Writer
 from mnemosyned.verbs.conversation import Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.memories import Remember
@@ -50,115 +49,112 @@ def after(calls: int, method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def test_a_forgetting_that_cannot_purge_is_done_and_says_so(
-    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remember_batch(store, memory("1"), memory("2"))
+    world.remember(memory("1"), memory("2"))
     with monkeypatch.context() as patch:
-        patch.setattr(store.deletion, "purge_deleted", full)
+        patch.setattr(world.store.deletion, "purge_deleted", full)
 
-        receipt = service.call(Forget("1"))
+        receipt = world.call(Forget("1"))
 
         assert (receipt.memories, receipt.complete) == (1, False)
         assert "can still be read in the file" in receipt.reason
         assert FULL in receipt.reason
-        assert working_ids(store) == ["2"]
+        assert working_ids(world.store) == ["2"]
         with pytest.raises(
             NotPurged, match=r"there is no memory '1'.*can still be read.*free space"
         ):
-            service.call(Forget("1"))
+            world.call(Forget("1"))
 
     with pytest.raises(NotFound, match="there is no memory '1'"):
-        service.call(Forget("1"))
-    assert not store.deletion.purge_due()
+        world.call(Forget("1"))
+    assert not world.store.deletion.purge_due()
 
 
 def test_repeating_a_forgetting_waits_for_another_program_in_words(
-    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remember_batch(store, memory("1"))
-    monkeypatch.setattr(store.deletion, "purge_deleted", lambda: False)
-    assert not service.call(Forget("1")).complete
+    world.remember(memory("1"))
+    monkeypatch.setattr(world.store.deletion, "purge_deleted", lambda: False)
+    assert not world.call(Forget("1")).complete
 
     with pytest.raises(NotPurged, match="another program reads the database"):
-        service.call(Forget("1"))
+        world.call(Forget("1"))
 
 
-def test_an_unknown_id_is_only_unknown_where_nothing_waits(
-    service: MemoryService,
-) -> None:
+def test_an_unknown_id_is_only_unknown_where_nothing_waits(world: World) -> None:
     with pytest.raises(NotFound) as error:
-        service.call(Forget("nobody"))
+        world.call(Forget("nobody"))
 
     assert error.value.code == "not_found"
 
 
 def test_a_forgetting_that_stops_halfway_counts_what_is_gone(
-    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remember_batch(
-        store, *(memory(f"m{number}", "the same words") for number in range(CHUNK + 5))
+    world.remember(
+        *(memory(f"m{number}", "the same words") for number in range(CHUNK + 5))
     )
     with monkeypatch.context() as patch:
-        patch.setattr(store.deletion, "forget", after(1, store.deletion.forget))
+        patch.setattr(
+            world.store.deletion, "forget", after(1, world.store.deletion.forget)
+        )
 
         with pytest.raises(
             PartlyDone, match=f"^{CHUNK} of {CHUNK + 5} memories are forgotten"
         ):
-            service.call(Forget(query="same"))
+            world.call(Forget(query="same"))
 
-    assert len(working_ids(store)) == 5
-    assert service.call(Forget(query="same")).memories == 5
+    assert len(working_ids(world.store)) == 5
+    assert world.call(Forget(query="same")).memories == 5
 
 
 def test_a_forgetting_of_which_nothing_was_done_says_that(
-    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remember_batch(store, memory("1"))
-    monkeypatch.setattr(store.deletion, "forget", full)
+    world.remember(memory("1"))
+    monkeypatch.setattr(world.store.deletion, "forget", full)
 
     with pytest.raises(StorageFailed, match="nothing was kept") as error:
-        service.call(Forget("1"))
+        world.call(Forget("1"))
 
     assert error.value.code == "storage_failed"
-    assert working_ids(store) == ["1"]
+    assert working_ids(world.store) == ["1"]
 
 
 def test_summaries_that_wait_to_be_rewritten_are_named_and_then_rewritten(
-    service: MemoryService,
-    store: SqliteStore,
-    retention: RetentionService,
-    monkeypatch: pytest.MonkeyPatch,
+    world: World, retention: RetentionService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remember_batch(store, *trio("a"), *trio("a1"))
-    service.call(Sleep(force=True))
+    world.remember(*trio("a"), *trio("a1"))
+    world.call(Sleep(force=True))
     with monkeypatch.context() as patch:
-        patch.setattr(store.rollups, "rewrite", full)
+        patch.setattr(world.store.rollups, "rewrite", full)
 
-        receipt = service.call(Forget("a0"))
+        receipt = world.call(Forget("a0"))
 
     assert not receipt.complete
     assert "summaries wait to be rewritten" in receipt.reason
     retention.after_cycle()
-    assert store.rollups.next_stale() is None
+    assert world.store.rollups.next_stale() is None
 
 
 # ---------------------------------------------------------------------- sleep
 
 
 def test_a_cycle_reports_what_it_did_though_its_failure_cannot_be_logged(
-    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remember_batch(store, *trio("a", session="a"), *trio("b", session="b"))
-    promote = store.sleep.consolidate
+    world.remember(*trio("a", session="a"), *trio("b", session="b"))
+    promote = world.store.sleep.consolidate
 
     def only_the_first(groups: Any, **named: Any) -> list[Exception | None]:  # noqa: ANN401
         done = promote(groups[:1], **named)
         return [*done, *(StorageFailed(FULL) for _ in groups[1:])]
 
-    monkeypatch.setattr(store.sleep, "consolidate", only_the_first)
-    monkeypatch.setattr(store.sleep, "record_failure", full)
+    monkeypatch.setattr(world.store.sleep, "consolidate", only_the_first)
+    monkeypatch.setattr(world.store.sleep, "record_failure", full)
 
-    report = service.call(Sleep(force=True))
+    report = world.call(Sleep(force=True))
 
     assert (report.status, report.promoted, report.failed) == (
         CycleStatus.PARTIAL,
@@ -166,119 +162,117 @@ def test_a_cycle_reports_what_it_did_though_its_failure_cannot_be_logged(
         1,
     )
     assert report.cycle
-    assert undo_cycle(service, report.cycle).restored == 3
+    assert undo_cycle(world.service, report.cycle).restored == 3
 
 
 @pytest.mark.parametrize("step", ["flush", "pending"])
 def test_a_cycle_that_ends_early_reports_what_it_did(
-    service: MemoryService,
-    store: SqliteStore,
-    monkeypatch: pytest.MonkeyPatch,
-    step: str,
+    world: World, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    remember_batch(store, *trio("a", hours_ago=100))
+    world.remember(*trio("a", hours_ago=100))
     # The last commit, which would be flushed itself, has no group.
-    service.sleeper.cycle.pacing = CommitPacing(groups_max=1)
-    part = store.maintenance if step == "flush" else store.rollups
+    world.service.sleeper.cycle.pacing = CommitPacing(groups_max=1)
+    part = world.store.maintenance if step == "flush" else world.store.rollups
     monkeypatch.setattr(part, step, full)
 
-    report = service.call(Sleep())
+    report = world.call(Sleep())
 
     assert (report.promoted, report.evicted) == (1, 3)
     assert report.problem == ("" if step == "flush" else FULL)
-    assert working_ids(store) == []
+    assert working_ids(world.store) == []
 
 
 def test_a_cycle_that_could_do_nothing_says_so(
-    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remember_batch(store, *trio("a"))
-    monkeypatch.setattr(store.sleep, "pending", full)
+    world.remember(*trio("a"))
+    monkeypatch.setattr(world.store.sleep, "pending", full)
 
     with pytest.raises(
         StorageFailed, match=r"^nothing was consolidated: the disk is full"
     ):
-        service.call(Sleep(force=True))
+        world.call(Sleep(force=True))
 
 
 def test_tidying_that_fails_takes_no_report_along(
-    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remember_batch(store, *trio("a"))
-    store.deletion.forget(["a0"])
-    monkeypatch.setattr(store.deletion, "purge_deleted", full)
+    world.remember(*trio("a"))
+    world.store.deletion.forget(["a0"])
+    monkeypatch.setattr(world.store.deletion, "purge_deleted", full)
 
-    assert service.call(Sleep(force=True)).evicted == 2
+    assert world.call(Sleep(force=True)).evicted == 2
 
 
 # ------------------------------------------------- undo, restore, prune, learn
 
 
 def test_an_undo_that_stops_halfway_counts_what_is_back(
-    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(UNDO_CHUNK + 2):
-        remember_batch(store, *trio(f"s{number}-", session=f"s{number}"))
-    cycle = service.call(Sleep(force=True)).cycle
+        world.remember(*trio(f"s{number}-", session=f"s{number}"))
+    cycle = world.call(Sleep(force=True)).cycle
     with monkeypatch.context() as patch:
-        patch.setattr(store.undo, "apply", after(1, store.undo.apply))
+        patch.setattr(world.store.undo, "apply", after(1, world.store.undo.apply))
 
         with pytest.raises(
             PartlyDone, match=f"^{UNDO_CHUNK} of {UNDO_CHUNK + 2} episodes"
         ):
-            undo_cycle(service, cycle)
+            undo_cycle(world.service, world.cycle)
 
-    assert store.memories.working_count() == 3 * UNDO_CHUNK
-    assert undo_cycle(service, cycle).restored == 6
+    assert world.store.memories.working_count() == 3 * UNDO_CHUNK
+    assert undo_cycle(world.service, world.cycle).restored == 6
 
 
 def test_a_prune_that_stops_halfway_counts_what_is_gone(
-    service: MemoryService,
-    store: SqliteStore,
-    clock: FakeClock,
-    monkeypatch: pytest.MonkeyPatch,
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(CHUNK // 3 + 2):
-        remember_batch(store, *trio(f"s{number}-", session=f"s{number}"))
-    service.call(Sleep(force=True))
-    clock.advance(days=10)
-    monkeypatch.setattr(store.retention, "prune", after(1, store.retention.prune))
+        world.remember(*trio(f"s{number}-", session=f"s{number}"))
+    world.call(Sleep(force=True))
+    world.clock.advance(days=10)
+    monkeypatch.setattr(
+        world.store.retention, "prune", after(1, world.store.retention.prune)
+    )
 
     with pytest.raises(
         PartlyDone, match=f"^{CHUNK} of {CHUNK + 5} originals were pruned"
     ):
-        service.call(Prune(keep_days=1))
+        world.call(Prune(keep_days=1))
 
 
 def test_restore_and_supersede_succeed_though_no_summary_can_be_rewritten(
-    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remember_batch(store, *trio("a"), *trio("a1"))
-    service.call(Sleep(force=True))
-    monkeypatch.setattr(store.rollups, "rewrite", full)
+    world.remember(*trio("a"), *trio("a1"))
+    world.call(Sleep(force=True))
+    monkeypatch.setattr(world.store.rollups, "rewrite", full)
 
-    assert service.call(Restore("a0")).id == "a0"
-    assert service.call(Remember("newer", id="new", supersedes="a1")).stored
-    assert {"a0", "new"} == {one.id for one in store.memories.working(["a0", "new"])}
+    assert world.call(Restore("a0")).id == "a0"
+    assert world.call(Remember("newer", id="new", supersedes="a1")).stored
+    assert {"a0", "new"} == {
+        one.id for one in world.store.memories.working(["a0", "new"])
+    }
 
 
 def test_a_learning_that_is_removed_is_so_though_its_words_cannot_be_purged(
-    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learned = service.call(Learn("Taste before you salt.")).learning
-    monkeypatch.setattr(store.deletion, "purge_deleted", full)
+    learned = world.call(Learn("Taste before you salt.")).learning
+    monkeypatch.setattr(world.store.deletion, "purge_deleted", full)
 
-    removed = service.call(RemoveLearning(learned.id))
+    removed = world.call(RemoveLearning(learned.id))
 
-    assert service.call(Learnings()).learnings == []
+    assert world.call(Learnings()).learnings == []
     assert FULL in removed.note
-    assert store.deletion.purge_due()
+    assert world.store.deletion.purge_due()
 
 
 def test_a_memory_opens_though_what_a_crash_left_cannot_be_mended_yet(
-    retention: RetentionService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    world: World, retention: RetentionService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store.rollups, "next_stale", full)
+    monkeypatch.setattr(world.store.rollups, "next_stale", full)
 
     assert "summaries wait" in retention.rewrite_stale_or_log()
 
@@ -367,22 +361,24 @@ def test_a_writer_closes_though_its_log_cannot_be_folded_in(database: Path) -> N
 
 
 def test_people_read_what_is_not_finished(
-    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remember_batch(store, *trio("a", hours_ago=100), memory("1"))
-    learned = service.call(Learn("Taste before you salt.")).learning
-    monkeypatch.setattr(store.deletion, "purge_deleted", full)
-    monkeypatch.setattr(store.maintenance, "warnings", lambda: ["the log was damaged"])
-    monkeypatch.setattr(store.rollups, "pending", full)
+    world.remember(*trio("a", hours_ago=100), memory("1"))
+    learned = world.call(Learn("Taste before you salt.")).learning
+    monkeypatch.setattr(world.store.deletion, "purge_deleted", full)
+    monkeypatch.setattr(
+        world.store.maintenance, "warnings", lambda: ["the log was damaged"]
+    )
+    monkeypatch.setattr(world.store.rollups, "pending", full)
 
     answers = [
-        service.call(Sleep()),
-        service.call(Forget("1")),
-        service.call(RemoveLearning(learned.id)),
+        world.call(Sleep()),
+        world.call(Forget("1")),
+        world.call(RemoveLearning(learned.id)),
     ]
 
     for answer in answers:
         assert FULL in click.unstyle(
             render(answer) + renderer_of(type(answer)).remark(answer)
         )
-    assert "the log was damaged" in click.unstyle(render(service.call(Status())))
+    assert "the log was damaged" in click.unstyle(render(world.call(Status())))
