@@ -1,29 +1,19 @@
 """Secrets: kept for their owner, and read by nobody else; masked or refused where it is set."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.worlds import World
-from support.fakes import FakeClock, FakeSummarizer, files_containing
+from support.fakes import FakeClock, files_containing
 from support.leftovers import left_of
-from support.worlds import World
 from support.thorough import thorough
+from support.worlds import World
 
-from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.embedded import Memory as OpenedMemory
 from mnemosyned.cli.output.show import render
-from mnemosyned.config.loading import load_config
-from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import SecretRefused
-from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.values import Acknowledged, Episode
-from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.context import CycleRequest
-from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.summary.extract import ExtractiveSummarizer
 from mnemosyned.text.details import DetailKind
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
@@ -85,7 +75,9 @@ def test_no_summary_preview_prompt_or_log_line_holds_a_secret_that_is_kept(
     assert SECRET not in logged.out + logged.err
 
 
-def test_a_secret_promoted_word_for_word_is_masked_in_the_episode_alone(world: World) -> None:
+def test_a_secret_promoted_word_for_word_is_masked_in_the_episode_alone(
+    world: World,
+) -> None:
     world.call(Remember(SAID, id="m0"))
     world.clock.advance(hours=20)
 
@@ -140,7 +132,9 @@ def test_details_are_shown_with_their_memory_and_the_secret_masked(
     assert SECRET not in printed
 
 
-def test_forgetting_one_memory_does_not_let_its_secret_out_in_the_rest(world: World) -> None:
+def test_forgetting_one_memory_does_not_let_its_secret_out_in_the_rest(
+    world: World,
+) -> None:
     fill(world)
     episode = slept(world).id
 
@@ -165,8 +159,8 @@ def test_a_secret_forgotten_is_gone_from_the_disk(world: World) -> None:
 # --------------------------------------------------------------- mask, refuse
 
 
-def test_masked_secrets_are_in_no_file_at_all(world: World, tmp_path: Path) -> None:
-    with OpenedMemory(tmp_path / "memory.db", clock=world.clock, secrets="mask") as memory:
+def test_masked_secrets_are_in_no_file_at_all(tmp_path: Path, clock: FakeClock) -> None:
+    with OpenedMemory(tmp_path / "memory.db", clock=clock, secrets="mask") as memory:
         told = memory.remember(SAID, metadata={"api_token": "b7Xk29fkdlsK", "n": 1})
         for note in ("Stir the stew.", "Salt comes last.", "It was good."):
             memory.remember(note)
@@ -178,7 +172,7 @@ def test_masked_secrets_are_in_no_file_at_all(world: World, tmp_path: Path) -> N
         assert files_containing(tmp_path, SECRET, "b7Xk29fkdlsK") == []
 
 
-def test_the_same_masked_memory_again_is_known(world: World, ) -> None:
+def test_the_same_masked_memory_again_is_known(world: World) -> None:
     world.change({"secrets": "mask"})
 
     stored = [world.call(Remember(SAID, id="m")).stored for _ in range(2)]
@@ -198,7 +192,9 @@ def test_the_same_masked_memory_again_is_known(world: World, ) -> None:
         ),
     ],
 )
-def test_a_secret_is_refused_by_kind_and_never_named(world: World, request_: Request[Any], field: str) -> None:
+def test_a_secret_is_refused_by_kind_and_never_named(
+    world: World, request_: Request[Any], field: str
+) -> None:
     world.change({"secrets": "refuse"})
 
     with pytest.raises(SecretRefused) as refused:
@@ -237,26 +233,24 @@ KINDS = {
 @pytest.mark.parametrize(
     "kind", ["password", *thorough(*sorted(KINDS.keys() - {"password"}))]
 )
-def test_each_kind_is_kept_masked_or_refused_as_set(world: World, tmp_path: Path, kind: str) -> None:
+def test_each_kind_is_kept_masked_or_refused_as_set(
+    tmp_path: Path, clock: FakeClock, kind: str
+) -> None:
     text, secret = KINDS[kind]
 
-    with OpenedMemory(tmp_path / "keep.db", clock=world.clock, secrets="keep") as memory:
+    def opened(rule: SecretRule) -> OpenedMemory:
+        return OpenedMemory(tmp_path / rule / "memory.db", clock=clock, secrets=rule)
+
+    with opened("keep") as memory:
         kept = memory.remember(text, id="m")
         read = memory.get("m").memory
         memory.sleep(force=True)
         own = memory.get("m", reveal=True).memory
-    with OpenedMemory(
-        tmp_path / "mask" / "mask.db", clock=world.clock, secrets="mask"
-    ) as memory:
+    with opened("mask") as memory:
         masked = memory.remember(text)
         memory.sleep(force=True)
         found = files_containing(tmp_path / "mask", secret)
-    with (
-        OpenedMemory(
-            tmp_path / "refuse" / "refuse.db", clock=world.clock, secrets="refuse"
-        ) as memory,
-        pytest.raises(SecretRefused, match=kind),
-    ):
+    with opened("refuse") as memory, pytest.raises(SecretRefused, match=kind):
         memory.remember(text)
 
     assert (kept.secrets, masked.secrets) == ("kept", "masked")

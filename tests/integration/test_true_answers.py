@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,41 +30,53 @@ from mnemosyned.verbs.upkeep import Sleep, Status
 FULL = "the disk is full: free space, then try again"
 
 
-def full(*_: object, **__: object) -> Any:  # noqa: ANN401
-    raise StorageFailed(f"nothing was kept: {FULL}", reason=FULL)
+class Disk:
+    """A disk that is full for some methods of the store, until a test frees space."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._patch = patch
+        self.free_space = patch.undo
+
+    def fill(self, part: object, method: str, *, after: int = 0) -> None:
+        """Let a method of a part fail, from a call on."""
+        original = getattr(part, method)
+        left = [after]
+
+        def limited(*given: object, **named: object) -> Any:  # noqa: ANN401
+            left[0] -= 1
+            if left[0] >= 0:
+                return original(*given, **named)
+            raise StorageFailed(f"nothing was kept: {FULL}", reason=FULL)
+
+        self._patch.setattr(part, method, limited)
 
 
-def after(calls: int, method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that fails from a call on."""
-    left = [calls]
-
-    def limited(*given: object, **named: object) -> Any:  # noqa: ANN401
-        left[0] -= 1
-        return method(*given, **named) if left[0] >= 0 else full()
-
-    return limited
+@pytest.fixture
+def disk() -> Iterator[Disk]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield Disk(patch)
 
 
 # --------------------------------------------------------------------- forget
 
 
 def test_a_forgetting_that_cannot_purge_is_done_and_says_so(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, disk: Disk
 ) -> None:
     world.remember(memory("1"), memory("2"))
-    with monkeypatch.context() as patch:
-        patch.setattr(world.store.deletion, "purge_deleted", full)
+    disk.fill(world.store.deletion, "purge_deleted")
 
-        receipt = world.call(Forget("1"))
+    receipt = world.call(Forget("1"))
 
-        assert (receipt.memories, receipt.complete) == (1, False)
-        assert "can still be read in the file" in receipt.reason
-        assert FULL in receipt.reason
-        assert working_ids(world.store) == ["2"]
-        with pytest.raises(
-            NotPurged, match=r"there is no memory '1'.*can still be read.*free space"
-        ):
-            world.call(Forget("1"))
+    assert (receipt.memories, receipt.complete) == (1, False)
+    assert "can still be read in the file" in receipt.reason
+    assert FULL in receipt.reason
+    assert working_ids(world.store) == ["2"]
+    with pytest.raises(
+        NotPurged, match=r"there is no memory '1'.*can still be read.*free space"
+    ):
+        world.call(Forget("1"))
+    disk.free_space()
 
     with pytest.raises(NotFound, match="there is no memory '1'"):
         world.call(Forget("1"))
@@ -82,38 +94,29 @@ def test_repeating_a_forgetting_waits_for_another_program_in_words(
         world.call(Forget("1"))
 
 
-def test_an_unknown_id_is_only_unknown_where_nothing_waits(world: World) -> None:
-    with pytest.raises(NotFound) as error:
-        world.call(Forget("nobody"))
-
-    assert error.value.code == "not_found"
-
-
 def test_a_forgetting_that_stops_halfway_counts_what_is_gone(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, disk: Disk
 ) -> None:
     world.remember(
         *(memory(f"m{number}", "the same words") for number in range(CHUNK + 5))
     )
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            world.store.deletion, "forget", after(1, world.store.deletion.forget)
-        )
+    disk.fill(world.store.deletion, "forget", after=1)
 
-        with pytest.raises(
-            PartlyDone, match=f"^{CHUNK} of {CHUNK + 5} memories are forgotten"
-        ):
-            world.call(Forget(query="same"))
+    with pytest.raises(
+        PartlyDone, match=f"^{CHUNK} of {CHUNK + 5} memories are forgotten"
+    ):
+        world.call(Forget(query="same"))
+    disk.free_space()
 
     assert len(working_ids(world.store)) == 5
     assert world.call(Forget(query="same")).memories == 5
 
 
 def test_a_forgetting_of_which_nothing_was_done_says_that(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, disk: Disk
 ) -> None:
     world.remember(memory("1"))
-    monkeypatch.setattr(world.store.deletion, "forget", full)
+    disk.fill(world.store.deletion, "forget")
 
     with pytest.raises(StorageFailed, match="nothing was kept") as error:
         world.call(Forget("1"))
@@ -123,14 +126,14 @@ def test_a_forgetting_of_which_nothing_was_done_says_that(
 
 
 def test_summaries_that_wait_to_be_rewritten_are_named_and_then_rewritten(
-    world: World, retention: RetentionService, monkeypatch: pytest.MonkeyPatch
+    world: World, retention: RetentionService, disk: Disk
 ) -> None:
     world.remember(*trio("a"), *trio("a1"))
     world.call(Sleep(force=True))
-    with monkeypatch.context() as patch:
-        patch.setattr(world.store.rollups, "rewrite", full)
+    disk.fill(world.store.rollups, "rewrite")
 
-        receipt = world.call(Forget("a0"))
+    receipt = world.call(Forget("a0"))
+    disk.free_space()
 
     assert not receipt.complete
     assert "summaries wait to be rewritten" in receipt.reason
@@ -142,7 +145,7 @@ def test_summaries_that_wait_to_be_rewritten_are_named_and_then_rewritten(
 
 
 def test_a_cycle_reports_what_it_did_though_its_failure_cannot_be_logged(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.remember(*trio("a", session="a"), *trio("b", session="b"))
     promote = world.store.sleep.consolidate
@@ -152,7 +155,7 @@ def test_a_cycle_reports_what_it_did_though_its_failure_cannot_be_logged(
         return [*done, *(StorageFailed(FULL) for _ in groups[1:])]
 
     monkeypatch.setattr(world.store.sleep, "consolidate", only_the_first)
-    monkeypatch.setattr(world.store.sleep, "record_failure", full)
+    disk.fill(world.store.sleep, "record_failure")
 
     report = world.call(Sleep(force=True))
 
@@ -167,13 +170,13 @@ def test_a_cycle_reports_what_it_did_though_its_failure_cannot_be_logged(
 
 @pytest.mark.parametrize("step", ["flush", "pending"])
 def test_a_cycle_that_ends_early_reports_what_it_did(
-    world: World, monkeypatch: pytest.MonkeyPatch, step: str
+    world: World, disk: Disk, step: str
 ) -> None:
     world.remember(*trio("a", hours_ago=100))
     # The last commit, which would be flushed itself, has no group.
     world.service.sleeper.cycle.pacing = CommitPacing(groups_max=1)
     part = world.store.maintenance if step == "flush" else world.store.rollups
-    monkeypatch.setattr(part, step, full)
+    disk.fill(part, step)
 
     report = world.call(Sleep())
 
@@ -182,11 +185,9 @@ def test_a_cycle_that_ends_early_reports_what_it_did(
     assert working_ids(world.store) == []
 
 
-def test_a_cycle_that_could_do_nothing_says_so(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cycle_that_could_do_nothing_says_so(world: World, disk: Disk) -> None:
     world.remember(*trio("a"))
-    monkeypatch.setattr(world.store.sleep, "pending", full)
+    disk.fill(world.store.sleep, "pending")
 
     with pytest.raises(
         StorageFailed, match=r"^nothing was consolidated: the disk is full"
@@ -194,12 +195,10 @@ def test_a_cycle_that_could_do_nothing_says_so(
         world.call(Sleep(force=True))
 
 
-def test_tidying_that_fails_takes_no_report_along(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tidying_that_fails_takes_no_report_along(world: World, disk: Disk) -> None:
     world.remember(*trio("a"))
     world.store.deletion.forget(["a0"])
-    monkeypatch.setattr(world.store.deletion, "purge_deleted", full)
+    disk.fill(world.store.deletion, "purge_deleted")
 
     assert world.call(Sleep(force=True)).evicted == 2
 
@@ -208,33 +207,29 @@ def test_tidying_that_fails_takes_no_report_along(
 
 
 def test_an_undo_that_stops_halfway_counts_what_is_back(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, disk: Disk
 ) -> None:
     for number in range(UNDO_CHUNK + 2):
         world.remember(*trio(f"s{number}-", session=f"s{number}"))
     cycle = world.call(Sleep(force=True)).cycle
-    with monkeypatch.context() as patch:
-        patch.setattr(world.store.undo, "apply", after(1, world.store.undo.apply))
+    disk.fill(world.store.undo, "apply", after=1)
 
-        with pytest.raises(
-            PartlyDone, match=f"^{UNDO_CHUNK} of {UNDO_CHUNK + 2} episodes"
-        ):
-            undo_cycle(world.service, world.cycle)
+    with pytest.raises(PartlyDone, match=f"^{UNDO_CHUNK} of {UNDO_CHUNK + 2} episodes"):
+        undo_cycle(world.service, cycle)
+    disk.free_space()
 
     assert world.store.memories.working_count() == 3 * UNDO_CHUNK
-    assert undo_cycle(world.service, world.cycle).restored == 6
+    assert undo_cycle(world.service, cycle).restored == 6
 
 
 def test_a_prune_that_stops_halfway_counts_what_is_gone(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, disk: Disk
 ) -> None:
     for number in range(CHUNK // 3 + 2):
         world.remember(*trio(f"s{number}-", session=f"s{number}"))
     world.call(Sleep(force=True))
     world.clock.advance(days=10)
-    monkeypatch.setattr(
-        world.store.retention, "prune", after(1, world.store.retention.prune)
-    )
+    disk.fill(world.store.retention, "prune", after=1)
 
     with pytest.raises(
         PartlyDone, match=f"^{CHUNK} of {CHUNK + 5} originals were pruned"
@@ -243,11 +238,11 @@ def test_a_prune_that_stops_halfway_counts_what_is_gone(
 
 
 def test_restore_and_supersede_succeed_though_no_summary_can_be_rewritten(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, disk: Disk
 ) -> None:
     world.remember(*trio("a"), *trio("a1"))
     world.call(Sleep(force=True))
-    monkeypatch.setattr(world.store.rollups, "rewrite", full)
+    disk.fill(world.store.rollups, "rewrite")
 
     assert world.call(Restore("a0")).id == "a0"
     assert world.call(Remember("newer", id="new", supersedes="a1")).stored
@@ -257,10 +252,10 @@ def test_restore_and_supersede_succeed_though_no_summary_can_be_rewritten(
 
 
 def test_a_learning_that_is_removed_is_so_though_its_words_cannot_be_purged(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, disk: Disk
 ) -> None:
     learned = world.call(Learn("Taste before you salt.")).learning
-    monkeypatch.setattr(world.store.deletion, "purge_deleted", full)
+    disk.fill(world.store.deletion, "purge_deleted")
 
     removed = world.call(RemoveLearning(learned.id))
 
@@ -270,9 +265,9 @@ def test_a_learning_that_is_removed_is_so_though_its_words_cannot_be_purged(
 
 
 def test_a_memory_opens_though_what_a_crash_left_cannot_be_mended_yet(
-    world: World, retention: RetentionService, monkeypatch: pytest.MonkeyPatch
+    world: World, retention: RetentionService, disk: Disk
 ) -> None:
-    monkeypatch.setattr(world.store.rollups, "next_stale", full)
+    disk.fill(world.store.rollups, "next_stale")
 
     assert "summaries wait" in retention.rewrite_stale_or_log()
 
@@ -361,15 +356,15 @@ def test_a_writer_closes_though_its_log_cannot_be_folded_in(database: Path) -> N
 
 
 def test_people_read_what_is_not_finished(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.remember(*trio("a", hours_ago=100), memory("1"))
     learned = world.call(Learn("Taste before you salt.")).learning
-    monkeypatch.setattr(world.store.deletion, "purge_deleted", full)
+    disk.fill(world.store.deletion, "purge_deleted")
     monkeypatch.setattr(
         world.store.maintenance, "warnings", lambda: ["the log was damaged"]
     )
-    monkeypatch.setattr(world.store.rollups, "pending", full)
+    disk.fill(world.store.rollups, "pending")
 
     answers = [
         world.call(Sleep()),

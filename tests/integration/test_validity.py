@@ -15,9 +15,8 @@ from support.worlds import World
 
 from mnemosyned.cli.output.retention import forget_text
 from mnemosyned.errors import NotFound
-from mnemosyned.memory.consolidation import UNSPOKEN, Selection, Trigger
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier
-from mnemosyned.sleep.context import CycleRequest
+from mnemosyned.memory.consolidation import UNSPOKEN
+from mnemosyned.memory.values import Tier
 from mnemosyned.verbs.memories import Expand, Get, Pin, Recall, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget
 
@@ -32,43 +31,6 @@ def found(world: World, query: str, *, history: bool = False) -> list[str]:
     return [hit.id for hit in world.call(Recall(query, history=history)).hits]
 
 
-def got(world: World, id: str) -> MemoryRecord:
-    memory = world.call(Get(id)).memory
-    assert memory
-    return memory
-
-
-def episode_of(world: World, id: str) -> Episode:
-    memory = world.store.memories.get(id)
-    assert isinstance(memory, MemoryRecord)
-    episode = world.store.memories.get(memory.episode or "")
-    assert isinstance(episode, Episode)
-    return episode
-
-
-# ----------------------------------------------------------------------- pin
-
-
-@pytest.mark.parametrize("trigger", [Trigger.EXPLICIT, Trigger.CAP, Trigger.SHUTDOWN])
-def test_what_is_pinned_later_stays_whatever_starts_a_cycle(
-    world: World, trigger: Trigger
-) -> None:
-    world.remember(*trio("a", hours_ago=500))
-
-    world.call(Pin("a1"))
-    world.cycle.run(
-        CycleRequest(
-            trigger=trigger,
-            force=trigger is Trigger.EXPLICIT,
-            selection=Selection(oldest=99) if trigger is Trigger.CAP else None,
-            deadline_s=60,
-        )
-    )
-
-    assert got(world, "a1").tier is Tier.WORKING
-    assert got(world, "a0").tier is Tier.ARCHIVE
-
-
 def test_a_pin_that_comes_while_its_group_is_summarized_holds(world: World) -> None:
     world.remember(*trio("a"))
     world.summarizer.meanwhile = lambda _: world.call(Pin("a1"))
@@ -76,13 +38,8 @@ def test_a_pin_that_comes_while_its_group_is_summarized_holds(world: World) -> N
     world.sleep()
     world.sleep()
 
-    assert got(world, "a1").tier is Tier.WORKING
-    assert "a1" not in episode_of(world, "a0").content
-
-
-def test_pinning_what_is_not_there_is_refused(world: World) -> None:
-    with pytest.raises(NotFound):
-        world.call(Pin("nobody"))
+    assert world.memory("a1").tier is Tier.WORKING
+    assert "a1" not in world.episode_of("a0").content
 
 
 # -------------------------------------------------------------------- expiry
@@ -98,7 +55,7 @@ def test_what_has_expired_is_not_recalled_and_not_lost(world: World) -> None:
 
     assert found(world, "lift") == []
     assert found(world, "lift", history=True) == []
-    assert got(world, "1").content == "the lift is broken"
+    assert world.memory("1").content == "the lift is broken"
 
 
 def test_no_summary_speaks_of_what_will_expire_and_it_is_found_until_then(
@@ -117,7 +74,7 @@ def test_no_summary_speaks_of_what_will_expire_and_it_is_found_until_then(
 
     world.sleep()
 
-    episode = episode_of(world, "1")
+    episode = world.episode_of("1")
     assert set(episode.summary_of) == {"a0", "a1", "a2", "1"}
     assert "lift" not in episode.content
     (hit,) = world.call(Recall("lift")).hits
@@ -144,8 +101,8 @@ def test_a_group_of_which_nothing_lasts_is_archived_without_a_summary(
 
     assert world.summarizer.calls == []
     assert world.store.memories.working_count() == 0
-    assert episode_of(world, "b0").content == UNSPOKEN
-    assert len(episode_of(world, "b0").summary_of) == 4
+    assert world.episode_of("b0").content == UNSPOKEN
+    assert len(world.episode_of("b0").summary_of) == 4
 
 
 def test_many_expired_notes_do_not_hide_the_one_in_force(world: World) -> None:
@@ -171,23 +128,16 @@ def test_recall_shows_the_current_fact_and_its_history_on_request(world: World) 
     assert found(world, "office") == ["oslo"]
     (hit,) = world.call(Recall("office", history=True)).hits
     assert [line.content for line in hit.history] == [PARIS, ROME]
-    assert got(world, "rome").superseded_by == "paris"
-    assert got(world, "paris").superseded_by == "oslo"
+    assert world.memory("rome").superseded_by == "paris"
+    assert world.memory("paris").superseded_by == "oslo"
     (old,) = world.call(Recall("Rome", history=True)).hits
     assert (old.id, old.superseded_at) == ("rome", NOON)
 
-
-def test_after_a_sleep_too_what_was_superseded_stands_under_what_took_its_place(
-    world: World,
-) -> None:
-    world.call(Remember(ROME, id="rome"))
-    world.call(Remember(PARIS, id="paris", supersedes="rome"))
     world.sleep(force=True)
 
     (hit,) = world.call(Recall("office", history=True)).hits
-
-    assert [line.content for line in hit.lines] == [PARIS]
-    assert [line.content for line in hit.history] == [ROME]
+    assert [line.content for line in hit.lines] == [OSLO]
+    assert [line.content for line in hit.history] == [PARIS, ROME]
 
 
 def test_a_later_summary_speaks_of_the_current_fact_alone(world: World) -> None:
@@ -200,13 +150,13 @@ def test_a_later_summary_speaks_of_the_current_fact_alone(world: World) -> None:
 
     world.sleep()
 
-    episode = world.call(Get(got(world, "oslo").episode or "")).episode
+    episode = world.call(Get(world.memory("oslo").episode or "")).episode
     assert episode
     assert "Oslo" in episode.content
     assert "Rome" not in episode.content
     assert {detail.value for detail in episode.details} >= {"5582"}
     assert "4471" not in str(episode.details)
-    assert got(world, "rome").content == "call 030 4471 in Rome"
+    assert world.memory("rome").content == "call 030 4471 in Rome"
 
 
 def test_an_earlier_summary_is_rewritten_without_the_superseded_fact(
@@ -214,12 +164,12 @@ def test_an_earlier_summary_is_rewritten_without_the_superseded_fact(
 ) -> None:
     world.remember(*trio("a"), memory("rome", ROME, hours_ago=20))
     world.sleep()
-    assert "Rome" in episode_of(world, "rome").content
+    assert "Rome" in world.episode_of("rome").content
 
     world.call(Remember(OSLO, id="oslo", supersedes="rome"))
 
-    assert "Rome" not in episode_of(world, "rome").content
-    assert "rome" in episode_of(world, "rome").summary_of
+    assert "Rome" not in world.episode_of("rome").content
+    assert "rome" in world.episode_of("rome").summary_of
     assert found(world, "Rome office") == ["oslo"]
 
 
@@ -237,7 +187,7 @@ def test_a_memory_superseded_during_its_summary_is_not_promoted_as_current(
     again = world.sleep()
 
     assert (first.failed, again.failed) == (1, 0)
-    assert all("a1" not in episode_of(world, id).content for id in ("a0", "a1", "a2"))
+    assert all("a1" not in world.episode_of(id).content for id in ("a0", "a1", "a2"))
     assert working_ids(world.store) == ["oslo"]
 
 
@@ -247,14 +197,14 @@ def test_a_fact_holds_again_once_its_last_successor_is_forgotten(world: World) -
     world.call(Remember(OSLO, id="oslo", supersedes="paris"))
 
     world.call(Forget("paris"))
-    assert got(world, "rome").superseded_by == "oslo"
+    assert world.memory("rome").superseded_by == "oslo"
     preview = world.call(Forget("oslo", dry_run=True))
-    assert got(world, "rome").superseded_at == NOON
+    assert world.memory("rome").superseded_at == NOON
     receipt = world.call(Forget("oslo"))
 
     assert found(world, "office") == ["rome"]
-    assert got(world, "rome").superseded_by is None
-    assert got(world, "rome").superseded_at is None
+    assert world.memory("rome").superseded_by is None
+    assert world.memory("rome").superseded_at is None
     assert preview.in_force_again == receipt.in_force_again == ["rome"]
     assert "what it superseded would hold again: rome" in forget_text(preview)
     assert "what it superseded holds again: rome" in forget_text(receipt)
@@ -280,12 +230,12 @@ def test_a_summary_states_the_fact_that_holds_again(world: World) -> None:
     world.sleep(force=True)
     world.call(Remember(OSLO, id="oslo", supersedes="rome"))
     world.sleep(force=True)
-    assert "Rome" not in episode_of(world, "rome").content
+    assert "Rome" not in world.episode_of("rome").content
 
     preview = world.call(Forget("oslo", dry_run=True))
     receipt = world.call(Forget("oslo"))
 
-    assert "Rome" in episode_of(world, "rome").content
+    assert "Rome" in world.episode_of("rome").content
     assert preview.episodes_rewritten == receipt.episodes_rewritten
 
 
@@ -303,7 +253,7 @@ def test_the_same_call_again_changes_nothing(world: World) -> None:
         world.call(Remember(OSLO, id="oslo", supersedes="rome"))
 
     assert found(world, "office") == ["oslo"]
-    assert got(world, "oslo").superseded_at is None
+    assert world.memory("oslo").superseded_at is None
 
 
 def test_a_fact_that_holds_again_is_kept_anew_and_found(world: World) -> None:

@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 
 from support.fakes import FakeClock, FakeSummarizer, remember_batch
 from support.settings import change
+from support.stores import episode_of, get_memory
 
 from mnemosyned.memory.consolidation import CycleReport, Trigger
-from mnemosyned.memory.values import Acknowledged, MemoryRecord
+from mnemosyned.memory.values import Acknowledged, Episode, MemoryRecord
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
@@ -44,6 +45,13 @@ class World:
     def remember(self, *memories: MemoryRecord) -> list[Acknowledged]:
         """Store records as they are, in one batch."""
         return remember_batch(self.store, *memories)
+
+    def memory(self, id: str) -> MemoryRecord:
+        return get_memory(self.store, id)
+
+    def episode_of(self, id: str) -> Episode:
+        """The episode into which a memory was promoted."""
+        return episode_of(self.store, id)
 
     def sleep(
         self, trigger: Trigger = Trigger.EXPLICIT, *, force: bool = False
