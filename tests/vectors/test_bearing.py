@@ -10,10 +10,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from support.agents import claude, claude_line, context_of, write_lines
-from support.vector_service import wait_until
+from support.agents import claude, claude_line, write_lines
+from support.vector_service import wait_until, wait_until_embedded
 
-from mnemosyned import Memory
 from mnemosyned.agents.hooks.reminder import MEMORIES_READ_MAX
 from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.assembly.build import open_memory
@@ -33,7 +32,7 @@ from mnemosyned.search.vectors.bearing import (
     find_word_pairs,
 )
 from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.conversation import Endings, Learnings, RemoveLearning
+from mnemosyned.verbs.conversation import Context, Endings, Learnings, RemoveLearning
 from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.memories import EditMemory, Remember
 from mnemosyned.verbs.retention import Forget
@@ -175,40 +174,6 @@ def test_questions_about_a_project_are_told_from_others_in_any_language(
     assert min(asking) > max(needless)
 
 
-def test_a_memory_shows_in_a_context_what_its_encoder_finds(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CACHE_DIRECTORY", str(cache))
-    monkeypatch.setenv("MNEMOSYNE_EMBEDDING_ENCODER", "builtin")
-    with Memory(tmp_path / "memory.db") as memory:
-        memory.remember("Prefers window seats.", role="user")
-        memory.remember("I have a strong aversion to horror movies.", role="user")
-        memory.remember("I prefer tea over coffee.", role="user")
-
-        shown = memory.context("was schauen wir heute Abend im Kino?").learnings
-
-        [horror] = [
-            each.id for each in memory.learnings().learnings if "horror" in each.text
-        ]
-    assert shown == [horror]
-
-
-def test_a_rule_without_any_pattern_is_learned_by_its_vector(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CACHE_DIRECTORY", str(cache))
-    monkeypatch.setenv("MNEMOSYNE_EMBEDDING_ENCODER", "builtin")
-    with Memory(tmp_path / "memory.db") as memory:
-        for text in RULE, "the printer is broken, Ana looks at it", "ok, thanks":
-            memory.remember(text, role="user")
-        wait_until(lambda: memory.status().embedder.state is EmbedderState.READY)
-        assert not memory.learnings().learnings
-
-        memory.endings()
-
-        assert [each.text for each in memory.learnings().learnings] == [RULE]
-
-
 @pytest.fixture
 def rated(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
@@ -220,6 +185,11 @@ def rated(
         yield memory.service
 
 
+def say(memory: MemoryService, *texts: str) -> list[str]:
+    """Remember what a user says; the ids."""
+    return [memory.call(Remember(text, role="user")).id for text in texts]
+
+
 def learned(memory: MemoryService) -> dict[str, str]:
     """The ids of the learnings by text, once the encoder has read all memories."""
     ready = EmbedderState.READY
@@ -228,16 +198,30 @@ def learned(memory: MemoryService) -> dict[str, str]:
     return {each.text: each.id for each in memory.call(Learnings()).learnings}
 
 
-def wait_for_vectors(memory: MemoryService, count: int) -> None:
-    """Wait until so many memories have a vector."""
-    wait_until(lambda: memory.call(Status()).embedder.embedded == count)
+def test_a_context_shows_what_the_encoder_finds(rated: MemoryService) -> None:
+    movies = "I have a strong aversion to horror movies."
+    say(rated, "Prefers window seats.", movies, "I prefer tea over coffee.")
+
+    shown = rated.call(Context("was schauen wir heute Abend im Kino?")).learnings
+
+    listed = rated.call(Learnings()).learnings
+    assert shown == [each.id for each in listed if "horror" in each.text]
+    assert len(shown) == 1
+
+
+def test_a_rule_without_any_pattern_is_learned_by_its_vector(
+    rated: MemoryService,
+) -> None:
+    say(rated, RULE, "the printer is broken, Ana looks at it", "ok, thanks")
+    assert not rated.call(Learnings()).learnings
+
+    assert list(learned(rated)) == [RULE]
 
 
 def test_rules_that_somebody_removed_are_not_learned_again(
     rated: MemoryService,
 ) -> None:
-    said = rated.call(Remember(RULE, role="user")).id
-    by_pattern = rated.call(Remember("Always use tabs.", role="user")).id
+    said, by_pattern = say(rated, RULE, "Always use tabs.")
     [pattern] = rated.call(Learnings()).learnings
     rated.call(RemoveLearning(pattern.id))
     first = learned(rated)
@@ -255,7 +239,7 @@ def test_rules_that_somebody_removed_are_not_learned_again(
 
 
 def test_an_edit_ends_the_rule_that_its_old_words_stated(rated: MemoryService) -> None:
-    said = rated.call(Remember(RULE, role="user")).id
+    (said,) = say(rated, RULE)
     before = learned(rated)
 
     new = RULE.replace("Spanish", "French")
@@ -271,9 +255,9 @@ def test_an_edit_ends_the_rule_that_its_old_words_stated(rated: MemoryService) -
 def test_no_sentence_of_a_forgotten_memory_stays_in_a_cache(
     rated: MemoryService,
 ) -> None:
-    said = rated.call(Remember(RULE, role="user")).id
+    (said,) = say(rated, RULE)
     learned(rated)
-    wait_for_vectors(rated, 1)
+    wait_until_embedded(rated, 1)
     assert rated.rate_texts
     rated.rate_texts("write to a customer", [RULE])
     rated.rate_statements({said: RULE})
@@ -309,11 +293,10 @@ PASSING = [
 def test_lasting_statements_are_rated_above_remarks_of_the_moment(
     rated: MemoryService,
 ) -> None:
-    texts = {
-        rated.call(Remember(text, role="user")).id: text for text in STATED + PASSING
-    }
+    said = STATED + PASSING
+    texts = dict(zip(say(rated, *said), said, strict=True))
     before = rated.rate_statements({"unknown": "x"})
-    wait_for_vectors(rated, len(texts))
+    wait_until_embedded(rated, len(texts))
 
     odds = rated.rate_statements(texts)
 
@@ -329,15 +312,13 @@ def test_lasting_statements_are_rated_above_remarks_of_the_moment(
 def test_memories_that_end_each_other_are_compared_by_their_vectors(
     rated: MemoryService,
 ) -> None:
-    texts = (
+    queue, moved, certificate = ids = say(
+        rated,
         "The webhook queue runs on Redis streams.",
         "Dropping Redis, the webhook queue moves to Postgres.",
         "The certificate of the bank runs out in autumn.",
     )
-    queue, moved, certificate = ids = [
-        rated.call(Remember(text, role="user")).id for text in texts
-    ]
-    wait_for_vectors(rated, len(texts))
+    wait_until_embedded(rated, len(ids))
 
     comparison = rated.vectors.compare(ids)
 
@@ -354,30 +335,19 @@ def test_memories_that_end_each_other_are_compared_by_their_vectors(
 
 
 def test_a_prompt_is_told_an_old_statement_in_other_words_after_hundreds_of_newer_ones(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+    rated: MemoryService, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("CACHE_DIRECTORY", str(cache))
-    config = Config(database=str(tmp_path / "memory.db"), auto_sleep=False)
+    newer = [f"Rename column {n} of the report" for n in range(MEMORIES_READ_MAX + 20)]
     transcript = tmp_path / ".claude" / "projects" / "-w-shop" / "s1.jsonl"
-    talk = [
-        claude_line("user", STATED[0], uuid="u0"),
-        *(
-            claude_line("user", f"Rename column {n} of the report", uuid=f"u{n}")
-            for n in range(1, MEMORIES_READ_MAX + 20)
-        ),
-    ]
-    write_lines(transcript, talk)
-    with open_memory(config) as memory:
-        hooks = HookService(memory.service, home=tmp_path)
-        claude(hooks, transcript).call(hook_event_name="Stop")
-        wait_for_vectors(memory.service, len(talk))
+    lines = [claude_line("user", text, uuid=text) for text in [STATED[0], *newer]]
+    write_lines(transcript, lines)
+    hooks = HookService(rated, home=tmp_path)
+    claude(hooks, transcript).stop()
+    wait_until_embedded(rated, len(lines))
 
-        answer = claude(hooks, transcript.with_name("s2.jsonl"), session="s2").call(
-            hook_event_name="UserPromptSubmit",
-            prompt="When do our suppliers bring the goods?",
-        )
+    other = claude(hooks, transcript.with_name("s2.jsonl"), session="s2")
 
-    assert STATED[0] in context_of(answer)
+    assert STATED[0] in other.ask("When do our suppliers bring the goods?")
 
 
 def test_few_texts_are_embedded_during_one_call_and_the_next_goes_on(

@@ -19,11 +19,12 @@ from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.memory.ports import Draft
 from mnemosyned.memory.values import EmbedderState
+from mnemosyned.search.vectors import indexer as module
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import EditMemory, Recall, Remember
-from mnemosyned.verbs.retention import Forget, Prune
-from mnemosyned.verbs.upkeep import Sleep, Status
+from mnemosyned.verbs.retention import Forget, Prune, Restore
+from mnemosyned.verbs.upkeep import Sleep, Status, Undo
 
 
 @pytest.fixture
@@ -36,6 +37,26 @@ def service(open_service: Open, embedder: FakeEmbedder) -> MemoryService:
     opened = open_service(embedder)
     wait_until(lambda: opened.call(Status()).embedder.state is EmbedderState.READY)
     return opened
+
+
+class Pause:
+    """What a model does while it embeds: it waits until a test lets it go on."""
+
+    def __init__(self) -> None:
+        self._working, self._may_go_on = threading.Event(), threading.Event()
+        self.go_on = self._may_go_on.set
+
+    def __call__(self, _: Sequence[object]) -> None:
+        self._working.set()
+        self._may_go_on.wait(WAIT_S)
+
+    def wait_until_working(self) -> None:
+        assert self._working.wait(WAIT_S)
+
+
+def car(service: MemoryService) -> list[str]:
+    """What is found by the meaning of a question."""
+    return contents(service.call(Recall(query="her new car")))
 
 
 # ----------------------------------------------------------------- finding
@@ -52,14 +73,6 @@ def test_a_memory_is_found_by_meaning_in_other_words(service: MemoryService) -> 
     explained = answer.hits[0].explanation
     assert explained
     assert list(explained) == ["meaning"]
-
-
-def test_a_question_that_means_nothing_known_has_no_answer(
-    service: MemoryService,
-) -> None:
-    remember_all(service, "The tesla came on Tuesday", "The plums are ripe")
-    wait_until_embedded(service, 2)
-
     assert service.call(Recall(query="zxqv blorp")).hits == []
 
 
@@ -72,6 +85,22 @@ def test_the_best_by_words_stays_first(service: MemoryService) -> None:
     assert found == ["Ticket AB-4711 is about a car", "The tesla came on Tuesday"]
 
 
+def test_memories_with_a_common_word_gain_by_their_vectors(
+    service: MemoryService,
+) -> None:
+    remember_all(
+        service, "an old tesla, red", "an old sofa, red", "a new sofa", "a new lamp"
+    )
+    wait_until_embedded(service, 4)
+
+    found = service.call(Recall(query="red car", explain=True)).hits
+
+    meaning = {
+        hit.content: (hit.explanation or {}).get("meaning", 0.0) for hit in found
+    }
+    assert meaning["an old tesla, red"] > 2 * meaning["an old sofa, red"]
+
+
 def test_what_is_found_by_meaning_is_held_to_the_filters(
     service: MemoryService,
 ) -> None:
@@ -79,68 +108,54 @@ def test_what_is_found_by_meaning_is_held_to_the_filters(
     remember_all(service, "Another tesla came", session="two")
     wait_until_embedded(service, 2)
 
-    assert contents(service.call(Recall(query="car", session="two"))) == [
-        "Another tesla came"
-    ]
+    answer = service.call(Recall(query="car", session="two"))
+
+    assert contents(answer) == ["Another tesla came"]
 
 
-def test_after_sleep_the_same_lines_are_found(
-    service: MemoryService, clock: FakeClock
+def test_after_a_sleep_that_is_undone_and_a_restored_original_the_vectors_still_lead_there(
+    service: MemoryService, embedder: FakeEmbedder, clock: FakeClock
 ) -> None:
-    ids = remember_all(
-        service, "The tesla came", "The plums are ripe", "A tooth hurts", session="s"
-    )
-    wait_until_embedded(service, 3)
+    texts = ["The tesla came", "The plums are ripe", "A tooth hurts"]
+    ids = remember_all(service, *texts, session="s")
+    remember_all(service, *(f"note {n}" for n in range(9)))
+    wait_until_embedded(service, 12)
     clock.advance(hours=48)
 
-    service.call(Sleep(force=True))
-
+    asleep = service.call(Sleep(force=True))
     (hit,) = service.call(Recall(query="car")).hits
     assert [line.id for line in hit.lines] == ids[:1]
-    assert service.call(Status()).embedder.embedded == 3
+
+    service.call(Undo(asleep.cycle))
+    assert [hit.id for hit in service.call(Recall(query="car")).hits] == ids[:1]
+
+    service.call(Sleep(force=True))
+    service.call(Restore(id=ids[0]))
+    assert [hit.id for hit in service.call(Recall(query="car")).hits] == ids[:1]
+    assert sum(map(len, embedder.calls)) == 12
 
 
 # ---------------------------------------------------------- in the background
 
 
-def test_remembering_does_not_wait_for_the_model(open_service: Open) -> None:
-    working, go_on = threading.Event(), threading.Event()
-
-    def work(_: Sequence[object]) -> None:
-        working.set()
-        go_on.wait(WAIT_S)
-
-    service = open_service(FakeEmbedder(meanwhile=work))
-    remember_all(service, "first")
-    assert working.wait(WAIT_S)
-
-    remember_all(service, "second", "third")
-
-    assert service.call(Status()).embedder.embedded == 0
-    go_on.set()
-    wait_until_embedded(service, 3)
-
-
-def test_a_question_waits_for_a_busy_model_no_longer_than_it_may(
+def test_neither_remembering_nor_a_question_waits_for_a_busy_model(
     open_service: Open,
 ) -> None:
-    working, go_on = threading.Event(), threading.Event()
-
-    def work(_: Sequence[object]) -> None:
-        working.set()
-        go_on.wait(WAIT_S)
-
-    service = open_service(FakeEmbedder(meanwhile=work), wait_s=0.05)
+    pause = Pause()
+    service = open_service(FakeEmbedder(meanwhile=pause), wait_s=0.05)
     wait_until(lambda: service.call(Status()).embedder.state is EmbedderState.READY)
     remember_all(service, "a red car")
-    assert working.wait(WAIT_S)
+    pause.wait_until_working()
 
+    remember_all(service, "second", "third")
     answer = service.call(Recall(query="car"))
-    go_on.set()
 
+    assert service.call(Status()).embedder.embedded == 0
     assert contents(answer) == ["a red car"]
     assert "words alone" in answer.note
     assert service.call(Status()).embedder.missed == 1
+    pause.go_on()
+    wait_until_embedded(service, 3)
 
 
 @pytest.mark.parametrize("gather_s", [0.3])
@@ -192,7 +207,55 @@ def test_another_life_embeds_only_what_lacks_a_vector(
     wait_until_embedded(again, 3)
 
     assert later.calls == [("unseen",)]
-    assert contents(again.call(Recall(query="car"))) == ["The tesla came"]
+    assert car(again) == ["The tesla came"]
+
+
+def test_another_life_finds_all_vectors(
+    open_service: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOADED_AT_ONCE", 3)
+    monkeypatch.setattr(module, "LOADED_FIRST", 2)
+    monkeypatch.setattr(module, "COUNTED_AT_ONCE", 4)
+    first = open_service(FakeEmbedder())
+    remember_all(first, "The tesla came", *(f"note {n}" for n in range(19)))
+    wait_until_embedded(first, 20)
+
+    again = open_service(FakeEmbedder())
+
+    wait_until(lambda: again.call(Status()).embedder.searched == 20)
+    assert car(again) == ["The tesla came"]
+    assert again.call(Status()).embedder.embedded == 20
+
+
+def test_questions_are_answered_and_memories_forgotten_while_the_older_vectors_are_loaded(
+    open_service: Open, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = open_service(FakeEmbedder())
+    gone, *_ = remember_all(
+        first, "The tesla came", *(f"note {n}" for n in range(19)), "A dentist came"
+    )
+    wait_until_embedded(first, 21)
+    plain, go_on = store.vectors.vectors, threading.Event()
+
+    def page(model: int, *, before: int, limit: int) -> dict[int, bytes]:
+        """Return one vector again and again, until it may go on."""
+        return plain(
+            model, before=before if go_on.is_set() else max(before, 10), limit=limit
+        )
+
+    monkeypatch.setattr(module, "LOADED_AT_ONCE", 3)
+    monkeypatch.setattr(module, "LOADED_FIRST", 2)
+    monkeypatch.setattr(store.vectors, "vectors", page)
+    again = open_service(FakeEmbedder())
+    wait_until(lambda: again.call(Status()).embedder.searched == 15)
+
+    answer = again.call(Recall(query="tooth"))
+    again.call(Forget(id=gone))
+    go_on.set()
+
+    assert (contents(answer), answer.note) == (["A dentist came"], "")
+    wait_until(lambda: again.call(Status()).embedder.searched == 20)
+    assert car(again) == []
 
 
 def test_another_model_embeds_everything_anew_while_words_still_find_it(
@@ -200,9 +263,8 @@ def test_another_model_embeds_everything_anew_while_words_still_find_it(
 ) -> None:
     remember_all(service, *(f"note {n} about a tesla" for n in range(40)))
     wait_until_embedded(service, 40)
-    go_on = threading.Event()
-    other = FakeEmbedder(meanings=[["tesla"], ["plum"]], name="other")
-    other.meanwhile = lambda _: go_on.wait(WAIT_S)
+    pause = Pause()
+    other = FakeEmbedder([["boat", "tesla"]], name="other", meanwhile=pause)
 
     again = open_service(other, wait_s=0.05)
     wait_until(lambda: bool(other.calls))
@@ -210,9 +272,11 @@ def test_another_model_embeds_everything_anew_while_words_still_find_it(
     status = again.call(Status()).embedder
     assert (status.name, status.embedded) == ("other", 0)
     assert contents(again.call(Recall(query="tesla", limit=1)))
-    go_on.set()
+    pause.go_on()
     wait_until_embedded(again, 40)
     assert sum(map(len, other.calls)) == 40
+    assert contents(again.call(Recall(query="boat", limit=1)))
+    assert car(again) == []
 
 
 def test_a_text_the_model_cannot_read_takes_no_other_along(open_service: Open) -> None:
@@ -225,7 +289,7 @@ def test_a_text_the_model_cannot_read_takes_no_other_along(open_service: Open) -
 
     wait_until_embedded(service, 2)
     wait_until(lambda: service.call(Status()).embedder.failed > 0)
-    assert contents(service.call(Recall(query="car"))) == ["The tesla came"]
+    assert car(service) == ["The tesla came"]
     assert contents(service.call(Recall(query="poison"))) == ["poison"]
 
 
@@ -254,7 +318,7 @@ def test_a_model_that_cannot_be_run_leaves_words_and_is_tried_again(
     assert service.call(Status()).embedder.reason == "the file is damaged; name another"
     broken.clear()
     wait_until_embedded(service, 1)
-    assert contents(service.call(Recall(query="car"))) == ["The tesla came"]
+    assert car(service) == ["The tesla came"]
 
 
 # ------------------------------------------------------------------ forgetting
@@ -268,7 +332,7 @@ def test_what_is_forgotten_is_found_by_no_vector(
 
     service.call(Forget(id=gone))
 
-    assert service.call(Recall(query="car")).hits == []
+    assert car(service) == []
     wait_until(lambda: service.call(Status()).embedder.searched == 1)
     assert store.vectors.embedded_positions(1, after=0, limit=10) == [2]
 
@@ -294,7 +358,7 @@ def test_what_is_pruned_is_found_by_no_vector(
         change(settings, {"archive.keep_days": 1})
         service.call(Sleep())
 
-    assert service.call(Recall(query="car")).hits == []
+    assert car(service) == []
     wait_until(lambda: service.call(Status()).embedder.searched == 0)
 
 
@@ -323,7 +387,7 @@ def test_an_edited_memory_is_found_by_its_new_meaning(service: MemoryService) ->
     service.call(EditMemory(id, text="The plums are ripe, says the tooth fairy"))
     wait_until(lambda: bool(service.call(Recall(query="dentist")).hits))
 
-    assert service.call(Recall(query="her new car")).hits == []
+    assert car(service) == []
     assert service.call(Status()).embedder.embedded == 1
 
 
@@ -343,4 +407,4 @@ def test_a_vector_of_earlier_words_made_during_an_edit_is_made_again(
     service.call(Remember("The tesla came", id="m"))
     wait_until(lambda: bool(service.call(Recall(query="dentist")).hits))
 
-    assert service.call(Recall(query="her new car")).hits == []
+    assert car(service) == []
