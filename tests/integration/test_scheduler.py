@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from support.answers import CYCLE
 from support.cases import each_case
 from support.fakes import (
     NOON,
@@ -309,20 +310,7 @@ class WatchedNights:
         if self.is_in_cycle:
             raise SleepInProgress("another")
         self.started.append((trigger, selection))
-        return CycleReport(
-            cycle="c",
-            status=CycleStatus.DONE,
-            trigger=trigger,
-            dry_run=False,
-            candidates=self.gain,
-            groups=(),
-            promoted=0,
-            evicted=self.gain,
-            failed=0,
-            chars_before=0,
-            chars_after=0,
-            duration_s=0,
-        )
+        return replace(CYCLE, trigger=trigger, evicted=self.gain)
 
     def pass_time(self, seconds: float, *, tick: float = 30) -> None:
         for _ in range(int(seconds / tick)):

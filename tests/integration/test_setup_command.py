@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from support.answers import SILENT
 
 from mnemosyned.agents.setup.files import SetupJournal
 from mnemosyned.agents.setup.parts import Machine, Programs, SetupSite
@@ -309,21 +310,6 @@ def test_packages_are_written_once_with_the_parts_of_a_setup(home: Path) -> None
 
 
 # ---------------------------------------------------------- what was seen
-
-
-NINE = datetime(2026, 11, 20, 9, tzinfo=UTC)
-SILENT = AgentActivity(
-    client="claude-code",
-    event="Stop",
-    calls=1,
-    stored=0,
-    characters=0,
-    failures=0,
-    mean_ms=10,
-    slowest_ms=20,
-    called_at=NINE,
-)
-"""One call of a hook that stored and told nothing."""
 
 
 def checked(*reports: AgentActivity) -> ToolCheck:

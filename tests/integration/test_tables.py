@@ -13,32 +13,28 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 import pytest
+from support.answers import CYCLE, ENTRY, activity, sleep_status, stats
 
 from mnemosyned.cli.commands.look import PeriodPart, PeriodView
 from mnemosyned.cli.commands.now import Glance, event_lines
 from mnemosyned.cli.output.show import show
 from mnemosyned.cli.output.terminal import say
 from mnemosyned.memory.consolidation import (
-    CycleReport,
     CycleStatus,
     GroupReport,
     GroupStatus,
-    LogEntry,
-    Trigger,
 )
 from mnemosyned.memory.listing import SessionTotals, SourceTotals
 from mnemosyned.memory.values import (
-    AgentActivity,
-    EmbedderStatus,
     Episode,
     Hit,
     Line,
     MemoryRecord,
-    SummarizerStatus,
     Tier,
     TierTotals,
 )
@@ -51,8 +47,6 @@ from mnemosyned.verbs.upkeep import (
     EventKind,
     EventMemory,
     Logged,
-    SleepStatus,
-    Stats,
 )
 
 FOLDER = Path(__file__).parents[1] / "data" / "tables"
@@ -107,26 +101,16 @@ SESSIONS = SessionList(
     [
         SessionTotals(
             session=session,
-            sources=sources,
+            sources=tuple(sources.split()),
             count=count,
             first=NOON - timedelta(days=400),
             last=NOON,
-            project=project,
+            project="~/src/stew" if ":" in session else "",
         )
-        for session, sources, count, project in [
-            (
-                "claude-code:0199a7c3-7d1e-7b2f-9f31-1a2b3c4d5e6f",
-                ("claude-code",),
-                1234,
-                "~/src/stew",
-            ),
-            (
-                "Haushaltsbesprechung mit Frau Müller-Lüdenscheidt",
-                ("notizen", "mail"),
-                7,
-                "",
-            ),
-            ("仕事の打ち合わせと東京駅の近くの会議室の予約", ("メモ",), 1, ""),
+        for session, sources, count in [
+            ("claude-code:0199a7c3-7d1e-7b2f-9f31-1a2b3c4d5e6f", "claude-code", 1234),
+            ("Haushaltsbesprechung mit Frau Müller-Lüdenscheidt", "notizen mail", 7),
+            ("仕事の打ち合わせと東京駅の近くの会議室の予約", "メモ", 1),
         ]
     ],
     57,
@@ -138,35 +122,19 @@ SOURCES = SourceList(
     ],
     3,
 )
-STATUS = Stats(
-    version="0.1.0",
-    schema_version=15,
-    database="/home/ada/.local/state/mnemosyned/memory.db",
-    bytes_on_disk=4_200_000,
+STATUS = stats(
     tiers={tier: TierTotals(1204, 99_000, NOON) for tier in Tier},
-    today=14,
-    wm_max=10_000,
-    sleep=SleepStatus(
-        auto=True,
+    sleep=sleep_status(
         schedule="every night at 03:00, in this machine's zone",
         last_cycle=NOON,
         next_cycle=NOON + timedelta(hours=15),
-        running=False,
-        due=12,
     ),
-    summarizer=SummarizerStatus(name="aaak", reason="no model is configured"),
-    counter="estimate",
-    embedder=EmbedderStatus(),
-    pid=4711,
-    uptime_s=11_520.0,
-    longest_write_ms=3.1,
     agents=[
-        AgentActivity(
-            client="codex",
+        activity(
+            "codex",
             event="stop",
             calls=3,
             stored=20,
-            characters=0,
             failures=1,
             mean_ms=3.0,
             slowest_ms=9.0,
@@ -220,31 +188,23 @@ PERIOD = PeriodView(
         ),
     ],
 )
-EVENTS = [
-    Event(
-        id=1,
-        kind=EventKind.REMEMBERED,
-        at=NOON,
-        count=3,
-        memories=[
-            EventMemory(
-                id="1", created_at=NOON, text=text, session=session, source="メモ"
-            )
-            for text, session in [(JAPANESE, "仕事"), (GERMAN, "Haushalt")]
-        ],
+HAPPENED: list[tuple[EventKind, dict[str, Any]]] = [
+    (
+        EventKind.REMEMBERED,
+        {
+            "count": 3,
+            "memories": [
+                EventMemory(
+                    id="1", created_at=NOON, text=text, session=session, source="メモ"
+                )
+                for text, session in [(JAPANESE, "仕事"), (GERMAN, "Haushalt")]
+            ],
+        },
     ),
-    Event(id=2, kind=EventKind.RECALLED, at=NOON, count=3, session="Haushalt"),
-    Event(id=3, kind=EventKind.CYCLE_BEGUN, at=NOON, trigger="schedule"),
-    Event(
-        id=4, kind=EventKind.CYCLE_ENDED, at=NOON, status="done", count=40, episodes=3
-    ),
-    Event(
-        id=5,
-        kind=EventKind.REFUSED,
-        at=NOON,
-        verb="get",
-        message="there is no memory 'x'",
-    ),
+    (EventKind.RECALLED, {"count": 3, "session": "Haushalt"}),
+    (EventKind.CYCLE_BEGUN, {"trigger": "schedule"}),
+    (EventKind.CYCLE_ENDED, {"status": "done", "count": 40, "episodes": 3}),
+    (EventKind.REFUSED, {"verb": "get", "message": "there is no memory 'x'"}),
 ]
 
 
@@ -268,28 +228,17 @@ def group(
 
 
 PROMOTED = group(GroupStatus.PROMOTED)
-CYCLE = CycleReport(
-    cycle="the-cycle",
-    status=CycleStatus.DONE,
-    trigger=Trigger.EXPLICIT,
-    dry_run=False,
-    candidates=3,
-    groups=(PROMOTED, group(GroupStatus.PROMOTED, level=1)),
-    duration_s=0.1,
-    promoted=1,
-    evicted=3,
-    failed=0,
-    rolled_up=1,
-    chars_before=300,
-    chars_after=100,
+DONE = replace(
+    CYCLE, groups=(PROMOTED, group(GroupStatus.PROMOTED, level=1)), rolled_up=1
 )
-UNDONE = replace(CYCLE, status=CycleStatus.UNDONE, rolled_up=0, evicted=0)
+UNDONE = replace(CYCLE, status=CycleStatus.UNDONE, evicted=0)
+PARTIAL = replace(UNDONE, status=CycleStatus.PARTIAL)
 GONE = "1 original was forgotten or restored before"
 CYCLES = [
-    CYCLE,
-    replace(CYCLE, groups=(group(GroupStatus.PROMOTED, level=2),), evicted=0),
+    DONE,
+    replace(DONE, groups=(group(GroupStatus.PROMOTED, level=2),), evicted=0),
     replace(
-        CYCLE,
+        DONE,
         cycle="",
         dry_run=True,
         evicted=0,
@@ -297,38 +246,26 @@ CYCLES = [
     ),
     replace(UNDONE, groups=(group(GroupStatus.UNDONE),), restored=3, held_until=NOON),
     replace(
-        UNDONE,
-        status=CycleStatus.PARTIAL,
-        groups=(group(GroupStatus.KEPT, error="the words of 3 were pruned"),),
+        PARTIAL, groups=(group(GroupStatus.KEPT, error="the words of 3 were pruned"),)
     ),
     replace(
-        UNDONE,
-        status=CycleStatus.PARTIAL,
-        dry_run=True,
-        groups=(group(GroupStatus.PLANNED, error=GONE),) * 3,
+        PARTIAL, dry_run=True, groups=(group(GroupStatus.PLANNED, error=GONE),) * 3
     ),
 ]
-ENTRY = LogEntry(
+LOGGED = replace(
+    ENTRY,
     cycle="second",
     created_at=NOON,
-    session="Haushalt",
-    source=None,
-    trigger="schedule",
-    status=GroupStatus.PROMOTED,
-    items_consolidated=3,
     episode="episode-of-second",
     summarizer="llama:tiny",
     summary_preview="Tea at four.",
-    duration_s=0.1,
-    chars_before=300,
-    chars_after=100,
     model_share=0.32,
 )
 LOG = [
-    replace(ENTRY, level=1, session="", model_share=1.0),
-    ENTRY,
-    replace(ENTRY, cycle="first", summary_preview="", summarizer="aaak"),
-    replace(ENTRY, cycle="undone", summary_preview="", undone_at=NOON),
+    replace(LOGGED, level=1, session="", model_share=1.0),
+    LOGGED,
+    replace(LOGGED, cycle="first", summary_preview="", summarizer="aaak"),
+    replace(LOGGED, cycle="undone", summary_preview="", undone_at=NOON),
 ]
 SHORTENED = Shortened(
     changed=True,
@@ -359,8 +296,8 @@ def print_cycles() -> None:
 
 
 def print_events() -> None:
-    for event in EVENTS:
-        for line in event_lines(event):
+    for number, (kind, fields) in enumerate(HAPPENED, start=1):
+        for line in event_lines(Event(id=number, kind=kind, at=NOON, **fields)):
             say(line, styled=True)
 
 

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
-import msgspec
+from support.answers import ENTRY, activity, sleep_status, stats
 from support.cases import each_case
 from support.fakes import NOON
 
 from mnemosyned.cli.commands import top_view
 from mnemosyned.cli.commands.top_view import RequestRow
-from mnemosyned.memory.consolidation import GroupStatus, LogEntry, Progress
+from mnemosyned.memory.consolidation import GroupStatus, Progress
 from mnemosyned.memory.values import (
-    AgentActivity,
-    EmbedderStatus,
-    SummarizerStatus,
     Tier,
     TierTotals,
 )
-from mnemosyned.verbs.upkeep import Event, EventKind, SleepStatus, Stats
+from mnemosyned.verbs.upkeep import Event, EventKind
 
 LINE_COLUMNS = 80
 
@@ -35,80 +33,18 @@ def styles(*lines: str) -> set[str]:
     return {codes[code] for code in re.findall("\x1b\\[([1-9]\\d*)m", "".join(lines))}
 
 
-def sleeping(**changes: object) -> SleepStatus:
-    status = SleepStatus(
-        auto=True,
-        schedule="every 60 minutes",
-        last_cycle=None,
-        next_cycle=NOON,
-        running=False,
-        due=0,
-    )
-    return msgspec.structs.replace(status, **changes)
-
-
-def stats(**changes: object) -> Stats:
-    healthy = Stats(
-        version="1",
-        schema_version=1,
-        database="memory.db",
-        bytes_on_disk=14_200_000,
-        tiers={
-            Tier.WORKING: TierTotals(3_214, 400_000, NOON),
-            Tier.EPISODIC: TierTotals(1, 1_200, NOON),
-            Tier.ARCHIVE: TierTotals(20_000, 3_200_000, NOON),
-        },
-        wm_max=10_000,
-        sleep=sleeping(due=120),
-        summarizer=SummarizerStatus(name="aaak", reason=""),
-        counter="estimate",
-        embedder=EmbedderStatus(),
-        pid=1,
-        uptime_s=11_520.0,
-        longest_write_ms=1.0,
-    )
-    return msgspec.structs.replace(healthy, **changes)
-
-
-def group(cycle: str, **changes: object) -> LogEntry:
-    fields: dict[str, Any] = {
-        "cycle": cycle,
-        "created_at": NOON,
-        "session": "s",
-        "source": None,
-        "trigger": "schedule",
-        "status": GroupStatus.PROMOTED,
-        "items_consolidated": 10,
-        "episode": "e",
-        "summarizer": "aaak",
-        "summary_preview": "",
-        "duration_s": 0.1,
-        "chars_before": 10,
-        "chars_after": 5,
-    }
-    return LogEntry(**{**fields, **changes})
-
-
-def agent(client: str, **changes: object) -> AgentActivity:
-    fields: dict[str, Any] = {
-        "client": client,
-        "event": "prompt",
-        "calls": 3,
-        "stored": 2,
-        "characters": 500,
-        "failures": 0,
-        "mean_ms": 1.0,
-        "slowest_ms": 2.0,
-        "called_at": NOON,
-    }
-    return AgentActivity(**{**fields, **changes})
+TIERS = {
+    Tier.WORKING: TierTotals(3_214, 400_000, NOON),
+    Tier.EPISODIC: TierTotals(1, 1_200, NOON),
+    Tier.ARCHIVE: TierTotals(20_000, 3_200_000, NOON),
+}
 
 
 def test_the_heading_tells_health_age_and_sizes() -> None:
     line = top_view.heading_line(stats(), 72_400_000)
 
     assert words(line) == (
-        "mnem top  healthy  up 3 h 12 min  72 MB in memory  14.2 MB on disk"
+        "mnem top  healthy  up 3 h 12 min  72 MB in memory  4.2 MB on disk"
     )
     assert "green" in styles(line)
 
@@ -145,7 +81,9 @@ def test_many_problems_are_counted() -> None:
 
 
 def test_the_tiers_have_a_line_each() -> None:
-    lines = words(*top_view.tier_lines(stats(), 12.04)).splitlines()
+    filled = stats(tiers=TIERS, sleep=sleep_status(due=120))
+
+    lines = words(*top_view.tier_lines(filled, 12.04)).splitlines()
 
     assert lines[0].startswith("working       3,214 of 10,000 ████████░░░░")
     assert lines[0].endswith("  120 due  +12.0 a second")
@@ -177,7 +115,7 @@ def test_requests_have_rates_and_times() -> None:
 
 
 def test_a_running_cycle_has_a_bar_and_the_time_left() -> None:
-    running = sleeping(running=True, progress=Progress(done=30, total=40))
+    running = sleep_status(running=True, progress=Progress(done=30, total=40))
 
     line = words(top_view.sleep_line(running, 90.0))
 
@@ -196,23 +134,23 @@ def test_a_running_cycle_has_a_bar_and_the_time_left() -> None:
     ],
 )
 def test_sleep_has_one_line(changes: dict[str, Any], line: str) -> None:
-    assert line in words(top_view.sleep_line(sleeping(**changes), 0.0))
+    assert line in words(top_view.sleep_line(sleep_status(**changes), 0.0))
 
 
 def test_cycles_tell_who_wrote_their_summaries() -> None:
     entries = [
-        group("new", model_share=0.9),
-        group("new", model_share=0.4),
-        group("new", fallback_reason="it took too long"),
-        group("new", status=GroupStatus.VERBATIM, summarizer="verbatim"),
-        group("new", status=GroupStatus.FAILED, items_consolidated=0),
-        group("old", undone_at=NOON, level=1, items_consolidated=0),
+        replace(ENTRY, cycle="new", model_share=0.9),
+        replace(ENTRY, cycle="new", model_share=0.4),
+        replace(ENTRY, cycle="new", fallback_reason="it took too long"),
+        replace(ENTRY, cycle="new", status=GroupStatus.VERBATIM, summarizer="verbatim"),
+        replace(ENTRY, cycle="new", status=GroupStatus.FAILED, items_consolidated=0),
+        replace(ENTRY, cycle="old", undone_at=NOON, level=1, items_consolidated=0),
     ]
 
     new, old = top_view.cycle_lines(entries, 5)
 
     assert words(new).partition("schedule ")[2] == (
-        "40 memories; 2 summaries by the model; 1 summary by rule, as the model failed; "
+        "12 memories; 2 summaries by the model; 1 summary by rule, as the model failed; "
         "1 kept word for word; 1 group failed"
     )
     assert words(old).endswith("0 memories, undone; 1 summary by rule")
@@ -222,11 +160,12 @@ def test_cycles_tell_who_wrote_their_summaries() -> None:
 
 def test_hooks_are_summed_by_tool_the_last_used_first() -> None:
     later = NOON + timedelta(minutes=5)
+    told: Any = {"stored": 2, "characters": 500}
     agents = [
-        agent("codex"),
-        agent("claude-code", called_at=later, failures=1),
-        agent("claude-code", event="stop", stored=5, characters=0),
-        *(agent(f"tool-{number}") for number in range(4)),
+        activity("codex", **told),
+        activity("claude-code", **told, called_at=later, failures=1),
+        activity("claude-code", event="stop", stored=5),
+        *(activity(f"tool-{number}", **told) for number in range(4)),
     ]
 
     lines = words(
