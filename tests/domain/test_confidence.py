@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+from support.cases import each_case
 from support.fakes import NOON
 
 from mnemosyned.memory.values import Hit, Tier
@@ -51,75 +52,68 @@ def judge(
     return ResultJudge(asked, found).judge(result, texts[0])
 
 
-def test_more_of_the_questions_keywords_make_a_hit_surer() -> None:
-    asked = query("when does the boiler service expire")
-
-    few, _ = judge(asked, "the boiler is in the cellar")
-    many, why = judge(asked, "the boiler service expires in May")
-
-    assert 0 < few < many < 1
-    assert why == "words: boiler, service, expire"
+MORE = "and more was said, "
 
 
-def test_words_without_content_say_nothing() -> None:
-    asked = query("what did they get for the boiler")
+@each_case(("question", "less", "more"), [
+    # More of the keywords of the question.
+    ("when does the boiler service expire",
+     (["the boiler is in the cellar"], None), (["the boiler service expires in May"], None)),
+    # Words with content.
+    ("what did they get for the boiler", (["they get it"], None), (["a boiler"], None)),
+    # A word of the line before.
+    ("how do we name branches",
+     (["team-ticket-slug"], None), (["team-ticket-slug", "how do we name branches?"], None)),
+    # A text about the person, and not about somebody else.
+    ("which breed is Otto",
+     (["Minka is a cat of a breed"], 0.4), (["Otto is of a breed with long ears"], 0.4)),
+])  # fmt: skip
+def test_a_hit_is_surer_for(
+    question: str,
+    less: tuple[list[str], float | None],
+    more: tuple[list[str], float | None],
+) -> None:
+    (few, few_cosine), (many, many_cosine) = less, more
+    asked = query(question)
 
-    assert judge(asked, "they get it")[0] < judge(asked, "a boiler")[0]
+    unsure, _ = judge(asked, *few, cosine=few_cosine)
+    sure, _ = judge(asked, *many, cosine=many_cosine)
 
-
-def test_similarity_makes_a_hit_surer_and_is_named() -> None:
-    asked = query("boiler")
-
-    far, why_far = judge(asked, "heating", cosine=0.1)
-    near, why_near = judge(asked, "heating", cosine=0.7)
-
-    assert near > far + 0.3
-    assert (why_far, why_near) == ("nearest in meaning", "meaning")
-
-
-def test_a_word_of_the_line_before_counts_for_the_answer() -> None:
-    asked = query("how do we name branches")
-
-    alone, _ = judge(asked, "team-ticket-slug")
-    answer, why = judge(asked, "team-ticket-slug", "how do we name branches?")
-
-    assert answer > alone
-    assert why == "words next to it: branches"
-
-
-def test_a_long_text_needs_less_similarity_than_a_short_one() -> None:
-    asked = query("which valve does the boiler need")
-    text = "the boiler got its service today"
-
-    short, _ = judge(asked, text, cosine=0.32)
-    long, _ = judge(asked, f"{text}, {'and more was said, ' * 40}", cosine=0.32)
-
-    assert short < 0.4 < long
+    assert unsure < sure < 1
 
 
-def test_the_length_of_a_text_without_the_words_says_nothing() -> None:
-    asked = query("which valve does the boiler need")
-    text = "the heating got its service today"
+@each_case(("question", "texts", "cosine", "why"), [
+    ("when does the boiler service expire", ["the boiler service expires in May"], None,
+     "words: boiler, service, expire"),
+    ("boiler", ["heating"], 0.1, "nearest in meaning"),
+    ("boiler", ["heating"], 0.7, "meaning"),
+    ("how do we name branches", ["team-ticket-slug", "how do we name branches?"], None,
+     "words next to it: branches"),
+])  # fmt: skip
+def test_a_hit_names_its_reason(
+    question: str, texts: list[str], cosine: float | None, why: str
+) -> None:
+    assert judge(query(question), *texts, cosine=cosine)[1] == why
 
-    short, _ = judge(asked, text, cosine=0.1)
-    long, _ = judge(asked, f"{text}, {'and more was said, ' * 200}", cosine=0.1)
 
-    assert long == short
+def test_similarity_and_length_make_a_hit_surer_but_never_length_alone() -> None:
+    heating, valve = query("boiler"), query("which valve does the boiler need")
+    winter = query("which valve does the boiler need in winter")
+    some, none = "the boiler got its service today", "the heating got its service today"
 
+    def sure(asked: Query, text: str, cosine: float) -> float:
+        return judge(asked, text, cosine=cosine)[0]
 
-def test_the_length_of_a_text_alone_makes_no_hit_sure() -> None:
-    asked = query("which valve does the boiler need in winter")
-    text = f"a valve, {'and more was said, ' * 200}of the boiler"
-
-    confidence, _ = judge(asked, text, cosine=0.2)
-
-    assert 0.4 < confidence < 0.6
+    assert sure(heating, "heating", 0.7) > sure(heating, "heating", 0.1) + 0.3
+    assert sure(valve, some, 0.32) < 0.4 < sure(valve, f"{some}, {MORE * 40}", 0.32)
+    assert sure(valve, none, 0.1) == sure(valve, f"{none}, {MORE * 200}", 0.1)
+    assert 0.4 < sure(winter, f"a valve, {MORE * 200}of the boiler", 0.2) < 0.6
 
 
 def test_the_lines_of_an_episode_are_judged_alike_in_any_order() -> None:
     asked = query("which valve does the boiler need")
     lines = [
-        Match(1, 1.0, "s", content=f"well, {'and more was said, ' * 40}"),
+        Match(1, 1.0, "s", content=f"well, {MORE * 40}"),
         Match(2, 1.0, "s", content="the heating got its parts"),
     ]
     corpus = Corpus(count=1_000, frequencies=dict.fromkeys(asked.terms.words, 10))
@@ -132,15 +126,6 @@ def test_the_lines_of_an_episode_are_judged_alike_in_any_order() -> None:
         return ResultJudge(asked, found).judge(result, "a day")[0]
 
     assert confidence(1, 2) == confidence(2, 1) == confidence(2)
-
-
-def test_a_text_about_somebody_else_is_less_sure() -> None:
-    asked = query("which breed is Otto")
-
-    other, _ = judge(asked, "Minka is a cat of a breed", cosine=0.4)
-    named, _ = judge(asked, "Otto is of a breed with long ears", cosine=0.4)
-
-    assert other < named
 
 
 def test_a_name_alone_answers_no_question_about_its_bearer() -> None:

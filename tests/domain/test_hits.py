@@ -1,6 +1,7 @@
 """Places made into hits, and the snippets that show why."""
 
 from datetime import timedelta
+from typing import Any
 
 from hypothesis import given, strategies as st
 from support.cases import each_case
@@ -28,10 +29,18 @@ def query(text: str = "bike", *, explain: bool = False) -> Query:
 # ---------------------------------------------------------------------- hits
 
 
+def hits_of(
+    *places: RankedResult,
+    memory: MemoryRecord | None = None,
+    **asked: Any,  # noqa: ANN401
+) -> list[Hit]:
+    """The hits of places where the memory has the position 1, and the episode 5."""
+    known = Documents({1: memory} if memory else {}, {5: EPISODE})
+    return make_hits(query(**asked), places, known)
+
+
 def hit_of(said: MemoryRecord, question: str = "bike") -> Hit:
-    return make_hits(
-        query(question), [RankedResult(1.0, memory=1)], Documents({1: said}, {})
-    )[0]
+    return hits_of(RankedResult(1.0, memory=1), memory=said, text=question)[0]
 
 
 def test_a_hit_tells_where_and_when_it_was_said() -> None:
@@ -42,37 +51,29 @@ def test_a_hit_tells_where_and_when_it_was_said() -> None:
     assert hit.created_at == NOON - timedelta(hours=2)
 
 
-def test_an_episode_is_shown_by_the_line_that_matched() -> None:
+def test_an_episode_is_shown_by_the_line_that_matched_or_else_by_its_own_words() -> (
+    None
+):
     original = memory("1", "the bike is in the cellar", role="user")
-    place = RankedResult(1.0, episode=5, lines=((7, 0.5),))
+    by_line = RankedResult(1.0, episode=5, lines=((1, 0.5),))
 
-    hit = make_hits(query(), [place], Documents({7: original}, {5: EPISODE}))[0]
+    (hit,) = hits_of(by_line, memory=original)
+    (alone,) = hits_of(RankedResult(1.0, episode=5))
 
-    assert hit.snippet == "the bike is in the cellar"
-    assert hit.content == "the bike was stolen"
+    assert (hit.snippet, hit.content) == (original.content, "the bike was stolen")
     assert hit.summary_of == ("1", "2")
-    assert [(line.id, line.role, line.score) for line in hit.lines] == [
+    assert [(each.id, each.role, each.score) for each in hit.lines] == [
         ("1", "user", 0.5)
     ]
-
-
-def test_an_episode_that_matched_itself_is_shown_by_its_own_words() -> None:
-    hit = make_hits(
-        query(), [RankedResult(1.0, episode=5)], Documents({}, {5: EPISODE})
-    )[0]
-
-    assert hit.snippet == "the bike was stolen"
-    assert hit.lines == ()
+    assert (alone.snippet, alone.lines) == ("the bike was stolen", ())
 
 
 def test_a_memory_forgotten_after_the_search_is_left_out() -> None:
-    places = [
+    answer = hits_of(
         RankedResult(2.0, memory=1),
         RankedResult(1.5, episode=4),
         RankedResult(1.0, episode=5, lines=((2, 1.0),)),
-    ]
-
-    answer = make_hits(query(), places, Documents({}, {5: EPISODE}))
+    )
 
     assert [(hit.id, hit.lines) for hit in answer] == [("e", ())]
 
@@ -80,12 +81,12 @@ def test_a_memory_forgotten_after_the_search_is_left_out() -> None:
 def test_a_hit_explains_its_score_on_request() -> None:
     place = RankedResult(1.5, memory=1, parts=ScoreBreakdown(words=1.0, time=0.5))
 
-    def explained(*, explain: bool) -> object:
-        shown = Documents({1: memory("1", "the bike")}, {})
-        return make_hits(query(explain=explain), [place], shown)[0].explanation
+    explained, plain = (
+        hits_of(place, memory=memory("1", "the bike"), explain=explain)[0].explanation
+        for explain in (True, False)
+    )
 
-    assert explained(explain=True) == {"words": 1.0, "time": 0.5}
-    assert explained(explain=False) is None
+    assert (explained, plain) == ({"words": 1.0, "time": 0.5}, None)
 
 
 # ------------------------------------------------------------------ snippets
@@ -125,9 +126,4 @@ def test_a_snippet_is_a_short_part_of_its_text(content: str, question: str) -> N
     part = hit_of(memory("1", content), question).snippet
 
     assert len(part) <= SNIPPET_CHARS + 2
-    assert (
-        part in content
-        or part[1:] in content
-        or part[:-1] in content
-        or part[1:-1] in content
-    )
+    assert any(each in content for each in (part, part[1:], part[:-1], part[1:-1]))

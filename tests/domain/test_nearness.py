@@ -1,9 +1,10 @@
 """What nearness adds: it re-weighs what words found, and leads where no words do."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
-import pytest
 from hypothesis import example, given, strategies as st
+from support.cases import each_case
 from support.fakes import NOON
 
 from mnemosyned.search.query import (
@@ -49,29 +50,33 @@ def order(scores: dict[int, ScoreBreakdown]) -> list[int]:
     return sorted(scores, key=lambda position: -sum(scores[position]))
 
 
-def test_without_a_vector_nothing_changes() -> None:
+def test_without_a_vector_or_below_nothing_nearness_changes_nothing() -> None:
     scores = {1: ScoreBreakdown(words=3.0), 2: ScoreBreakdown(words=1.0, session=0.5)}
 
     assert blended(scores, Nearness()) == scores
+    assert blended(scores, Nearness({1: -0.4, 2: -0.1})) == scores
+    assert blended({}, Nearness({1: 0.39}, vector_only_min=0.4)) == {}
 
 
-def test_similarity_decides_between_equal_word_scores() -> None:
-    scores = blended(by_words(3.0, 2.9), Nearness({1: 0.2, 2: 0.6}))
+@each_case(("words", "cosines", "vector_only_min", "covered", "places"), [
+    ((3.0, 2.9), {1: 0.2, 2: 0.6}, None, 1.0, [2, 1]),  # between equals it decides
+    ((3.0,), {1: 0.1, 2: 0.9, 3: 0.3}, 0.4, 1.0, [1, 2]),  # words that cover the question lead
+    ((0.9,), {1: 0.1, 2: 0.6}, 0.2, 0.1, [2, 1]),  # it leads where no memory has the words
+    ((), {1: 0.39, 2: 0.41, 3: 0.8}, 0.4, 1.0, [3, 2]),  # without words, the similar alone are hits
+    ((3.0, 2.5, 2.0), {1: 0.5, 3: 0.5}, None, 1.0, [1, 2, 3]),  # one without a vector keeps its rank
+])  # fmt: skip
+def test_similarity_and_words_share_the_order(
+    words: tuple[float, ...],
+    cosines: dict[int, float],
+    vector_only_min: float | None,
+    covered: float,
+    places: list[int],
+) -> None:
+    least = {} if vector_only_min is None else {"vector_only_min": vector_only_min}
 
-    assert order(scores) == [2, 1]
-    assert scores[2].meaning == pytest.approx(WEIGHTS.meaning * 3.0 * 0.6)
+    scores = blended(by_words(*words), Nearness(cosines, **least), covered=covered)
 
-
-def test_words_lead_where_they_cover_the_question() -> None:
-    nearness = Nearness({1: 0.1, 2: 0.9, 3: 0.3}, vector_only_min=0.4)
-
-    assert order(blended(by_words(3.0), nearness)) == [1, 2]
-
-
-def test_similarity_leads_where_no_memory_has_the_words() -> None:
-    nearness = Nearness({1: 0.1, 2: 0.6}, vector_only_min=0.2)
-
-    assert order(blended(by_words(0.9), nearness, covered=0.1)) == [2, 1]
+    assert order(scores) == places
 
 
 def lifted(
@@ -107,64 +112,42 @@ def lifted(
 ACCIDENTAL = tuple(f"the boiler of house number {street}" for street in "abcdefg")
 
 
+ASKED = "boiler lifetime valve"
+NEAREST = (*ACCIDENTAL, "heating", "warm water")
+DAY = TimeSpan(NOON, NOON + timedelta(hours=1))
+
+
 def test_the_nearest_come_among_the_first_where_words_cover_little() -> None:
     near = {8: 0.25, 9: 0.24}
-    texts = (*ACCIDENTAL, "heating", "warm water")
 
-    covered = lifted("boiler", *texts, near=near)
-    uncovered = lifted("boiler lifetime valve", *texts, near=near)
+    covered = lifted("boiler", *NEAREST, near=near)
+    uncovered = lifted(ASKED, *NEAREST, near=near)
+    nearer = lifted(ASKED, *NEAREST, near={uncovered[0]: 0.3, **near})
 
     assert not {8, 9} & set(covered[:5])
     assert {8, 9} <= set(uncovered[:5])
+    assert nearer[0] == uncovered[0]  # and takes no place from the next nearest
+    assert {8, 9} <= set(nearer[:5])
 
 
-def test_the_nearest_come_first_past_summaries_too() -> None:
-    near = {8: 0.25}
-    texts = (*ACCIDENTAL, "heating")
-    episodes = {number: 100 + number for number in range(1, 9)}
+@each_case(("near", "given", "is_among_the_first"), [
+    ({8: 0.25}, {"episodes": {number: 100 + number for number in range(1, 9)}}, True),
+    ({8: 0.25}, {"spans": (DAY,)}, True),
+    ({8: 0.25}, {"spans": (DAY,), "at": {1: NOON}}, False),
+    ({**dict.fromkeys(range(1, 8), 0.5), 8: 0.3}, {}, False),
+])  # fmt: skip
+def test_the_nearest_comes_first_unless_time_or_a_nearer_one_with_words_is_found(
+    near: dict[int, float], given: dict[str, Any], *, is_among_the_first: bool
+) -> None:
+    shown = lifted(ASKED, *ACCIDENTAL, "heating", near=near, **given)
 
-    shown = lifted("boiler lifetime valve", *texts, near=near, episodes=episodes)
-
-    assert 8 in shown[:5]
-
-
-def test_a_near_memory_with_words_takes_no_place_from_the_next_nearest() -> None:
-    asked, texts = "boiler lifetime valve", (*ACCIDENTAL, "heating", "warm water")
-
-    (first, *_) = lifted(asked, *texts, near={8: 0.25, 9: 0.24})
-    shown = lifted(asked, *texts, near={first: 0.3, 8: 0.25, 9: 0.24})
-
-    assert first == shown[0]
-    assert {8, 9} <= set(shown[:5])
-
-
-def test_the_nearest_yield_to_memories_of_the_time_asked_for_alone() -> None:
-    day = TimeSpan(NOON, NOON + timedelta(hours=1))
-    asked, texts = "boiler lifetime valve", (*ACCIDENTAL, "heating")
-
-    missed = lifted(asked, *texts, near={8: 0.25}, spans=(day,))
-    found = lifted(asked, *texts, near={8: 0.25}, spans=(day,), at={1: NOON})
-
-    assert 8 in missed[:5]
-    assert 8 not in found[:5]
-
-
-def test_a_memory_less_near_than_those_with_words_gets_no_place() -> None:
-    near = {**dict.fromkeys(range(1, 8), 0.5), 8: 0.3}
-
-    shown = lifted("boiler lifetime valve", *ACCIDENTAL, "heating", near=near)
-
-    assert 8 not in shown[:5]
+    assert (8 in shown[:5]) is is_among_the_first
 
 
 def test_no_memory_gets_a_place_for_its_meaning_where_none_is_near() -> None:
-    texts = (*ACCIDENTAL, "heating", "warm water")
+    unlike = lifted(ASKED, *NEAREST, near=dict.fromkeys(range(1, 10), -0.1))
 
-    unlike = lifted(
-        "boiler lifetime valve", *texts, near=dict.fromkeys(range(1, 10), -0.1)
-    )
-
-    assert unlike[:5] == lifted("boiler", *texts, near={})[:5]
+    assert unlike[:5] == lifted("boiler", *NEAREST, near={})[:5]
 
 
 def test_a_memory_behind_an_episode_is_not_lowered_to_its_place() -> None:
@@ -181,19 +164,6 @@ def test_a_memory_behind_an_episode_is_not_lowered_to_its_place() -> None:
     assert 9 not in lifted
 
 
-def test_without_a_matching_word_only_similar_memories_are_hits() -> None:
-    nearness = Nearness({1: 0.39, 2: 0.41, 3: 0.8}, vector_only_min=0.4)
-
-    assert order(blended({}, nearness)) == [3, 2]
-    assert blended({}, Nearness({1: 0.39}, vector_only_min=0.4)) == {}
-
-
-def test_a_memory_without_a_vector_keeps_its_rank() -> None:
-    scores = blended(by_words(3.0, 2.5, 2.0), Nearness({1: 0.5, 3: 0.5}))
-
-    assert order(scores) == [1, 2, 3]
-
-
 def test_a_text_of_a_few_characters_is_near_by_chance() -> None:
     nearness = Nearness({1: 0.5})
 
@@ -202,12 +172,6 @@ def test_a_text_of_a_few_characters_is_near_by_chance() -> None:
 
     assert 0 < short < long
     assert long == blended(by_words(1.0), nearness, chars=4 * LONG)[1].meaning
-
-
-def test_nearness_below_nothing_takes_nothing_away() -> None:
-    scores = by_words(3.0, 2.0)
-
-    assert blended(scores, Nearness({1: -0.4, 2: -0.1})) == scores
 
 
 @given(
