@@ -9,7 +9,6 @@ from support.fakes import NOON, memory, pending
 
 from mnemosyned.memory.consolidation import (
     PREVIEW_CHARS,
-    Batch,
     GroupLimits,
     Pending,
     log_preview,
@@ -20,17 +19,8 @@ from mnemosyned.memory.consolidation import (
 LIMITS = GroupLimits()
 
 
-def ids(batches: list[Batch]) -> list[tuple[str, ...]]:
-    return [batch.ids for batch in batches]
-
-
-def row(count: int, *, chars: int = 10) -> list[Pending]:
-    return [pending(str(at), hours=at / 60, chars=chars) for at in range(count)]
-
-
 memories_of_a_week = st.lists(
-    st.builds(
-        lambda minute, session, source, chars: (minute, session, source, chars),
+    st.tuples(
         st.integers(0, 7 * 24 * 60),
         st.sampled_from(["a", "b"]),
         st.sampled_from([None, "chat", ""]),
@@ -97,83 +87,36 @@ def test_the_plan_does_not_depend_on_the_order_handed_in(
     }
 
 
-def test_nothing_pending_makes_no_plan() -> None:
-    assert plan([], limits=LIMITS) == []
-
-
-def test_sources_and_sessions_are_never_mixed() -> None:
-    mixed = [
-        pending("1", hours=0, session="a", source="chat"),
-        pending("2", hours=1, session="b", source="chat"),
-        pending("3", hours=2, session="a", source="tool"),
-        pending("4", hours=3, session="a", source="chat"),
-    ]
-
-    assert ids(plan(mixed, limits=LIMITS)) == [("1", "4"), ("2",), ("3",)]
-
-
-def test_memories_without_a_source_are_a_group_of_their_own() -> None:
-    mixed = [
-        pending("1", source=None),
-        pending("2", source=""),
-        pending("3", source=None),
-    ]
-
-    assert ids(plan(mixed, limits=LIMITS)) == [("1", "3"), ("2",)]
-
-
-@each_case(
-    ("pause_s", "expected"),
-    [
-        (6 * 3600 - 2, [("1", "2")]),
-        (6 * 3600, [("1",), ("2",)]),
-        (6 * 3600 + 2, [("1",), ("2",)]),
-    ],
-)
-def test_a_pause_of_six_hours_starts_a_new_episode(
-    pause_s: int, expected: list[tuple[str, ...]]
+@each_case(("memories", "batches"), [
+    ([pending("1", hours=0, session="a", source="chat"), pending("2", hours=1, session="b", source="chat"),
+      pending("3", hours=2, session="a", source="tool"), pending("4", hours=3, session="a", source="chat")],
+     [("1", "4"), ("2",), ("3",)]),
+    ([pending("1", source=None), pending("2", source=""), pending("3", source=None)], [("1", "3"), ("2",)]),
+    # A pause of six hours starts a new episode; a long row without one stays one.
+    ([pending("1"), pending("2", hours=6 - 1 / 1_800)], [("1", "2")]),
+    ([pending("1"), pending("2", hours=6)], [("1",), ("2",)]),
+    ([pending("1"), pending("2", hours=6 + 1 / 1_800)], [("1",), ("2",)]),
+    ([pending(str(at), hours=at * 5) for at in range(10)], [tuple("0123456789")]),
+    # A huge memory is a batch of its own.
+    ([pending("1"), pending("huge", hours=1, chars=50_000), pending("3", hours=2)],
+     [("1",), ("huge",), ("3",)]),
+])  # fmt: skip
+def test_sources_sessions_and_pauses_part_batches(
+    memories: list[Pending], batches: list[tuple[str, ...]]
 ) -> None:
-    two = [pending("1"), pending("2", hours=pause_s / 3600)]
-
-    assert ids(plan(two, limits=LIMITS)) == expected
+    assert [batch.ids for batch in plan(memories, limits=LIMITS)] == batches
 
 
-def test_a_long_row_without_a_pause_stays_one_episode() -> None:
-    row = [pending(str(at), hours=at * 5) for at in range(10)]
+@each_case(("count", "chars", "lengths"), [
+    (30, 10, [30]), (31, 10, [15, 16]), (60, 10, [30, 30]), (61, 10, [20, 20, 21]), (100, 10, [25] * 4),
+    (8, 1_000, [8]), (12, 1_000, [6, 6]),
+])  # fmt: skip
+def test_a_group_with_too_many_memories_or_characters_is_parted_evenly(
+    count: int, chars: int, lengths: list[int]
+) -> None:
+    group = [pending(str(at), hours=at / 60, chars=chars) for at in range(count)]
 
-    assert len(plan(row, limits=LIMITS)) == 1
-
-
-@each_case(
-    ("count", "lengths"),
-    [(30, [30]), (31, [15, 16]), (60, [30, 30]), (61, [20, 20, 21]), (100, [25] * 4)],
-)
-def test_a_group_too_long_is_parted_evenly(count: int, lengths: list[int]) -> None:
-    batches = plan(row(count), limits=LIMITS)
-
-    assert [len(batch.members) for batch in batches] == lengths
-
-
-def test_a_group_with_too_many_characters_is_parted_evenly() -> None:
-    batches = plan(row(12, chars=1_000), limits=LIMITS)
-
-    assert [batch.chars for batch in batches] == [6_000, 6_000]
-
-
-def test_exactly_the_size_limit_is_one_batch() -> None:
-    assert [batch.chars for batch in plan(row(8, chars=1_000), limits=LIMITS)] == [
-        8_000
-    ]
-
-
-def test_a_huge_memory_is_a_batch_of_its_own() -> None:
-    group = [
-        pending("1"),
-        pending("huge", hours=1, chars=50_000),
-        pending("3", hours=2),
-    ]
-
-    assert ids(plan(group, limits=LIMITS)) == [("1",), ("huge",), ("3",)]
+    assert [len(batch.members) for batch in plan(group, limits=LIMITS)] == lengths
 
 
 def test_an_episode_names_all_its_originals_and_the_time_it_covers() -> None:
@@ -199,7 +142,4 @@ def test_a_preview_is_one_short_line() -> None:
     assert "\n" not in long
     assert len(long) <= PREVIEW_CHARS
     assert long.endswith("…")
-
-
-def test_a_short_summary_is_its_own_preview() -> None:
     assert log_preview("two\nlines") == "two lines"

@@ -56,10 +56,9 @@ def test_a_failure_of_our_own_is_not_taken_for_the_models(
 
     monkeypatch.setattr(module, "consolidation_prompt", broken)
 
+    facts = [item(f"fact {at}") for at in range(3)]
     with pytest.raises(KeyError):
-        consolidate_memories(
-            [item(f"fact {at}") for at in range(3)], short, trigger=ALWAYS, now=NOON
-        )
+        consolidate_memories(facts, short, trigger=ALWAYS, now=NOON)
 
 
 def test_without_a_model_a_rule_joins_what_is_not_said_twice() -> None:
@@ -70,19 +69,14 @@ def test_without_a_model_a_rule_joins_what_is_not_said_twice() -> None:
     assert [one.content for one in done.memories] == ["- a fact\n- another"]
 
 
-def test_a_run_with_too_little_that_is_new_says_so() -> None:
-    done = consolidate_memories([item("a"), item("b")], short, trigger=ALWAYS, now=NOON)
-
-    assert done.reason is ConsolidationReason.NOTHING_TO_CONSOLIDATE
-    assert len(done.memories) == 2
-
-
-def test_summaries_of_summaries_are_not_made() -> None:
+def test_too_little_that_is_new_and_summaries_are_not_consolidated() -> None:
+    few = consolidate_memories([item("a"), item("b")], short, trigger=ALWAYS, now=NOON)
     items = [item(f"fact {at}") for at in range(3)]
     once = consolidate_memories(items, short, trigger=ALWAYS, now=NOON)
-
     again = consolidate_memories(once.memories, short, trigger=ALWAYS, now=NOON)
 
+    assert few.reason is ConsolidationReason.NOTHING_TO_CONSOLIDATE
+    assert len(few.memories) == 2
     assert again.memories == once.memories
 
 
@@ -99,15 +93,12 @@ def test_the_model_sees_a_line_for_each_memory_and_no_secret() -> None:
 
 def test_times_without_a_zone_are_local() -> None:
     now = datetime.now().astimezone()
-    fresh = [
-        MemoryItem(content="x", created_at=datetime.now() - timedelta(hours=hours))  # noqa: DTZ005
-        for hours in (23, 23, 23, 23, 23)
-    ]
+    created = datetime.now() - timedelta(hours=23)  # noqa: DTZ005
+    fresh = [MemoryItem(content="x", created_at=created)] * 5
 
     assert not ConsolidationTrigger().should_consolidate(fresh, now=now)
-    assert ConsolidationTrigger(age_threshold_hours=22).should_consolidate(
-        fresh, now=now
-    )
+    younger = ConsolidationTrigger(age_threshold_hours=22)
+    assert younger.should_consolidate(fresh, now=now)
 
 
 def test_thresholds_below_nothing_are_refused() -> None:
