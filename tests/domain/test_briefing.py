@@ -1,12 +1,11 @@
 """Which sentences of a project a briefing tells."""
 
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 from hypothesis import given, strategies as st
 from support.cases import each_case
-from support.fakes import NOON, memory
+from support.fakes import NOON, said_by_users
 
 from mnemosyned.conversation import briefing
 from mnemosyned.conversation.briefing import (
@@ -22,14 +21,7 @@ DOCS = Path(__file__).parents[2]
 
 def said(*texts: str, role: str = "user") -> list[MemoryRecord]:
     """Memories of one session, the newest first, as they were said one after the other."""
-    return [
-        replace(
-            memory(f"m{number}", text, session="s1"),
-            role=role,
-            created_at=NOON + timedelta(minutes=number),
-        )
-        for number, text in reversed([*enumerate(texts)])
-    ]
+    return said_by_users(*texts, role=role)[::-1]
 
 
 def statements(*texts: str, role: str = "user") -> list[str]:
@@ -42,16 +34,6 @@ def test_a_proposal_is_a_decision_unless_it_is_work_of_the_moment() -> None:
     assert statements(decided, "let's add a test for the parser of the mail") == [
         decided
     ]
-
-
-def test_a_question_without_its_mark_states_nothing() -> None:
-    assert not statements(
-        "which database does the cart service use for its orders",
-        "how many chairs do we have to rent for the party",
-        "und wann kommt die neue Küche aus dem Lager",
-    )
-    stated = "when the pager rings at night, we call Ben at once"
-    assert statements(stated) == [stated]
 
 
 def test_sentences_that_say_little_alone_are_a_statement_together() -> None:
@@ -81,6 +63,9 @@ def test_a_statement_has_its_kind(text: str, kind: str) -> None:
 
 
 @each_case("text", [
+    "which database does the cart service use for its orders",
+    "how many chairs do we have to rent for the party",
+    "und wann kommt die neue Küche aus dem Lager",
     "thx. coffee", "yes do that", "which port does the proxy use?",
     "write a script that prints the ten largest files",
     "summary of what is missing for the launch please", "test_merge_twice failed in CI again",
@@ -95,57 +80,51 @@ def test_what_says_nothing_to_a_later_session_is_left_out(text: str) -> None:
 
 
 def test_of_agents_only_failures_and_open_tasks_are_told() -> None:
-    assert statements("We must always use tabs here.", role="assistant") == []
-    assert statements(
-        "The migration of the orders table is still open.", role="assistant"
-    )
-    assert statements("The worker crashed at 02:14.", role="assistant")
+    failed, rule = "The worker crashed at 02:14.", "We must always use tabs here."
+    open = "The migration of the orders table is still open."
+
+    assert statements(rule, failed, open, role="assistant") == [open, failed]
 
 
-def test_a_secret_leaves_the_place_where_it_is_kept() -> None:
-    text = (
-        "the staging password is hunter2-Xy9 and lives in the vault of the infra team"
-    )
-
-    assert statements(text) == [text]  # masked where it is shown
-
-
-def test_only_the_telling_sentences_of_a_message_are_told() -> None:
-    text = (
-        "thanks! We ship on Tuesdays only, never from the 20th on. can you note that?"
-    )
-
-    assert statements(text) == ["We ship on Tuesdays only, never from the 20th on."]
+@each_case(("text", "told"), [
+    ("when the pager rings at night, we call Ben at once", None),
+    # A secret leaves the place where it is kept; it is masked where it is shown.
+    ("the staging password is hunter2-Xy9 and lives in the vault of the infra team", None),
+    ("thanks! We ship on Tuesdays only, never from the 20th on. can you note that?",
+     "We ship on Tuesdays only, never from the 20th on."),
+])  # fmt: skip
+def test_only_the_telling_sentences_of_a_message_are_told(
+    text: str, told: str | None
+) -> None:
+    assert statements(text) == [told or text]
 
 
-def test_a_short_reply_follows_its_question() -> None:
-    question = "Before I push: how do you name branches here?"
-    asked = said(question, "team-ticket-slug, e.g. pay-1182-rounding")
+BRANCHES = "Before I push: how do you name branches here?"
+SLUG = "team-ticket-slug, e.g. pay-1182-rounding"
+FLAG = "the flag is ledger_v2, on for merchant 12 only"
+
+
+@each_case(("question", "reply", "statement"), [
+    (BRANCHES, SLUG, f"{BRANCHES} → {SLUG}"),
+    ("Shall we go on?", FLAG, FLAG),
+])  # fmt: skip
+def test_a_short_reply_follows_its_question_unless_that_asks_for_yes_or_no(
+    question: str, reply: str, statement: str
+) -> None:
+    asked = said(question, reply)
     asked[1] = replace(asked[1], role="assistant")
 
-    (statement,) = find_statements(asked)
+    (found,) = find_statements(asked)
 
-    assert statement.text.startswith("Before I push: how do you name branches here? → ")
-    assert statement.text.endswith("team-ticket-slug, e.g. pay-1182-rounding")
+    assert found.text == statement
 
 
-def test_a_question_of_yes_or_no_asks_for_no_statement() -> None:
-    asked = said("Shall we go on?", "the flag is ledger_v2, on for merchant 12 only")
-    asked[1] = replace(asked[1], role="assistant")
-
-    (statement,) = find_statements(asked)
-
-    assert statement.text == "the flag is ledger_v2, on for merchant 12 only"
+PROXY = "the proxy listens on port 8443 now"
 
 
 def test_a_newer_statement_hides_an_older_one_in_the_same_words() -> None:
-    found = find_statements(
-        said(
-            "the proxy listens on port 8443 now",
-            "branches are named after the ticket and the team",
-            "the proxy listens on port 9443 now",
-        )
-    )
+    branches = "branches are named after the ticket and the team"
+    found = find_statements(said(PROXY, branches, PROXY.replace("8", "9", 1)))
 
     assert [each.memory.id for each in drop_repetitions(list(found))] == ["m2", "m1"]
 
@@ -173,7 +152,7 @@ def test_repetitions_are_those_found_by_comparing_all(
 
 
 def test_a_superseded_memory_is_not_told() -> None:
-    (old,) = said("the proxy listens on port 8443 now")
+    (old,) = said(PROXY)
 
     assert not list(find_statements([replace(old, superseded_at=NOON)]))
 

@@ -37,19 +37,16 @@ def test_what_only_looks_like_an_ending_seldom_ends_anything() -> None:
     assert len(wrong) <= WRONG_MAX, wrong
 
 
-@each_case(
-    ("older", "newer"),
-    [
-        (
-            "Dov decided to move release 1307 to Thursday.",
-            "Dov decided to move release 1407 to Thursday.",
-        ),
-        (
-            "Chiara paid 1306 euros for the harbour in Lisbon.",
-            "Chiara decided to move release 1322 to Thursday.",
-        ),
-    ],
-)
+@each_case(("older", "newer"), [
+    ("Dov decided to move release 1307 to Thursday.", "Dov decided to move release 1407 to Thursday."),
+    ("Chiara paid 1306 euros for the harbour in Lisbon.",
+     "Chiara decided to move release 1322 to Thursday."),
+    # Words that are shared in one direction alone.
+    ("Pets sure do make life better! Glad Max is bringing you lots of joy.",
+     "It turns out they live close by."),
+    # A long text is read only in part.
+    ("The port is 8080.", "Nothing happened here today. " * 50 + "The port is 9090 now."),
+])  # fmt: skip
 def test_what_is_on_another_subject_ends_nothing(older: str, newer: str) -> None:
     assert find_ending(older, newer) is None
 
@@ -111,17 +108,11 @@ def test_only_the_sentence_that_ends_and_the_one_that_is_ended_are_named() -> No
     ending = find_ending(older, newer)
 
     assert ending
-    assert ending.older == "The demo is on Thursday."
-    assert ending.newer == "The demo is on Friday now."
-    assert ending.cue == "now"
-    assert ending.reason == "now"
-    assert [
-        sentence_at(text, place)
-        for text, place in zip((older, newer), ending.places, strict=True)
-    ] == [
-        ending.older,
-        ending.newer,
-    ]
+    said = "The demo is on Thursday.", "The demo is on Friday now."
+    assert (ending.older, ending.newer) == said
+    assert (ending.cue, ending.reason) == ("now", "now")
+    places = zip((older, newer), ending.places, strict=True)
+    assert tuple(sentence_at(*place) for place in places) == said
 
 
 @each_case(
@@ -142,23 +133,9 @@ def test_an_ending_names_its_surest_cue(older: str, newer: str, reason: str) -> 
     assert ending.reason == reason
 
 
-@each_case(
-    "text", ["", "???", "Should we no longer use Redis?", "Good morning!", "a" * 10_000]
-)
+@each_case("text", ["", "???", "Should we no longer use Redis?", "Good morning!", "a" * 10_000])  # fmt: skip
 def test_most_texts_are_told_apart_from_endings_without_a_comparison(text: str) -> None:
     assert not find_ending_statements(text)
-
-
-def test_a_long_text_is_read_only_in_part() -> None:
-    newer = "Nothing happened here today. " * 50 + "The port is 9090 now."
-
-    assert find_ending("The port is 8080.", newer) is None
-
-
-def test_words_that_are_shared_in_one_direction_alone_end_nothing() -> None:
-    pets = "Pets sure do make life better! Glad Max is bringing you lots of joy."
-
-    assert find_ending(pets, "It turns out they live close by.") is None
 
 
 @each_case("rules", RULES)

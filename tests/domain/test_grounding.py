@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
-from itertools import count
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from support.cases import each_case
+from support.fakes import said_in_turn
 
-from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.grounding.check import (
     GroundingFault,
     SummaryProblem,
@@ -25,16 +24,7 @@ DATASETS = Path(__file__).parents[1] / "support" / "datasets"
 NOON = datetime(2023, 5, 8, 12, tzinfo=UTC)
 
 
-def pieces(*said: Sequence[str], at: datetime = NOON) -> list[MemoryRecord]:
-    return [
-        MemoryRecord(
-            id=str(number),
-            content=text,
-            created_at=at + timedelta(minutes=number),
-            role=role,
-        )
-        for number, (role, text) in zip(count(), said, strict=False)
-    ]
+pieces = partial(said_in_turn, since=NOON)
 
 
 CASES = tomllib.loads((DATASETS / "grounding.toml").read_text("utf-8"))
@@ -70,9 +60,7 @@ def test_a_problem_names_the_offending_item() -> None:
 
 def test_yesterday_depends_on_where_it_was_said() -> None:
     late = datetime(2023, 5, 8, 23, 30, tzinfo=UTC)
-    said = pieces(
-        ("user", "The boiler was repaired yesterday by the landlord."), at=late
-    )
+    said = pieces("The boiler was repaired yesterday by the landlord.", since=late)
     summary = "The landlord repaired the boiler on 8 May 2023, and they said so on 9 May 2023."
 
     assert (
@@ -101,7 +89,7 @@ WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 OUTDOORS = pieces(
     ("Ana", "I bought a green kayak in Oslo. I never sold the canoe."),
     ("Ben", "I rented a cabin near Bergen for the summer."),
-    at=WHEN,
+    since=WHEN,
 )
 
 
@@ -112,31 +100,28 @@ def problems(text: str) -> Sequence[SummaryProblem]:
 salvaged = partial(select_grounded_sentences, judge=problems, sources=OUTDOORS)
 
 
-def test_only_the_invented_sentence_is_dropped() -> None:
-    answer = "Ana bought a green kayak in Oslo. She paid 900 euros. Ben rented a cabin."
-
-    assert salvaged(answer) == "Ana bought a green kayak in Oslo. Ben rented a cabin."
-
-
-def test_an_answer_is_cut_where_it_begins_to_repeat() -> None:
-    answer = "Ben rented a cabin. Ana bought a kayak. Ben rented a cabin. Ana sold it."
-
-    assert salvaged(answer) == "Ben rented a cabin. Ana bought a kayak."
-
-
-def test_an_answer_without_a_fault_in_a_sentence_gains_nothing() -> None:
-    assert salvaged("Ana bought a green kayak in Oslo.") == ""
-
-
-@each_case("sentence", [
-    "Ben bought a green kayak.", "Ana sold the canoe.", "Ana never bought a green kayak.",
-    "Ana bought a green kayak for her brother.", "Ben rented a kayak near Bergen in the summer.",
-    "They talked.",
+@each_case(("answer", "left"), [
+    ("Ana bought a green kayak in Oslo. She paid 900 euros. Ben rented a cabin.",
+     "Ana bought a green kayak in Oslo. Ben rented a cabin."),
+    # It is cut where it begins to repeat.
+    ("Ben rented a cabin. Ana bought a kayak. Ben rented a cabin. Ana sold it.",
+     "Ben rented a cabin. Ana bought a kayak."),
+    # Without a fault in a sentence nothing is gained.
+    ("Ana bought a green kayak in Oslo.", ""),
 ])  # fmt: skip
-def test_what_nobody_said_is_in_doubt(sentence: str) -> None:
-    assert not is_confirmed(sentence, OUTDOORS)
+def test_only_the_invented_sentence_is_dropped(answer: str, left: str) -> None:
+    assert salvaged(answer) == left
 
 
-def test_what_somebody_said_may_be_told_of_them() -> None:
-    assert is_confirmed("Ana never sold the canoe.", OUTDOORS)
-    assert is_confirmed("Ben rented a cabin near Bergen.", OUTDOORS)
+@each_case(("sentence", "confirmed"), [
+    ("Ana never sold the canoe.", True),
+    ("Ben rented a cabin near Bergen.", True),
+    ("Ben bought a green kayak.", False),
+    ("Ana sold the canoe.", False),
+    ("Ana never bought a green kayak.", False),
+    ("Ana bought a green kayak for her brother.", False),
+    ("Ben rented a kayak near Bergen in the summer.", False),
+    ("They talked.", False),
+])  # fmt: skip
+def test_what_nobody_said_is_in_doubt(sentence: str, *, confirmed: bool) -> None:
+    assert is_confirmed(sentence, OUTDOORS) is confirmed

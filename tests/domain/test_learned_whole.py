@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +11,12 @@ from support.cases import each_case
 
 from mnemosyned.conversation.learnings.recognize import find_statements
 
+HERE = Path(__file__).parent
 SAID: list[dict[str, Any]] = tomllib.loads(
-    Path(__file__).with_name("instructions_whole.toml").read_text(encoding="utf-8")
+    (HERE / "instructions_whole.toml").read_text(encoding="utf-8")
 )["said"]
+ALONE = (HERE / "said_alone.txt").read_text(encoding="utf-8").splitlines()
 WHOLE_MIN = 0.9
-
-
-ALONE = [
-    line
-    for line in Path(__file__)
-    .with_name("said_alone.txt")
-    .read_text(encoding="utf-8")
-    .splitlines()
-    if not line.startswith("#")
-]
 LENGTH_SHARE_MIN = 0.8
 """Length of what is learned of a message that is all instruction, in parts of its length."""
 
@@ -46,41 +37,23 @@ def test_instructions_and_preferences_are_learned_with_all_their_clauses() -> No
     assert len(missed) <= (1 - WHOLE_MIN) * len(SAID), missed
 
 
-@each_case(
-    ("text", "expected"),
-    [
-        (
-            "Migrations are deployed already. Always write a new one.",
-            ["Migrations are deployed already. Always write a new one."],
-        ),
-        (
-            "Two spaces in Go files. That's how we do it everywhere.",
-            ["Two spaces in Go files. That's how we do it everywhere."],
-        ),
-        (
-            "Never force push. If the history is a mess, leave it and tell me.",
-            ["Never force push. If the history is a mess, leave it and tell me."],
-        ),
-        ("I feel uneasy on boats.", ["I feel uneasy on boats."]),
-        ("I saw Ann. Always use tabs.", ["Always use tabs."]),
-        ("Always use tabs. Can you fix the parser?", ["Always use tabs."]),
-        (
-            "Always use tabs. If you have time, look at the parser.",
-            ["Always use tabs."],
-        ),
-        (
-            "Keep it short, no emoji, and never mention my name.",
-            ["Keep it short, no emoji, and never mention my name."],
-        ),
-    ],
-)
+@each_case(("text", "learned_of_it"), [
+    ("Migrations are deployed already. Always write a new one.", None),
+    ("Two spaces in Go files. That's how we do it everywhere.", None),
+    ("Never force push. If the history is a mess, leave it and tell me.", None),
+    ("I feel uneasy on boats.", None),
+    ("Keep it short, no emoji, and never mention my name.", None),
+    ("I saw Ann. Always use tabs.", "Always use tabs."),
+    ("Always use tabs. Can you fix the parser?", "Always use tabs."),
+    ("Always use tabs. If you have time, look at the parser.", "Always use tabs."),
+])  # fmt: skip
 def test_what_belongs_to_an_instruction_is_kept_with_it(
-    text: str, expected: list[str]
+    text: str, learned_of_it: str | None
 ) -> None:
-    assert learned(text) == expected
+    assert learned(text) == [learned_of_it or text]
 
 
-@each_case("text", ALONE)
+@each_case("text", [line for line in ALONE if not line.startswith("#")])
 def test_what_is_said_alone_is_learned_whole(text: str) -> None:
     assert len(" ".join(learned(text))) >= LENGTH_SHARE_MIN * len(text)
 
@@ -144,37 +117,27 @@ def test_a_look_alike_teaches_nothing(text: str) -> None:
     assert learned(text) == []
 
 
-RATED = """
-cards are tagged by trade, one tag each
-the notes are short
-is every card tagged by trade?
-"""
+CARDS = "cards are tagged by trade, one tag each"
+COMMENTS = "bitte keine Kommentare im Code, und Bezeichner auf Englisch wie im Handbuch"
 
 
-def test_a_sentence_is_a_rule_by_its_rating_unless_it_is_a_question() -> None:
+@each_case(("text", "ratings", "expected"), [
+    (f"{CARDS}\nthe notes are short\nis every card tagged by trade?", [0.9, 0.1, 0.9], CARDS),
+    # A rule is whole where a pattern finds a clause of it.
+    (COMMENTS, None, "Keine Kommentare im Code"),
+    (COMMENTS, [0.9], "Keine Kommentare im Code"),
+    (COMMENTS, [0.97], COMMENTS),
+])  # fmt: skip
+def test_a_sentence_is_a_rule_by_its_rating_unless_it_is_a_question(
+    text: str, ratings: list[float] | None, expected: str
+) -> None:
     def rate(sentences: Sequence[str]) -> list[float]:
-        return [0.9 if "trade" in sentence else 0.1 for sentence in sentences]
+        assert ratings
+        return ratings[: len(sentences)]
 
-    statements = find_statements(RATED, rate=rate)
+    statements = find_statements(text, rate=rate if ratings else None)
 
-    assert [each.text for each in statements] == [
-        "cards are tagged by trade, one tag each"
-    ]
-
-
-def test_a_rated_rule_is_whole_where_a_pattern_finds_a_clause_of_it() -> None:
-    text = "bitte keine Kommentare im Code, und Bezeichner auf Englisch wie im Handbuch"
-
-    assert learned(text) == ["Keine Kommentare im Code"]
-    for rating, expected in (0.9, "Keine Kommentare im Code"), (0.97, text):
-        ratings = [rating]
-        [rated] = find_statements(text, rate=partial(_return_ratings, ratings))
-        assert rated.text == expected
-
-
-def _return_ratings(ratings: list[float], sentences: Sequence[str]) -> list[float]:
-    assert len(sentences) == len(ratings)
-    return ratings
+    assert [each.text for each in statements] == [expected]
 
 
 def test_a_long_text_is_not_rated() -> None:

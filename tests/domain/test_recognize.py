@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,22 +46,6 @@ def labelled() -> list[Labelled]:
 SENTENCES = labelled()
 
 
-def figures(sentences: Iterable[Labelled]) -> tuple[float, float, list[str]]:
-    """Precision, recall, and what went wrong."""
-    counts: Counter[tuple[bool, bool]] = Counter()
-    wrong = []
-    for one in sentences:
-        kept = bool(find_statements(one.text))
-        counts[bool(one.kind), kept] += 1
-        if bool(one.kind) != kept:
-            wrong.append(
-                f"{'missed' if one.kind else 'kept'} ({one.language}): {one.text}"
-            )
-    right = counts[True, True]
-    precision = right / max(right + counts[False, True], 1)
-    return precision, right / max(right + counts[True, False], 1), wrong
-
-
 def test_the_labelled_sentences_are_many_and_half_of_them_look_alikes() -> None:
     alike = sum(not one.kind for one in SENTENCES)
 
@@ -70,26 +54,26 @@ def test_the_labelled_sentences_are_many_and_half_of_them_look_alikes() -> None:
     assert len({one.language for one in SENTENCES}) >= 9
 
 
-@each_case("part", ["written on", "held out", ""])
-def test_instructions_are_distinguished_from_sentences_that_resemble_them(
+@each_case(
+    "part", ["written on", "held out", "", *sorted({one.language for one in SENTENCES})]
+)
+def test_instructions_of_each_language_are_distinguished_from_look_alikes(
     part: str,
 ) -> None:
-    precision, recall, wrong = figures(
-        one for one in SENTENCES if part in ("", one.part)
+    chosen = [one for one in SENTENCES if part in ("", one.part, one.language)]
+    counts = Counter((bool(one.kind), is_kept(one)) for one in chosen)
+    wrong = [one.text for one in chosen if bool(one.kind) != is_kept(one)]
+    right, kept, missed = (
+        counts[key] for key in ((True, True), (False, True), (True, False))
     )
 
-    assert precision >= PRECISION_MIN, wrong
-    assert recall >= RECALL_MIN, wrong
+    assert right >= PRECISION_MIN * (right + kept), wrong
+    assert right >= RECALL_MIN * (right + missed), wrong
 
 
-@each_case("language", sorted({one.language for one in SENTENCES}))
-def test_each_language_is_understood(language: str) -> None:
-    precision, recall, wrong = figures(
-        one for one in SENTENCES if one.language == language
-    )
-
-    assert precision >= PRECISION_MIN, wrong
-    assert recall >= RECALL_MIN, wrong
+@cache
+def is_kept(one: Labelled) -> bool:
+    return bool(find_statements(one.text))
 
 
 def test_a_name_and_a_preference_are_told_from_an_instruction() -> None:
@@ -108,31 +92,28 @@ def test_the_words_are_kept_as_they_were_said_and_only_those() -> None:
     ]
 
 
-def test_the_same_words_twice_are_kept_once() -> None:
-    assert (
-        len(
-            find_statements(
-                "Never use emojis. Really: never use emojis. never use emojis."
-            )
-        )
-        == 2
-    )
+QUOTED = (
+    "Why is this so?\n```yaml\nnever use tabs: always\n```\n> Always reply to all.\n"
+    "# never edit this file\nThe linter says “never use eval”."
+)
 
 
-def test_code_and_quoted_mail_say_nothing_for_good() -> None:
-    text = (
-        "Why is this so?\n```yaml\nnever use tabs: always\n```\n> Always reply to all.\n"
-        "# never edit this file\nThe linter says “never use eval”."
-    )
-
-    assert find_statements(text) == []
-
-
-@each_case("mark", ["```", "~~~", '"""', "'''"])
-def test_what_is_pasted_between_marks_says_nothing_for_good(mark: str) -> None:
-    text = f"Summarize this:\n{mark}\nNever run the tests.\n\nAlways use tabs.\n{mark}\nI prefer prose."
-
-    assert [said.text for said in find_statements(text)] == ["Prefers prose"]
+@each_case(("text", "kept"), [
+    # The same words are kept once, with the marks of their first time.
+    ("Never use emojis. Really: never use emojis. never use emojis.",
+     ["Never use emojis.", "Really: never use emojis."]),
+    (QUOTED, []),
+    # A document is not read to its end, and rules are bounded.
+    ("It rained. " * (SENTENCES_MAX + 50) + "Never use emojis.", []),
+    ("".join(f"Always use x{number}. " for number in range(2 * STATED_MAX)),
+     [f"Always use x{number}." for number in range(STATED_MAX)]),
+    *((f"Summarize this:\n{mark}\nNever run the tests.\n\nAlways use tabs.\n{mark}\nI prefer prose.",
+       ["Prefers prose"]) for mark in ("```", "~~~", '"""', "'''")),
+])  # fmt: skip
+def test_code_quotations_and_repetitions_say_nothing_for_good(
+    text: str, kept: list[str]
+) -> None:
+    assert [said.text for said in find_statements(text)] == kept
 
 
 WATERING = """Acme Gardens
@@ -234,17 +215,3 @@ def test_an_endless_text_is_read_in_no_time(unit: str) -> None:
     find_statements(text)
 
     assert time.process_time() - began < 1
-
-
-def test_a_document_is_not_read_to_its_end() -> None:
-    long = "It rained. " * (SENTENCES_MAX + 50) + "Never use emojis."
-
-    assert find_statements(long) == []
-
-
-def test_a_text_of_nothing_but_rules_lays_down_a_bounded_number() -> None:
-    rules = "".join(f"Always use x{number}. " for number in range(2 * STATED_MAX))
-
-    assert [said.text for said in find_statements(rules)] == [
-        f"Always use x{number}." for number in range(STATED_MAX)
-    ]

@@ -47,25 +47,27 @@ TEA = learning("Prefers tea over coffee", LearningKind.PREFERENCE)
 
 
 def test_what_is_rated_high_comes_first_and_says_why() -> None:
-    best = rank_for_request([TABS, TEA, CENTS], "add a price", now=NOON, rate=rate)
+    ended = learning("Money is integer cents.", ended=True)
+    known = [TABS, TEA, CENTS, ended]
+
+    best = rank_for_request(known, "add a price", now=NOON, rate=rate)
 
     assert best[0].learning == CENTS
     assert best[0].reason == "meaning"
     assert best[0].confidence > 0.5 > best[1].confidence
     assert not best[2].concerns  # tea
+    assert len(best) == 3
 
 
-def test_common_words_are_named_as_the_reason() -> None:
-    best = rank_for_request([TEA, CENTS], "which green tea is best?", now=NOON)
+def test_words_decide_where_nothing_is_or_can_be_rated() -> None:
+    tea = rank_for_request([TEA, CENTS], "which green tea is best?", now=NOON)
+    tabs = rank_for_request(
+        [CENTS, TABS], "use tabs here", now=NOON, rate=lambda *_: ()
+    )
 
-    assert best[0].learning == TEA
-    assert best[0].reason.startswith("words: tea")
-
-
-def test_a_superseded_learning_is_never_selected() -> None:
-    ended = learning("Money is integer cents.", ended=True)
-
-    assert rank_for_request([ended], "add a price", now=NOON, rate=rate) == []
+    assert tea[0].learning == TEA
+    assert tea[0].reason.startswith("words: tea")
+    assert tabs[0].learning == TABS
 
 
 def test_a_context_shows_what_meaning_finds() -> None:
@@ -79,14 +81,6 @@ def test_a_context_shows_what_meaning_finds() -> None:
     )
 
     assert {each.id for each in shown} == {CENTS.id, "Prefers prices in cents"}
-
-
-def test_words_decide_where_nothing_can_be_rated() -> None:
-    best = rank_for_request(
-        [CENTS, TABS], "use tabs here", now=NOON, rate=lambda _request, _texts: ()
-    )
-
-    assert best[0].learning == TABS
 
 
 def test_where_a_learning_applies_is_read_off_its_words() -> None:

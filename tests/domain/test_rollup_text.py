@@ -17,11 +17,17 @@ from mnemosyned.summary.statements import shorten_at_clause
 MONDAY = datetime(2026, 3, 9, 7, tzinfo=UTC)
 
 
-def day(*texts: str, level: Level = Level.DAY, terms: str = "") -> RollupText:
+def rolled(
+    *texts: str | tuple[str, str], level: Level = Level.DAY, terms: str = ""
+) -> RollupText:
+    """The text of a day of hours, or of a longer period; a pair is (project, text)."""
     step = timedelta(hours=1) if level is Level.DAY else timedelta(days=1)
+    pairs = [("", one) if isinstance(one, str) else one for one in texts]
     sources = [
-        RollupSource(text=text, index_terms=terms, begins=MONDAY + at * step)
-        for at, text in enumerate(texts)
+        RollupSource(
+            text=text, index_terms=terms, project=project, begins=MONDAY + at * step
+        )
+        for at, (project, text) in enumerate(pairs)
     ]
     return compose_rollup(sources, level=level, minimum=3)
 
@@ -42,76 +48,50 @@ CRANE = (
 )
 
 
-def test_a_day_has_one_line_for_each_episode_in_their_order() -> None:
-    rolled_up = day(BILLING, OUTAGE, CRANE)
+THANKS = "Thanks, have a good night!"
+
+
+@each_case("texts", [(BILLING, OUTAGE, CRANE), (BILLING, THANKS, OUTAGE, CRANE)])
+def test_a_day_has_one_line_for_each_episode_that_says_something_in_their_order(
+    texts: tuple[str, ...],
+) -> None:
+    rolled_up = rolled(*texts)
 
     for line, word in zip(rolled_up.lines, ("VAT", "outage", "Crane"), strict=True):
         assert word in line
-
-
-def test_it_has_at_most_sixty_percent_of_what_is_below() -> None:
-    rolled_up = day(BILLING, OUTAGE, CRANE)
-
-    assert len(rolled_up.text) <= 0.6 * sum(map(len, (BILLING, OUTAGE, CRANE)))
-
-
-def test_a_week_has_a_line_for_each_day_that_begins_with_it() -> None:
-    rolled_up = day(BILLING, OUTAGE, CRANE, level=Level.WEEK)
-
-    starts = [line.split(": ")[0] for line in rolled_up.lines]
-    assert starts == ["Mon 9 March", "Tue 10 March", "Wed 11 March"]
-
-
-def test_a_month_takes_the_days_off_the_lines_of_its_weeks() -> None:
-    weeks = (
-        "Mon 9 March: Crane bought, 39.90 EUR.\nTue 10 March: The pool of 40 was used up.",
-        "Mon 16 March: We moved the archive to Malmö.",
-    )
-    rolled_up = day(*weeks, level=Level.MONTH)
-
-    assert rolled_up.lines[0].startswith("9–15 March: ")
-    assert "Mon 9 March" not in rolled_up.text
+    assert len(rolled_up.text) <= 0.6 * sum(map(len, texts))
 
 
 WEEK = (
     "Mon 9 March: Crane bought, 39.90 EUR.\nTue 10 March: The pool of 40 was used up."
 )
+VAT_AND_CRANE = (
+    "[tide] We decided to round VAT on every line.\n[shop] I bought a crane for Mila."
+)
+LEAK = "[tide] The outage was caused by a leak in the worker."
+
+
+@each_case(("texts", "level", "begins"), [
+    ((BILLING, OUTAGE, CRANE), Level.WEEK, ["Mon 9 March: ", "Tue 10 March: ", "Wed 11 March: "]),
+    ((("tide", BILLING), ("shop", CRANE), ("tide", OUTAGE)), Level.DAY, ["[tide] ", "[tide] ", "[shop] "]),
+    ((VAT_AND_CRANE, LEAK), Level.WEEK,
+     ["[tide] Mon 9 March: ", "[tide] Tue 10 March: The outage", "[shop] Mon 9 March: "]),
+    ((WEEK, "Mon 16 March: We moved the archive to Malmö."), Level.MONTH, ["9–15 March: ", ""]),
+])  # fmt: skip
+def test_a_line_begins_with_its_project_and_its_day_or_week(
+    texts: tuple[str | tuple[str, str], ...], level: Level, begins: list[str]
+) -> None:
+    lines = rolled(*texts, level=level).lines
+
+    for line, begin in zip(lines, begins, strict=True):
+        assert line.startswith(begin)
+    assert level is not Level.MONTH or "Mon 9 March" not in "".join(lines)
 
 
 def test_a_month_of_one_week_is_that_week() -> None:
-    rolled_up = day(WEEK, level=Level.MONTH, terms="crane\npool")
+    rolled_up = rolled(WEEK, level=Level.MONTH, terms="crane\npool")
 
-    assert rolled_up.text == WEEK
-    assert rolled_up.index_terms == "crane\npool"
-
-
-def projects(*texts: tuple[str, str], level: Level = Level.DAY) -> RollupText:
-    sources = [
-        RollupSource(
-            text=text, project=project, begins=MONDAY + at * timedelta(hours=1)
-        )
-        for at, (project, text) in enumerate(texts)
-    ]
-    return compose_rollup(sources, level=level, minimum=3)
-
-
-def test_a_day_names_the_project_of_each_line_and_keeps_projects_apart() -> None:
-    rolled_up = projects(("tide", BILLING), ("shop", CRANE), ("tide", OUTAGE))
-
-    starts = [line.split(" ")[0] for line in rolled_up.lines]
-    assert starts == ["[tide]", "[tide]", "[shop]"]
-
-
-def test_a_week_keeps_the_lines_of_a_project_together_the_newest_last() -> None:
-    rolled_up = day(
-        "[tide] We decided to round VAT on every line.\n[shop] I bought a crane for Mila.",
-        "[tide] The outage was caused by a leak in the worker.",
-        level=Level.WEEK,
-    )
-
-    starts = [line.split(": ")[0] for line in rolled_up.lines]
-    assert starts == ["[tide] Mon 9 March", "[tide] Tue 10 March", "[shop] Mon 9 March"]
-    assert "outage" in rolled_up.lines[1]
+    assert (rolled_up.text, rolled_up.index_terms) == (WEEK, "crane\npool")
 
 
 TALK = (
@@ -127,7 +107,7 @@ LATER_TALK = (
 
 
 def test_a_week_of_a_talk_tells_what_happened_to_each_person() -> None:
-    rolled_up = day(TALK, LATER_TALK, level=Level.WEEK)
+    rolled_up = rolled(TALK, LATER_TALK, level=Level.WEEK)
 
     assert rolled_up.lines == (
         (
@@ -141,65 +121,41 @@ def test_a_week_of_a_talk_tells_what_happened_to_each_person() -> None:
     )
 
 
-def test_a_correction_stands_instead_of_what_it_corrects() -> None:
-    rolled_up = day(
-        "user: The release of Tideline is on Friday.\nuser: I bought a crane for Mila.",
-        "user: The release of Tideline is now on Tuesday.",
-        "user: I booked the hotel in Copenhagen.",
-        level=Level.WEEK,
-    )
-
-    assert "now on Tuesday" in rolled_up.text
-    assert "on Friday" not in rolled_up.text
+TWO_SPEAKERS = (
+    "Jo: I moved to Linz on 3 March 2026. Ines: I sold the Yamaha for 850 EUR.\n"
+    "Ines: I start at Siemens in Erlangen on 1 November 2026.\n"
+    "Jo: I signed the lease of the flat on the third floor yesterday."
+)
+PROMPT = "user: Examine all proposed code changes with the commands of git."
 
 
-def test_a_line_of_a_prompt_that_comes_every_day_makes_way() -> None:
-    prompt = "user: Examine all proposed code changes with the commands of git."
-    rolled_up = day(
-        f"{prompt}\n{BILLING}",
-        f"{prompt}\n{OUTAGE}",
-        f"{prompt}\n{CRANE}",
-        level=Level.WEEK,
-    )
+@each_case(("texts", "level", "shown", "hidden"), [
+    (("user: The release of Tideline is on Friday.\nuser: I bought a crane for Mila.",
+      "user: The release of Tideline is now on Tuesday.", "user: I booked the hotel in Copenhagen."),
+     Level.WEEK, "now on Tuesday", "on Friday"),
+    ((f"{PROMPT}\n{BILLING}", f"{PROMPT}\n{OUTAGE}", f"{PROMPT}\n{CRANE}"),
+     Level.WEEK, "outage", "Examine"),
+    ((TWO_SPEAKERS,), Level.DAY, "Ines: I sold the Yamaha", "Jo: I sold"),
+])  # fmt: skip
+def test_corrections_replace_prompts_make_way_and_speakers_keep_their_words(
+    texts: tuple[str, ...], level: Level, shown: str, hidden: str
+) -> None:
+    text = rolled(*texts, level=level).text
 
-    assert "Examine" not in rolled_up.text
-
-
-def test_a_speaker_in_the_middle_of_a_line_is_not_taken_for_the_first() -> None:
-    talk = (
-        "Jo: I moved to Linz on 3 March 2026. Ines: I sold the Yamaha for 850 EUR.\n"
-        "Ines: I start at Siemens in Erlangen on 1 November 2026.\n"
-        "Jo: I signed the lease of the flat on the third floor yesterday."
-    )
-    rolled_up = day(talk)
-
-    assert "Ines: I sold the Yamaha" in rolled_up.text
-    assert "Jo: I sold" not in rolled_up.text
-
-
-def test_an_episode_that_says_nothing_has_no_line() -> None:
-    rolled_up = day(BILLING, "Thanks, have a good night!", OUTAGE, CRANE)
-
-    words = ("VAT", "outage", "Crane")
-    assert all(map(str.__contains__, rolled_up.lines, words))
-    assert len(rolled_up.lines) == 3
+    assert shown in text
+    assert hidden not in text
 
 
 def test_a_short_day_of_few_episodes_keeps_all_they_say() -> None:
-    rolled_up = day(
-        "Jo: I moved to Linz on 3 March.", "The boiler was repaired in Graz."
-    )
+    said = "Jo: I moved to Linz on 3 March.", "The boiler was repaired in Graz."
 
-    assert rolled_up.lines == (
-        "Jo: I moved to Linz on 3 March.",
-        "The boiler was repaired in Graz.",
-    )
+    assert rolled(*said).lines == said
 
 
 def test_it_is_searched_by_days_words_it_leaves_out_and_terms_of_the_summaries() -> (
     None
 ):
-    rolled_up = day(BILLING, OUTAGE, CRANE, terms="Xylander\nPX-4471")
+    rolled_up = rolled(BILLING, OUTAGE, CRANE, terms="Xylander\nPX-4471")
     terms = rolled_up.index_terms.split("\n")
 
     assert terms[0] == "Mon 9 March 2026"
@@ -207,19 +163,14 @@ def test_it_is_searched_by_days_words_it_leaves_out_and_terms_of_the_summaries()
     assert [term for term in terms if term in rolled_up.text] == []
 
 
-@each_case(
-    ("begins", "label"),
-    [("2026-03-30", "30 March–5 April: "), ("2026-03-09", "9–15 March: ")],
-)
+@each_case(("begins", "label"), [
+    (datetime(2026, 3, 30, tzinfo=UTC), "30 March–5 April: "),
+    (MONDAY, "9–15 March: "),
+])  # fmt: skip
 def test_the_line_of_a_week_names_its_first_and_last_day(
-    begins: str, label: str
+    begins: datetime, label: str
 ) -> None:
-    moment = datetime.fromisoformat(begins).replace(tzinfo=UTC)
-
-    assert format_date_label(Level.MONTH, moment) == label
-
-
-def test_the_last_week_of_the_calendar_has_a_label() -> None:
+    assert format_date_label(Level.MONTH, begins) == label
     assert format_date_label(Level.MONTH, datetime.max.replace(tzinfo=UTC))
 
 
@@ -234,10 +185,10 @@ def test_the_last_week_of_the_calendar_has_a_label() -> None:
 def test_odd_texts_never_raise_and_always_give_something(
     texts: list[str], level: Level
 ) -> None:
-    rolled_up = day(*texts, level=level)
+    rolled_up = rolled(*texts, level=level)
 
     assert bool(rolled_up.text) == any(text.strip() for text in texts)
-    assert rolled_up == day(*texts, level=level)
+    assert rolled_up == rolled(*texts, level=level)
 
 
 @each_case(

@@ -52,14 +52,12 @@ def test_time_that_passed_is_believed_however_long(passed: timedelta) -> None:
 
 @each_case("jumped", [2 * TOLERANCE, 2 * DAY, 800 * DAY])
 def test_a_jump_is_not_believed_however_long_it_stays(jumped: timedelta) -> None:
-    at_once = seen(FIRST, passed=timedelta(minutes=1), jumped=jumped)
+    soon = timedelta(minutes=1)
+    at_once = seen(FIRST, passed=soon, jumped=jumped)
     much_later = seen(at_once.sighting, passed=90 * DAY, jumped=jumped)
 
-    assert (at_once.ahead, at_once.now) == (jumped, NOON + timedelta(minutes=1))
-    assert (much_later.ahead, much_later.now) == (
-        jumped,
-        NOON + timedelta(minutes=1) + 90 * DAY,
-    )
+    assert (at_once.ahead, at_once.now) == (jumped, NOON + soon)
+    assert (much_later.ahead, much_later.now) == (jumped, NOON + soon + 90 * DAY)
 
 
 def test_a_jump_that_is_taken_back_leaves_no_trace() -> None:
