@@ -9,8 +9,8 @@ from math import exp, log
 
 from mnemosyned.instants import in_zone, shift
 from mnemosyned.memory.values import Hit
-from mnemosyned.search.bm25 import TermReader
 from mnemosyned.search.query import Match, Query, RankedResult, SearchCandidates
+from mnemosyned.search.scoring import TermReader
 from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.languages.tables import TimeOrder
 from mnemosyned.text.terms import gram_text, is_code

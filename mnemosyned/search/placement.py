@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
-from mnemosyned.search.bm25 import TermReader
 from mnemosyned.search.query import (
     Match,
     Query,
@@ -15,6 +14,7 @@ from mnemosyned.search.query import (
     ScoreBreakdown,
     SearchCandidates,
 )
+from mnemosyned.search.scoring import TermReader
 from mnemosyned.text.languages.tables import TimeOrder
 
 

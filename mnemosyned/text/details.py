@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class DetailKind(StrEnum):
@@ -63,3 +64,11 @@ class Detail:
     """The id of its memory."""
     superseded: bool = False
     """Whether its memory was superseded, so that the value is outdated."""
+
+
+class Secret(NamedTuple):
+    """The kind of a secret and its position in a text."""
+
+    kind: DetailKind
+    start: int
+    stop: int

@@ -35,9 +35,9 @@ from bench.telling import fold, kind_of, load_half
 from support.datasets.technical_talks import load_talks
 
 from mnemosyned.conversation.briefing import has_substance, is_question
+from mnemosyned.conversation.injected import rate_form
 from mnemosyned.conversation.learnings.recognize import TEXT_CHARS_MAX, split_text
 from mnemosyned.conversation.learnings.relevance import load_topics
-from mnemosyned.conversation.prompts import rate_form
 from mnemosyned.importers.formats.transcripts import read_specstory
 from mnemosyned.importers.importer import SourceRefused
 from mnemosyned.models.sentence_encoder import SentenceEncoder

@@ -53,7 +53,7 @@ def _limits(
     engine = request.config.getoption("--engine")
     folder = SQLITE if engine == SQLITE else POSTGRES
     for room in ("common", folder):
-        module = f"mnemosyned.storage.{room}.listing"
+        module = f"mnemosyned.storage.{room}.search"
         monkeypatch.setattr(f"{module}.LIST_LIMITS", request.param)
     limits: ListLimits = request.param
     return limits

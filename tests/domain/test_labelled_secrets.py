@@ -7,7 +7,7 @@ from support.datasets.labelled_secrets import HALVES, innocents, labelled, score
 
 from mnemosyned.text.exact_values import extract_details
 from mnemosyned.text.secrets.masking import find_secrets, mask_secrets
-from mnemosyned.text.secrets.names import (
+from mnemosyned.text.secrets.prose import (
     HINTS,
     HINTS_BEYOND_ASCII,
     HINTS_OF_LOGINS,

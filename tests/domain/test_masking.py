@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, strategies as st
 from support.cases import each_case
 
-from mnemosyned.text.details import Detail, DetailKind
-from mnemosyned.text.secrets import formats as secret_forms, names as secret_names
-from mnemosyned.text.secrets.formats import Secret
+from mnemosyned.text.details import Detail, DetailKind, Secret
+from mnemosyned.text.secrets import masking, prose
 from mnemosyned.text.secrets.masking import (
     SCANNED_SECRETS_MAX,
     TOO_DEEP,
@@ -43,10 +42,8 @@ LETTERS = st.sampled_from(("a", "é", "İ", "\u212a", "\n", " "))
 def without_hints(text: str) -> list[Secret]:
     """The secrets as the rules alone find them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            secret_names, "_find_name_windows", lambda low: [("", 0, len(low))]
-        )
-        patch.setattr(secret_forms, "TOKEN_HINTS", {"": ("",)})
+        patch.setattr(prose, "_find_name_windows", lambda low: [("", 0, len(low))])
+        patch.setattr(masking, "TOKEN_HINTS", {"": ("",)})
         return find_secrets(text)
 
 

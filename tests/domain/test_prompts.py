@@ -8,7 +8,7 @@ from mnemosyned.agents.hooks.reminder import (
     ODDS_MIN,
     ODDS_OF_SCORE,
 )
-from mnemosyned.conversation.prompts import estimate_need, has_answer_form, rate_form
+from mnemosyned.conversation.injected import estimate_need, has_answer_form, rate_form
 
 QUESTIONS = [
     "which port does the sandbox proxy use?",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from support.cases import each_case
 
-from mnemosyned.search import bm25 as reading
-from mnemosyned.search.bm25 import PLACES_MAX, TermReader
+from mnemosyned.search import scoring as reading
 from mnemosyned.search.query import Corpus
+from mnemosyned.search.scoring import PLACES_MAX, TermReader
 from mnemosyned.text.terms import parse_terms
 
 

@@ -119,7 +119,7 @@ def test_a_recall_loads_its_own_verb_and_words() -> None:
         "mnemosyned.cli.output.upkeep",
         "mnemosyned.client.blocking",
         "mnemosyned.config",
-        "mnemosyned.text.secrets.formats",
+        "mnemosyned.text.secrets.masking",
         "mnemosyned.verbs.conversation",
         "mnemosyned.verbs.facade",
         "mnemosyned.verbs.retention",

@@ -14,9 +14,9 @@ from support.datasets.mixed_year import NOW, MixedYear, Question, Record, mixed_
 from mnemosyned.memory.ports import Draft, MemoryStore
 from mnemosyned.memory.values import DEFAULT_SESSION, MemoryRecord
 from mnemosyned.paths import shipped
-from mnemosyned.search.bm25 import READ_CHARS_MAX
 from mnemosyned.search.query import Query, SearchCandidates
 from mnemosyned.search.ranking import rank
+from mnemosyned.search.scoring import READ_CHARS_MAX
 from mnemosyned.search.weights import BM25_WEIGHTS, WEIGHTS, RankingWeights
 from mnemosyned.storage.sqlite.store import open_store
 from mnemosyned.text.dates.questions import parse_times

@@ -22,12 +22,13 @@ from mnemosyned.conversation.injected import (
     InjectedSection,
     InjectedText,
     assemble_sections,
+    estimate_need,
+    has_answer_form,
 )
 from mnemosyned.conversation.learnings.relevance import (
     find_least_shown,
     rank_for_request,
 )
-from mnemosyned.conversation.prompts import estimate_need, has_answer_form
 from mnemosyned.conversation.sections import Relevance
 from mnemosyned.conversation.successors import SuccessorFinder
 from mnemosyned.instants import in_zone

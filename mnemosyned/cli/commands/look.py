@@ -1,9 +1,10 @@
-"""`mnem list`, `today`, `day`, `week` and `month`: memories without a question."""
+"""`mnem list`, `today`, `day`, `week` and `month`; `endings`, `injections` and `briefing`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -11,6 +12,7 @@ import msgspec
 
 from mnemosyned.cli.arguments import make_parameters, read_fields
 from mnemosyned.cli.calls import call_daemon, connect_to_daemon
+from mnemosyned.cli.ids import with_whole_ids
 from mnemosyned.cli.options import (
     EXIT_NOTHING,
     AnswerCommand,
@@ -23,17 +25,93 @@ from mnemosyned.cli.output.listing import (
     period_name,
 )
 from mnemosyned.cli.output.show import RENDERERS, Renderer, open_printer, show
-from mnemosyned.cli.verb_command import make_verb_command
+from mnemosyned.cli.verb_command import add_change, make_verb_command
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest
+from mnemosyned.importers.projects import project_of
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.listing import ListOrder
 from mnemosyned.memory.values import Episode, MemoryRecord
+from mnemosyned.verbs.conversation import (
+    Briefing,
+    EditBriefing,
+    Endings,
+    Injections,
+    RateInjection,
+    UndoEnding,
+)
 from mnemosyned.verbs.listing import Listed, ListMemories
 from mnemosyned.verbs.request import instant, parse_text
 
 if TYPE_CHECKING:
     from mnemosyned.verbs.facade import Caller
+
+
+endings = make_verb_command("endings", Endings)
+add_change(
+    endings,
+    UndoEnding,
+    {"undo": {"redo": "false"}, "redo": {"redo": "true"}},
+    hint="say undo or redo and an id: mnem endings undo 01M2B9QW",
+)
+injections = make_verb_command("injections", Injections)
+add_change(
+    injections,
+    RateInjection,
+    {
+        rating: {"outcome": rating.replace("-", "_")}
+        for rating in ("useful", "not-useful", "unknown")
+    },
+    hint="say useful, not-useful, unknown and an id: mnem injections useful 01M2B9QW",
+)
+
+
+@click.command("briefing", cls=AnswerCommand)
+@click.argument("text", nargs=-1, metavar="[TEXT]")
+@click.option(
+    "--project", metavar="DIR", help="A directory of the project, or its key."
+)
+@click.option("--pin", metavar="ID", help="Always give this line, and first.")
+@click.option("--drop", metavar="ID", help="Never give this line again.")
+@click.option("--reword", metavar="ID", help="Give this line in the words TEXT.")
+@click.option(
+    "--undo", metavar="ID", help="Take back what was decided about this line."
+)
+@click.pass_context
+def briefing(
+    context: click.Context,
+    /,
+    text: tuple[str, ...],
+    project: str | None,
+    **given: str | None,
+) -> int:
+    """Show what agents are given at a session's start, and why.
+
+    The project is that of this directory. `--pin`, `--drop` and `--reword` change a line by the id
+    of its memory or learning, and `--undo` takes that back.
+    """
+    changes: dict[str, dict[str, Any]] = {
+        "pin": {"pin": True, "drop": False},
+        "drop": {"drop": True, "pin": False},
+        "reword": {"text": " ".join(text)},
+        "undo": {"pin": False, "drop": False, "text": ""},
+    }
+    chosen = [(change, id) for change, id in given.items() if id is not None]
+    if len(chosen) > 1 or bool(text) != bool(given["reword"]):
+        raise click.UsageError(
+            "give one of --pin ID, --drop ID, --reword ID TEXT and --undo ID"
+        )
+    directory = Path(project or ".").expanduser()
+    key = project_of(directory.resolve()).key if directory.is_dir() else project
+    with connect_to_daemon(context) as client:
+        for change, id in chosen:
+            fields = with_whole_ids("edit_briefing", {"id": id}, client)
+            show(call_daemon(client, EditBriefing(fields["id"], **changes[change])))
+            return 0
+        told = call_daemon(client, Briefing(project=key or None))
+    show(told)
+    return 0 if told.lines else EXIT_NOTHING
+
 
 # ------------------------------------------------------------------ mnem list
 
