@@ -80,10 +80,6 @@ from mnemosyned.memory.consolidation import (
     Progress as Progress,
     Trigger as Trigger,
 )
-from mnemosyned.memory.edit import (
-    ActionKind as ActionKind,
-    UndoableAction as UndoableAction,
-)
 from mnemosyned.memory.injections import (
     BriefingEdit as BriefingEdit,
     Injection as Injection,
@@ -95,6 +91,7 @@ from mnemosyned.memory.listing import (
 )
 from mnemosyned.memory.values import (
     Acknowledged as Acknowledged,
+    ActionKind as ActionKind,
     EndedStatement as EndedStatement,
     Episode as Episode,
     Hit as Hit,
@@ -106,6 +103,7 @@ from mnemosyned.memory.values import (
     Revision as Revision,
     Tier as Tier,
     TierTotals as TierTotals,
+    UndoableAction as UndoableAction,
 )
 from mnemosyned.text.details import Detail as Detail, DetailKind as DetailKind
 from mnemosyned.verbs.conversation import (

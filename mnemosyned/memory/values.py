@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -378,3 +378,59 @@ class Hit:
     owner: str | None = None
     """Name of the group whose memory it is; None for one of the memory that was asked."""
     tags: tuple[str, ...] = ()
+
+
+ACTIONS_KEPT = timedelta(days=30)
+"""How long an action can be undone; a forget as long as its grace period, a sleep cycle always."""
+ACTIONS_MAX = 10_000
+"""Actions that stay recorded, the newest."""
+ACTIONS_LISTED_MAX = 1_000
+"""Actions in a list."""
+
+
+class ActionKind(StrEnum):
+    """Kind of an action."""
+
+    EDIT = "edit"
+    TAG = "tag"
+    UNTAG = "untag"
+    PIN = "pin"
+    UNPIN = "unpin"
+    FORGET = "forget"
+    IMPORT = "import"
+    SLEEP = "sleep"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An action, as the rows that it changed refer to it."""
+
+    id: str
+    kind: ActionKind
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ActionStep:
+    """A memory that an action changed, and the tag that was added or removed, if any."""
+
+    seq: int
+    memory: str
+    tag: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoableAction:
+    """An action that can be undone."""
+
+    id: str
+    kind: ActionKind
+    at: datetime
+    memories: int
+    """Number of memories that it changed."""
+    until: datetime | None = None
+    """Until then it can be undone; null for a sleep cycle, which has no limit of time."""
+    trigger: str = ""
+    """What started the sleep cycle; empty for other kinds."""
+    sample: str = ""
+    """The beginning of one of the memories, with secrets masked; empty for a forget."""

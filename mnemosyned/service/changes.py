@@ -16,18 +16,19 @@ from mnemosyned.conversation.archived import WHOLE
 from mnemosyned.conversation.learnings.relevance import find_scope
 from mnemosyned.errors import BatchChanged, InvalidRequest, WordsPruned
 from mnemosyned.ids import new_id
-from mnemosyned.memory.edit import (
-    Action,
-    ActionKind,
-    EditOutcome,
-    MemoryEdit,
-    values_before,
-)
+from mnemosyned.memory.edit import EditOutcome, MemoryEdit, values_before
 from mnemosyned.memory.engine_ports import MemoryVectors
 from mnemosyned.memory.fields import EDITABLE
 from mnemosyned.memory.listing import LearningFilter, parse_cursor
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import Episode, Learning, MemoryRecord, tag_names
+from mnemosyned.memory.values import (
+    Action,
+    ActionKind,
+    Episode,
+    Learning,
+    MemoryRecord,
+    tag_names,
+)
 from mnemosyned.service.endings import EndingFinder
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import (

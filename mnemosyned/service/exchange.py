@@ -24,7 +24,6 @@ from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.logs import logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry
-from mnemosyned.memory.edit import Action
 from mnemosyned.memory.exchange import (
     KIND_NAMES,
     AnyRecord,
@@ -39,7 +38,7 @@ from mnemosyned.memory.fields import ROW_FIELDS, FieldKind, MemoryFilter
 from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.periods import Level
 from mnemosyned.memory.ports import SearchStore
-from mnemosyned.memory.values import tag_names
+from mnemosyned.memory.values import Action, tag_names
 from mnemosyned.search.ranking import make_hits, rank
 from mnemosyned.service.backups import file_bytes
 from mnemosyned.service.intake import check_metadata

@@ -31,11 +31,10 @@ from mnemosyned.ids import new_id
 from mnemosyned.instants import shift
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.edit import KEPT, Action, ActionKind
 from mnemosyned.memory.forgetting import Grace, Removal, Retention
 from mnemosyned.memory.periods import Level
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import Episode
+from mnemosyned.memory.values import ACTIONS_KEPT, Action, ActionKind, Episode
 from mnemosyned.service.backups import (
     ForgottenList,
     backup_folder,
@@ -423,7 +422,10 @@ class RetentionService:
         try:
             if self.finish_due():
                 self.purger.purge()
-            now, before = self.cycle.clock.now(), shift(self.cycle.clock.now(), -KEPT)
+            now, before = (
+                self.cycle.clock.now(),
+                shift(self.cycle.clock.now(), -ACTIONS_KEPT),
+            )
             last = self._actions_expired_at
             if last is None or now >= shift(last, EXPIRY_EVERY):
                 self._actions_expired_at = now

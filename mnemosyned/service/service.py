@@ -20,7 +20,7 @@ from mnemosyned.errors import InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.consolidation import CycleReport, Trigger
-from mnemosyned.memory.edit import Action, mask_revision
+from mnemosyned.memory.edit import mask_revision
 from mnemosyned.memory.engine_ports import (
     MemoryVectors,
     PendingVector,
@@ -30,6 +30,7 @@ from mnemosyned.memory.masking import mask_episode, mask_memory, without_superse
 from mnemosyned.memory.ports import Draft, MemoryStore
 from mnemosyned.memory.values import (
     Acknowledged,
+    Action,
     Hit,
     Line,
     MemoryRecord,

@@ -21,17 +21,17 @@ from mnemosyned.memory.consolidation import (
     LogEntry,
     Trigger,
 )
-from mnemosyned.memory.edit import (
-    KEPT,
-    LISTED_MAX,
+from mnemosyned.memory.forgetting import UndoneEpisode, undone_group
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import (
+    ACTIONS_KEPT,
+    ACTIONS_LISTED_MAX,
     Action,
     ActionKind,
     ActionStep,
+    MemoryRecord,
     UndoableAction,
 )
-from mnemosyned.memory.forgetting import UndoneEpisode, undone_group
-from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.service.changes import CHANGED_SINCE, ChangeService
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import CHUNK, run_in_chunks
@@ -136,7 +136,7 @@ class UndoService:
 
     def _find_action(self, id: str) -> UndoableAction | None:
         """Return an action by its id, None without one, or the last. Raises `CannotUndo` without any."""
-        since = shift(self.sleeper.cycle.clock.now(), -KEPT)
+        since = shift(self.sleeper.cycle.clock.now(), -ACTIONS_KEPT)
         if id != LAST_ACTION:
             return next(iter(self.store.actions.actions(since=since, id=id)), None)
         newest = [
@@ -154,15 +154,17 @@ class UndoService:
     def _list_actions(self) -> list[UndoableAction]:
         """Return the actions and sleep cycles that can be undone, the newest first."""
         now = self.sleeper.cycle.clock.now()
-        recorded = self.store.actions.actions(since=shift(now, -KEPT), limit=LISTED_MAX)
+        recorded = self.store.actions.actions(
+            since=shift(now, -ACTIONS_KEPT), limit=ACTIONS_LISTED_MAX
+        )
         actions = [self._describe(action) for action in recorded]
         actions = [
             action
             for action in actions
             if action.memories and action.until and action.until > now
         ]
-        actions += self.store.undo.cycles(limit=LISTED_MAX)
-        return sorted(actions, key=attrgetter("at"), reverse=True)[:LISTED_MAX]
+        actions += self.store.undo.cycles(limit=ACTIONS_LISTED_MAX)
+        return sorted(actions, key=attrgetter("at"), reverse=True)[:ACTIONS_LISTED_MAX]
 
     def _describe(self, action: UndoableAction) -> UndoableAction:
         """Return an action with its end, and a sample of the memories, or for a forget their number."""
@@ -174,7 +176,7 @@ class UndoService:
         ids = [step.memory for step in steps]
         lines, _ = preview_lines(self.store, ids, after=None)
         sample = lines[0].snippet if lines else ""
-        return replace(action, until=shift(action.at, KEPT), sample=sample)
+        return replace(action, until=shift(action.at, ACTIONS_KEPT), sample=sample)
 
     def _undo_tags(self, action: UndoableAction, request: Undo) -> Outcome:
         """Remove the tags that an action added, or add the tags that an action removed."""

@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Meta
 
 from mnemosyned.memory.consolidation import CycleReport, LogEntry, Progress
-from mnemosyned.memory.edit import UndoableAction
 from mnemosyned.memory.injections import InjectionTotals
 from mnemosyned.memory.values import (
     AgentActivity,
@@ -19,6 +18,7 @@ from mnemosyned.memory.values import (
     SummarizerStatus,
     Tier,
     TierTotals,
+    UndoableAction,
 )
 from mnemosyned.verbs.request import Name, PageSize, Request, RowList, doc
 

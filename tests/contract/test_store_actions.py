@@ -7,10 +7,11 @@ import pytest
 from support.fakes import NOON, memory, remember_batch
 from support.stores import get_memory
 
-from mnemosyned.memory.edit import KEPT, Action, ActionKind, MemoryEdit, UndoableAction
+from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.forgetting import Grace
 from mnemosyned.memory.ports import Draft, MemoryStore
+from mnemosyned.memory.values import ACTIONS_KEPT, Action, ActionKind, UndoableAction
 from mnemosyned.storage.common import undo
 
 
@@ -30,7 +31,7 @@ def steps(store: MemoryStore, id: str) -> list[tuple[str, str]]:
 
 
 def listed(store: MemoryStore, id: str | None = None) -> list[UndoableAction]:
-    return store.actions.actions(since=NOON - KEPT, id=id, limit=10)
+    return store.actions.actions(since=NOON - ACTIONS_KEPT, id=id, limit=10)
 
 
 def test_only_what_was_not_so_before_is_recorded(store: MemoryStore) -> None:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from support.fakes import NOON
 
 from mnemosyned.ids import CROCKFORD, IdFactory, made_at
-from mnemosyned.memory.capture import content_hash
+from mnemosyned.memory.forgetting import content_hash
 
 
 def test_an_id_tells_when_it_was_made() -> None:

@@ -35,7 +35,7 @@ from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation.archived import WORDLESS, as_message
 from mnemosyned.conversation.summary_message import is_summary
 from mnemosyned.errors import NotFound, ShuttingDown, SleepInProgress, StorageFailed
-from mnemosyned.memory.capture import content_hash
+from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.values import MemoryRecord, SummarizerState, SummarizerStatus
 from mnemosyned.paths import shipped

@@ -13,7 +13,7 @@ from support.stores import get_memory
 from support.worlds import World
 
 from mnemosyned.errors import CannotUndo, InvalidRequest, NotFound
-from mnemosyned.memory.edit import KEPT, ActionStep
+from mnemosyned.memory.values import ACTIONS_KEPT, ActionStep
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import (
     EditMemory,
@@ -309,9 +309,9 @@ def test_the_last_of_actions_and_sleep_cycles_is_undone(world: World) -> None:
 def test_what_is_listed_can_be_undone_until_then(world: World) -> None:
     world.do(CHANGES["tag"])
     (action,) = world.call(Undo(list=True))
-    assert action.until == action.at + KEPT
+    assert action.until == action.at + ACTIONS_KEPT
 
-    world.clock.advance(days=KEPT.days)
+    world.clock.advance(days=ACTIONS_KEPT.days)
 
     assert list_kinds(world) == []
     with pytest.raises(CannotUndo, match="nothing to undo"):
@@ -322,7 +322,7 @@ def test_what_is_listed_can_be_undone_until_then(world: World) -> None:
 
 def test_of_what_can_no_longer_be_undone_nothing_is_kept(world: World) -> None:
     world.do(Tag("kettle", tags=[WORD]), Untag("kettle", tags=[WORD]))
-    world.clock.advance(days=KEPT.days)
+    world.clock.advance(days=ACTIONS_KEPT.days)
 
     world.service.look_after_file()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from support.fakes import NOON
 
-from mnemosyned.memory.capture import content_hash
+from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.fulltext import word_hashes
 

@@ -28,12 +28,12 @@ from mnemosyned.memory.consolidation import (
     GroupStatus,
     LogEntry,
 )
-from mnemosyned.memory.edit import UndoableAction
 from mnemosyned.memory.values import (
     EmbedderState,
     SummarizerState,
     SummarizerStatus,
     Tier,
+    UndoableAction,
 )
 from mnemosyned.verbs.listing import LEVELS
 from mnemosyned.verbs.upkeep import Logged, Stats, Undone, WatchedFolder, Watching

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mnemosyned.errors import BatchChanged
-from mnemosyned.memory.edit import Action, EditOutcome, MemoryEdit
+from mnemosyned.memory.edit import EditOutcome, MemoryEdit
 from mnemosyned.memory.fields import EDITED_FIELDS
-from mnemosyned.memory.values import Revision, Tier
+from mnemosyned.memory.values import Action, Revision, Tier
 from mnemosyned.storage.common.endings import forget_endings
 from mnemosyned.storage.common.injections import erase_injected_texts
 from mnemosyned.storage.common.learnings import LearningRows

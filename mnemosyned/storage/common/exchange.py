@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.consolidation import LogEntry
-from mnemosyned.memory.edit import Action
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.exchange import (
     KIND_NAMES,
@@ -34,7 +33,7 @@ from mnemosyned.memory.exchange import (
 )
 from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.injections import Injection
-from mnemosyned.memory.values import Episode, Learning
+from mnemosyned.memory.values import Action, Episode, Learning
 from mnemosyned.storage.common.endings import restore_ending
 from mnemosyned.storage.common.forgetting import (
     recoverable_records,

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from mnemosyned.memory.capture import content_hash, is_made_of_source, keys_of_forgotten
 from mnemosyned.memory.edit import in_force_again
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.exchange import ExportedMemory, RecoverableRecord
@@ -23,7 +22,10 @@ from mnemosyned.memory.forgetting import (
     Grace,
     Newest,
     Removal,
+    content_hash,
+    is_made_of_source,
     is_named_in,
+    keys_of_forgotten,
     name_matcher,
 )
 from mnemosyned.memory.values import Learning, MemoryRecord, Recoverable

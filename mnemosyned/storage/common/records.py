@@ -10,14 +10,14 @@ from datetime import datetime
 from mnemosyned.conversation.archived import ABOUT, list_archived_memory_ids
 from mnemosyned.errors import IdTaken, NotFound
 from mnemosyned.instants import shift
-from mnemosyned.memory.capture import (
+from mnemosyned.memory.edit import HISTORY_MAX
+from mnemosyned.memory.exchange import ExportedCompaction
+from mnemosyned.memory.forgetting import (
     Known,
     content_hash,
     is_made_of_source,
     keys_of_forgotten,
 )
-from mnemosyned.memory.edit import HISTORY_MAX, Action
-from mnemosyned.memory.exchange import ExportedCompaction
 from mnemosyned.memory.ports import (
     ArchivedMessage,
     CompactionRecord,
@@ -27,6 +27,7 @@ from mnemosyned.memory.ports import (
 )
 from mnemosyned.memory.values import (
     Acknowledged,
+    Action,
     Episode,
     MemoryRecord,
     Tier,

@@ -20,8 +20,8 @@ from typing import (
     TypeVar,
 )
 
-from mnemosyned.memory.capture import Known
 from mnemosyned.memory.edit import Position
+from mnemosyned.memory.forgetting import Known
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.text.details import Detail
 

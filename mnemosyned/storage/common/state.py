@@ -10,8 +10,8 @@ from typing import Literal
 import msgspec
 
 from mnemosyned.errors import InvalidRequest, NotFound
-from mnemosyned.memory.capture import content_hash
 from mnemosyned.memory.edit import HISTORY_MAX, REVISIONS_MAX, MemoryEdit
+from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.periods import distinct_details
 from mnemosyned.memory.values import TAGS_MAX, Episode, MemoryRecord, Revision
 from mnemosyned.storage.common.rows import (

@@ -11,15 +11,15 @@ from operator import itemgetter
 
 from mnemosyned.errors import BatchChanged, InvalidRequest, WordsPruned
 from mnemosyned.instants import shift
-from mnemosyned.memory.edit import (
+from mnemosyned.memory.forgetting import Prunable, Removal, Retention, UndoneEpisode
+from mnemosyned.memory.values import (
     ACTIONS_MAX,
     Action,
     ActionKind,
     ActionStep,
+    Tier,
     UndoableAction,
 )
-from mnemosyned.memory.forgetting import Prunable, Removal, Retention, UndoneEpisode
-from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,

@@ -9,7 +9,6 @@ from itertools import islice
 
 import msgspec
 
-from mnemosyned.memory.capture import content_hash
 from mnemosyned.memory.exchange import (
     ExportedMemory,
     ExportedSupersession,
@@ -18,6 +17,7 @@ from mnemosyned.memory.exchange import (
     Record,
 )
 from mnemosyned.memory.fields import column_list
+from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.exchange import (
     ExchangeStore,

@@ -13,10 +13,10 @@ import msgspec
 
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy
 from mnemosyned.fairness import pause_for_other_owners
-from mnemosyned.memory.edit import Action, details_with
+from mnemosyned.memory.edit import details_with
 from mnemosyned.memory.fields import EDITED_FIELDS, ROW_FIELDS, FieldKind, column_list
 from mnemosyned.memory.ports import Draft, Promotion, RememberReport
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+from mnemosyned.memory.values import Action, Episode, MemoryRecord, Tier
 from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransaction
 from mnemosyned.storage.common.injections import erase_injected_texts
 from mnemosyned.storage.common.records import (

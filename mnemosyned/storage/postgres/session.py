@@ -17,11 +17,11 @@ import psycopg
 
 from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.instants import in_zone
-from mnemosyned.memory.capture import Known
 from mnemosyned.memory.edit import Position
 from mnemosyned.memory.engine_ports import LOCAL_NAME, LOCAL_OWNER
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.fields import ROW_FIELDS, column_list
+from mnemosyned.memory.forgetting import Known
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.storage.common.rows import (
     column_values,

@@ -9,12 +9,12 @@ from functools import partial
 from itertools import chain
 from typing import TypeVar, cast
 
-from mnemosyned.memory.capture import content_hash
-from mnemosyned.memory.edit import Action, details_with
+from mnemosyned.memory.edit import details_with
 from mnemosyned.memory.engine_ports import TEXT_CHARS_MAX, EmbeddingInput, VectorNews
 from mnemosyned.memory.fields import EDITED_FIELDS, column_list
+from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.ports import Draft, Promotion, RememberReport
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+from mnemosyned.memory.values import Action, Episode, MemoryRecord, Tier
 from mnemosyned.search.query import Match, Query
 from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransaction
 from mnemosyned.storage.common.injections import erase_injected_texts

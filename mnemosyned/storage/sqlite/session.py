@@ -16,10 +16,10 @@ from typing import Any, cast
 import msgspec
 
 from mnemosyned.instants import in_zone
-from mnemosyned.memory.capture import Known, content_hash
 from mnemosyned.memory.edit import Position
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.fields import ROW_FIELDS, FieldKind, column_list
+from mnemosyned.memory.forgetting import Known, content_hash
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.storage.common.rows import (
     column_values,
