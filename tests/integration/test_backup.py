@@ -15,7 +15,7 @@ from typing import TypeVar, cast
 
 import pytest
 from support.fakes import FakeClock, files_containing
-from support.services import make_keeper
+from support.services import Lab, make_keeper
 from support.settings import change
 
 from mnemosyned import Memory, Remember
@@ -25,12 +25,11 @@ from mnemosyned.client.connection import Connection
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import InvalidRequest, StorageFailed
 from mnemosyned.service.backups import NAME, BackupKeeper, forgotten_since
-from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import copies
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.request import Request
-from mnemosyned.verbs.retention import Backup, Forget
+from mnemosyned.verbs.retention import Backup
 
 
 def ids(file: Path) -> list[str]:
@@ -233,16 +232,14 @@ def test_a_database_with_a_fault_is_backed_up_and_the_fault_is_named(
 
 @pytest.mark.sqlite
 def test_forgetting_names_the_copies_in_the_backup_folder(
-    service: MemoryService,
-    settings: SettingsInForce,
-    tmp_path_factory: pytest.TempPathFactory,
+    lab: Lab, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("elsewhere")
-    change(settings, {"backup.dir": str(folder)})
-    service.remember(Remember("tea at four", id="a"))
-    copy = service.call(Backup()).file
+    change(lab.settings, {"backup.dir": str(folder)})
+    lab.service.remember(Remember("tea at four", id="a"))
+    copy = lab.backup().file
 
-    receipt = service.call(Forget("a"))
+    receipt = lab.forget("a")
 
     assert receipt.backups == [copy]
 
@@ -298,13 +295,13 @@ def test_only_scheduled_backups_are_removed_when_they_are_too_many(
 
 @pytest.mark.sqlite
 def test_the_list_of_what_was_forgotten_ends_with_the_last_backup_that_needs_it(
-    keeper: BackupKeeper, service: MemoryService, clock: FakeClock, tmp_path: Path
+    lab: Lab, keeper: BackupKeeper, tmp_path: Path
 ) -> None:
     for day in range(4):
-        service.call(Remember("tea", id=f"m{day}"))
+        lab.remember("tea", id=f"m{day}")
         keeper.run_scheduled()
-        clock.advance(days=1)
-        service.call(Forget(f"m{day}"))
+        lab.clock.advance(days=1)
+        lab.forget(f"m{day}")
     keeper.run_scheduled()
 
     oldest, newest = made(tmp_path)
@@ -383,16 +380,16 @@ def test_a_backup_dated_by_a_wrong_clock_does_not_end_the_schedule(
 
 @pytest.mark.sqlite
 def test_a_schedule_in_cron_fields_counts_from_the_last_backup(
-    keeper: BackupKeeper, settings: SettingsInForce, clock: FakeClock
+    lab: Lab, keeper: BackupKeeper
 ) -> None:
-    change(settings, {"backup.schedule": "30 3 * * *"})
+    change(lab.settings, {"backup.schedule": "30 3 * * *"})
     keeper.run_scheduled()
 
     due = keeper.next_backup()
 
     assert due
     assert (due.hour, due.minute) == (3, 30)
-    assert timedelta() < due - clock.now() <= timedelta(days=1)
+    assert timedelta() < due - lab.clock.now() <= timedelta(days=1)
 
 
 # A daemon in a sandbox makes a backup in its own folder; the shell moves it where it was wanted.

@@ -19,10 +19,10 @@ from support.fakes import (
     trio,
     working_ids,
 )
+from support.services import Lab
 from support.settings import change, settings_in_force
 
 from mnemosyned.cli.output.show import render
-from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.memory.consolidation import (
     Batch,
     CycleStatus,
@@ -40,7 +40,6 @@ from mnemosyned.memory.values import (
     SummarizerStatus,
     Tier,
 )
-from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep import context, sleeper as final
 from mnemosyned.sleep.context import (
     REST_MAX_S,
@@ -54,7 +53,6 @@ from mnemosyned.sleep.context import (
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import RULES_S, final_consolidation
 from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.verbs.upkeep import Sleep, Status
 
 
 class Slow(FakeSummarizer):
@@ -72,13 +70,11 @@ def backlog(store: SqliteStore, groups: int) -> None:
 # --------------------------------------------------------------------- steps
 
 
-def test_a_backlog_of_many_steps_is_worked_off_in_one_cycle(
-    store: SqliteStore, cycle: SleepCycle
-) -> None:
-    cycle.plan_size = 7
-    backlog(store, 12)
+def test_a_backlog_of_many_steps_is_worked_off_in_one_cycle(lab: Lab) -> None:
+    lab.cycle.plan_size = 7
+    backlog(lab.store, 12)
 
-    report = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
+    report = lab.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     assert (report.status, report.evicted, report.promoted) == (
         CycleStatus.DONE,
@@ -86,22 +82,18 @@ def test_a_backlog_of_many_steps_is_worked_off_in_one_cycle(
         12,
     )
     assert {group.items for group in report.groups if not group.level} == {3}
-    assert store.maintenance.totals()[Tier.ARCHIVE].count == 36
+    assert lab.store.maintenance.totals()[Tier.ARCHIVE].count == 36
 
 
-def test_steps_in_which_all_fails_come_to_an_end(
-    store: SqliteStore,
-    cycle: SleepCycle,
-    summarizer: FakeSummarizer,
-) -> None:
-    cycle.plan_size = 7
-    backlog(store, 12)
-    summarizer.fail()
+def test_steps_in_which_all_fails_come_to_an_end(lab: Lab) -> None:
+    lab.cycle.plan_size = 7
+    backlog(lab.store, 12)
+    lab.summarizer.fail()
 
-    report = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
+    report = lab.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     assert (report.failed, report.evicted, report.remaining) == (12, 0, 36)
-    assert len(working_ids(store)) == 36
+    assert len(working_ids(lab.store)) == 36
 
 
 def test_a_group_that_the_next_step_could_add_to_waits_for_it() -> None:
@@ -130,21 +122,16 @@ def test_a_group_that_the_next_step_could_add_to_waits_for_it() -> None:
 # -------------------------------------------------------------------- budget
 
 
-def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(
-    store: SqliteStore,
-    cycle: SleepCycle,
-    summarizer: FakeSummarizer,
-    settings: SettingsInForce,
-) -> None:
-    backlog(store, 5)
+def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(lab: Lab) -> None:
+    backlog(lab.store, 5)
     up = threading.Event()
-    change(settings, {"sleep.cycle_minutes": 0.05 / 60})
-    summarizer.meanwhile = lambda _: up.wait(0.03)
+    change(lab.settings, {"sleep.cycle_minutes": 0.05 / 60})
+    lab.summarizer.meanwhile = lambda _: up.wait(0.03)
 
-    first = cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
-    summarizer.meanwhile = lambda _: None
-    change(settings, {"sleep.cycle_minutes": None})
-    second = cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
+    first = lab.cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
+    lab.summarizer.meanwhile = lambda _: None
+    change(lab.settings, {"sleep.cycle_minutes": None})
+    second = lab.cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
 
     assert first.status is CycleStatus.PARTIAL
     assert 0 < first.evicted < 15
@@ -152,36 +139,33 @@ def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(
     assert (second.status, second.evicted) == (CycleStatus.DONE, 15 - first.evicted)
 
 
-def test_a_model_reads_no_more_than_its_tokens(
-    store: SqliteStore, cycle: SleepCycle, settings: SettingsInForce
-) -> None:
+def test_a_model_reads_no_more_than_its_tokens(lab: Lab) -> None:
     model = Slow()
-    cycle.lease.replace(model)
-    change(settings, {"sleep.cycle_tokens": 250})
+    lab.cycle.lease.replace(model)
+    change(lab.settings, {"sleep.cycle_tokens": 250})
     for at in range(5):
         three = trio(f"g{at}x", source=f"s{at}", hours_ago=50 - at)
-        remember_batch(store, *[replace(one, content="word " * 80) for one in three])
+        remember_batch(
+            lab.store, *[replace(one, content="word " * 80) for one in three]
+        )
 
-    report = cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
+    report = lab.cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
 
     assert len(model.calls) == 1
     assert (report.evicted, report.remaining) == (3, 12)
 
 
-def test_a_dry_run_ends_where_the_tokens_do(
-    store: SqliteStore,
-    cycle: SleepCycle,
-    service: MemoryService,
-    settings: SettingsInForce,
-) -> None:
-    cycle.lease.replace(Slow())
-    change(settings, {"sleep.cycle_tokens": 600})
+def test_a_dry_run_ends_where_the_tokens_do(lab: Lab) -> None:
+    lab.cycle.lease.replace(Slow())
+    change(lab.settings, {"sleep.cycle_tokens": 600})
     for at in range(5):
         three = trio(f"g{at}x", source=f"s{at}", hours_ago=50 - at)
-        remember_batch(store, *[replace(one, content="word " * 80) for one in three])
+        remember_batch(
+            lab.store, *[replace(one, content="word " * 80) for one in three]
+        )
 
-    planned = service.call(Sleep(dry_run=True))
-    done = service.call(Sleep())
+    planned = lab.sleep(dry_run=True)
+    done = lab.sleep()
 
     assert [group.source for group in planned.groups] == [
         group.source for group in done.groups
@@ -190,46 +174,40 @@ def test_a_dry_run_ends_where_the_tokens_do(
     assert f"{15 - done.evicted} would wait for the next cycle" in render(planned)
 
 
-def test_rules_have_no_budget_of_tokens(
-    store: SqliteStore, cycle: SleepCycle, settings: SettingsInForce
-) -> None:
-    change(settings, {"sleep.cycle_tokens": 1})
-    backlog(store, 4)
+def test_rules_have_no_budget_of_tokens(lab: Lab) -> None:
+    change(lab.settings, {"sleep.cycle_tokens": 1})
+    backlog(lab.store, 4)
 
-    assert cycle.run(CycleRequest(trigger=Trigger.SCHEDULE)).evicted == 12
+    assert lab.cycle.run(CycleRequest(trigger=Trigger.SCHEDULE)).evicted == 12
 
 
 # ------------------------------------------------------------------ progress
 
 
-def test_status_tells_how_far_the_cycle_is(
-    store: SqliteStore, service: MemoryService, summarizer: FakeSummarizer
-) -> None:
-    backlog(store, 3)
+def test_status_tells_how_far_the_cycle_is(lab: Lab) -> None:
+    backlog(lab.store, 3)
     seen: list[Progress | None] = []
-    summarizer.meanwhile = lambda _: seen.append(service.call(Status()).sleep.progress)
+    lab.summarizer.meanwhile = lambda _: seen.append(lab.status().sleep.progress)
 
-    service.call(Sleep())
+    lab.sleep()
 
     assert seen[0] == Progress(0, 9)
-    assert service.call(Status()).sleep.progress is None
+    assert lab.status().sleep.progress is None
 
 
-def test_a_dry_run_says_how_long_a_model_would_write(
-    store: SqliteStore, cycle: SleepCycle, service: MemoryService
-) -> None:
-    backlog(store, 2)
-    by_rule = service.call(Sleep(dry_run=True)).model_s
+def test_a_dry_run_says_how_long_a_model_would_write(lab: Lab) -> None:
+    backlog(lab.store, 2)
+    by_rule = lab.sleep(dry_run=True).model_s
     model = Slow()
-    cycle.lease.replace(model)
+    lab.cycle.lease.replace(model)
 
-    first = service.call(Sleep(dry_run=True)).model_s
-    service.call(Sleep())
+    first = lab.sleep(dry_run=True).model_s
+    lab.sleep()
     remember_batch(
-        store, *[memory(f"m{at}", "x" * 1_000, hours_ago=20) for at in range(3)]
+        lab.store, *[memory(f"m{at}", "x" * 1_000, hours_ago=20) for at in range(3)]
     )
-    paced = service.call(Sleep(dry_run=True)).model_s
-    pace = store.sleep.chars_per_s("fake")
+    paced = lab.sleep(dry_run=True).model_s
+    pace = lab.store.sleep.chars_per_s("fake")
 
     assert by_rule is None
     assert first
@@ -279,16 +257,11 @@ def test_a_cycle_pauses_after_each_step_only_while_requests_are_in_flight() -> N
 
 @pytest.mark.parametrize(("active_s", "alone"), [(0.0, True), (60.0, False)])
 def test_in_company_a_commit_takes_fewer_groups(
-    store: SqliteStore,
-    cycle: SleepCycle,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    active_s: float,
-    alone: bool,
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, *, active_s: float, alone: bool
 ) -> None:
-    backlog(store, 6)
+    backlog(lab.store, 6)
     sizes: list[int] = []
-    write = store.sleep.consolidate
+    write = lab.store.sleep.consolidate
 
     def counted(
         groups: Sequence[Sequence[Promotion]], *, durable: bool
@@ -296,33 +269,31 @@ def test_in_company_a_commit_takes_fewer_groups(
         sizes.append(len(groups))
         return write(groups, durable=durable)
 
-    monkeypatch.setattr(store.sleep, "consolidate", counted)
+    monkeypatch.setattr(lab.store.sleep, "consolidate", counted)
     monkeypatch.setattr(context, "ACTIVE_S", active_s)
     pacing = CommitPacing(hold_s=60.0)
-    cycle.pacing = pacing
-    with cycle.gate:
+    lab.cycle.pacing = pacing
+    with lab.cycle.gate:
         pass
 
-    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
+    lab.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     assert (max(sizes) > 1) is alone
     assert sum(sizes) == 6
 
 
-def test_what_a_model_wrote_is_kept_before_it_writes_more(
-    store: SqliteStore, settings: SettingsInForce
-) -> None:
-    backlog(store, 4)
+def test_what_a_model_wrote_is_kept_before_it_writes_more(lab: Lab) -> None:
+    backlog(lab.store, 4)
     kept: list[int] = []
 
     def count(_: Sequence[object]) -> None:
-        kept.append(store.maintenance.totals()[Tier.ARCHIVE].count)
+        kept.append(lab.store.maintenance.totals()[Tier.ARCHIVE].count)
 
     slow = SleepCycle(
-        store=store,
+        store=lab.store,
         lease=SummarizerLease(Slow(meanwhile=count)),
         clock=FakeClock(),
-        settings=settings,
+        settings=lab.settings,
     )
     slow.pacing = CommitPacing(wait_s=60.0, hold_s=60.0)
 
@@ -332,25 +303,23 @@ def test_what_a_model_wrote_is_kept_before_it_writes_more(
 
 
 def test_the_log_file_is_folded_in_while_a_long_cycle_runs(
-    store: SqliteStore,
-    cycle: SleepCycle,
-    monkeypatch: pytest.MonkeyPatch,
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    backlog(store, 6)
+    backlog(lab.store, 6)
     pacing = CommitPacing(groups_max=1, commit_groups=4, checkpoint_groups=3 * (1 + 4))
-    cycle.pacing = pacing
-    before = contents(store)
+    lab.cycle.pacing = pacing
+    before = contents(lab.store)
     seen: list[bool] = []
-    checkpoint = store.maintenance.run_upkeep
+    checkpoint = lab.store.maintenance.run_upkeep
 
     def noted() -> bool:
         short = checkpoint()
-        seen.append(contents(store) != before)
+        seen.append(contents(lab.store) != before)
         return short
 
-    monkeypatch.setattr(store.maintenance, "run_upkeep", noted)
+    monkeypatch.setattr(lab.store.maintenance, "run_upkeep", noted)
 
-    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
+    lab.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
 
     assert seen == [True, True]
 
@@ -407,10 +376,10 @@ def cycle_with(store: SqliteStore, clock: FakeClock, model: Writing) -> SleepCyc
     ("deadline_s", "asked"), [(1.0, 0), (RULES_S, 0), (RULES_S + 1, 0), (DEADLINE_S, 3)]
 )
 def test_a_model_is_asked_only_with_time_to_spare(
-    store: SqliteStore, clock: FakeClock, deadline_s: float, asked: int
+    lab: Lab, deadline_s: float, asked: int
 ) -> None:
     model = Writing(hangs=False)
-    cycle = cycle_with(store, clock, model)
+    cycle = cycle_with(lab.store, lab.clock, model)
 
     report = final_consolidation(cycle, deadline_s=deadline_s, keep_going=lambda: True)
 
@@ -418,10 +387,10 @@ def test_a_model_is_asked_only_with_time_to_spare(
 
 
 def test_a_model_that_writes_for_too_long_is_ended_and_rules_do_the_rest(
-    store: SqliteStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = Writing(hangs=True)
-    cycle = cycle_with(store, clock, model)
+    cycle = cycle_with(lab.store, lab.clock, model)
     monkeypatch.setattr(final, "RULES_S", DEADLINE_S - 1.0)
     monkeypatch.setattr(final, "MARGIN", 0)
 
@@ -432,11 +401,9 @@ def test_a_model_that_writes_for_too_long_is_ended_and_rules_do_the_rest(
     assert time.monotonic() - began > 0.5
 
 
-def test_a_second_signal_ends_a_model_that_writes(
-    store: SqliteStore, clock: FakeClock
-) -> None:
+def test_a_second_signal_ends_a_model_that_writes(lab: Lab) -> None:
     model = Writing(hangs=True)
-    cycle = cycle_with(store, clock, model)
+    cycle = cycle_with(lab.store, lab.clock, model)
 
     report = final_consolidation(
         cycle, deadline_s=DEADLINE_S, keep_going=lambda: not model.asked

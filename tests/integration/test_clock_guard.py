@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 from support.fakes import NOON, FakeClock, memory, remember_batch, trio
-from support.services import make_service
+from support.services import Lab, make_service
 from support.settings import change
 from support.stores import get_memory, run_cycle
 
@@ -24,8 +24,6 @@ from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.triggers import ClockGuard
 from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.verbs.memories import Recall, Remember
-from mnemosyned.verbs.retention import Prune
 from mnemosyned.verbs.upkeep import Sleep, Status
 
 YEAR = Retention(keep=timedelta(days=365))
@@ -105,30 +103,25 @@ def words(store: SqliteStore) -> dict[str, bool]:
     return {id: bool(get_memory(store, id).content) for id in ("old1", "new1")}
 
 
-def test_a_clock_that_is_believed_prunes(
-    service: MemoryService, store: SqliteStore
-) -> None:
-    service.call(Sleep())
+def test_a_clock_that_is_believed_prunes(lab: Lab) -> None:
+    lab.sleep()
 
-    assert words(store) == {"old1": False, "new1": True}
-    assert service.call(Status()).clock == ""
+    assert words(lab.store) == {"old1": False, "new1": True}
+    assert lab.status().clock == ""
 
 
 def test_a_jump_of_the_clock_prunes_nothing_more_and_is_asked_about(
-    service: MemoryService,
-    store: SqliteStore,
-    machine: Machine,
-    caplog: pytest.LogCaptureFixture,
+    lab: Lab, machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine.lives(hours=1)
     machine.jumps(days=800)
 
     for _ in range(3):
-        service.call(Sleep())
+        lab.sleep()
         machine.lives(days=20)
 
-    assert words(store) == {"old1": False, "new1": True}
-    status = service.call(Status())
+    assert words(lab.store) == {"old1": False, "new1": True}
+    status = lab.status()
     assert "800 days later than can have passed" in status.clock
     assert "mnem archive prune --believe-clock" in render(status)
     said = [
@@ -137,106 +130,93 @@ def test_a_jump_of_the_clock_prunes_nothing_more_and_is_asked_about(
     assert len(said) == 1
 
 
-def test_pruning_goes_on_by_the_time_that_passes(
-    service: MemoryService, store: SqliteStore, machine: Machine
-) -> None:
+def test_pruning_goes_on_by_the_time_that_passes(lab: Lab, machine: Machine) -> None:
     machine.jumps(days=800)
     machine.lives(days=364)
-    service.call(Sleep())
-    before = words(store)
+    lab.sleep()
+    before = words(lab.store)
 
     machine.lives(days=2)
-    service.call(Sleep())
+    lab.sleep()
 
-    assert (before["new1"], words(store)["new1"]) == (True, False)
+    assert (before["new1"], words(lab.store)["new1"]) == (True, False)
 
 
-def test_a_clock_that_goes_back_is_believed_again(
-    service: MemoryService, store: SqliteStore, machine: Machine
-) -> None:
+def test_a_clock_that_goes_back_is_believed_again(lab: Lab, machine: Machine) -> None:
     machine.jumps(days=800)
-    service.call(Sleep())
+    lab.sleep()
     machine.jumps(days=-800)
 
-    assert service.call(Status()).clock == ""
-    assert service.call(Prune()).memories == 0
-    assert words(store)["new1"]
+    assert lab.status().clock == ""
+    assert lab.prune().memories == 0
+    assert words(lab.store)["new1"]
 
 
 def test_pruning_by_hand_says_so_and_needs_a_word_for_the_clock(
-    service: MemoryService, store: SqliteStore, machine: Machine
+    lab: Lab, machine: Machine
 ) -> None:
     machine.jumps(days=800)
 
-    preview = service.call(Prune(dry_run=True, believe_clock=True))
+    preview = lab.prune(dry_run=True, believe_clock=True)
     with pytest.raises(ClockJumped, match="add --believe-clock"):
-        service.call(Prune())
+        lab.prune()
     with pytest.raises(ClockJumped):
-        service.call(Prune(keep_days=700))
-    kept = words(store)
-    done = service.call(Prune(believe_clock=True))
+        lab.prune(keep_days=700)
+    kept = words(lab.store)
+    done = lab.prune(believe_clock=True)
 
     assert (preview.memories, kept["new1"], done.memories) == (6, True, 6)
     assert "800 days later" in render(preview)
     assert "--believe-clock" in render(preview)
-    assert (done.doubt, service.call(Status()).clock) == ("", "")
-    assert words(store) == {"old1": False, "new1": False}
+    assert (done.doubt, lab.status().clock) == ("", "")
+    assert words(lab.store) == {"old1": False, "new1": False}
 
 
-def test_pruning_by_size_ignores_the_clock(
-    service: MemoryService, machine: Machine
-) -> None:
+def test_pruning_by_size_ignores_the_clock(lab: Lab, machine: Machine) -> None:
     machine.jumps(days=800)
 
-    assert service.call(Prune(characters_max=0)).memories == 6
+    assert lab.prune(characters_max=0).memories == 6
 
 
 @pytest.mark.parametrize(("days", "kept"), [(6, True), (800, True)])
 def test_after_a_time_switched_off_it_asks_rather_than_lose(
-    service: MemoryService,
-    opened: Open,
-    store: SqliteStore,
-    machine: Machine,
-    *,
-    days: int,
-    kept: bool,
+    lab: Lab, opened: Open, machine: Machine, *, days: int, kept: bool
 ) -> None:
-    service.call(Status())
+    lab.status()
     machine.starts_again(days=days)
 
     again = opened()
     again.call(Sleep())
 
-    assert words(store)["new1"] is kept
+    assert words(lab.store)["new1"] is kept
     assert bool(again.call(Status()).clock) == (days > 7)
 
 
 def test_a_restart_of_the_daemon_makes_no_jump_believed(
-    service: MemoryService, opened: Open, store: SqliteStore, machine: Machine
+    lab: Lab, opened: Open, machine: Machine
 ) -> None:
     machine.jumps(days=800)
-    service.call(Sleep())
+    lab.sleep()
 
     again = opened()
     again.call(Sleep())
 
-    assert words(store)["new1"]
+    assert words(lab.store)["new1"]
     assert "800 days" in again.call(Status()).clock
 
 
 def test_an_older_file_is_judged_by_when_it_last_slept(
-    cycle: SleepCycle, opened: Open, store: SqliteStore, machine: Machine
+    lab: Lab, opened: Open, machine: Machine
 ) -> None:
-    remember_batch(store, *trio("new"))
-    run_cycle(cycle)
+    remember_batch(lab.store, *trio("new"))
+    run_cycle(lab.cycle)
     machine.jumps(days=800)
 
     assert "days later" in opened().call(Status()).clock
 
 
 def test_a_full_disk_keeps_nobody_from_sleeping(
-    service: MemoryService,
-    store: SqliteStore,
+    lab: Lab,
     machine: Machine,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -244,10 +224,10 @@ def test_a_full_disk_keeps_nobody_from_sleeping(
     def full(_: object) -> None:
         raise StorageFailed("the disk is full")
 
-    monkeypatch.setattr(store.clock, "keep_sighting", full)
+    monkeypatch.setattr(lab.store.clock, "keep_sighting", full)
     machine.lives(hours=2)
 
-    service.call(Sleep())
+    lab.sleep()
 
     assert "clock_not_kept" in [record.message for record in caplog.records]
 
@@ -280,59 +260,59 @@ def test_a_sighting_is_kept_each_hour_and_at_the_end_but_not_for_a_moment(
 
 
 def test_a_memory_expired_by_a_wrong_clock_returns_with_the_right_one(
-    service: MemoryService, machine: Machine
+    lab: Lab, machine: Machine
 ) -> None:
     until = NOON + timedelta(days=30)
-    service.call(Remember("the heron nests here", valid_until=until))
+    lab.remember("the heron nests here", valid_until=until)
     machine.jumps(days=800)
-    service.call(Sleep(force=True))
-    expired = service.call(Recall("heron")).hits
+    lab.sleep(force=True)
+    expired = lab.recall("heron").hits
 
     machine.jumps(days=-800)
 
     assert expired == []
-    (hit,) = service.call(Recall("heron")).hits
+    (hit,) = lab.recall("heron").hits
     assert "the heron nests here" in hit.lines[0].content
 
 
 def test_a_memory_dated_in_the_future_is_consolidated_once_it_is_old(
-    service: MemoryService, cycle: SleepCycle, store: SqliteStore, machine: Machine
+    lab: Lab, machine: Machine
 ) -> None:
     machine.jumps(days=800)
     for at in range(3):
-        service.call(Remember(f"ahead {at}", id=f"ahead{at}"))
+        lab.remember(f"ahead {at}", id=f"ahead{at}")
     machine.jumps(days=-800)
-    service.call(Remember("in time", id="now"))
+    lab.remember("in time", id="now")
 
     evicted = []
     for _ in range(4):
-        evicted.append(cycle.run(CycleRequest(trigger=Trigger.SCHEDULE)).evicted)
+        evicted.append(lab.cycle.run(CycleRequest(trigger=Trigger.SCHEDULE)).evicted)
         machine.lives(hours=5)
 
     assert evicted == [0, 0, 0, 4]
-    assert store.maintenance.totals()[Tier.WORKING].count == 0
+    assert lab.store.maintenance.totals()[Tier.WORKING].count == 0
 
 
 def test_a_clock_that_is_far_behind_makes_nothing_old(
-    service: MemoryService, cycle: SleepCycle, machine: Machine
+    lab: Lab, machine: Machine
 ) -> None:
-    service.call(Remember("in time", id="now"))
+    lab.remember("in time", id="now")
     machine.jumps(days=-20_000)
 
-    assert cycle.run(CycleRequest(trigger=Trigger.SCHEDULE)).evicted == 0
+    assert lab.cycle.run(CycleRequest(trigger=Trigger.SCHEDULE)).evicted == 0
     machine.lives(hours=1)
-    assert cycle.run(CycleRequest(trigger=Trigger.SHUTDOWN)).evicted == 0
+    assert lab.cycle.run(CycleRequest(trigger=Trigger.SHUTDOWN)).evicted == 0
 
 
 def test_a_memory_in_the_future_folds_no_day_that_is_not_over(
-    service: MemoryService, cycle: SleepCycle, store: SqliteStore, machine: Machine
+    lab: Lab, machine: Machine
 ) -> None:
-    remember_batch(store, memory("pinned", pinned=True))
+    remember_batch(lab.store, memory("pinned", pinned=True))
     machine.jumps(days=800)
-    service.call(Remember("ahead", id="ahead"))
+    lab.remember("ahead", id="ahead")
     machine.jumps(days=-800)
-    service.call(Remember("today", id="today"))
+    lab.remember("today", id="today")
 
-    report = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=True))
+    report = lab.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=True))
 
     assert (report.evicted, report.rolled_up) == (2, 0)

@@ -24,14 +24,13 @@ from support.compactions import (
     find_missing,
     rounds,
 )
-from support.fakes import FakeClock, FakeSummarizer, files_containing
+from support.fakes import FakeSummarizer, files_containing
 from support.leftovers import left_of
 from support.refusals import refuse_rows
-from support.services import undo_cycle
+from support.services import Lab, undo_cycle
 from support.settings import change
 
 from mnemosyned import sendable
-from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation.archived import WORDLESS, as_message
 from mnemosyned.conversation.summary_message import is_summary
 from mnemosyned.errors import NotFound, ShuttingDown, SleepInProgress, StorageFailed
@@ -41,11 +40,8 @@ from mnemosyned.memory.values import MemoryRecord, SummarizerState, SummarizerSt
 from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite.store import SqliteStore, open_store
-from mnemosyned.verbs.conversation import Learnings, Shortened
-from mnemosyned.verbs.memories import Expand, Recall, Remember
-from mnemosyned.verbs.retention import Forget, Prune
-from mnemosyned.verbs.upkeep import Sleep, Status
+from mnemosyned.storage.sqlite.store import open_store
+from mnemosyned.verbs.conversation import Shortened
 
 UNIQUE = "Zqxjv48213Kwyz"
 
@@ -78,45 +74,43 @@ def test_expanded_messages_stand_in_their_order(service: MemoryService) -> None:
 
 
 @pytest.mark.parametrize("policy", ["auto", "facts", "rounds"])
-def test_repeating_a_compaction_changes_nothing(
-    service: MemoryService, clock: FakeClock, policy: str
-) -> None:
-    first = compact(service, rounds(20), policy=policy)
-    before = service.call(Status()).tiers
-    clock.advance(hours=1)
+def test_repeating_a_compaction_changes_nothing(lab: Lab, policy: str) -> None:
+    first = compact(lab.service, rounds(20), policy=policy)
+    before = lab.status().tiers
+    lab.clock.advance(hours=1)
 
-    again = compact(service, rounds(20), policy=policy)
-    upon_it = compact(service, first.messages, policy=policy)
+    again = compact(lab.service, rounds(20), policy=policy)
+    upon_it = compact(lab.service, first.messages, policy=policy)
 
     assert again == first
-    assert service.call(Status()).tiers == before
+    assert lab.status().tiers == before
     assert not upon_it.changed
 
 
 @pytest.mark.parametrize("stripped", [False, True])
 @pytest.mark.parametrize("policy", ["auto", "facts"])
 def test_a_merged_compaction_brings_back_all_of_it(
-    service: MemoryService, clock: FakeClock, policy: str, *, stripped: bool
+    lab: Lab, policy: str, *, stripped: bool
 ) -> None:
     talk, given = rounds(12), rounds(12)
     answers = []
     for turn in range(3):
-        answer = compact(service, talk, policy=policy)
+        answer = compact(lab.service, talk, policy=policy)
         answers.append(answer)
         kept = list(sendable(answer.messages)) if stripped else answer.messages
         further = rounds(6, first=12 + 6 * turn)
         talk, given = [*map(dict, kept), *further], [*given, *further]
-        clock.advance(hours=30)
-        service.call(Sleep())
+        lab.clock.advance(hours=30)
+        lab.sleep()
 
-    last = compact(service, talk, policy=policy)
+    last = compact(lab.service, talk, policy=policy)
 
     assert last.expand[0] not in {answer.expand[0] for answer in answers}
-    recovered = expand_all(service, last.expand[0])
+    recovered = expand_all(lab.service, last.expand[0])
     assert recovered[0] == given[0]
-    stands = [*last.messages, *recovered, *expand_all(service, *last.expand)]
+    stands = [*last.messages, *recovered, *expand_all(lab.service, *last.expand)]
     stubs = [answer.expand for answer in answers]
-    stands += [one for ids in stubs for one in expand_all(service, *ids)]
+    stands += [one for ids in stubs for one in expand_all(lab.service, *ids)]
     assert [one for one in given if one not in stands] == []
     assert {str(one["content"])[:8] for one in given[:40:4]} <= {
         str(one["content"])[:8] for one in recovered
@@ -136,22 +130,20 @@ def test_a_stub_says_how_to_get_the_words_back(service: MemoryService) -> None:
     )
 
 
-def test_a_stub_that_is_summarized_later_leads_to_the_whole_result(
-    service: MemoryService,
-) -> None:
+def test_a_stub_that_is_summarized_later_leads_to_the_whole_result(lab: Lab) -> None:
     talk = rounds(20)
-    stubbed = compact(service, talk, max_tokens=9_000)
+    stubbed = compact(lab.service, talk, max_tokens=9_000)
     results = [one for one in talk if one["role"] == "tool"]
-    before = service.call(Status()).tiers["working"].count  # type: ignore[index]
+    before = lab.status().tiers["working"].count  # type: ignore[index]
 
     summarized = compact(
-        service, stubbed.messages, policy="facts", keep_recent=0, force=True
+        lab.service, stubbed.messages, policy="facts", keep_recent=0, force=True
     )
 
-    recovered = expand_all(service, summarized.expand[0])
+    recovered = expand_all(lab.service, summarized.expand[0])
     assert [one for one in results if one not in recovered] == []
     assert not any("expand m-" in str(one["content"]) for one in recovered)
-    assert service.call(Status()).tiers["working"].count > before  # type: ignore[index]
+    assert lab.status().tiers["working"].count > before  # type: ignore[index]
 
 
 def test_a_pointer_that_a_tool_wrote_itself_hides_nothing(
@@ -170,15 +162,15 @@ def test_a_pointer_that_a_tool_wrote_itself_hides_nothing(
     assert forged in expand_all(service, answer.expand[0])
 
 
-def test_ids_that_agents_use_again_are_no_matter(service: MemoryService) -> None:
+def test_ids_that_agents_use_again_are_no_matter(lab: Lab) -> None:
     one, other = rounds(10), rounds(10, first=100)
-    service.call(Remember("Something else.", id="1"))
+    lab.remember("Something else.", id="1")
 
-    first = compact(service, one, policy="facts", session="one")
-    second = compact(service, other, policy="facts", session="other")
+    first = compact(lab.service, one, policy="facts", session="one")
+    second = compact(lab.service, other, policy="facts", session="other")
 
-    assert find_missing(service, one, first) == []
-    assert find_missing(service, other, second) == []
+    assert find_missing(lab.service, one, first) == []
+    assert find_missing(lab.service, other, second) == []
 
 
 def test_a_session_never_brings_back_the_words_of_another(
@@ -200,9 +192,7 @@ def test_a_session_never_brings_back_the_words_of_another(
     assert expand_all(service, answer.expand[0]) == said
 
 
-def test_what_an_agent_remembered_itself_is_not_kept_twice(
-    service: MemoryService, clock: FakeClock
-) -> None:
+def test_what_an_agent_remembered_itself_is_not_kept_twice(lab: Lab) -> None:
     said = [
         {
             "role": "user" if n % 2 else "assistant",
@@ -211,79 +201,74 @@ def test_what_an_agent_remembered_itself_is_not_kept_twice(
         for n in range(30)
     ]
     for one in said:
-        service.call(
-            Remember(one["content"], role=one["role"], session="s", source="a")
-        )
-    clock.advance(hours=30)
-    service.call(Sleep())
-    before = service.call(Status()).tiers
+        lab.remember(one["content"], role=one["role"], session="s", source="a")
+    lab.clock.advance(hours=30)
+    lab.sleep()
+    before = lab.status().tiers
 
-    answer = compact(service, said, policy="facts", session="s", source="a")
+    answer = compact(lab.service, said, policy="facts", session="s", source="a")
 
-    assert service.call(Status()).tiers == before
-    assert find_missing(service, said, answer) == []
+    assert lab.status().tiers == before
+    assert find_missing(lab.service, said, answer) == []
 
 
-def test_what_was_taken_out_is_found_by_recall(service: MemoryService) -> None:
-    compact(service, rounds(20), policy="facts", session="work", source="agent")
+def test_what_was_taken_out_is_found_by_recall(lab: Lab) -> None:
+    compact(lab.service, rounds(20), policy="facts", session="work", source="agent")
 
-    (hit, *_) = service.call(Recall("plan 3", source="agent", session="work")).hits
+    (hit, *_) = lab.recall("plan 3", source="agent", session="work").hits
 
     assert hit.content == "Step 3: decided: use plan 3."
     assert hit.role == "user"
 
 
-def test_what_is_forgotten_is_gone_from_every_compaction(
-    store: SqliteStore, service: MemoryService
-) -> None:
+def test_what_is_forgotten_is_gone_from_every_compaction(lab: Lab) -> None:
     talk = [{"role": "user", "content": f"decided: {UNIQUE}"}, *rounds(20)]
-    first = compact(service, talk, policy="facts")
-    merged = compact(service, [*first.messages, *rounds(9, first=30)], policy="facts")
-    (hit, *_) = service.call(Recall(UNIQUE)).hits
+    first = compact(lab.service, talk, policy="facts")
+    merged = compact(
+        lab.service, [*first.messages, *rounds(9, first=30)], policy="facts"
+    )
+    (hit, *_) = lab.recall(UNIQUE).hits
 
-    service.call(Forget(hit.id))
+    lab.forget(hit.id)
 
     for id in (first.expand[0], merged.expand[0]):
-        left = service.call(Expand(id, reveal=True))
+        left = lab.expand(id, reveal=True)
         assert left.originals
         assert UNIQUE not in left.episode.content
         assert UNIQUE not in str(left.originals)
-    assert left_of(store, UNIQUE) == []
+    assert left_of(lab.store, UNIQUE) == []
 
 
-def test_a_compaction_of_which_all_is_forgotten_is_not_found(
-    service: MemoryService,
-) -> None:
+def test_a_compaction_of_which_all_is_forgotten_is_not_found(lab: Lab) -> None:
     answer = compact(
-        service,
+        lab.service,
         [{"role": "user", "content": UNIQUE}],
         policy="facts",
         keep_recent=0,
         force=True,
     )
 
-    service.call(Forget(answer.archived[0]))
+    lab.forget(answer.archived[0])
 
     with pytest.raises(NotFound, match="forgotten"):
-        service.call(Expand(answer.expand[0]))
+        lab.expand(answer.expand[0])
 
 
 @pytest.mark.parametrize("rule", ["mask", "refuse"])
 def test_compaction_stores_no_secret_where_secrets_are_refused(
-    store: SqliteStore,
-    service: MemoryService,
-    settings: SettingsInForce,
-    rule: SecretRule,
+    lab: Lab, rule: SecretRule
 ) -> None:
-    change(settings, {"secrets": rule})
+    change(lab.settings, {"secrets": rule})
     talk = [{"role": "user", "content": "The password is hunter22x!"}, *rounds(20)]
 
-    answer = compact(service, talk)
+    answer = compact(lab.service, talk)
 
     assert answer.changed
-    assert answer.expand[0] == compact(service, _with_another_password(talk)).expand[0]
-    assert left_of(store, "hunter22x") == []
-    assert "hunter22x" not in str(expand_all(service, *answer.expand))
+    assert (
+        answer.expand[0] == compact(lab.service, _with_another_password(talk)).expand[0]
+    )
+    assert left_of(lab.store, "hunter22x") == []
+    assert "hunter22x" not in str(expand_all(lab.service, *answer.expand))
 
 
 def _with_another_password(talk: Messages) -> Messages:
@@ -291,36 +276,30 @@ def _with_another_password(talk: Messages) -> Messages:
     return [{**talk[0], "content": talk[0]["content"].replace("22x", "33y")}, *talk[1:]]
 
 
-def test_a_secret_is_shown_only_on_request(service: MemoryService) -> None:
+def test_a_secret_is_shown_only_on_request(lab: Lab) -> None:
     talk = [{"role": "user", "content": "The password is hunter22x!"}, *rounds(20)]
 
-    answer = compact(service, talk)
+    answer = compact(lab.service, talk)
 
-    assert "hunter22x" not in str(service.call(Expand(answer.expand[0])))
-    assert "hunter22x" in str(expand_all(service, answer.expand[0]))
+    assert "hunter22x" not in str(lab.expand(answer.expand[0]))
+    assert "hunter22x" in str(expand_all(lab.service, answer.expand[0]))
 
 
-def test_instructions_are_learned_before_their_message_is_compacted(
-    service: MemoryService,
-) -> None:
+def test_instructions_are_learned_before_their_message_is_compacted(lab: Lab) -> None:
     talk = [{"role": "user", "content": "Never use emojis."}, *rounds(20)]
 
-    compact(service, talk, policy="facts")
+    compact(lab.service, talk, policy="facts")
 
-    assert [one.text for one in service.call(Learnings()).learnings] == [
-        "Never use emojis."
-    ]
+    assert [one.text for one in lab.learnings().learnings] == ["Never use emojis."]
 
 
-def test_it_is_kept_whole_or_not_at_all(
-    store: SqliteStore, service: MemoryService
-) -> None:
-    refuse_rows(store, "compacted", "new.position = 7")
+def test_it_is_kept_whole_or_not_at_all(lab: Lab) -> None:
+    refuse_rows(lab.store, "compacted", "new.position = 7")
 
     with pytest.raises(StorageFailed):
-        compact(service, rounds(20))
+        compact(lab.service, rounds(20))
 
-    assert store.memories.working_count() == 0
+    assert lab.store.memories.working_count() == 0
 
 
 def test_below_its_threshold_nothing_happens_unless_forced(
@@ -413,55 +392,53 @@ def test_a_models_words_go_on_top_of_what_the_rules_found(
     assert "plan 0" in answer.summaries[0] or "begin 0" in answer.summaries[0]
 
 
-def test_a_model_that_takes_too_long_is_not_waited_for(
-    service: MemoryService, model: Model, settings: SettingsInForce
-) -> None:
+def test_a_model_that_takes_too_long_is_not_waited_for(lab: Lab, model: Model) -> None:
     done = threading.Event()
     model.meanwhile = lambda _: done.wait(20)
-    change(settings, {"context.model_limit_s": 0.05})
+    change(lab.settings, {"context.model_limit_s": 0.05})
 
-    answer = compact(service, rounds(20), policy="rounds")
+    answer = compact(lab.service, rounds(20), policy="rounds")
 
     assert not done.is_set()
     assert "took longer" in answer.fallback_reason
-    assert find_missing(service, rounds(20), answer) == []
+    assert find_missing(lab.service, rounds(20), answer) == []
     done.set()
 
 
 def test_a_summary_of_a_conversation_is_not_a_cycle_that_runs(
-    service: MemoryService, model: Model
+    lab: Lab, model: Model
 ) -> None:
     running: list[bool] = []
     refusals: list[str] = []
 
     def look(_: object) -> None:
-        running.append(service.call(Status()).sleep.running)
+        running.append(lab.status().sleep.running)
         with pytest.raises(SleepInProgress) as caught:
-            service.call(Sleep(force=True))
+            lab.sleep(force=True)
         refusals.append(caught.value.message)
 
     model.meanwhile = look
 
-    compact(service, rounds(20), policy="rounds")
+    compact(lab.service, rounds(20), policy="rounds")
 
     assert running[:1] == [False]
     assert refusals[0].startswith("the summary of a conversation is running")
 
 
 def test_a_model_that_a_sleep_cycle_has_is_not_waited_for(
-    service: MemoryService, model: Model, clock: FakeClock
+    lab: Lab, model: Model
 ) -> None:
     for n in range(3):
-        service.call(Remember(f"note {n}"))
-    clock.advance(hours=30)
+        lab.remember(f"note {n}")
+    lab.clock.advance(hours=30)
     answers: list[Shortened] = []
     model.meanwhile = lambda memories: (
-        answers.append(compact(service, rounds(20)))
+        answers.append(compact(lab.service, rounds(20)))
         if memories[0].content == "note 0"
         else None
     )
 
-    service.call(Sleep())
+    lab.sleep()
 
     assert "a sleep cycle has the model" in answers[0].fallback_reason
     assert answers[0].changed
@@ -528,76 +505,69 @@ def taken(service: MemoryService, messages: Messages) -> list[str]:
 @pytest.mark.sqlite
 @pytest.mark.parametrize("each", [WORDLESS_CONTENTS, DROPPED], ids=["none", "dropped"])
 def test_they_come_back_and_the_index_stays_whole_all_life_long(
-    service: MemoryService,
-    store: SqliteStore,
-    clock: FakeClock,
-    each: tuple[object, ...],
+    lab: Lab, each: tuple[object, ...]
 ) -> None:
     messages = talk(each=each)
-    ids = taken(service, messages)
-    gone = expand_all(service, *ids)
-    check_index(store.database)
+    ids = taken(lab.service, messages)
+    gone = expand_all(lab.service, *ids)
+    check_index(lab.store.database)
 
-    slept = service.call(Sleep(force=True))
+    slept = lab.sleep(force=True)
     assert (slept.failed, slept.remaining) == (0, 0)
     assert slept.evicted >= len(gone)
-    assert expand_all(service, *ids) == gone
-    check_index(store.database)
+    assert expand_all(lab.service, *ids) == gone
+    check_index(lab.store.database)
 
-    assert undo_cycle(service, slept.cycle).restored == slept.evicted
-    assert expand_all(service, *ids) == gone
-    check_index(store.database)
+    assert undo_cycle(lab.service, slept.cycle).restored == slept.evicted
+    assert expand_all(lab.service, *ids) == gone
+    check_index(lab.store.database)
 
-    service.call(Sleep(force=True))
-    clock.advance(days=40)
-    service.call(Sleep(force=True))
-    assert service.call(Prune(characters_max=2_000)).memories
-    check_index(store.database)
+    lab.sleep(force=True)
+    lab.clock.advance(days=40)
+    lab.sleep(force=True)
+    assert lab.prune(characters_max=2_000).memories
+    check_index(lab.store.database)
 
-    receipt = service.call(Forget(session=SESSION))
+    receipt = lab.forget(session=SESSION)
     assert receipt.complete
-    check_index(store.database)
-    assert files_containing(store.database.parent, SPEAKER, SESSION) == []
+    check_index(lab.store.database)
+    assert files_containing(lab.store.database.parent, SPEAKER, SESSION) == []
 
 
 @pytest.mark.sqlite
-def test_forgotten_before_a_sleep_they_leave_no_trace_either(
-    service: MemoryService, store: SqliteStore
-) -> None:
-    taken(service, talk())
-    assert files_containing(store.database.parent, SPEAKER, SESSION)
+def test_forgotten_before_a_sleep_they_leave_no_trace_either(lab: Lab) -> None:
+    taken(lab.service, talk())
+    assert files_containing(lab.store.database.parent, SPEAKER, SESSION)
 
-    service.call(Forget(session=SESSION))
+    lab.forget(session=SESSION)
 
-    assert files_containing(store.database.parent, SPEAKER, SESSION) == []
-    check_index(store.database)
+    assert files_containing(lab.store.database.parent, SPEAKER, SESSION) == []
+    check_index(lab.store.database)
 
 
-def test_a_session_of_which_something_is_left_keeps_its_name(
-    service: MemoryService,
-) -> None:
-    (first, *_) = taken(service, talk())
-    service.call(Remember("something else", session=SESSION, id="left"))
+def test_a_session_of_which_something_is_left_keeps_its_name(lab: Lab) -> None:
+    (first, *_) = taken(lab.service, talk())
+    lab.remember("something else", session=SESSION, id="left")
 
-    service.call(Forget(query="row"))
+    lab.forget(query="row")
 
-    assert service.call(Expand(first)).episode.session == SESSION
+    assert lab.expand(first).episode.session == SESSION
 
 
-def test_no_question_finds_what_has_no_words(service: MemoryService) -> None:
-    taken(service, talk())
+def test_no_question_finds_what_has_no_words(lab: Lab) -> None:
+    taken(lab.service, talk())
 
-    found = service.call(Recall("the empty result ∅ of nothing")).hits
+    found = lab.recall("the empty result ∅ of nothing").hits
 
     assert [hit for hit in found if hit.role == SPEAKER] == []
 
 
-def test_a_group_of_nothing_else_is_slept_on(service: MemoryService) -> None:
+def test_a_group_of_nothing_else_is_slept_on(lab: Lab) -> None:
     messages = [{"role": "tool", "content": "", "n": n} for n in range(40)]
-    answer = compact(service, messages, force=True, max_tokens=100)
+    answer = compact(lab.service, messages, force=True, max_tokens=100)
     assert answer.archived
 
-    slept = service.call(Sleep(force=True))
+    slept = lab.sleep(force=True)
 
     assert (slept.failed, slept.evicted) == (0, len(answer.archived))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.fakes import FakeClock
+from support.services import Lab
 
 from mnemosyned import Memory
 from mnemosyned.cli.output.show import render
@@ -16,7 +17,6 @@ from mnemosyned.service.reading import GROWTH_BYTES, SAVED_EVERY_S, ListService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.listing import Days, DayTotals
-from mnemosyned.verbs.memories import Recall, Remember
 
 
 class Disk:
@@ -43,16 +43,14 @@ def last_days(service: MemoryService, figures: ListService) -> list[DayTotals]:
     return figures.complete(service.call(Days())).days[-3:]
 
 
-def test_a_recall_counts_on_its_day_with_the_time_it_took(
-    service: MemoryService,
-) -> None:
-    service.call(Remember("We deploy on Tuesdays.", session="work"))
-    assert service.call(Days()).days[-1].recalls == 0
+def test_a_recall_counts_on_its_day_with_the_time_it_took(lab: Lab) -> None:
+    lab.remember("We deploy on Tuesdays.", session="work")
+    assert lab.days().days[-1].recalls == 0
 
     for _ in range(3):
-        service.call(Recall("when do we deploy?"))
+        lab.recall("when do we deploy?")
 
-    before, today = service.call(Days()).days[-2:]
+    before, today = lab.days().days[-2:]
     assert (before.recalls, before.recall_p50_ms, before.bytes_on_disk) == (0, None, 0)
     assert today.recalls == 3
     assert today.recall_p50_ms
@@ -76,7 +74,7 @@ def test_percentiles_are_right_to_within_nine_percent(
 
 
 def test_figures_outlive_a_restart_and_add_up(
-    service: MemoryService, store: SqliteStore, figures: ListService, disk: Disk
+    lab: Lab, figures: ListService, disk: Disk
 ) -> None:
     figures.count_recall(0.002)
     figures.save_figures()
@@ -86,46 +84,44 @@ def test_figures_outlive_a_restart_and_add_up(
 
     disk.size = 6_000_000
     again = ListService(
-        store=store.lists,
+        store=lab.store.lists,
         clock=FakeClock(),
         bytes_on_disk=disk.bytes_on_disk,
     )
     again.count_recall(0.032)
 
-    today = last_days(service, again)[-1]
+    today = last_days(lab.service, again)[-1]
     assert (today.recalls, today.bytes_on_disk) == (4, 6_000_000)
     assert (today.recall_p50_ms, today.recall_p95_ms) == (2.0, 32.0)
 
 
 def test_a_day_without_news_has_the_size_of_the_day_before(
-    service: MemoryService, figures: ListService, clock: FakeClock, disk: Disk
+    lab: Lab, figures: ListService, disk: Disk
 ) -> None:
     figures.count_recall(0.002)
     figures.save_figures()
-    clock.advance(days=2)
+    lab.clock.advance(days=2)
     disk.size = 7_000_000
 
-    days = last_days(service, figures)
+    days = last_days(lab.service, figures)
 
     assert [day.bytes_on_disk for day in days] == [5_000_000, 5_000_000, 7_000_000]
     assert [day.recalls for day in days] == [1, 0, 0]
-    later = clock.now() + timedelta(days=2, hours=1)
-    coming = figures.complete(service.call(Days(since=clock.now(), until=later))).days
+    later = lab.clock.now() + timedelta(days=2, hours=1)
+    coming = figures.complete(lab.days(since=lab.clock.now(), until=later)).days
     # It is tomorrow already in a zone ahead of this one.
     assert [day.bytes_on_disk for day in coming] == [7_000_000, 7_000_000, 0]
     assert [day.recalls for day in coming] == [0, 0, 0]
 
 
-def test_recalls_of_hours_and_months_are_unknown_and_not_none(
-    service: MemoryService,
-) -> None:
-    service.call(Recall("when do we deploy?"))
+def test_recalls_of_hours_and_months_are_unknown_and_not_none(lab: Lab) -> None:
+    lab.recall("when do we deploy?")
 
     for by in ("hour", "month"):
-        counted = service.call(Days(by=by))
+        counted = lab.days(by=by)
         assert {each.recalls for each in counted.days} == {None}
         assert "recalls" not in render(counted)
-    assert "recalls" in render(service.call(Days()))
+    assert "recalls" in render(lab.days())
 
 
 def test_nothing_is_written_while_nothing_changes(
@@ -159,19 +155,19 @@ def test_figures_are_saved_once_a_minute(
 
 
 def test_a_full_disk_fails_no_recall_and_loses_no_count(
-    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise StorageFailed("the disk is full", reason="full")
 
     with monkeypatch.context() as full:
-        full.setattr(store.lists, "add_figures", fail)
-        service.call(Recall("when do we deploy?"))
-        service.lists.save_figures()
-        service.call(Recall("when do we deploy?"))
-    service.lists.save_figures()
+        full.setattr(lab.store.lists, "add_figures", fail)
+        lab.recall("when do we deploy?")
+        lab.service.lists.save_figures()
+        lab.recall("when do we deploy?")
+    lab.service.lists.save_figures()
 
-    (saved,) = store.lists.figures().values()
+    (saved,) = lab.store.lists.figures().values()
     assert saved[0].total() == 2
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from support.fakes import FakeClock, memory, remember_batch
+from support.services import Lab
 
 from mnemosyned.cli.output.show import render
 from mnemosyned.memory.consolidation import CycleReport
@@ -75,80 +76,66 @@ def compared(service: MemoryService) -> CycleReport:
     return done
 
 
-def test_small_groups_go_to_their_days_one_by_one(
-    store: SqliteStore, service: MemoryService
-) -> None:
-    weeks(store)
+def test_small_groups_go_to_their_days_one_by_one(lab: Lab) -> None:
+    weeks(lab.store)
 
-    done = compared(service)
+    done = compared(lab.service)
 
     assert {group.level for group in done.groups} == {0, 1, 2, 3}
 
 
-def test_a_late_arrival_has_its_day_and_all_above_written_again(
-    store: SqliteStore, service: MemoryService
-) -> None:
-    weeks(store)
-    service.call(Sleep())
-    remember_batch(store, at("late", days=1, hours=5))
+def test_a_late_arrival_has_its_day_and_all_above_written_again(lab: Lab) -> None:
+    weeks(lab.store)
+    lab.sleep()
+    remember_batch(lab.store, at("late", days=1, hours=5))
 
-    done = compared(service)
+    done = compared(lab.service)
 
     written = [(group.level, group.period) for group in done.groups if group.level]
     assert written == [(1, "2026-03-03"), (2, "2026-W10"), (3, "2026-03")]
     assert next(group.items for group in done.groups if group.level == 1) > 1
 
 
-def test_a_week_that_is_not_over_gets_a_day_more(
-    store: SqliteStore, service: MemoryService, clock: FakeClock
-) -> None:
-    weeks(store)
-    clock.moment = MONDAY + timedelta(days=16)
-    service.call(Sleep())
-    clock.moment = MONDAY + timedelta(days=18)
+def test_a_week_that_is_not_over_gets_a_day_more(lab: Lab) -> None:
+    weeks(lab.store)
+    lab.clock.moment = MONDAY + timedelta(days=16)
+    lab.sleep()
+    lab.clock.moment = MONDAY + timedelta(days=18)
 
-    done = compared(service)
+    done = compared(lab.service)
 
     assert {group.level for group in done.groups} == {0, 1}
 
 
-def test_what_no_summary_speaks_of_shares_one_place(
-    store: SqliteStore, service: MemoryService, clock: FakeClock
-) -> None:
-    ends = clock.moment + timedelta(days=9)
+def test_what_no_summary_speaks_of_shares_one_place(lab: Lab) -> None:
+    ends = lab.clock.moment + timedelta(days=9)
     remember_batch(
-        store,
+        lab.store,
         at("a"),
         at("b", hours=1, valid_until=ends),
         at("c", hours=2, valid_until=ends),
     )
-    remember_batch(store, *(at(f"e{one}", days=3, hours=one) for one in range(4)))
-    store.memories.remember([Draft(at("f", days=4), supersedes="e1")])
+    remember_batch(lab.store, *(at(f"e{one}", days=3, hours=one) for one in range(4)))
+    lab.store.memories.remember([Draft(at("f", days=4), supersedes="e1")])
 
-    done = compared(service)
+    done = compared(lab.service)
 
     days = [(group.period, group.items) for group in done.groups if group.level == 1]
     assert days == [("2026-03-02", 2), ("2026-03-05", 1), ("2026-03-06", 1)]
 
 
 @pytest.mark.parametrize("step", [1, 3, 10, 37])
-def test_a_backlog_is_parted_as_the_cycle_parts_it(
-    store: SqliteStore,
-    service: MemoryService,
-    step: int,
-) -> None:
-    service.sleeper.cycle.plan_size = step
-    weeks(store)
+def test_a_backlog_is_parted_as_the_cycle_parts_it(lab: Lab, step: int) -> None:
+    lab.service.sleeper.cycle.plan_size = step
+    weeks(lab.store)
 
-    compared(service)
+    compared(lab.service)
 
 
-def test_characters_of_what_is_not_written_yet_are_called_an_estimate(
-    store: SqliteStore, service: MemoryService
-) -> None:
-    remember_batch(store, *(at(f"n{one}", hours=one) for one in range(4)))
+def test_characters_of_what_is_not_written_yet_are_called_an_estimate(lab: Lab) -> None:
+    remember_batch(lab.store, *(at(f"n{one}", hours=one) for one in range(4)))
 
-    shown = render(service.call(Sleep(dry_run=True)))
+    shown = render(lab.sleep(dry_run=True))
 
     day = next(line for line in shown.splitlines() if line.startswith("(all)"))
     assert "about" in day

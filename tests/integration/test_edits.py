@@ -11,30 +11,25 @@ import pytest
 from support.cases import each_case
 from support.fakes import (
     NOON,
-    FakeClock,
-    FakeSummarizer,
     consolidate,
     memory,
     promotion,
     remember_batch,
 )
 from support.leftovers import left_of
+from support.services import Lab
 from support.settings import change
 from support.stores import TRIO, episode_of, get_episode, get_memory, run_cycle
 
 from mnemosyned.cli.commands.edit import changes_in, form_text
-from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import BatchChanged, InvalidRequest, SecretRefused, WordsPruned
 from mnemosyned.memory.consolidation import GroupStatus
 from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.verbs.conversation import Learnings
-from mnemosyned.verbs.memories import Edited, EditMemory, Expand, Get, Recall, Remember
-from mnemosyned.verbs.retention import Forget, Prune
+from mnemosyned.verbs.memories import Edited, EditMemory, Recall, Remember
 
 
 @pytest.fixture
@@ -55,38 +50,33 @@ def found(service: MemoryService, query: str) -> set[str]:
 
 @pytest.mark.parametrize("asleep", [False, True])
 def test_recall_finds_the_new_words_and_not_the_old_ones(
-    store: SqliteStore,
-    service: MemoryService,
-    cycle: SleepCycle,
-    kettle: str,
-    *,
-    asleep: bool,
+    lab: Lab, kettle: str, *, asleep: bool
 ) -> None:
     if asleep:
-        run_cycle(cycle)
+        run_cycle(lab.cycle)
 
-    edited = service.call(EditMemory(kettle, text="The samovar is at 10.0.0.9"))
+    edited = lab.edit(kettle, text="The samovar is at 10.0.0.9")
 
     assert (edited.changed, edited.restored, edited.kept) == (1, 0, 0)
-    assert found(service, "samovar") == {kettle}
-    assert found(service, "kettle") == set()
-    assert get_memory(store, kettle).content == "The samovar is at 10.0.0.9"
-    assert get_memory(store, kettle).tier is (Tier.ARCHIVE if asleep else Tier.WORKING)
-    totals = store.maintenance.totals()
+    assert found(lab.service, "samovar") == {kettle}
+    assert found(lab.service, "kettle") == set()
+    assert get_memory(lab.store, kettle).content == "The samovar is at 10.0.0.9"
+    assert get_memory(lab.store, kettle).tier is (
+        Tier.ARCHIVE if asleep else Tier.WORKING
+    )
+    totals = lab.store.maintenance.totals()
     assert sum(total.characters for total in totals.values()) == (
         sum(map(len, ["The samovar is at 10.0.0.9"]))
-        + (len(episode_of(store, kettle).content) if asleep else 0)
+        + (len(episode_of(lab.store, kettle).content) if asleep else 0)
     )
 
 
-def test_summary_and_exact_values_follow(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle, kettle: str
-) -> None:
-    run_cycle(cycle)
-    service.call(EditMemory(kettle, text="The samovar has 4.5 litres"))
+def test_summary_and_exact_values_follow(lab: Lab, kettle: str) -> None:
+    run_cycle(lab.cycle)
+    lab.edit(kettle, text="The samovar has 4.5 litres")
 
-    episode = episode_of(store, kettle)
-    expanded = service.call(Expand(episode.id))
+    episode = episode_of(lab.store, kettle)
+    expanded = lab.expand(episode.id)
 
     assert "samovar" in episode.content
     assert "kettle" not in episode.content
@@ -97,45 +87,37 @@ def test_summary_and_exact_values_follow(
     assert expanded.originals[0].edited_at == NOON
 
 
-def test_an_edit_that_changes_nothing_leaves_no_trace(
-    service: MemoryService, kettle: str
-) -> None:
-    edited = service.call(
-        EditMemory(kettle, text="The kettle is at 10.0.0.7", session="home")
-    )
+def test_an_edit_that_changes_nothing_leaves_no_trace(lab: Lab, kettle: str) -> None:
+    edited = lab.edit(kettle, text="The kettle is at 10.0.0.7", session="home")
 
     assert (edited.memories, edited.changed) == (1, 0)
-    assert service.call(Get(kettle, history=True)).revisions == []
+    assert lab.get(kettle, history=True).revisions == []
 
 
-def test_learnings_follow(service: MemoryService) -> None:
-    service.call(
-        Remember("Always answer in French. Never use tabs.", id="m", role="user")
-    )
-    service.call(EditMemory("m", text="Always answer in German. Never use tabs."))
+def test_learnings_follow(lab: Lab) -> None:
+    lab.remember("Always answer in French. Never use tabs.", id="m", role="user")
+    lab.edit("m", text="Always answer in German. Never use tabs.")
 
-    texts = sorted(learning.text for learning in service.call(Learnings()))
+    texts = sorted(learning.text for learning in lab.learnings())
     assert texts == ["Always answer in German.", "Never use tabs."]
 
-    service.call(EditMemory("m", source="chat"))
+    lab.edit("m", source="chat")
 
-    sources = {learning.source for learning in service.call(Learnings())}
+    sources = {learning.source for learning in lab.learnings()}
     assert sources == {"chat"}
 
 
-def test_the_rule_for_secrets_applies_to_new_words(
-    service: MemoryService, settings: SettingsInForce, kettle: str
-) -> None:
+def test_the_rule_for_secrets_applies_to_new_words(lab: Lab, kettle: str) -> None:
     def follow(rule: SecretRule) -> None:
-        change(settings, {"secrets": rule})
+        change(lab.settings, {"secrets": rule})
 
     follow("refuse")
     with pytest.raises(SecretRefused):
-        service.call(EditMemory(kettle, text="the password is larch-4471"))
+        lab.edit(kettle, text="the password is larch-4471")
     follow("mask")
-    edited = service.call(EditMemory(kettle, text="the password is larch-4471"))
+    edited = lab.edit(kettle, text="the password is larch-4471")
 
-    got = service.call(Get(kettle, reveal=True)).memory
+    got = lab.get(kettle, reveal=True).memory
     assert got
     assert (edited.secrets, got.content) == (
         "masked",
@@ -143,99 +125,89 @@ def test_the_rule_for_secrets_applies_to_new_words(
     )
 
 
-def test_the_mask_of_a_secret_does_not_replace_it(service: MemoryService) -> None:
-    service.call(Remember("the password is larch-4471, ask Ada", id="m"))
-    masked = service.call(Get("m")).memory
+def test_the_mask_of_a_secret_does_not_replace_it(lab: Lab) -> None:
+    lab.remember("the password is larch-4471, ask Ada", id="m")
+    masked = lab.get("m").memory
     assert masked
 
     with pytest.raises(InvalidRequest, match="the mask of a secret"):
-        service.call(EditMemory("m", text=masked.content.replace("Ada", "Ben")))
+        lab.edit("m", text=masked.content.replace("Ada", "Ben"))
 
 
 def test_an_original_of_another_time_or_session_returns_to_working_memory(
-    store: SqliteStore, service: MemoryService
+    lab: Lab,
 ) -> None:
-    remember_batch(store, *TRIO)
-    consolidate(store, promotion("e", *TRIO))
+    remember_batch(lab.store, *TRIO)
+    consolidate(lab.store, promotion("e", *TRIO))
 
-    moved = service.call(EditMemory("2", session="elsewhere"))
-    earlier = service.call(EditMemory("3", created_at=NOON - timedelta(days=9)))
-    within = service.call(
-        EditMemory("1", created_at=NOON - timedelta(hours=3, minutes=-1))
-    )
+    moved = lab.edit("2", session="elsewhere")
+    earlier = lab.edit("3", created_at=NOON - timedelta(days=9))
+    within = lab.edit("1", created_at=NOON - timedelta(hours=3, minutes=-1))
 
     assert (moved.restored, earlier.restored, within.restored) == (1, 1, 1)
-    assert [get_memory(store, id).tier for id in "123"] == [Tier.WORKING] * 3
-    assert not any(get_memory(store, id).pinned for id in "123")
+    assert [get_memory(lab.store, id).tier for id in "123"] == [Tier.WORKING] * 3
+    assert not any(get_memory(lab.store, id).pinned for id in "123")
 
 
-def test_a_time_within_its_episode_leaves_an_original_there(
-    store: SqliteStore, service: MemoryService
-) -> None:
-    remember_batch(store, *TRIO)
-    consolidate(store, promotion("e", *TRIO))
+def test_a_time_within_its_episode_leaves_an_original_there(lab: Lab) -> None:
+    remember_batch(lab.store, *TRIO)
+    consolidate(lab.store, promotion("e", *TRIO))
 
-    edited = service.call(
-        EditMemory("1", created_at=NOON - timedelta(hours=2, minutes=30))
-    )
+    edited = lab.edit("1", created_at=NOON - timedelta(hours=2, minutes=30))
 
     assert (edited.changed, edited.restored) == (1, 0)
-    episode = get_episode(store, "e")
+    episode = get_episode(lab.store, "e")
     assert episode.covers_from == NOON - timedelta(hours=2, minutes=30)
-    assert [original.id for original in store.memories.originals("e")] == [
+    assert [original.id for original in lab.store.memories.originals("e")] == [
         "1",
         "2",
         "3",
     ]
 
 
-def test_a_whole_session_is_renamed_with_its_summaries(
-    store: SqliteStore, service: MemoryService, summarizer: FakeSummarizer
-) -> None:
-    remember_batch(store, *TRIO, memory("4"))
-    consolidate(store, promotion("e", *TRIO))
-    before = get_episode(store, "e")
+def test_a_whole_session_is_renamed_with_its_summaries(lab: Lab) -> None:
+    remember_batch(lab.store, *TRIO, memory("4"))
+    consolidate(lab.store, promotion("e", *TRIO))
+    before = get_episode(lab.store, "e")
     session = before.session
 
-    edited = service.call(EditMemory(of_session=session, session="new", source="s"))
+    edited = lab.edit(of_session=session, session="new", source="s")
 
-    episode = get_episode(store, "e")
+    episode = get_episode(lab.store, "e")
     assert (edited.changed, edited.restored) == (4, 0)
     assert (episode.session, episode.source, episode.content) == (
         "new",
         "s",
         before.content,
     )
-    assert summarizer.calls == []
-    assert {get_memory(store, id).session for id in "1234"} == {"new"}
+    assert lab.summarizer.calls == []
+    assert {get_memory(lab.store, id).session for id in "1234"} == {"new"}
 
 
-def test_with_pruned_originals_the_summary_stays(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
-) -> None:
-    service.call(Remember("The kettle", id="m"))
-    run_cycle(cycle)
-    clock.advance(days=9)
-    service.call(Prune(keep_days=1))
+def test_with_pruned_originals_the_summary_stays(lab: Lab) -> None:
+    lab.remember("The kettle", id="m")
+    run_cycle(lab.cycle)
+    lab.clock.advance(days=9)
+    lab.prune(keep_days=1)
 
     with pytest.raises(WordsPruned):
-        service.call(EditMemory("m", text="The samovar", session="away"))
-    assert episode_of(store, "m").session == "default"
-    renamed = service.call(EditMemory("m", session="elsewhere"))
+        lab.edit("m", text="The samovar", session="away")
+    assert episode_of(lab.store, "m").session == "default"
+    renamed = lab.edit("m", session="elsewhere")
 
     assert (renamed.changed, renamed.restored) == (1, 0)
-    assert episode_of(store, "m").session == "elsewhere"
+    assert episode_of(lab.store, "m").session == "elsewhere"
 
 
 def test_a_file_that_is_read_again_knows_an_edited_memory(
-    service: MemoryService, kettle: str
+    lab: Lab, kettle: str
 ) -> None:
-    service.call(EditMemory(kettle, text="The samovar"))
+    lab.edit(kettle, text="The samovar")
 
-    again = service.call(Remember("The kettle is at 10.0.0.7", id=kettle))
+    again = lab.remember("The kettle is at 10.0.0.7", id=kettle)
 
     assert not again.stored
-    got = service.call(Get(kettle)).memory
+    got = lab.get(kettle).memory
     assert got
     assert got.content == "The samovar"
 
@@ -251,57 +223,48 @@ def test_a_file_that_is_read_again_knows_an_edited_memory(
     ],
 )
 def test_an_edit_that_cannot_be_meant_says_so(
-    store: SqliteStore, service: MemoryService, request_: EditMemory, message: str
+    lab: Lab, request_: EditMemory, message: str
 ) -> None:
-    remember_batch(store, *TRIO)
-    consolidate(store, promotion("e", *TRIO))
+    remember_batch(lab.store, *TRIO)
+    consolidate(lab.store, promotion("e", *TRIO))
 
     with pytest.raises(InvalidRequest, match=message):
-        service.call(request_)
+        lab.call(request_)
 
 
 # An edit amid other work: a sleep, the rewriting of summaries, another edit.
 
 
-def test_an_edit_of_what_changed_meanwhile_is_refused(
-    service: MemoryService, kettle: str
-) -> None:
-    service.call(EditMemory(kettle, text="The samovar"))
+def test_an_edit_of_what_changed_meanwhile_is_refused(lab: Lab, kettle: str) -> None:
+    lab.edit(kettle, text="The samovar")
 
     with pytest.raises(BatchChanged, match="nothing was done"):
-        service.call(
-            EditMemory(kettle, text="The pot", if_text="The kettle is at 10.0.0.7")
-        )
-    service.call(EditMemory(kettle, text="The pot", if_text="The samovar"))
+        lab.edit(kettle, text="The pot", if_text="The kettle is at 10.0.0.7")
+    lab.edit(kettle, text="The pot", if_text="The samovar")
 
-    got = service.call(Get(kettle)).memory
+    got = lab.get(kettle).memory
     assert got
     assert got.content == "The pot"
 
 
-def test_an_edit_while_its_group_is_summarized_fails_the_group(
-    store: SqliteStore,
-    service: MemoryService,
-    cycle: SleepCycle,
-    summarizer: FakeSummarizer,
-) -> None:
+def test_an_edit_while_its_group_is_summarized_fails_the_group(lab: Lab) -> None:
     remember_batch(
-        store, *(memory(f"m{at}", f"the kettle {at} " * 40) for at in range(6))
+        lab.store, *(memory(f"m{at}", f"the kettle {at} " * 40) for at in range(6))
     )
     edits: list[Edited] = []
 
     def edit(_: object) -> None:
         if not edits:
-            edits.append(service.call(EditMemory("m0", text="The samovar")))
+            edits.append(lab.edit("m0", text="The samovar"))
 
-    summarizer.meanwhile = edit
-    run_cycle(cycle)
+    lab.summarizer.meanwhile = edit
+    run_cycle(lab.cycle)
 
     assert edits
-    assert get_memory(store, "m0").tier is Tier.WORKING
-    run_cycle(cycle)
-    assert get_memory(store, "m0").tier is Tier.ARCHIVE
-    assert "samovar" in episode_of(store, "m0").content
+    assert get_memory(lab.store, "m0").tier is Tier.WORKING
+    run_cycle(lab.cycle)
+    assert get_memory(lab.store, "m0").tier is Tier.ARCHIVE
+    assert "samovar" in episode_of(lab.store, "m0").content
 
 
 @pytest.mark.parametrize(
@@ -309,17 +272,11 @@ def test_an_edit_while_its_group_is_summarized_fails_the_group(
     [({"text": "The samovar " * 40}, Tier.ARCHIVE), ({"session": "c"}, Tier.WORKING)],
 )
 def test_an_edit_before_its_group_is_read_fails_no_group(
-    store: SqliteStore,
-    service: MemoryService,
-    cycle: SleepCycle,
-    summarizer: FakeSummarizer,
-    *,
-    changes: dict[str, Any],
-    tier: Tier,
+    lab: Lab, *, changes: dict[str, Any], tier: Tier
 ) -> None:
     for session in "ab":
         remember_batch(
-            store,
+            lab.store,
             *(
                 memory(f"{session}{n}", f"kettle {n} " * 40, session=session)
                 for n in range(6)
@@ -330,15 +287,15 @@ def test_an_edit_before_its_group_is_read_fails_no_group(
     def edit(memories: Sequence[MemoryRecord]) -> None:
         if not later:
             later.append("b0" if memories[0].session == "a" else "a0")
-            service.call(EditMemory(later[0], **changes))
+            lab.edit(later[0], **changes)
 
-    summarizer.meanwhile = edit
-    run_cycle(cycle)
+    lab.summarizer.meanwhile = edit
+    run_cycle(lab.cycle)
 
-    statuses = {entry.status for entry in store.sleep.log(limit=100)}
+    statuses = {entry.status for entry in lab.store.sleep.log(limit=100)}
     assert statuses == {GroupStatus.PROMOTED}
-    assert get_memory(store, later[0]).tier is tier
-    assert get_memory(store, later[0][0] + "1").tier is Tier.ARCHIVE
+    assert get_memory(lab.store, later[0]).tier is tier
+    assert get_memory(lab.store, later[0][0] + "1").tier is Tier.ARCHIVE
 
 
 @pytest.mark.parametrize(
@@ -349,18 +306,14 @@ def test_an_edit_before_its_group_is_read_fails_no_group(
     ],
 )
 def test_two_edits_at_once_both_remain(
-    store: SqliteStore,
-    service: MemoryService,
-    kettle: str,
-    monkeypatch: pytest.MonkeyPatch,
-    request_: EditMemory,
+    lab: Lab, kettle: str, monkeypatch: pytest.MonkeyPatch, request_: EditMemory
 ) -> None:
     others = ["away"]
-    read, read_many = store.memories.get, store.memories.existing
+    read, read_many = lab.store.memories.get, lab.store.memories.existing
 
     def edit_meanwhile() -> None:
         if others:
-            service.call(EditMemory(kettle, session=others.pop(), importance=0.9))
+            lab.edit(kettle, session=others.pop(), importance=0.9)
 
     def read_and_edit(id: str) -> MemoryRecord | Episode:
         memory = read(id)
@@ -372,9 +325,9 @@ def test_two_edits_at_once_both_remain(
         edit_meanwhile()
         return memories
 
-    monkeypatch.setattr(store.memories, "get", read_and_edit)
-    monkeypatch.setattr(store.memories, "existing", read_many_and_edit)
-    service.call(request_)
+    monkeypatch.setattr(lab.store.memories, "get", read_and_edit)
+    monkeypatch.setattr(lab.store.memories, "existing", read_many_and_edit)
+    lab.call(request_)
 
     assert not others
     after = read(kettle)
@@ -399,29 +352,25 @@ def test_a_name_given_while_a_summary_is_rewritten_remains(store: SqliteStore) -
 
 
 def test_a_name_given_while_a_day_is_composed_reaches_it(
-    store: SqliteStore,
-    service: MemoryService,
-    cycle: SleepCycle,
-    clock: FakeClock,
-    monkeypatch: pytest.MonkeyPatch,
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service.call(Remember("The kettle", id="m", session="home"))
-    clock.advance(days=40)
-    composed = store.rollups.index_terms
+    lab.remember("The kettle", id="m", session="home")
+    lab.clock.advance(days=40)
+    composed = lab.store.rollups.index_terms
     names = ["away"]
 
     def rename_and_compose(ids: Sequence[str]) -> dict[str, str]:
         if names:
-            service.call(EditMemory("m", session=names.pop()))
+            lab.edit("m", session=names.pop())
         return composed(ids)
 
-    monkeypatch.setattr(store.rollups, "index_terms", rename_and_compose)
-    run_cycle(cycle)
+    monkeypatch.setattr(lab.store.rollups, "index_terms", rename_and_compose)
+    run_cycle(lab.cycle)
 
-    day = episode_of(store, "m").parent
+    day = episode_of(lab.store, "m").parent
     assert not names
     assert day
-    assert get_episode(store, day).session == "away"
+    assert get_episode(lab.store, day).session == "away"
 
 
 # What a memory was before an edit: kept, shown, masked, forgotten and dropped.
@@ -429,118 +378,101 @@ def test_a_name_given_while_a_day_is_composed_reaches_it(
 
 @pytest.mark.parametrize("asleep", [False, True])
 def test_what_it_was_is_kept_the_latest_first(
-    service: MemoryService,
-    cycle: SleepCycle,
-    clock: FakeClock,
-    kettle: str,
-    *,
-    asleep: bool,
+    lab: Lab, kettle: str, *, asleep: bool
 ) -> None:
-    service.call(EditMemory(kettle, text="The samovar"))
+    lab.edit(kettle, text="The samovar")
     if asleep:
-        run_cycle(cycle)
-    clock.advance(hours=1)
-    service.call(EditMemory(kettle, role="user", importance=0.9))
+        run_cycle(lab.cycle)
+    lab.clock.advance(hours=1)
+    lab.edit(kettle, role="user", importance=0.9)
 
-    got = service.call(Get(kettle, history=True))
+    got = lab.get(kettle, history=True)
 
     assert [(each.changed_at, each.text) for each in got.revisions] == [
         (NOON + timedelta(hours=1), None),
         (NOON, "The kettle is at 10.0.0.7"),
     ]
     assert got.revisions[0].fields == {"role": "", "importance": 0.5}
-    assert service.call(Get(kettle)).revisions == []
+    assert lab.get(kettle).revisions == []
 
 
 def test_forgetting_an_edited_memory_takes_its_history_out_of_the_file(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+    lab: Lab,
 ) -> None:
-    service.call(Remember("the code is Zqxjv48213Kwyz", id="m"))
-    run_cycle(cycle)
-    service.call(EditMemory("m", text="the code is Wbvfk99071Pqrs"))
-    assert left_of(store, "Zqxjv48213Kwyz")
+    lab.remember("the code is Zqxjv48213Kwyz", id="m")
+    run_cycle(lab.cycle)
+    lab.edit("m", text="the code is Wbvfk99071Pqrs")
+    assert left_of(lab.store, "Zqxjv48213Kwyz")
 
-    service.call(Forget("m"))
+    lab.forget("m")
 
     words = ("Zqxjv48213Kwyz", "Wbvfk99071Pqrs")
-    assert left_of(store, *words) == []
+    assert left_of(lab.store, *words) == []
 
 
-def test_history_can_be_dropped(store: SqliteStore, service: MemoryService) -> None:
-    service.call(Remember("the code is Zqxjv48213Kwyz", id="m"))
+def test_history_can_be_dropped(lab: Lab) -> None:
+    lab.remember("the code is Zqxjv48213Kwyz", id="m")
 
-    service.call(EditMemory("m", text="there was a code", drop_history=True))
+    lab.edit("m", text="there was a code", drop_history=True)
 
-    assert left_of(store, "Zqxjv48213Kwyz") == []
-    assert [each.text for each in service.call(Get("m", history=True)).revisions] == [
-        None
-    ]
+    assert left_of(lab.store, "Zqxjv48213Kwyz") == []
+    assert [each.text for each in lab.get("m", history=True).revisions] == [None]
 
 
-def test_a_name_that_only_the_history_has_is_found_to_be_forgotten(
-    service: MemoryService,
-) -> None:
-    service.call(Remember("Zelda brings the cake", id="m"))
-    service.call(EditMemory("m", text="somebody brings the cake"))
+def test_a_name_that_only_the_history_has_is_found_to_be_forgotten(lab: Lab) -> None:
+    lab.remember("Zelda brings the cake", id="m")
+    lab.edit("m", text="somebody brings the cake")
 
-    assert service.call(Forget(person="Zelda", dry_run=True)).memories == 1
-    assert service.call(Forget(query="Zelda", dry_run=True)).memories == 0
+    assert lab.forget(person="Zelda", dry_run=True).memories == 1
+    assert lab.forget(query="Zelda", dry_run=True).memories == 0
 
 
-def test_secrets_are_masked_in_the_history(service: MemoryService) -> None:
-    service.call(Remember("the password is larch-4471", id="m"))
-    service.call(EditMemory("m", text="the password is birch-9023"))
+def test_secrets_are_masked_in_the_history(lab: Lab) -> None:
+    lab.remember("the password is larch-4471", id="m")
+    lab.edit("m", text="the password is birch-9023")
 
-    shown = service.call(Get("m", history=True))
-    revealed = service.call(Get("m", history=True, reveal=True))
+    shown = lab.get("m", history=True)
+    revealed = lab.get("m", history=True, reveal=True)
 
     assert "larch" not in str(shown)
     assert "birch" not in str(shown)
     assert revealed.revisions[0].text == "the password is larch-4471"
 
 
-def test_pruning_takes_the_history_too(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
-) -> None:
-    service.call(Remember("The kettle", id="m"))
-    service.call(EditMemory("m", text="The samovar"))
-    run_cycle(cycle)
-    clock.advance(days=9)
-    service.call(Prune(keep_days=1))
+def test_pruning_takes_the_history_too(lab: Lab) -> None:
+    lab.remember("The kettle", id="m")
+    lab.edit("m", text="The samovar")
+    run_cycle(lab.cycle)
+    lab.clock.advance(days=9)
+    lab.prune(keep_days=1)
 
-    assert store.changes.revisions("m") == []
+    assert lab.store.changes.revisions("m") == []
 
 
-def test_no_more_than_a_hundred_revisions_are_kept(
-    store: SqliteStore, service: MemoryService, kettle: str
-) -> None:
+def test_no_more_than_a_hundred_revisions_are_kept(lab: Lab, kettle: str) -> None:
     for number in range(103):
-        service.call(EditMemory(kettle, text=f"number {number}"))
+        lab.edit(kettle, text=f"number {number}")
 
-    assert len(store.changes.revisions(kettle)) == 100
-    assert service.call(Get(kettle, history=True)).revisions[0].text == "number 101"
+    assert len(lab.store.changes.revisions(kettle)) == 100
+    assert lab.get(kettle, history=True).revisions[0].text == "number 101"
 
 
-def test_the_history_of_many_is_dropped_by_a_filter(
-    store: SqliteStore, service: MemoryService
-) -> None:
+def test_the_history_of_many_is_dropped_by_a_filter(lab: Lab) -> None:
     for number in range(3):
-        service.call(
-            Remember(f"The wolpertinger {number}", id=f"{number}", session="s")
-        )
+        lab.remember(f"The wolpertinger {number}", id=f"{number}", session="s")
     for number in range(2):
-        service.call(EditMemory(f"{number}", text=f"The samovar {number}"))
+        lab.edit(f"{number}", text=f"The samovar {number}")
 
-    edited = service.call(EditMemory(of_session="s", drop_history=True))
+    edited = lab.edit(of_session="s", drop_history=True)
 
     revisions = [
         revision.text
         for number in range(3)
-        for revision in service.call(Get(f"{number}", history=True)).revisions
+        for revision in lab.get(f"{number}", history=True).revisions
     ]
     assert (edited.memories, edited.changed) == (3, 2)
     assert set(revisions) == {None}
-    assert left_of(store, "wolpertinger 0") == []
+    assert left_of(lab.store, "wolpertinger 0") == []
 
 
 # The form that an editor shows, and what is read from it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.fakes import FakeClock
+from support.services import Lab
 
 from mnemosyned import DaemonBusy, InvalidRequest
 from mnemosyned.daemon.resources import events_route
@@ -11,10 +12,7 @@ from mnemosyned.errors import MnemosynedError
 from mnemosyned.http_messages import HttpRequest
 from mnemosyned.service import events
 from mnemosyned.service.events import EventBus, Subscription
-from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.conversation import Context
-from mnemosyned.verbs.memories import Get, Pin, Recall, Remember, RememberMany
-from mnemosyned.verbs.retention import Forget
+from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.upkeep import Event, EventKind
 
 CELLAR = "The cellar's password is thyme77."
@@ -92,13 +90,11 @@ def test_a_reader_that_comes_back_gets_what_it_missed(bus: EventBus) -> None:
     ]
 
 
-def test_new_memories_are_told_with_their_secrets_masked(
-    service: MemoryService,
-) -> None:
-    reader = service.events.subscribe()
+def test_new_memories_are_told_with_their_secrets_masked(lab: Lab) -> None:
+    reader = lab.service.events.subscribe()
 
-    service.call(Remember(CELLAR, session="kitchen", source="cook"))
-    service.call(RememberMany([Remember(f"note {n}") for n in range(30)]))
+    lab.remember(CELLAR, session="kitchen", source="cook")
+    lab.remember_many([Remember(f"note {n}") for n in range(30)])
 
     one, many = taken(reader)
     (memory,) = one.memories
@@ -109,12 +105,12 @@ def test_new_memories_are_told_with_their_secrets_masked(
     assert len(many.memories) == events.MEMORIES_MAX
 
 
-def test_a_question_is_told_without_its_words(service: MemoryService) -> None:
-    service.call(Remember("Ada drinks Assam", session="tea"))
-    reader = service.events.subscribe()
+def test_a_question_is_told_without_its_words(lab: Lab) -> None:
+    lab.remember("Ada drinks Assam", session="tea")
+    reader = lab.service.events.subscribe()
 
-    service.call(Recall("what does Ada drink?", session="tea"))
-    service.call(Context("what does Ada drink?", session="tea"))
+    lab.recall("what does Ada drink?", session="tea")
+    lab.context("what does Ada drink?", session="tea")
 
     for event in taken(reader):
         told = (event.kind, event.count, event.session)
@@ -123,16 +119,16 @@ def test_a_question_is_told_without_its_words(service: MemoryService) -> None:
     assert event.id == 2
 
 
-def test_what_forgets_changes_or_fails_is_told(service: MemoryService) -> None:
-    service.call(Remember("Ada drinks Assam", id="tea"))
-    reader = service.events.subscribe()
+def test_what_forgets_changes_or_fails_is_told(lab: Lab) -> None:
+    lab.remember("Ada drinks Assam", id="tea")
+    reader = lab.service.events.subscribe()
 
-    service.call(Pin("tea"))
-    service.call(Get("tea"))
-    service.call(Forget("tea", dry_run=True))
-    service.call(Forget("tea"))
+    lab.pin("tea")
+    lab.get("tea")
+    lab.forget("tea", dry_run=True)
+    lab.forget("tea")
     with pytest.raises(MnemosynedError):
-        service.call(Get("tea"))
+        lab.get("tea")
 
     changed, forgotten, refused = taken(reader)
     assert (changed.kind, changed.verb, changed.ids) == (

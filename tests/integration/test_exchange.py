@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from support.cases import each_case
 from support.fakes import FakeClock, memory, remember_batch
+from support.services import Lab
 from support.settings import config_by_words
 from support.stores import TRIO, episode_of, get_episode, run_cycle
 
@@ -30,14 +31,11 @@ from mnemosyned.service.exchange import (
     POSTPONED_S,
     ExchangeService,
 )
-from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
 from mnemosyned.verbs.request import validate
-from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import Sleep, Status
 
 WM_MAX = 210
@@ -129,19 +127,13 @@ def test_one_export_runs_at_a_time_and_leaving_it_frees_the_place(
     ],
 )
 def test_an_export_that_holds_its_snapshot_too_long_ends_and_says_so(
-    store: SqliteStore,
-    clock: FakeClock,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    limit: str,
-    value: float,
-    reason: str,
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, *, limit: str, value: float, reason: str
 ) -> None:
     monkeypatch.setattr(exchange, limit, value)
     remember_batch(
-        store, *(memory(f"m{n}", content="words " * 300) for n in range(200))
+        lab.store, *(memory(f"m{n}", content="words " * 300) for n in range(200))
     )
-    service = exchange_of(store, clock)
+    service = exchange_of(lab.store, lab.clock)
 
     lines = b"".join(service.export(Export())).splitlines()
 
@@ -196,10 +188,10 @@ def test_two_memories_become_one(mine: OpenMemory, other: OpenMemory) -> None:
     assert again.stored == {}
 
 
-def test_cycles_wait_until_the_last_line(store: SqliteStore, clock: FakeClock) -> None:
+def test_cycles_wait_until_the_last_line(lab: Lab) -> None:
     postponed_s: list[float] = []
-    service = exchange_of(store, clock, postpone_cycles=postponed_s.append)
-    remember_batch(store, memory("a"), memory("b"))
+    service = exchange_of(lab.store, lab.clock, postpone_cycles=postponed_s.append)
+    remember_batch(lab.store, memory("a"), memory("b"))
     lines = b"".join(service.export(Export())).splitlines(keepends=True)
 
     service.restore(b"".join(lines[1:-1]))
@@ -326,32 +318,30 @@ def test_an_export_refuses_a_filter_before_its_first_line(mine: OpenMemory) -> N
 
 
 def test_an_original_that_was_forgotten_here_comes_back_without_its_summary(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+    lab: Lab,
 ) -> None:
-    remember_batch(store, *TRIO)
-    run_cycle(cycle)
-    lines = b"".join(service.export(Export()))
+    remember_batch(lab.store, *TRIO)
+    run_cycle(lab.cycle)
+    lines = b"".join(lab.service.export(Export()))
     forgotten = TRIO[0].id
-    service.call(Forget(forgotten, now=True))
+    lab.forget(forgotten, now=True)
 
-    restored = service.restore_lines(lines.partition(b"\n")[2])
+    restored = lab.service.restore_lines(lines.partition(b"\n")[2])
 
     assert (restored.working, restored.conflicts) == (1, [])
-    assert store.memories.working_count() == 1
-    (episode,) = {episode_of(store, memory.id).id for memory in TRIO[1:]}
-    assert get_episode(store, episode).item_count == 2
+    assert lab.store.memories.working_count() == 1
+    (episode,) = {episode_of(lab.store, memory.id).id for memory in TRIO[1:]}
+    assert get_episode(lab.store, episode).item_count == 2
 
 
-def test_a_summary_that_miscounts_its_originals_is_refused(
-    service: MemoryService, store: SqliteStore, cycle: SleepCycle
-) -> None:
-    remember_batch(store, *TRIO)
-    run_cycle(cycle)
-    (record,) = records(b"".join(service.export(Export())).splitlines(), "episode")
+def test_a_summary_that_miscounts_its_originals_is_refused(lab: Lab) -> None:
+    remember_batch(lab.store, *TRIO)
+    run_cycle(lab.cycle)
+    (record,) = records(b"".join(lab.service.export(Export())).splitlines(), "episode")
     line = msgspec.json.encode({**record, "id": "other", "item_count": 9})
 
     with pytest.raises(InvalidRequest, match="is not the number of its originals"):
-        service.restore_lines(line)
+        lab.service.restore_lines(line)
 
 
 # The lines of an export put into groups that are stored together.

@@ -30,6 +30,7 @@ from support.forget_cases import (
     rolled_up,
 )
 from support.leftovers import left_of
+from support.services import Lab
 from support.stores import run_cycle
 from support.thorough import thorough
 
@@ -64,21 +65,18 @@ def test_the_search_for_leftovers_finds_what_is_there(store: SqliteStore) -> Non
 
 
 def test_a_preview_too_long_for_one_answer_is_listed_page_by_page(
-    store: SqliteStore,
-    service: MemoryService,
-    cycle: SleepCycle,
-    monkeypatch: pytest.MonkeyPatch,
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "LISTED_MAX", 4)
     remember_batch(
-        store, *(memory(f"m{at}", f"ibex {at}", hours_ago=20) for at in range(6))
+        lab.store, *(memory(f"m{at}", f"ibex {at}", hours_ago=20) for at in range(6))
     )
-    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
-    remember_batch(store, *(memory(f"n{at}", f"ibex {at}") for at in range(4)))
-    pages = [service.call(Forget(query="ibex", dry_run=True))]
+    lab.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
+    remember_batch(lab.store, *(memory(f"n{at}", f"ibex {at}") for at in range(4)))
+    pages = [lab.forget(query="ibex", dry_run=True)]
     while pages[-1].further:
         after = pages[-1].lines[-1].id
-        pages.append(service.call(Forget(query="ibex", dry_run=True, after=after)))
+        pages.append(lab.forget(query="ibex", dry_run=True, after=after))
 
     listed = [line.id for page in pages for line in page.lines]
     assert sorted(listed) == [
@@ -96,18 +94,16 @@ def test_a_preview_too_long_for_one_answer_is_listed_page_by_page(
     assert "more" not in render(pages[-1])
 
 
-def test_a_preview_goes_on_only_from_what_would_go(
-    store: SqliteStore, service: MemoryService
-) -> None:
-    remember_batch(store, memory("1", "ibex"), memory("2", "heron"))
+def test_a_preview_goes_on_only_from_what_would_go(lab: Lab) -> None:
+    remember_batch(lab.store, memory("1", "ibex"), memory("2", "heron"))
 
     with pytest.raises(InvalidRequest, match="leave after out") as strange:
-        service.call(Forget(query="ibex", dry_run=True, after="2"))
+        lab.forget(query="ibex", dry_run=True, after="2")
     with pytest.raises(InvalidRequest, match="after needs dry_run") as alone:
-        service.call(Forget(query="ibex", after="1"))
+        lab.forget(query="ibex", after="1")
 
     assert (strange.value.field, alone.value.field) == ("after", "after")
-    assert service.call(Forget(query="ibex", dry_run=True)).memories == 1
+    assert lab.forget(query="ibex", dry_run=True).memories == 1
 
 
 # What was forgotten is in no file of the data directory: every way, in every state, as bytes.
@@ -155,14 +151,14 @@ def test_no_file_holds_what_was_forgotten(case: Case, parts: Parts) -> None:
 
 
 def test_the_preview_shows_what_would_go_and_the_receipt_holds_none_of_it(
-    store: SqliteStore, service: MemoryService, parts: Parts
+    lab: Lab, parts: Parts
 ) -> None:
     case = Case("words", "query", "rolled_up")
-    remember_batch(store, *memories_of(case))
+    remember_batch(lab.store, *memories_of(case))
     rolled_up(parts)
 
-    preview = service.call(Forget(query=WORDS["words"], dry_run=True))
-    receipt = service.call(Forget(query=WORDS["words"]))
+    preview = lab.forget(query=WORDS["words"], dry_run=True)
+    receipt = lab.forget(query=WORDS["words"])
 
     assert [line.id for line in preview.lines] == ["m3", "m9"]
     assert WORDS["words"] in preview.lines[0].snippet
@@ -181,51 +177,47 @@ def test_the_preview_shows_what_would_go_and_the_receipt_holds_none_of_it(
     assert receipt.episodes_rewritten == 6
 
 
-def test_a_secret_is_masked_in_the_preview(
-    store: SqliteStore, service: MemoryService
-) -> None:
-    remember_batch(store, memory("1", WORDS["secret"]))
+def test_a_secret_is_masked_in_the_preview(lab: Lab) -> None:
+    remember_batch(lab.store, memory("1", WORDS["secret"]))
 
-    (line,) = service.call(Forget("1", dry_run=True)).lines
+    (line,) = lab.forget("1", dry_run=True).lines
 
     assert "4471" not in line.snippet
 
 
-def test_forgetting_a_month_forgets_all_it_was_made_of(
-    store: SqliteStore, service: MemoryService, parts: Parts
-) -> None:
-    remember_batch(store, *memories_of(Case("words", "id", "rolled_up")))
+def test_forgetting_a_month_forgets_all_it_was_made_of(lab: Lab, parts: Parts) -> None:
+    remember_batch(lab.store, *memories_of(Case("words", "id", "rolled_up")))
     rolled_up(parts)
 
-    receipt = service.call(Forget(above(store, "m3")[-1].id))
+    receipt = lab.forget(above(lab.store, "m3")[-1].id)
 
     assert receipt.memories == EPISODES * PER_EPISODE
     assert receipt.episodes_removed == 2 * EPISODES + 2
-    assert {tier.count for tier in store.maintenance.totals().values()} == {0}
-    assert find_remains(store, WORDS["words"]) == []
+    assert {tier.count for tier in lab.store.maintenance.totals().values()} == {0}
+    assert find_remains(lab.store, WORDS["words"]) == []
 
 
 def test_a_forget_without_matches_does_not_purge(
-    store: SqliteStore, service: MemoryService, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse() -> bool:
         raise AssertionError("the file was written anew")
 
-    remember_batch(store, memory("1", WORDS["words"]), memory("2"))
+    remember_batch(lab.store, memory("1", WORDS["words"]), memory("2"))
 
     with monkeypatch.context() as patch:
-        patch.setattr(store.deletion, "purge_deleted", refuse)
-        receipt = service.call(Forget(query="nobody said this"))
+        patch.setattr(lab.store.deletion, "purge_deleted", refuse)
+        receipt = lab.forget(query="nobody said this")
 
     assert (receipt.memories, receipt.complete) == (0, True)
-    store.deletion.forget(["1"])  # a crash came before it was pressed out
-    service.call(Forget(query="nobody said this"))
-    assert find_remains(store, WORDS["words"]) == []
+    lab.store.deletion.forget(["1"])  # a crash came before it was pressed out
+    lab.forget(query="nobody said this")
+    assert find_remains(lab.store, WORDS["words"]) == []
 
 
 def test_another_program_that_reads_keeps_the_log_until_it_is_done(
+    lab: Lab,
     file_store: SqliteStore,
-    service: MemoryService,
     retention: RetentionService,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -235,7 +227,7 @@ def test_another_program_that_reads_keeps_the_log_until_it_is_done(
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM working_memory").fetchone()
 
-        receipt = service.call(Forget("1"))
+        receipt = lab.forget("1")
 
         assert not receipt.complete
         assert files_containing(file_store.database.parent, WORDS["words"]) == [
@@ -321,7 +313,7 @@ def test_a_backup_with_a_damaged_index_says_that_it_may_hold_forgotten_words(
 
 
 def test_copies_beside_the_database_are_named(
-    file_store: SqliteStore, service: MemoryService
+    lab: Lab, file_store: SqliteStore
 ) -> None:
     folder = file_store.database.parent
     remember_batch(file_store, memory("1", "a"))
@@ -331,7 +323,7 @@ def test_copies_beside_the_database_are_named(
     (folder / "old" / "memory.db.gz").write_bytes(b"\x1f\x8b")
     (folder / "notes.txt").write_text("no copy")
 
-    receipt = service.call(Forget("1"))
+    receipt = lab.forget("1")
 
     assert receipt.backups == [
         str(folder / "old" / "memory.db.gz"),
@@ -374,19 +366,17 @@ def test_opening_a_memory_rewrites_what_a_crash_left_empty(database: Path) -> No
     ],
 )
 def test_a_forget_without_a_valid_selection_is_refused(
-    service: MemoryService, given: dict[str, Any], field: str
+    lab: Lab, given: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(Exception, match=r".") as refused:
-        service.call(Forget(**given))
+        lab.forget(**given)
 
     assert getattr(refused.value, "field", None) == field
 
 
-def test_a_person_is_forgotten_by_the_whole_name_alone(
-    store: SqliteStore, service: MemoryService, clock: FakeClock
-) -> None:
+def test_a_person_is_forgotten_by_the_whole_name_alone(lab: Lab) -> None:
     remember_batch(
-        store,
+        lab.store,
         memory("1", "Mark said so"),
         memory("2", "we marked it; the remark stands"),
         memory("3", "spoken", role="MARK"),
@@ -395,12 +385,12 @@ def test_a_person_is_forgotten_by_the_whole_name_alone(
         memory("6", "Marks and marking"),
     )
 
-    assert service.call(Forget(person="mark")).memories == 4
-    assert sorted(one.id for one in store.memories.working(list("123456"))) == [
+    assert lab.forget(person="mark").memories == 4
+    assert sorted(one.id for one in lab.store.memories.working(list("123456"))) == [
         "2",
         "6",
     ]
-    assert clock.now() == NOON
+    assert lab.clock.now() == NOON
 
 
 def test_copies_that_rows_left_behind_in_other_pages_are_gone_too(

@@ -8,8 +8,9 @@ from datetime import timedelta
 from typing import TypeVar
 
 import pytest
-from support.fakes import NOON, FakeClock
+from support.fakes import NOON
 from support.leftovers import left_of
+from support.services import Lab
 from support.settings import change
 from support.stores import episode_of, get_memory, run_cycle
 
@@ -20,13 +21,10 @@ from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.values import Tier
 from mnemosyned.service.intake import CHUNK
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.verbs.conversation import Learn, Learnings
+from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.listing import ListMemories
-from mnemosyned.verbs.memories import EditMemory, Expand, Get, Recall, Remember
-from mnemosyned.verbs.retention import Forget, Restore
-from mnemosyned.verbs.upkeep import Status
+from mnemosyned.verbs.memories import Get, Recall, Remember
+from mnemosyned.verbs.retention import Forget
 
 T = TypeVar("T")
 WORD = "Zqxjv48213Kwyz"
@@ -66,133 +64,116 @@ def assert_unseen(service: MemoryService) -> None:
 
 @pytest.mark.parametrize("asleep", [False, True])
 def test_what_is_forgotten_is_seen_by_no_verb_and_comes_back_as_it_was(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle, *, asleep: bool
+    lab: Lab, *, asleep: bool
 ) -> None:
-    service.call(EditMemory("m", text=f"Always call the code {WORD}!"))
+    lab.edit("m", text=f"Always call the code {WORD}!")
     if asleep:
-        run_cycle(cycle)
-    before = get_memory(store, "m")
+        run_cycle(lab.cycle)
+    before = get_memory(lab.store, "m")
 
-    preview = service.call(Forget("m", dry_run=True))
-    receipt = service.call(Forget("m"))
+    preview = lab.forget("m", dry_run=True)
+    receipt = lab.forget("m")
 
     assert (receipt.memories, receipt.complete) == (1, False)
     assert preview.final_at == receipt.final_at == NOON + timedelta(hours=24)
-    assert_unseen(service)
+    assert_unseen(lab.service)
     if asleep:
-        summary = episode_of(store, "other")
-        assert WORD not in str(service.call(Expand(summary.id, reveal=True)))
-    assert service.call(Status()).recoverable.memories == 1
+        summary = episode_of(lab.store, "other")
+        assert WORD not in str(lab.expand(summary.id, reveal=True))
+    assert lab.status().recoverable.memories == 1
 
-    restored = service.call(Restore("m"))
+    restored = lab.restore("m")
 
     assert (restored.memories, restored.episode) == (1, "")
-    assert get_memory(store, "m") == replace(before, tier=Tier.WORKING, episode=None)
-    assert service.call(Recall(WORD)).hits[0].id == "m"
-    assert [each.text for each in service.call(Learnings())] == [
-        f"Always call the code {WORD}!"
+    assert get_memory(lab.store, "m") == replace(
+        before, tier=Tier.WORKING, episode=None
+    )
+    assert lab.recall(WORD).hits[0].id == "m"
+    assert [each.text for each in lab.learnings()] == [f"Always call the code {WORD}!"]
+    assert [revision.text for revision in lab.get("m", history=True).revisions] == [
+        f"Always call the code {WORD}"
     ]
-    assert [
-        revision.text for revision in service.call(Get("m", history=True)).revisions
-    ] == [f"Always call the code {WORD}"]
-    assert service.call(Status()).recoverable.memories == 0
+    assert lab.status().recoverable.memories == 0
 
 
-def test_all_that_one_call_forgot_comes_back_together(
-    store: SqliteStore, service: MemoryService
-) -> None:
-    service.call(Learn("Codes are short.", session="codes"))
-    receipt = service.call(Forget(session="codes"))
+def test_all_that_one_call_forgot_comes_back_together(lab: Lab) -> None:
+    lab.learn("Codes are short.", session="codes")
+    receipt = lab.forget(session="codes")
 
-    restored = service.call(Restore(receipt.call))
+    restored = lab.restore(receipt.call)
 
     assert (receipt.memories, receipt.learnings, restored.memories) == (2, 2, 2)
-    assert store.memories.working_count() == 2
-    assert len(service.call(Learnings())) == 2
+    assert lab.store.memories.working_count() == 2
+    assert len(lab.learnings()) == 2
 
 
-def test_once_the_time_is_over_it_is_gone_from_the_file(
-    store: SqliteStore, service: MemoryService, clock: FakeClock
-) -> None:
-    service.call(Forget("m"))
-    clock.advance(hours=23)
-    service.look_after_file()
-    assert left_of(store, WORD)
+def test_once_the_time_is_over_it_is_gone_from_the_file(lab: Lab) -> None:
+    lab.forget("m")
+    lab.clock.advance(hours=23)
+    lab.service.look_after_file()
+    assert left_of(lab.store, WORD)
 
-    clock.advance(hours=2)
-    service.look_after_file()
+    lab.clock.advance(hours=2)
+    lab.service.look_after_file()
 
-    assert left_of(store, WORD) == []
-    assert store.grace.recoverable().memories == 0
+    assert left_of(lab.store, WORD) == []
+    assert lab.store.grace.recoverable().memories == 0
     with pytest.raises(NotFound):
-        service.call(Restore("m"))
+        lab.restore("m")
 
 
-def test_now_is_final_at_once_also_for_what_was_forgotten_before(
-    store: SqliteStore, service: MemoryService
-) -> None:
-    service.call(Forget("m"))
+def test_now_is_final_at_once_also_for_what_was_forgotten_before(lab: Lab) -> None:
+    lab.forget("m")
     with pytest.raises(NotFound, match="is forgotten already"):
-        service.call(Forget("m"))
+        lab.forget("m")
 
-    first = service.call(Forget("m", now=True))
-    second = service.call(Forget("other", now=True))
+    first = lab.forget("m", now=True)
+    second = lab.forget("other", now=True)
 
     assert (first.memories, first.complete, first.final_at) == (1, True, None)
     assert (second.memories, second.complete) == (1, True)
-    assert left_of(store, WORD, "kettle") == []
+    assert left_of(lab.store, WORD, "kettle") == []
 
 
-def test_a_preview_of_what_was_forgotten_before_leaves_it(
-    store: SqliteStore, service: MemoryService
-) -> None:
-    service.call(Forget("m"))
+def test_a_preview_of_what_was_forgotten_before_leaves_it(lab: Lab) -> None:
+    lab.forget("m")
 
-    preview = service.call(Forget("m", now=True, dry_run=True))
+    preview = lab.forget("m", now=True, dry_run=True)
 
     assert (preview.dry_run, preview.memories, preview.final_at) == (True, 1, None)
-    assert store.grace.recoverable().memories == 1
-    assert service.call(Restore("m")).memories == 1
+    assert lab.store.grace.recoverable().memories == 1
+    assert lab.restore("m").memories == 1
 
 
-def test_now_is_for_all_ids_whether_forgotten_before_or_not(
-    store: SqliteStore, service: MemoryService
-) -> None:
-    service.call(Forget("m"))
+def test_now_is_for_all_ids_whether_forgotten_before_or_not(lab: Lab) -> None:
+    lab.forget("m")
 
     with pytest.raises(NotFound, match="'typo'"):
-        service.call(Forget(["m", "other", "typo"], now=True))
-    receipt = service.call(Forget(["m", "other"], now=True))
+        lab.forget(["m", "other", "typo"], now=True)
+    receipt = lab.forget(["m", "other"], now=True)
 
     assert (receipt.memories, receipt.complete) == (2, True)
-    assert left_of(store, WORD, "kettle") == []
+    assert left_of(lab.store, WORD, "kettle") == []
 
 
-def test_now_is_for_the_earlier_words_of_an_id_too(
-    store: SqliteStore, service: MemoryService
-) -> None:
-    service.call(Forget("m"))
-    service.call(Remember("the samovar", id="m"))
+def test_now_is_for_the_earlier_words_of_an_id_too(lab: Lab) -> None:
+    lab.forget("m")
+    lab.remember("the samovar", id="m")
 
-    receipt = service.call(Forget("m", now=True))
+    receipt = lab.forget("m", now=True)
 
     assert receipt.memories == 2
-    assert left_of(store, WORD, "samovar") == []
+    assert left_of(lab.store, WORD, "samovar") == []
 
 
 @pytest.mark.parametrize("final", [False, True])
 def test_what_many_forgot_is_worked_off_in_short_steps(
-    store: SqliteStore,
-    service: MemoryService,
-    clock: FakeClock,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    final: bool,
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, *, final: bool
 ) -> None:
     for number in range(CHUNK + 20):
-        service.call(Remember(f"ibex {number}", session="many"))
-    receipt = service.call(Forget(session="many"))
-    grace = store.grace
+        lab.remember(f"ibex {number}", session="many")
+    receipt = lab.forget(session="many")
+    grace = lab.store.grace
     sizes: list[int] = []
 
     def counted(work: Callable[[Sequence[str]], T]) -> Callable[[Sequence[str]], T]:
@@ -205,135 +186,119 @@ def test_what_many_forgot_is_worked_off_in_short_steps(
     monkeypatch.setattr(grace, "finish", counted(grace.finish))
     monkeypatch.setattr(grace, "put_back", counted(grace.put_back))
     if final:
-        clock.advance(hours=25)
-        service.look_after_file()
+        lab.clock.advance(hours=25)
+        lab.service.look_after_file()
     else:
-        service.call(Restore(receipt.call))
+        lab.restore(receipt.call)
 
     assert sizes == [CHUNK, 20]
     assert grace.recoverable().memories == 0
-    searched = service.call(Forget(query="ibex", dry_run=True))
+    searched = lab.forget(query="ibex", dry_run=True)
     assert searched.memories == (0 if final else CHUNK + 20)
 
 
-def test_an_id_that_was_remembered_again_is_not_overwritten(
-    store: SqliteStore, service: MemoryService
-) -> None:
-    service.call(Forget("m"))
-    service.call(Remember("something else", id="m"))
+def test_an_id_that_was_remembered_again_is_not_overwritten(lab: Lab) -> None:
+    lab.forget("m")
+    lab.remember("something else", id="m")
 
-    receipt = service.call(Forget("other"))
-    service.call(Restore(receipt.call))
+    receipt = lab.forget("other")
+    lab.restore(receipt.call)
 
-    assert get_memory(store, "m").content == "something else"
-    assert get_memory(store, "other").content == "the kettle is hot"
+    assert get_memory(lab.store, "m").content == "something else"
+    assert get_memory(lab.store, "other").content == "the kettle is hot"
 
 
-def test_learnings_forgotten_by_themselves_are_final_in_time(
-    store: SqliteStore, service: MemoryService, clock: FakeClock
-) -> None:
-    service.call(Learn(f"Say {WORD}x.", session="alone"))
-    service.call(Forget(session="alone"))
+def test_learnings_forgotten_by_themselves_are_final_in_time(lab: Lab) -> None:
+    lab.learn(f"Say {WORD}x.", session="alone")
+    lab.forget(session="alone")
 
-    clock.advance(hours=25)
-    service.look_after_file()
+    lab.clock.advance(hours=25)
+    lab.service.look_after_file()
 
-    assert left_of(store, f"{WORD}x") == []
-    assert store.grace.recoverable().final_at is None
+    assert left_of(lab.store, f"{WORD}x") == []
+    assert lab.store.grace.recoverable().final_at is None
 
 
-def test_without_a_setting_forgetting_is_final(
-    store: SqliteStore, service: MemoryService, settings: SettingsInForce
-) -> None:
-    change(settings, {"forget.grace_hours": 0})
+def test_without_a_setting_forgetting_is_final(lab: Lab) -> None:
+    change(lab.settings, {"forget.grace_hours": 0})
 
-    receipt = service.call(Forget("m"))
+    receipt = lab.forget("m")
 
     assert (receipt.complete, receipt.final_at, receipt.call) == (True, None, "")
-    assert left_of(store, WORD) == []
+    assert left_of(lab.store, WORD) == []
 
 
-def test_a_position_that_was_taken_meanwhile_is_left_to_its_owner(
-    store: SqliteStore, service: MemoryService
-) -> None:
-    service.call(Forget("m"))
+def test_a_position_that_was_taken_meanwhile_is_left_to_its_owner(lab: Lab) -> None:
+    lab.forget("m")
     taking = ExportedMemory(
         id="taker", seq=1, session="s", content="the samovar is hot", created_at=NOON
     )
-    store.exchange.restore([taking])
+    lab.store.exchange.restore([taking])
 
-    service.call(Restore("m"))
+    lab.restore("m")
 
-    assert get_memory(store, "m").content == f"Always call the code {WORD}"
-    assert get_memory(store, "taker").content == "the samovar is hot"
+    assert get_memory(lab.store, "m").content == f"Always call the code {WORD}"
+    assert get_memory(lab.store, "taker").content == "the samovar is hot"
 
 
 @pytest.mark.parametrize("slept", [False, True])
-def test_what_is_put_back_supersedes_again(
-    service: MemoryService, cycle: SleepCycle, store: SqliteStore, *, slept: bool
-) -> None:
-    service.call(Remember("the office is in Rome", id="rome"))
+def test_what_is_put_back_supersedes_again(lab: Lab, *, slept: bool) -> None:
+    lab.remember("the office is in Rome", id="rome")
     if slept:
-        run_cycle(cycle)
-    service.call(Remember("the office is in Oslo", id="oslo", supersedes="rome"))
-    before = get_memory(store, "rome")
+        run_cycle(lab.cycle)
+    lab.remember("the office is in Oslo", id="oslo", supersedes="rome")
+    before = get_memory(lab.store, "rome")
 
-    receipt = service.call(Forget("oslo"))
+    receipt = lab.forget("oslo")
     assert receipt.in_force_again == ["rome"]
-    assert get_memory(store, "rome").superseded_at is None
-    service.call(Restore("oslo"))
+    assert get_memory(lab.store, "rome").superseded_at is None
+    lab.restore("oslo")
 
-    assert get_memory(store, "rome") == before
+    assert get_memory(lab.store, "rome") == before
     assert before.superseded_by == "oslo"
     if slept:
-        assert "Rome" not in episode_of(store, "rome").content
+        assert "Rome" not in episode_of(lab.store, "rome").content
 
 
-def test_what_is_put_back_holds_where_what_superseded_it_is_gone(
-    service: MemoryService, store: SqliteStore
-) -> None:
-    service.call(Remember("the office is in Rome", id="rome"))
-    service.call(Remember("the office is in Oslo", id="oslo", supersedes="rome"))
+def test_what_is_put_back_holds_where_what_superseded_it_is_gone(lab: Lab) -> None:
+    lab.remember("the office is in Rome", id="rome")
+    lab.remember("the office is in Oslo", id="oslo", supersedes="rome")
 
-    both = service.call(Forget(["rome", "oslo"]))
-    service.call(Restore(both.call))
-    assert get_memory(store, "rome").superseded_by == "oslo"
+    both = lab.forget(["rome", "oslo"])
+    lab.restore(both.call)
+    assert get_memory(lab.store, "rome").superseded_by == "oslo"
 
-    service.call(Forget("rome"))
-    service.call(Forget("oslo", now=True))
-    service.call(Restore("rome"))
-    rome = get_memory(store, "rome")
+    lab.forget("rome")
+    lab.forget("oslo", now=True)
+    lab.restore("rome")
+    rome = get_memory(lab.store, "rome")
     assert (rome.superseded_at, rome.superseded_by) == (None, None)
 
 
-def test_the_receipt_says_how_many_can_be_put_back(
-    service: MemoryService, cycle: SleepCycle, store: SqliteStore
-) -> None:
-    run_cycle(cycle)
+def test_the_receipt_says_how_many_can_be_put_back(lab: Lab) -> None:
+    run_cycle(lab.cycle)
     pruned = ["m", "other"]
-    store.retention.prune(pruned, now=NOON)
-    service.call(Remember("the garden is green", id="new"))
+    lab.store.retention.prune(pruned, now=NOON)
+    lab.remember("the garden is green", id="new")
 
-    preview = service.call(Forget([*pruned, "new"], dry_run=True))
-    receipt = service.call(Forget([*pruned, "new"]))
+    preview = lab.forget([*pruned, "new"], dry_run=True)
+    receipt = lab.forget([*pruned, "new"])
 
     assert preview.final_at == receipt.final_at == NOON + timedelta(hours=24)
     assert (preview.memories, preview.recoverable) == (3, 1)
     assert (receipt.memories, receipt.recoverable) == (3, 1)
     assert f"mnem restore {receipt.call} puts 1 of them back" in forget_text(receipt)
     assert "2 pruned originals among them" in forget_text(preview)
-    assert not service.call(Status()).purge_due
-    assert service.call(Restore(receipt.call)).memories == 1
+    assert not lab.status().purge_due
+    assert lab.restore(receipt.call).memories == 1
 
 
-def test_forgetting_pruned_originals_alone_promises_no_grace_time(
-    service: MemoryService, cycle: SleepCycle, store: SqliteStore
-) -> None:
-    run_cycle(cycle)
-    store.retention.prune(["other"], now=NOON)
+def test_forgetting_pruned_originals_alone_promises_no_grace_time(lab: Lab) -> None:
+    run_cycle(lab.cycle)
+    lab.store.retention.prune(["other"], now=NOON)
 
-    preview = service.call(Forget("other", dry_run=True))
-    receipt = service.call(Forget("other"))
+    preview = lab.forget("other", dry_run=True)
+    receipt = lab.forget("other")
 
     assert (preview.final_at, preview.recoverable) == (None, 0)
     assert (receipt.final_at, receipt.call, receipt.complete) == (None, "", True)

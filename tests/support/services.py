@@ -1,7 +1,11 @@
 """A service over a store, put together as `open_memory` does, without background threads."""
 
+from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
+from typing import TypeVar
+
+from support.fakes import FakeClock, FakeSummarizer
 
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.memory.consolidation import CycleReport
@@ -16,7 +20,26 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.storage.sqlite.store import SqliteStore
+from mnemosyned.verbs.facade import Verbs
+from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.upkeep import Undo
+
+R = TypeVar("R")
+
+
+@dataclass
+class Lab(Verbs):
+    """A memory whose verbs are methods, with the parts that a test looks at or changes."""
+
+    service: MemoryService
+    store: SqliteStore
+    cycle: SleepCycle
+    summarizer: FakeSummarizer
+    clock: FakeClock
+    settings: SettingsInForce
+
+    def call(self, request: Request[R]) -> R:
+        return self.service.call(request)
 
 
 def database_file(store: SqliteStore) -> Path | None:
