@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mnemosyned.conversation.archived import as_message
-from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.conversation import Compact, Shortened
+from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.memories import Expand
 
 Messages = list[dict[str, Any]]
@@ -53,19 +53,17 @@ def anthropic_rounds(count: int) -> Messages:
     return made
 
 
-def compact(service: MemoryService, messages: Messages, **fields: Any) -> Shortened:  # noqa: ANN401
+def compact(service: Caller, messages: Messages, **fields: Any) -> Shortened:  # noqa: ANN401
     return service.call(Compact(messages, **{"max_tokens": 3_000, **fields}))
 
 
-def expand_all(service: MemoryService, *ids: str) -> Messages:
+def expand_all(service: Caller, *ids: str) -> Messages:
     """The messages that these ids stand for, as they were."""
     found = [service.call(Expand(id, reveal=True)).originals for id in ids]
     return [as_message(memory) for originals in found for memory in originals]
 
 
-def find_missing(
-    service: MemoryService, given: Messages, answer: Shortened
-) -> Messages:
+def find_missing(service: Caller, given: Messages, answer: Shortened) -> Messages:
     """Messages that are neither in the answer nor expanded from it."""
     there = [*answer.messages, *expand_all(service, *answer.expand)]
     return [message for message in given if message not in there]
