@@ -1,11 +1,10 @@
 """The sleep cycle through the real store: what it takes, what it makes of it, how it fails and ends."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Sequence
 from datetime import UTC, timedelta
+from typing import Any
 
 import pytest
 from support.fakes import (
@@ -19,6 +18,7 @@ from support.fakes import (
 )
 from support.services import Lab
 from support.settings import change
+from support.stores import get_episode
 
 from mnemosyned.errors import InvalidRequest, SleepInProgress, SummarizerFailed
 from mnemosyned.memory.consolidation import (
@@ -30,66 +30,47 @@ from mnemosyned.memory.consolidation import (
     Trigger,
 )
 from mnemosyned.memory.engine_ports import Summary
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier
-from mnemosyned.service.service import MemoryService
+from mnemosyned.memory.values import Acknowledged, Episode, MemoryRecord, Tier
 from mnemosyned.sleep.context import HOLD, CycleRequest, CycleStop, CycleStopper
-from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.sleep.triggers import MachineState
-from mnemosyned.storage.sqlite.store import SqliteStore
+from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.upkeep import Sleep
 
-
-def sleep(cycle: SleepCycle, trigger: Trigger = Trigger.EXPLICIT) -> CycleReport:
-    return cycle.run(CycleRequest(trigger=trigger))
+WAIT_S = 10.0
 
 
-def episodes(store: SqliteStore, report: CycleReport) -> list[Episode]:
-    found = [store.memories.get(id) for group in report.groups for id in group.episodes]
-    return [episode for episode in found if isinstance(episode, Episode)]
+def run(lab: Lab, trigger: Trigger = Trigger.EXPLICIT, **fields: Any) -> CycleReport:  # noqa: ANN401
+    return lab.cycle.run(CycleRequest(trigger=trigger, **fields))
 
 
-# ------------------------------------------------------------ what it takes
+def episodes(lab: Lab, report: CycleReport) -> list[Episode]:
+    return [
+        get_episode(lab.store, id) for group in report.groups for id in group.episodes
+    ]
 
 
-def test_only_what_is_strictly_older_than_half_the_ttl_is_taken(lab: Lab) -> None:
-    second = 1 / 3600
-    remember_batch(
-        lab.store,
-        memory("older", hours_ago=12 + second),
-        memory("exactly", hours_ago=12),
-        memory("younger", hours_ago=12 - second),
-    )
+# What it takes.
 
-    report = sleep(lab.cycle)
 
-    assert report.candidates == 1
+@pytest.mark.parametrize("ttl_hours", [24, 1])
+def test_only_what_is_strictly_older_than_half_the_ttl_is_taken(
+    lab: Lab, ttl_hours: int
+) -> None:
+    change(lab.settings, {"sleep.ttl_hours": ttl_hours})
+    ages = {"older": 1 / 3600, "exactly": 0, "younger": -1 / 3600}
+    for id, more in ages.items():
+        remember_batch(lab.store, memory(id, hours_ago=ttl_hours / 2 + more))
+
+    assert run(lab).candidates == 1
     assert working_ids(lab.store) == ["exactly", "younger"]
-
-
-def test_an_odd_ttl_is_halved_exactly(lab: Lab) -> None:
-    change(lab.settings, {"sleep.ttl_hours": 1})
-    remember_batch(lab.store, memory("1", hours_ago=0.51), memory("2", hours_ago=0.49))
-
-    sleep(lab.cycle)
-
-    assert working_ids(lab.store) == ["2"]
-
-
-def test_force_ignores_the_age(lab: Lab) -> None:
-    remember_batch(lab.store, *trio("a", hours_ago=1))
-
-    report = lab.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=True))
-
-    assert (report.status, report.evicted) == (CycleStatus.DONE, 3)
-    assert working_ids(lab.store) == []
 
 
 @pytest.mark.parametrize("force", [False, True])
 def test_a_pinned_memory_never_leaves(lab: Lab, *, force: bool) -> None:
     remember_batch(lab.store, memory("pinned", hours_ago=99, pinned=True), *trio("a"))
 
-    report = lab.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=force))
+    report = run(lab, force=force)
 
     assert report.evicted == 3
     assert lab.store.memories.working(["pinned"])
@@ -98,7 +79,7 @@ def test_a_pinned_memory_never_leaves(lab: Lab, *, force: bool) -> None:
 def test_a_session_sleeps_by_itself(lab: Lab) -> None:
     remember_batch(lab.store, *trio("a", session="a"), *trio("b", session="b"))
 
-    lab.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, session="a"))
+    run(lab, session="a")
 
     assert working_ids(lab.store) == ["b0", "b1", "b2"]
 
@@ -106,12 +87,12 @@ def test_a_session_sleeps_by_itself(lab: Lab) -> None:
 def test_the_oldest_can_be_taken_by_number(lab: Lab) -> None:
     remember_batch(lab.store, *trio("late", hours_ago=1), *trio("early", hours_ago=2))
 
-    lab.cycle.run(CycleRequest(trigger=Trigger.CAP, selection=Selection(oldest=3)))
+    run(lab, Trigger.CAP, selection=Selection(oldest=3))
 
     assert working_ids(lab.store) == ["late0", "late1", "late2"]
 
 
-# ----------------------------------------------------- what it makes of it
+# What it makes of it.
 
 
 def test_each_source_and_session_becomes_an_episode_of_its_own(lab: Lab) -> None:
@@ -122,9 +103,9 @@ def test_each_source_and_session_becomes_an_episode_of_its_own(lab: Lab) -> None
     ]
     remember_batch(lab.store, *(one for group in groups for one in group))
 
-    report = sleep(lab.cycle)
+    report = run(lab)
 
-    made = [(e.session, e.source, e.summary_of) for e in episodes(lab.store, report)]
+    made = [(e.session, e.source, e.summary_of) for e in episodes(lab, report)]
     assert made == [
         ("s", "chat", ("chat0", "chat1", "chat2")),
         ("s", "tool", ("tool0", "tool1", "tool2")),
@@ -134,39 +115,31 @@ def test_each_source_and_session_becomes_an_episode_of_its_own(lab: Lab) -> None
     assert lab.store.memories.working_count() == 0
 
 
-def test_an_episode_holds_the_summary_and_its_originals_stay_word_for_word(
-    lab: Lab,
-) -> None:
+def test_an_episode_holds_the_summary_and_leads_to_its_originals(lab: Lab) -> None:
     told = trio("a", source="chat")
     remember_batch(lab.store, *told)
 
-    (episode,) = episodes(lab.store, sleep(lab.cycle))
+    (episode,) = episodes(lab, run(lab))
 
     assert episode.content == "In short: note a0 / note a1 / note a2"
     assert (episode.summarizer, episode.level) == ("fake", 0)
-    assert (episode.covers_from, episode.covers_until) == (
-        NOON - timedelta(hours=20),
-        NOON - timedelta(hours=19, minutes=58),
-    )
-    assert [m.content for m in lab.store.memories.originals(episode.id)] == [
-        m.content for m in told
-    ]
+    assert episode.covers_from == NOON - timedelta(hours=20)
+    assert episode.covers_until == NOON - timedelta(hours=19, minutes=58)
+    originals = lab.store.memories.originals(episode.id)
+    assert [m.content for m in originals] == [m.content for m in told]
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_small_group_is_promoted_word_for_word(lab: Lab, count: int) -> None:
     remember_batch(lab.store, *trio("a")[:count])
 
-    report = sleep(lab.cycle)
+    made = episodes(lab, run(lab))
 
-    assert [e.content for e in episodes(lab.store, report)] == [
-        f"note a{at}" for at in range(count)
-    ]
-    assert [e.item_count for e in episodes(lab.store, report)] == [1] * count
-    assert [row.status for row in lab.store.sleep.log(limit=9)] == [
-        GroupStatus.VERBATIM
-    ] * count
-    assert lab.store.sleep.log(limit=1)[0].summarizer == VERBATIM
+    assert [e.content for e in made] == [f"note a{at}" for at in range(count)]
+    assert [e.item_count for e in made] == [1] * count
+    rows = lab.store.sleep.log(limit=9)
+    assert [row.status for row in rows] == [GroupStatus.VERBATIM] * count
+    assert rows[0].summarizer == VERBATIM
     assert lab.summarizer.calls == []
 
 
@@ -178,29 +151,17 @@ def test_each_group_leaves_a_row_in_the_log(lab: Lab) -> None:
     )
     lab.clock.advance(minutes=1)
 
-    report = sleep(lab.cycle, Trigger.SCHEDULE)
+    report = run(lab, Trigger.SCHEDULE)
 
     later, row = lab.store.sleep.log(limit=9)
-    assert (row.id, later.id) == (1, 2)
+    assert (row.id, row.session, row.source) == (1, "s", "chat")
+    assert (later.id, later.session, later.source) == (2, "t", None)
     assert lab.store.sleep.log(limit=9, after=later.id) == [row]
-    assert (row.session, row.source, later.session, later.source) == (
-        "s",
-        "chat",
-        "t",
-        None,
-    )
-    assert (row.items_consolidated, row.status, row.error) == (
-        3,
-        GroupStatus.PROMOTED,
-        None,
-    )
+    assert (row.items_consolidated, row.error) == (3, None)
+    assert (row.status, row.trigger) == (GroupStatus.PROMOTED, "schedule")
     assert row.summary_preview == "In short: note a0 / note a1 / note a2"
     assert row.created_at == NOON + timedelta(minutes=1)
-    assert (row.cycle, row.trigger, row.summarizer) == (
-        report.cycle,
-        "schedule",
-        "fake",
-    )
+    assert (row.cycle, row.summarizer) == (report.cycle, "fake")
     assert row.episode == report.groups[0].episodes[0]
     assert (row.chars_before, row.chars_after) == (21, len(row.summary_preview))
     assert row.duration_s >= 0
@@ -222,38 +183,35 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(lab: Lab) -> None:
 
 def test_nothing_old_enough_leaves_no_trace(lab: Lab) -> None:
     remember_batch(lab.store, *trio("a"), memory("1", hours_ago=1))
-    sleep(lab.cycle)
+    run(lab)
 
-    assert sleep(lab.cycle).status is CycleStatus.NOTHING_TO_DO
+    assert run(lab).status is CycleStatus.NOTHING_TO_DO
     assert len(lab.store.sleep.log(limit=9)) == 1
 
 
-# The sleep cycle when something goes wrong or it has to end: whole groups, nothing lost.
+# When something goes wrong: whole groups, nothing lost.
 
 
-# ------------------------------------------------------------ what goes wrong
-
-
-def failing_for(name: str) -> FakeSummarizer:
-    def fail(memories: Sequence[MemoryRecord]) -> None:
-        if memories[0].id.startswith(name):
-            raise SummarizerFailed("no words came")
-
-    return FakeSummarizer(meanwhile=fail)
+def remember_groups(lab: Lab, *names: str) -> None:
+    """Three memories of a source for each name, the first the oldest."""
+    for at, name in enumerate(names):
+        remember_batch(lab.store, *trio(name, source=name, hours_ago=20 - at))
 
 
 def test_a_group_that_fails_stays_and_the_others_go_on(lab: Lab) -> None:
-    lab.cycle.lease.replace(failing_for("b"))
-    for at, name in enumerate("abc"):
-        remember_batch(lab.store, *trio(name, source=name, hours_ago=20 - at))
+    def fail(memories: Sequence[MemoryRecord]) -> None:
+        if memories[0].source == "b":
+            raise SummarizerFailed("no words came")
 
-    report = sleep(lab.cycle)
+    lab.summarizer.meanwhile = fail
+    remember_groups(lab, *"abc")
+
+    report = run(lab)
 
     assert (report.status, report.failed, report.evicted) == (CycleStatus.PARTIAL, 1, 6)
     assert working_ids(lab.store) == ["b0", "b1", "b2"]
-    (failed,) = (
-        row for row in lab.store.sleep.log(limit=9) if row.status is GroupStatus.FAILED
-    )
+    rows = lab.store.sleep.log(limit=9)
+    (failed,) = (row for row in rows if row.status is GroupStatus.FAILED)
     assert (failed.source, failed.items_consolidated, failed.episode) == ("b", 0, None)
     assert (failed.error, failed.summary_preview) == ("summarizer_failed", "")
 
@@ -262,12 +220,10 @@ def test_an_error_nobody_foresaw_is_logged_without_its_words(lab: Lab) -> None:
     def fail(memories: Sequence[MemoryRecord]) -> None:
         raise ValueError(memories[0].content)
 
-    lab.cycle.lease.replace(FakeSummarizer(meanwhile=fail))
-    remember_batch(lab.store, *trio("a"))
+    lab.summarizer.meanwhile = fail
+    remember_groups(lab, "a")
 
-    report = sleep(lab.cycle)
-
-    assert report.groups[0].error == "ValueError"
+    assert run(lab).groups[0].error == "ValueError"
     assert lab.store.sleep.log(limit=1)[0].error == "ValueError"
 
 
@@ -278,92 +234,69 @@ def test_an_empty_summary_is_refused(lab: Lab, nothing: str) -> None:
             return Summary(text=nothing, summarizer="mute")
 
     lab.cycle.lease.replace(Mute())
-    remember_batch(lab.store, *trio("a"))
+    remember_groups(lab, "a")
 
-    report = sleep(lab.cycle)
-
-    assert report.groups[0].error == "summarizer_failed"
+    assert run(lab).groups[0].error == "summarizer_failed"
     assert lab.store.memories.working_count() == 3
 
 
-def test_a_promotion_that_breaks_half_way_leaves_the_originals(lab: Lab) -> None:
-    remember_batch(lab.store, *trio("a"))
-    lab.summarizer.meanwhile = lambda _: _swap_ids(lab.store)
-
-    sleep(lab.cycle)
-
-    assert working_ids(lab.store) == ["a0", "a1", "new"]
-    assert lab.store.maintenance.totals()[Tier.EPISODIC].count == 0
-    assert lab.store.maintenance.totals()[Tier.ARCHIVE].count == 0
-
-
-def _swap_ids(store: SqliteStore) -> None:
-    """One of three goes and another comes: the last row of the promotion is missing."""
-    store.deletion.forget(["a2"])
-    remember_batch(store, memory("new", hours_ago=19))
-
-
 def test_a_memory_forgotten_during_its_summary_is_not_brought_back(lab: Lab) -> None:
-    remember_batch(lab.store, *trio("a"), *trio("b", source="b", hours_ago=15))
+    remember_groups(lab, *"ab")
     lab.summarizer.meanwhile = lambda taken: (
         lab.store.deletion.forget(["a1"]) if taken[0].id == "a0" else None
     )
 
-    report = sleep(lab.cycle)
+    report = run(lab)
 
     assert [group.error for group in report.groups if group.error] == ["batch_changed"]
     assert working_ids(lab.store) == ["a0", "a2"]
     lab.summarizer.meanwhile = lambda _: None
-    assert sleep(lab.cycle).status is CycleStatus.DONE
+    assert run(lab).status is CycleStatus.DONE
     assert lab.store.maintenance.totals()[Tier.ARCHIVE].count == 5
 
 
 def test_a_group_forgotten_before_its_turn_is_passed_over(lab: Lab) -> None:
-    first, second = trio("a"), trio("b", source="b", hours_ago=15)
-    remember_batch(lab.store, *first, *second)
+    remember_groups(lab, *"ab")
 
     def forget(_: object) -> None:
         with lab.cycle.gate:
-            lab.store.deletion.forget([m.id for m in second])
+            lab.store.deletion.forget(["b0", "b1", "b2"])
 
     lab.summarizer.meanwhile = forget
 
-    report = sleep(lab.cycle)
+    report = run(lab)
 
     assert [group.status for group in report.groups] == [GroupStatus.PROMOTED]
     assert len(lab.store.sleep.log(limit=9)) == 1
 
 
-# ------------------------------------------------------------ when it ends
+# When it ends.
 
 
 def test_a_deadline_that_has_passed_starts_no_group(lab: Lab) -> None:
-    remember_batch(lab.store, *trio("a"))
+    remember_groups(lab, "a")
 
-    report = lab.cycle.run(CycleRequest(trigger=Trigger.SHUTDOWN, deadline_s=0))
+    report = run(lab, Trigger.SHUTDOWN, deadline_s=0)
 
     assert (report.status, report.evicted) == (CycleStatus.PARTIAL, 0)
     assert lab.store.memories.working_count() == 3
 
 
 def test_a_cycle_ends_between_two_groups_when_told(lab: Lab) -> None:
-    for at, name in enumerate("abc"):
-        remember_batch(lab.store, *trio(name, source=name, hours_ago=20 - at))
+    remember_groups(lab, *"abc")
     answers = iter([True, True, False])
 
-    report = lab.cycle.run(
-        CycleRequest(trigger=Trigger.SHUTDOWN, keep_going=lambda: next(answers))
-    )
+    report = run(lab, Trigger.SHUTDOWN, keep_going=lambda: next(answers))
 
     assert (report.status, report.evicted) == (CycleStatus.PARTIAL, 6)
     assert working_ids(lab.store) == ["c0", "c1", "c2"]
 
 
 def test_an_interrupted_cycle_finishes_its_group(lab: Lab) -> None:
-    remember_batch(lab.store, *trio("a"), *trio("b", source="b", hours_ago=15))
+    remember_groups(lab, *"ab")
     lab.summarizer.meanwhile = lambda _: lab.cycle.lease.interrupt()
 
-    report = sleep(lab.cycle)
+    report = run(lab)
 
     assert (report.status, report.evicted) == (CycleStatus.PARTIAL, 3)
     assert working_ids(lab.store) == ["b0", "b1", "b2"]
@@ -373,7 +306,7 @@ def test_the_last_cycle_runs_after_an_interrupt_and_keeps_the_age(lab: Lab) -> N
     remember_batch(lab.store, *trio("a"), memory("fresh", hours_ago=1))
     lab.cycle.lease.interrupt()
 
-    report = sleep(lab.cycle, Trigger.SHUTDOWN)
+    report = run(lab, Trigger.SHUTDOWN)
 
     assert (report.status, report.trigger) == (CycleStatus.DONE, Trigger.SHUTDOWN)
     assert working_ids(lab.store) == ["fresh"]
@@ -381,40 +314,40 @@ def test_the_last_cycle_runs_after_an_interrupt_and_keeps_the_age(lab: Lab) -> N
 
 
 def test_there_are_never_two_cycles_at_once(lab: Lab) -> None:
-    remember_batch(lab.store, *trio("a"))
+    remember_groups(lab, "a")
     refused: list[bool] = []
 
     def try_again(_: Sequence[MemoryRecord]) -> None:
         assert lab.cycle.lease.is_in_cycle
         with pytest.raises(SleepInProgress):
-            sleep(lab.cycle)
+            run(lab)
         refused.append(True)
 
     lab.summarizer.meanwhile = try_again
 
-    assert sleep(lab.cycle).failed == 0
+    assert run(lab).failed == 0
     assert refused == [True]
     assert not lab.cycle.lease.is_in_cycle
 
 
 def test_the_last_cycle_waits_for_the_running_one(lab: Lab) -> None:
-    remember_batch(lab.store, *trio("a"), *trio("b", source="b", hours_ago=15))
+    remember_groups(lab, *"ab")
     begun, finish = threading.Event(), threading.Event()
 
     def wait(_: Sequence[MemoryRecord]) -> None:
         begun.set()
-        assert finish.wait(10)
+        assert finish.wait(WAIT_S)
 
     lab.summarizer.meanwhile = wait
-    running = threading.Thread(target=sleep, args=(lab.cycle,))
+    running = threading.Thread(target=run, args=(lab,))
     running.start()
-    assert begun.wait(10)
+    assert begun.wait(WAIT_S)
     with pytest.raises(SleepInProgress):
-        lab.cycle.run(CycleRequest(trigger=Trigger.SHUTDOWN, deadline_s=0.01))
+        run(lab, Trigger.SHUTDOWN, deadline_s=0.01)
     lab.cycle.lease.interrupt()
     finish.set()
 
-    report = lab.cycle.run(CycleRequest(trigger=Trigger.SHUTDOWN, deadline_s=10))
+    report = run(lab, Trigger.SHUTDOWN, deadline_s=WAIT_S)
     running.join()
 
     assert report.evicted == 3
@@ -424,37 +357,24 @@ def test_the_last_cycle_waits_for_the_running_one(lab: Lab) -> None:
 # A cycle that somebody stops: its present group is finished, and no other is begun.
 
 
-WAIT_S = 10.0
-
-
-def wait_until_asked(stop: CycleStopper) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not stop._current.asked.is_set() and time.monotonic() < deadline:  # noqa: SLF001
-        time.sleep(0.001)
-
-
-def finish_when_asked(stop: CycleStop) -> None:
-    """End a cycle without a report, as one does that fails."""
-    stop.asked.wait(WAIT_S)
-    stop.over.set()
-
-
 class StoppingReader:
     """Somebody who stops the cycle as soon as the model has read its first group."""
 
-    def __init__(self, service: MemoryService, cycle: SleepCycle) -> None:
+    def __init__(self, lab: Lab) -> None:
         self.answers: list[CycleReport] = []
-        self._service = service
-        self._cycle = cycle
+        self._lab = lab
         self._thread = threading.Thread(target=self._stop)
 
     def __call__(self, _: Sequence[MemoryRecord]) -> None:
         if not self._thread.ident:
             self._thread.start()
-            wait_until_asked(self._cycle.stopper)
+            asked = self._lab.cycle.stopper._current.asked  # noqa: SLF001
+            deadline = time.monotonic() + WAIT_S
+            while not asked.is_set() and time.monotonic() < deadline:
+                time.sleep(0.001)
 
     def _stop(self) -> None:
-        self.answers.append(self._service.call(Sleep(stop=True)))
+        self.answers.append(self._lab.sleep(stop=True))
 
     def answer(self) -> CycleReport:
         self._thread.join(WAIT_S)
@@ -463,11 +383,8 @@ class StoppingReader:
 
 
 def test_the_present_group_is_finished_and_no_other_begun(lab: Lab) -> None:
-    remember_batch(
-        lab.store, *trio("a", session="a", hours_ago=30), *trio("b", session="b")
-    )
-    reader = StoppingReader(lab.service, lab.cycle)
-    lab.summarizer.meanwhile = reader
+    remember_groups(lab, *"ab")
+    lab.summarizer.meanwhile = reader = StoppingReader(lab)
 
     report = lab.sleep(force=True)
 
@@ -485,8 +402,12 @@ def test_without_a_cycle_there_is_nothing_to_stop(lab: Lab) -> None:
 
 
 def test_one_that_failed_says_so_to_who_stopped_it(lab: Lab) -> None:
+    def end_without_report(stop: CycleStop) -> None:
+        stop.asked.wait(WAIT_S)
+        stop.over.set()
+
     stop = lab.cycle.stopper.begin()
-    failing = threading.Thread(target=finish_when_asked, args=(stop,))
+    failing = threading.Thread(target=end_without_report, args=(stop,))
     failing.start()
 
     report = lab.sleep(stop=True)
@@ -537,7 +458,7 @@ def test_a_stop_does_not_shorten_a_pause(clock: FakeClock) -> None:
 
 
 def test_nothing_starts_in_the_background_for_a_while(lab: Lab) -> None:
-    remember_batch(lab.store, *trio("a", session="a"), *trio("b", session="b"))
+    remember_groups(lab, *"ab")
     background = Sleeper(
         store=lab.store,
         cycle=lab.cycle,
@@ -545,9 +466,8 @@ def test_nothing_starts_in_the_background_for_a_while(lab: Lab) -> None:
         after_cycle=list,
         machine=lambda: MachineState(on_battery=False, load=0),
     )
-    reader = StoppingReader(lab.service, lab.cycle)
-    lab.summarizer.meanwhile = reader
-    lab.cycle.run(CycleRequest(trigger=Trigger.SCHEDULE, force=True))
+    lab.summarizer.meanwhile = reader = StoppingReader(lab)
+    run(lab, Trigger.SCHEDULE, force=True)
     reader.answer()
 
     assert background.sleep_in_background(Trigger.AGE) is None
@@ -555,3 +475,101 @@ def test_nothing_starts_in_the_background_for_a_while(lab: Lab) -> None:
     lab.clock.advance(seconds=HOLD.total_seconds())
     assert background.sleep_in_background(Trigger.AGE) is not None
     assert background.waits_for == ""
+
+
+# Working memory has a cap; what goes beyond it is consolidated early, never dropped.
+
+
+@pytest.fixture
+def capped(lab: Lab) -> Lab:
+    change(lab.settings, {"wm_max": 3})
+    return lab
+
+
+def remember_notes(lab: Lab, count: int, **fields: Any) -> None:  # noqa: ANN401
+    for at in range(1, count + 1):
+        lab.remember(f"note {at}", id=str(at), **fields)
+
+
+def everything(lab: Lab) -> int:
+    totals = lab.store.maintenance.totals()
+    return totals[Tier.WORKING].count + totals[Tier.ARCHIVE].count
+
+
+def test_the_memory_beyond_the_cap_sends_the_oldest_to_sleep(capped: Lab) -> None:
+    remember_notes(capped, 3)
+    assert working_ids(capped.store) == ["1", "2", "3"]
+    assert capped.store.sleep.log(limit=9) == []
+
+    capped.remember("note 4", id="4")
+
+    assert capped.store.memories.working_count() <= 3
+    assert "4" in working_ids(capped.store)
+    assert everything(capped) == 4
+    assert {row.trigger for row in capped.store.sleep.log(limit=9)} == {"cap"}
+
+
+def test_a_large_batch_loses_nothing(capped: Lab) -> None:
+    capped.remember_many([Remember(f"note {at}", id=str(at)) for at in range(100)])
+
+    assert capped.store.memories.working_count() <= 3
+    assert everything(capped) == 100
+
+
+def test_pinned_memories_beyond_the_cap_are_not_tried_at_every_call(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(lab.settings, {"wm_max": 20})
+    tries: list[CycleRequest] = []
+    usual = lab.cycle.run
+
+    def counted(request: CycleRequest) -> CycleReport:
+        tries.append(request)
+        return usual(request)
+
+    monkeypatch.setattr(lab.cycle, "run", counted)
+
+    remember_notes(lab, 30, pinned=True)
+
+    assert lab.store.memories.working_count() == 30
+    assert 1 <= len(tries) <= 5
+
+
+def test_when_no_summary_comes_out_everything_stays(capped: Lab) -> None:
+    capped.summarizer.fail()
+
+    capped.remember_many([Remember(f"note {at}") for at in range(20)])
+
+    assert capped.store.memories.working_count() == 20
+    assert capped.store.sleep.log(limit=1)[0].error == "summarizer_failed"
+
+
+def test_a_lowered_cap_is_in_force_at_the_next_memory(capped: Lab) -> None:
+    remember_notes(capped, 3)
+    change(capped.settings, {"wm_max": 1})
+
+    capped.remember("note 4", id="4")
+
+    assert capped.store.memories.working_count() <= 1
+    assert everything(capped) == 4
+
+
+def test_a_memory_is_acknowledged_while_a_cycle_runs(capped: Lab) -> None:
+    remember_groups(capped, "a")
+    acknowledged: list[Acknowledged] = []
+    capped.summarizer.meanwhile = lambda _: acknowledged.append(
+        capped.remember("note", id="new")
+    )
+
+    capped.sleep()
+
+    assert [one.stored for one in acknowledged] == [True]
+    assert working_ids(capped.store) == ["new"]
+
+
+def test_a_known_memory_counts_once_toward_the_cap(capped: Lab) -> None:
+    for _ in range(10):
+        remember_notes(capped, 1)
+
+    assert working_ids(capped.store) == ["1"]
+    assert capped.store.sleep.log(limit=9) == []
