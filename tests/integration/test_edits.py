@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from support.cases import each_case
-from support.fakes import (
-    NOON,
-    consolidate,
-    memory,
-    promotion,
-    remember_batch,
-)
+from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 from support.leftovers import left_of
 from support.services import Lab
 from support.settings import change
@@ -25,31 +19,37 @@ from mnemosyned.cli.commands.edit import changes_in, form_text
 from mnemosyned.errors import BatchChanged, InvalidRequest, SecretRefused, WordsPruned
 from mnemosyned.memory.consolidation import GroupStatus
 from mnemosyned.memory.edit import MemoryEdit
-from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
-from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.verbs.memories import Edited, EditMemory, Recall, Remember
+from mnemosyned.verbs.memories import Edited, EditMemory
+
+T = TypeVar("T")
 
 
 @pytest.fixture
-def kettle(service: MemoryService) -> str:
+def kettle(lab: Lab) -> str:
     """A memory that is edited."""
-    service.call(
-        Remember("The kettle is at 10.0.0.7", id="m", session="home", source="notes")
-    )
+    lab.remember("The kettle is at 10.0.0.7", id="m", session="home", source="notes")
     return "m"
 
 
-def found(service: MemoryService, query: str) -> set[str]:
-    hits = service.call(Recall(query)).hits
+@pytest.fixture
+def trio(lab: Lab) -> Episode:
+    """Three memories and their episode."""
+    remember_batch(lab.store, *TRIO)
+    consolidate(lab.store, promotion("e", *TRIO))
+    return get_episode(lab.store, "e")
+
+
+def found(lab: Lab, query: str) -> set[str]:
+    hits = lab.recall(query).hits
     return {hit.id for hit in hits if not hit.summary_of} | {
         line.id for hit in hits for line in hit.lines
     }
 
 
 @pytest.mark.parametrize("asleep", [False, True])
-def test_recall_finds_the_new_words_and_not_the_old_ones(
+def test_recall_finds_the_new_words_alone(
     lab: Lab, kettle: str, *, asleep: bool
 ) -> None:
     if asleep:
@@ -58,33 +58,28 @@ def test_recall_finds_the_new_words_and_not_the_old_ones(
     edited = lab.edit(kettle, text="The samovar is at 10.0.0.9")
 
     assert (edited.changed, edited.restored, edited.kept) == (1, 0, 0)
-    assert found(lab.service, "samovar") == {kettle}
-    assert found(lab.service, "kettle") == set()
-    assert get_memory(lab.store, kettle).content == "The samovar is at 10.0.0.9"
-    assert get_memory(lab.store, kettle).tier is (
-        Tier.ARCHIVE if asleep else Tier.WORKING
-    )
-    totals = lab.store.maintenance.totals()
-    assert sum(total.characters for total in totals.values()) == (
-        sum(map(len, ["The samovar is at 10.0.0.9"]))
-        + (len(episode_of(lab.store, kettle).content) if asleep else 0)
-    )
+    assert (found(lab, "samovar"), found(lab, "kettle")) == ({kettle}, set())
+    memory = get_memory(lab.store, kettle)
+    assert memory.content == "The samovar is at 10.0.0.9"
+    assert memory.tier is (Tier.ARCHIVE if asleep else Tier.WORKING)
+    texts = [memory.content]
+    texts += [episode_of(lab.store, kettle).content] if asleep else []
+    totals = lab.store.maintenance.totals().values()
+    assert sum(total.characters for total in totals) == sum(map(len, texts))
 
 
 def test_summary_and_exact_values_follow(lab: Lab, kettle: str) -> None:
     run_cycle(lab.cycle)
     lab.edit(kettle, text="The samovar has 4.5 litres")
 
-    episode = episode_of(lab.store, kettle)
-    expanded = lab.expand(episode.id)
+    expanded = lab.expand(episode_of(lab.store, kettle).id)
 
-    assert "samovar" in episode.content
-    assert "kettle" not in episode.content
+    assert "samovar" in expanded.episode.content
+    assert "kettle" not in expanded.episode.content
     assert [detail.value for detail in expanded.episode.details] == ["4.5"]
-    assert [original.content for original in expanded.originals] == [
-        "The samovar has 4.5 litres"
-    ]
-    assert expanded.originals[0].edited_at == NOON
+    (original,) = expanded.originals
+    assert original.content == "The samovar has 4.5 litres"
+    assert original.edited_at == NOON
 
 
 def test_an_edit_that_changes_nothing_leaves_no_trace(lab: Lab, kettle: str) -> None:
@@ -97,32 +92,25 @@ def test_an_edit_that_changes_nothing_leaves_no_trace(lab: Lab, kettle: str) -> 
 def test_learnings_follow(lab: Lab) -> None:
     lab.remember("Always answer in French. Never use tabs.", id="m", role="user")
     lab.edit("m", text="Always answer in German. Never use tabs.")
-
-    texts = sorted(learning.text for learning in lab.learnings())
-    assert texts == ["Always answer in German.", "Never use tabs."]
-
     lab.edit("m", source="chat")
 
-    sources = {learning.source for learning in lab.learnings()}
-    assert sources == {"chat"}
+    learned = {(learning.text, learning.source) for learning in lab.learnings()}
+    assert learned == {
+        ("Always answer in German.", "chat"),
+        ("Never use tabs.", "chat"),
+    }
 
 
 def test_the_rule_for_secrets_applies_to_new_words(lab: Lab, kettle: str) -> None:
-    def follow(rule: SecretRule) -> None:
-        change(lab.settings, {"secrets": rule})
-
-    follow("refuse")
+    change(lab.settings, {"secrets": "refuse"})
     with pytest.raises(SecretRefused):
         lab.edit(kettle, text="the password is larch-4471")
-    follow("mask")
-    edited = lab.edit(kettle, text="the password is larch-4471")
+    change(lab.settings, {"secrets": "mask"})
 
-    got = lab.get(kettle, reveal=True).memory
-    assert got
-    assert (edited.secrets, got.content) == (
-        "masked",
-        "the password is [secret:password]",
-    )
+    assert lab.edit(kettle, text="the password is larch-4471").secrets == "masked"
+
+    content = get_memory(lab.store, kettle).content
+    assert content == "the password is [secret:password]"
 
 
 def test_the_mask_of_a_secret_does_not_replace_it(lab: Lab) -> None:
@@ -134,52 +122,43 @@ def test_the_mask_of_a_secret_does_not_replace_it(lab: Lab) -> None:
         lab.edit("m", text=masked.content.replace("Ada", "Ben"))
 
 
+@pytest.mark.parametrize(
+    ("id", "changes"),
+    [
+        ("2", {"session": "elsewhere"}),
+        ("3", {"created_at": NOON - timedelta(days=9)}),
+        ("1", {"created_at": NOON - timedelta(hours=3, minutes=1)}),
+    ],
+)
+@pytest.mark.usefixtures("trio")
 def test_an_original_of_another_time_or_session_returns_to_working_memory(
-    lab: Lab,
+    lab: Lab, id: str, changes: dict[str, Any]
 ) -> None:
-    remember_batch(lab.store, *TRIO)
-    consolidate(lab.store, promotion("e", *TRIO))
+    assert lab.edit(id, **changes).restored == 1
 
-    moved = lab.edit("2", session="elsewhere")
-    earlier = lab.edit("3", created_at=NOON - timedelta(days=9))
-    within = lab.edit("1", created_at=NOON - timedelta(hours=3, minutes=-1))
-
-    assert (moved.restored, earlier.restored, within.restored) == (1, 1, 1)
-    assert [get_memory(lab.store, id).tier for id in "123"] == [Tier.WORKING] * 3
-    assert not any(get_memory(lab.store, id).pinned for id in "123")
+    memory = get_memory(lab.store, id)
+    assert (memory.tier, memory.pinned) == (Tier.WORKING, False)
 
 
+@pytest.mark.usefixtures("trio")
 def test_a_time_within_its_episode_leaves_an_original_there(lab: Lab) -> None:
-    remember_batch(lab.store, *TRIO)
-    consolidate(lab.store, promotion("e", *TRIO))
+    within = NOON - timedelta(hours=2, minutes=30)
 
-    edited = lab.edit("1", created_at=NOON - timedelta(hours=2, minutes=30))
+    edited = lab.edit("1", created_at=within)
 
     assert (edited.changed, edited.restored) == (1, 0)
-    episode = get_episode(lab.store, "e")
-    assert episode.covers_from == NOON - timedelta(hours=2, minutes=30)
-    assert [original.id for original in lab.store.memories.originals("e")] == [
-        "1",
-        "2",
-        "3",
-    ]
+    assert get_episode(lab.store, "e").covers_from == within
+    assert [original.id for original in lab.store.memories.originals("e")] == [*"123"]
 
 
-def test_a_whole_session_is_renamed_with_its_summaries(lab: Lab) -> None:
-    remember_batch(lab.store, *TRIO, memory("4"))
-    consolidate(lab.store, promotion("e", *TRIO))
-    before = get_episode(lab.store, "e")
-    session = before.session
+def test_a_session_is_renamed_with_its_summaries(lab: Lab, trio: Episode) -> None:
+    remember_batch(lab.store, memory("4"))
 
-    edited = lab.edit(of_session=session, session="new", source="s")
+    edited = lab.edit(of_session=trio.session, session="new", source="s")
 
-    episode = get_episode(lab.store, "e")
     assert (edited.changed, edited.restored) == (4, 0)
-    assert (episode.session, episode.source, episode.content) == (
-        "new",
-        "s",
-        before.content,
-    )
+    renamed = replace(trio, session="new", source="s")
+    assert get_episode(lab.store, "e") == renamed
     assert lab.summarizer.calls == []
     assert {get_memory(lab.store, id).session for id in "1234"} == {"new"}
 
@@ -199,21 +178,17 @@ def test_with_pruned_originals_the_summary_stays(lab: Lab) -> None:
     assert episode_of(lab.store, "m").session == "elsewhere"
 
 
-def test_a_file_that_is_read_again_knows_an_edited_memory(
-    lab: Lab, kettle: str
-) -> None:
+def test_a_file_read_again_knows_an_edited_memory(lab: Lab, kettle: str) -> None:
     lab.edit(kettle, text="The samovar")
 
     again = lab.remember("The kettle is at 10.0.0.7", id=kettle)
 
     assert not again.stored
-    got = lab.get(kettle).memory
-    assert got
-    assert got.content == "The samovar"
+    assert get_memory(lab.store, kettle).content == "The samovar"
 
 
 @pytest.mark.parametrize(
-    ("request_", "message"),
+    ("edit", "message"),
     [
         (EditMemory("e", text="x"), "is a summary"),
         (EditMemory("1"), "say what to change"),
@@ -222,17 +197,13 @@ def test_a_file_that_is_read_again_knows_an_edited_memory(
         (EditMemory(session="x"), "say which memories"),
     ],
 )
-def test_an_edit_that_cannot_be_meant_says_so(
-    lab: Lab, request_: EditMemory, message: str
-) -> None:
-    remember_batch(lab.store, *TRIO)
-    consolidate(lab.store, promotion("e", *TRIO))
-
+@pytest.mark.usefixtures("trio")
+def test_an_unclear_edit_is_refused(lab: Lab, edit: EditMemory, message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
-        lab.call(request_)
+        lab.call(edit)
 
 
-# An edit amid other work: a sleep, the rewriting of summaries, another edit.
+# An edit while other work is done: a sleep, the rewriting of summaries, another edit.
 
 
 def test_an_edit_of_what_changed_meanwhile_is_refused(lab: Lab, kettle: str) -> None:
@@ -242,15 +213,12 @@ def test_an_edit_of_what_changed_meanwhile_is_refused(lab: Lab, kettle: str) -> 
         lab.edit(kettle, text="The pot", if_text="The kettle is at 10.0.0.7")
     lab.edit(kettle, text="The pot", if_text="The samovar")
 
-    got = lab.get(kettle).memory
-    assert got
-    assert got.content == "The pot"
+    assert get_memory(lab.store, kettle).content == "The pot"
 
 
 def test_an_edit_while_its_group_is_summarized_fails_the_group(lab: Lab) -> None:
-    remember_batch(
-        lab.store, *(memory(f"m{at}", f"the kettle {at} " * 40) for at in range(6))
-    )
+    kettles = (memory(f"m{at}", f"the kettle {at} " * 40) for at in range(6))
+    remember_batch(lab.store, *kettles)
     edits: list[Edited] = []
 
     def edit(_: object) -> None:
@@ -274,14 +242,10 @@ def test_an_edit_while_its_group_is_summarized_fails_the_group(lab: Lab) -> None
 def test_an_edit_before_its_group_is_read_fails_no_group(
     lab: Lab, *, changes: dict[str, Any], tier: Tier
 ) -> None:
-    for session in "ab":
-        remember_batch(
-            lab.store,
-            *(
-                memory(f"{session}{n}", f"kettle {n} " * 40, session=session)
-                for n in range(6)
-            ),
-        )
+    for n in range(12):
+        session = "ab"[n % 2]
+        text = f"kettle {n // 2} " * 40
+        remember_batch(lab.store, memory(f"{session}{n // 2}", text, session=session))
     later: list[str] = []
 
     def edit(memories: Sequence[MemoryRecord]) -> None:
@@ -298,46 +262,35 @@ def test_an_edit_before_its_group_is_read_fails_no_group(
     assert get_memory(lab.store, later[0][0] + "1").tier is Tier.ARCHIVE
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [
-        EditMemory("m", tags=["kitchen"]),
-        EditMemory(of_source="notes", tags=["kitchen"]),
-    ],
-)
+@pytest.mark.parametrize("of", [{"id": "m"}, {"of_source": "notes"}])
 def test_two_edits_at_once_both_remain(
-    lab: Lab, kettle: str, monkeypatch: pytest.MonkeyPatch, request_: EditMemory
+    lab: Lab, kettle: str, monkeypatch: pytest.MonkeyPatch, of: dict[str, Any]
 ) -> None:
     others = ["away"]
-    read, read_many = lab.store.memories.get, lab.store.memories.existing
 
-    def edit_meanwhile() -> None:
-        if others:
-            lab.edit(kettle, session=others.pop(), importance=0.9)
+    def edit_after(read: Callable[[Any], T]) -> Callable[[Any], T]:
+        def read_and_edit(id: Any) -> T:  # noqa: ANN401
+            found = read(id)
+            if others:
+                lab.edit(kettle, session=others.pop(), importance=0.9)
+            return found
 
-    def read_and_edit(id: str) -> MemoryRecord | Episode:
-        memory = read(id)
-        edit_meanwhile()
-        return memory
+        return read_and_edit
 
-    def read_many_and_edit(ids: Sequence[str]) -> list[MemoryRecord]:
-        memories = read_many(ids)
-        edit_meanwhile()
-        return memories
-
-    monkeypatch.setattr(lab.store.memories, "get", read_and_edit)
-    monkeypatch.setattr(lab.store.memories, "existing", read_many_and_edit)
-    lab.call(request_)
+    with monkeypatch.context() as patched:
+        for name in ("get", "existing"):
+            read = getattr(lab.store.memories, name)
+            patched.setattr(lab.store.memories, name, edit_after(read))
+        lab.edit(**of, tags=["kitchen"])
 
     assert not others
-    after = read(kettle)
-    assert isinstance(after, MemoryRecord)
+    after = get_memory(lab.store, kettle)
     assert (after.session, after.importance, after.tags) == ("away", 0.9, ("kitchen",))
 
 
-def test_a_name_given_while_a_summary_is_rewritten_remains(store: SqliteStore) -> None:
-    remember_batch(store, *TRIO)
-    consolidate(store, promotion("e", *TRIO))
+def test_a_name_given_while_a_summary_is_rewritten_remains(
+    store: SqliteStore, trio: Episode
+) -> None:
     store.deletion.forget(["2", "3"])
     stale = store.rollups.next_stale()
     before = get_memory(store, "1")
@@ -348,7 +301,7 @@ def test_a_name_given_while_a_summary_is_rewritten_remains(store: SqliteStore) -
     with pytest.raises(BatchChanged):
         store.rollups.rewrite(stale.token, stale.episode)
 
-    assert get_episode(store, "e").session == "new"
+    assert get_episode(store, trio.id).session == "new"
 
 
 def test_a_name_given_while_a_day_is_composed_reaches_it(
@@ -377,7 +330,7 @@ def test_a_name_given_while_a_day_is_composed_reaches_it(
 
 
 @pytest.mark.parametrize("asleep", [False, True])
-def test_what_it_was_is_kept_the_latest_first(
+def test_revisions_are_kept_latest_first(
     lab: Lab, kettle: str, *, asleep: bool
 ) -> None:
     lab.edit(kettle, text="The samovar")
@@ -396,7 +349,7 @@ def test_what_it_was_is_kept_the_latest_first(
     assert lab.get(kettle).revisions == []
 
 
-def test_forgetting_an_edited_memory_takes_its_history_out_of_the_file(
+def test_forgetting_a_memory_takes_its_history_out_of_the_file(
     lab: Lab,
 ) -> None:
     lab.remember("the code is Zqxjv48213Kwyz", id="m")
@@ -410,7 +363,23 @@ def test_forgetting_an_edited_memory_takes_its_history_out_of_the_file(
     assert left_of(lab.store, *words) == []
 
 
-def test_history_can_be_dropped(lab: Lab) -> None:
+def test_the_history_of_many_is_dropped_by_a_filter(lab: Lab) -> None:
+    for number in range(3):
+        lab.remember(f"The wolpertinger {number}", id=f"{number}", session="s")
+    for number in range(2):
+        lab.edit(f"{number}", text=f"The samovar {number}")
+
+    edited = lab.edit(of_session="s", drop_history=True)
+
+    assert (edited.memories, edited.changed) == (3, 2)
+    revisions = [
+        revision for id in "012" for revision in lab.store.changes.revisions(id)
+    ]
+    assert {revision.text for revision in revisions} == {None}
+    assert left_of(lab.store, "wolpertinger 0") == []
+
+
+def test_history_is_dropped_with_an_edit(lab: Lab) -> None:
     lab.remember("the code is Zqxjv48213Kwyz", id="m")
 
     lab.edit("m", text="there was a code", drop_history=True)
@@ -457,33 +426,14 @@ def test_no_more_than_a_hundred_revisions_are_kept(lab: Lab, kettle: str) -> Non
     assert lab.get(kettle, history=True).revisions[0].text == "number 101"
 
 
-def test_the_history_of_many_is_dropped_by_a_filter(lab: Lab) -> None:
-    for number in range(3):
-        lab.remember(f"The wolpertinger {number}", id=f"{number}", session="s")
-    for number in range(2):
-        lab.edit(f"{number}", text=f"The samovar {number}")
-
-    edited = lab.edit(of_session="s", drop_history=True)
-
-    revisions = [
-        revision.text
-        for number in range(3)
-        for revision in lab.get(f"{number}", history=True).revisions
-    ]
-    assert (edited.memories, edited.changed) == (3, 2)
-    assert set(revisions) == {None}
-    assert left_of(lab.store, "wolpertinger 0") == []
-
-
 # The form that an editor shows, and what is read from it.
 
 
 KETTLE = memory(
     "m", "The kettle\n---\nis hot", session="home", tags=("a", "b"), created_at=NOON
 )
-
-
 FORM = form_text(KETTLE)
+AWAY = FORM.replace("session: home", "Session :  away").replace("hot", "on")
 
 
 @pytest.mark.parametrize(
@@ -493,20 +443,12 @@ FORM = form_text(KETTLE)
         ("", {}),
         ("\n \n", {}),
         (FORM.partition("---\n")[0] + "---\n\n", {}),
-        (
-            FORM.replace("session: home", "Session :  away").replace("hot", "on"),
-            {"session": "away", "text": "The kettle\n---\nis on", "if_text": KETTLE.content},
-        ),
-        (
-            "tags:\ntime: yesterday\n---\n" + KETTLE.content,
-            {"tags": ("",), "created_at": "yesterday"},
-        ),
+        (AWAY, {"session": "away", "text": "The kettle\n---\nis on", "if_text": KETTLE.content}),
+        (f"tags:\ntime: yesterday\n---\n{KETTLE.content}", {"tags": ("",), "created_at": "yesterday"}),
     ],
     ids=["left as it is", "emptied", "blank", "without a text", "changed", "emptied and left out"],
 )  # fmt: skip
-def test_only_what_differs_in_a_form_is_changed(
-    form: str, changes: dict[str, object]
-) -> None:
+def test_what_differs_in_a_form_is_changed(form: str, changes: dict[str, Any]) -> None:
     assert changes_in(form, KETTLE) == changes
 
 
