@@ -8,86 +8,104 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
 from support.cases import each_case
-from support.fakes import FakeClock, memory, remember_batch
-from support.services import Lab
+from support.fakes import memory, remember_batch
+from support.services import Lab, database_file
 from support.settings import config_by_words
 from support.stores import TRIO, episode_of, get_episode, run_cycle
 
-from mnemosyned.assembly.build import OpenMemory, open_memory
+from mnemosyned.assembly.build import open_memory
 from mnemosyned.errors import DaemonBusy, InvalidRequest, InvalidText
 from mnemosyned.importers.formats import json_files
 from mnemosyned.importers.formats.json_files import ExportFile
 from mnemosyned.importers.importer import BadRecord, ExportGroup, ImportSource
-from mnemosyned.memory.values import Tier
+from mnemosyned.memory.exchange import RestoreReport
+from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.service import exchange
 from mnemosyned.service.exchange import (
     POSTPONED_S,
     ExchangeService,
 )
-from mnemosyned.storage.sqlite.store import SqliteStore
+from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.exchange import Export
-from mnemosyned.verbs.listing import ListMemories
-from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
-from mnemosyned.verbs.request import validate
-from mnemosyned.verbs.upkeep import Sleep, Status
+from mnemosyned.verbs.facade import Verbs
+from mnemosyned.verbs.memories import Remember, RememberMany
+from mnemosyned.verbs.request import Request, validate
 
 WM_MAX = 210
 START = datetime.now(UTC) - timedelta(days=30)
 
 
+R = TypeVar("R")
+
+
+@dataclass
+class Person(Verbs):
+    """Somebody with a memory of their own."""
+
+    service: MemoryService
+
+    def call(self, request: Request[R]) -> R:
+        return self.service.call(request)
+
+    def remember_all(self, *words: str, session: str = "s") -> None:
+        at = [START + timedelta(minutes=n) for n in range(len(words))]
+        memories = [
+            Remember(
+                text, id=f"{session}-{text[:9]}", session=session, created_at=at[n]
+            )
+            for n, text in enumerate(words)
+        ]
+        self.call(validate(RememberMany(memories)))
+
+    def exported(self) -> list[bytes]:
+        return b"".join(self.service.export(Export())).splitlines(keepends=True)
+
+    def restore_from(self, other: Person) -> RestoreReport:
+        return self.service.restore_lines(b"".join(other.exported()[1:]))
+
+    def record(self, id: str) -> MemoryRecord:
+        memory = self.get(id, reveal=True).memory
+        assert memory
+        return memory
+
+
 @contextmanager
-def opened(database: Path) -> Iterator[OpenMemory]:
-    config = config_by_words(database, wm_max=WM_MAX)
-    with open_memory(config) as memory:
+def person(blank: Path, database: Path) -> Iterator[Person]:
+    shutil.copy(blank, database)
+    with open_memory(config_by_words(database, wm_max=WM_MAX)) as memory:
+        yield Person(memory.service)
+
+
+@pytest.fixture
+def mine(tmp_path: Path, blank: Path) -> Iterator[Person]:
+    with person(blank, tmp_path / "memory.db") as memory:
         yield memory
 
 
 @pytest.fixture
-def mine(tmp_path: Path, blank: Path) -> Iterator[OpenMemory]:
-    with opened(Path(shutil.copy(blank, tmp_path / "memory.db"))) as memory:
+def other(tmp_path: Path, blank: Path) -> Iterator[Person]:
+    with person(blank, tmp_path / "other.db") as memory:
         yield memory
 
 
-@pytest.fixture
-def other(tmp_path: Path, blank: Path) -> Iterator[OpenMemory]:
-    with opened(Path(shutil.copy(blank, tmp_path / "other.db"))) as memory:
-        yield memory
-
-
-def exchange_of(store: SqliteStore, clock: FakeClock, **parts: Any) -> ExchangeService:  # noqa: ANN401
+def exchange_of(lab: Lab, **parts: Any) -> ExchangeService:  # noqa: ANN401
     """Exports and imports of a store, with these parts in place of those that do nothing."""
     return ExchangeService(
-        store=store.exchange,
-        clock=clock,
+        store=lab.store.exchange,
+        clock=lab.clock,
         database="",
-        file=getattr(store, "database", None),
-        schema_version=store.schema_version,
+        file=database_file(lab.store),
+        schema_version=lab.store.schema_version,
         **{"postpone_cycles": lambda _: None, "on_restored": lambda: None, **parts},
     )
-
-
-def remember(memory: OpenMemory, *words: str, session: str = "s") -> None:
-    memories = [
-        Remember(
-            text,
-            id=f"{session}-{text[:9]}",
-            session=session,
-            created_at=START + timedelta(minutes=n),
-        )
-        for n, text in enumerate(words)
-    ]
-    memory.service.call(validate(RememberMany(memories)))
-
-
-def exported(memory: OpenMemory) -> list[bytes]:
-    return b"".join(memory.service.export(Export())).splitlines(keepends=True)
 
 
 def records(lines: list[bytes], kind: str) -> list[dict[str, Any]]:
@@ -95,28 +113,26 @@ def records(lines: list[bytes], kind: str) -> list[dict[str, Any]]:
     return [record for record in decoded if record["record"] == kind]
 
 
-def test_an_export_is_of_one_moment_while_writing_goes_on(mine: OpenMemory) -> None:
-    remember(mine, *(f"Early {n} " + "words " * 300 for n in range(200)))
+def test_an_export_is_of_one_moment_while_writing_goes_on(mine: Person) -> None:
+    mine.remember_all(*(f"Early {n} " + "words " * 300 for n in range(200)))
     chunks = mine.service.export(Export())
     first = next(chunks)
 
-    remember(mine, "Late", session="late")
+    mine.remember_all("Late", session="late")
     lines = (first + b"".join(chunks)).splitlines()
 
     assert len(records(lines, "memory")) == 200
     assert records(lines, "footer")[0]["counts"]["memory"] == 200
 
 
-def test_one_export_runs_at_a_time_and_leaving_it_frees_the_place(
-    mine: OpenMemory,
-) -> None:
+def test_one_export_runs_at_a_time_and_leaving_it_frees_the_place(mine: Person) -> None:
     running = mine.service.export(Export())
 
     with pytest.raises(DaemonBusy, match="another export is running"):
         mine.service.export(Export())
 
     running.close()  # type: ignore[attr-defined]
-    assert records(exported(mine), "footer")
+    assert records(mine.exported(), "footer")
 
 
 @pytest.mark.parametrize(
@@ -130,67 +146,60 @@ def test_an_export_that_holds_its_snapshot_too_long_ends_and_says_so(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, *, limit: str, value: float, reason: str
 ) -> None:
     monkeypatch.setattr(exchange, limit, value)
-    remember_batch(
-        lab.store, *(memory(f"m{n}", content="words " * 300) for n in range(200))
-    )
-    service = exchange_of(lab.store, lab.clock)
+    texts = (memory(f"m{n}", content="words " * 300) for n in range(200))
+    remember_batch(lab.store, *texts)
 
-    lines = b"".join(service.export(Export())).splitlines()
+    lines = b"".join(exchange_of(lab).export(Export())).splitlines()
 
     assert reason in records(lines, "cut_off")[0]["reason"]
     assert records(lines, "footer") == []
 
 
-def test_originals_that_are_here_already_keep_their_place(
-    mine: OpenMemory, other: OpenMemory
-) -> None:
-    remember(mine, "a", "b", "c")
-    mine.service.call(Sleep(force=True))
-    remember(other, "a")
+def test_originals_that_are_here_keep_their_place(mine: Person, other: Person) -> None:
+    mine.remember_all("a", "b", "c")
+    mine.sleep(force=True)
+    other.remember_all("a")
 
-    restored = other.service.restore_lines(b"".join(exported(mine)[1:]))
+    restored = other.restore_from(mine)
 
     assert restored.left_out >= 1, "its summary speaks of more than what came"
     assert restored.stored["memory"] == 2
     assert restored.working == 2
-    for id in ("s-a", "s-b", "s-c"):
-        assert other.service.call(Get(id)).memory.episode is None  # type: ignore[union-attr]
-    assert other.service.call(Sleep(force=True)).evicted == 3
+    assert [other.record(f"s-{id}").episode for id in "abc"] == [None] * 3
+    assert other.sleep(force=True).evicted == 3
 
 
 def test_what_is_remembered_after_an_import_takes_no_other_place(
-    mine: OpenMemory, other: OpenMemory
+    mine: Person, other: Person
 ) -> None:
-    remember(mine, "a", "b", "c")
-    mine.service.call(Sleep(force=True))
-    other.service.restore_lines(b"".join(exported(mine)[1:]))
+    mine.remember_all("a", "b", "c")
+    mine.sleep(force=True)
+    other.restore_from(mine)
 
-    other.service.call(Remember("The ferry leaves at noon", id="new"))
+    other.remember("The ferry leaves at noon", id="new")
 
-    hits = other.service.call(Recall("ferry")).hits
-    assert [hit.id for hit in hits] == ["new"]
-    assert other.service.call(Get("s-c")).memory.content == "c"  # type: ignore[union-attr]
+    assert [hit.id for hit in other.recall("ferry")] == ["new"]
+    assert other.record("s-c").content == "c"
 
 
-def test_two_memories_become_one(mine: OpenMemory, other: OpenMemory) -> None:
-    remember(mine, "a", "b", "c", session="mine")
-    mine.service.call(Sleep(force=True))
-    remember(other, "d", "e", "f", session="yours")
-    other.service.call(Sleep(force=True))
+def test_two_memories_become_one(mine: Person, other: Person) -> None:
+    mine.remember_all("a", "b", "c", session="mine")
+    mine.sleep(force=True)
+    other.remember_all("d", "e", "f", session="yours")
+    other.sleep(force=True)
 
-    other.service.restore_lines(b"".join(exported(mine)[1:]))
+    other.restore_from(mine)
 
-    episode = other.service.call(Get("mine-a")).memory.episode  # type: ignore[union-attr]
+    episode = other.record("mine-a").episode
     assert episode
-    originals = other.service.call(Expand(episode)).originals
+    originals = other.expand(episode).originals
     assert [original.content for original in originals] == ["a", "b", "c"]
-    again = other.service.restore_lines(b"".join(exported(mine)[1:]))
-    assert again.stored == {}
+    assert other.restore_from(mine).stored == {}
 
 
 def test_cycles_wait_until_the_last_line(lab: Lab) -> None:
     postponed_s: list[float] = []
-    service = exchange_of(lab.store, lab.clock, postpone_cycles=postponed_s.append)
+    service = exchange_of(lab, postpone_cycles=postponed_s.append)
     remember_batch(lab.store, memory("a"), memory("b"))
     lines = b"".join(service.export(Export())).splitlines(keepends=True)
 
@@ -200,24 +209,22 @@ def test_cycles_wait_until_the_last_line(lab: Lab) -> None:
     assert postponed_s == [POSTPONED_S, 0.0]
 
 
-def test_a_postponed_cycle_does_not_begin_by_itself(mine: OpenMemory) -> None:
+def test_a_postponed_cycle_does_not_begin_by_itself(mine: Person) -> None:
     sleeper = mine.service.sleeper
     sleeper.postpone(60)
-    remember(mine, *(f"n{n}" for n in range(WM_MAX + 5)))
-    waiting = mine.service.call(Status()).tiers[Tier.WORKING].count
+    mine.remember_all(*(f"n{n}" for n in range(WM_MAX + 5)))
+    waiting = mine.status().tiers[Tier.WORKING].count
 
     sleeper.postpone(0)
     sleeper.enforce_cap()
 
     assert waiting == WM_MAX + 5
-    assert mine.service.call(Status()).tiers[Tier.WORKING].count <= WM_MAX
+    assert mine.status().tiers[Tier.WORKING].count <= WM_MAX
 
 
-def test_a_whole_export_is_restored_as_it_was_sent(
-    mine: OpenMemory, other: OpenMemory
-) -> None:
-    remember(mine, "The bike is blue.", "The bell is old.")
-    lines = exported(mine)
+def test_a_whole_export_is_restored_as_it_was_sent(mine: Person, other: Person) -> None:
+    mine.remember_all("The bike is blue.", "The bell is old.")
+    lines = mine.exported()
 
     restored = other.service.restore_lines(b"".join(lines))
 
@@ -227,15 +234,22 @@ def test_a_whole_export_is_restored_as_it_was_sent(
     assert error.value.field == "lines[2]"
 
 
-def test_a_line_of_a_newer_version_is_refused_by_its_place(mine: OpenMemory) -> None:
+def test_a_line_of_a_newer_version_is_refused_by_its_place(mine: Person) -> None:
     lines = b'{"record": "forgotten", "id": "x"}\n{"record": "dream", "id": "y"}\n'
 
-    with pytest.raises(
-        InvalidRequest, match="'dream' is not a kind of record"
-    ) as error:
+    with pytest.raises(InvalidRequest, match="'dream' is not a kind of rec") as error:
         mine.service.restore_lines(lines)
 
     assert error.value.field == "lines[1]"
+
+
+def test_a_request_has_a_limited_number_of_lines(
+    mine: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "LINES_MAX", 2)
+
+    with pytest.raises(InvalidRequest, match="3 lines in one request; send 2 at most"):
+        mine.service.restore_lines(b'{"record": "forgotten", "id": "x"}\n' * 3)
 
 
 def revised(**changes: object) -> dict[str, object]:
@@ -264,69 +278,56 @@ def revised(**changes: object) -> dict[str, object]:
     ],
 )
 def test_a_memory_that_was_made_up_is_refused(
-    mine: OpenMemory, changes: dict[str, object], reason: str
+    mine: Person, changes: dict[str, object], reason: str
 ) -> None:
-    remember(mine, "a")
-    (record,) = records(exported(mine), "memory")
+    mine.remember_all("a")
+    (record,) = records(mine.exported(), "memory")
     line = msgspec.json.encode({**record, "id": "other", **changes})
 
     with pytest.raises((InvalidRequest, InvalidText), match=reason):
         mine.service.restore_lines(line)
 
 
-def test_tags_are_stored_as_they_are_searched(mine: OpenMemory) -> None:
-    remember(mine, "a")
-    (record,) = records(exported(mine), "memory")
+def test_tags_are_stored_as_they_are_searched(mine: Person) -> None:
+    mine.remember_all("a")
+    (record,) = records(mine.exported(), "memory")
     line = msgspec.json.encode({**record, "id": "other", "tags": ["#To  Do", "to do"]})
 
     mine.service.restore_lines(line)
 
-    tagged = mine.service.call(ListMemories(tag="to do")).memories
+    tagged = mine.list(tag="to do").memories
     assert [(memory.id, memory.tags) for memory in tagged] == [("other", ("to do",))]
 
 
 def test_secrets_that_are_not_to_be_stored_are_masked(
-    mine: OpenMemory, tmp_path: Path
+    mine: Person, tmp_path: Path
 ) -> None:
-    token = "ghp_" + "a1B2" * 9
-    mine.service.call(Remember(f"The token is {token}", id="t"))
-    lines = exported(mine)
+    mine.remember(f"The token is ghp_{'a1B2' * 9}", id="t")
     config = config_by_words(tmp_path / "masked.db", secrets="mask")
 
     with open_memory(config) as masked:
-        masked.service.restore_lines(b"".join(lines[1:]))
-        record = masked.service.call(Get("t", reveal=True)).memory
+        other = Person(masked.service)
+        other.restore_from(mine)
 
-    assert record is not None
-    assert record.content == "The token is [secret:github_token]"
-
-
-def test_a_request_has_a_limited_number_of_lines(
-    mine: OpenMemory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(exchange, "LINES_MAX", 2)
-
-    with pytest.raises(InvalidRequest, match="3 lines in one request; send 2 at most"):
-        mine.service.restore_lines(b'{"record": "forgotten", "id": "x"}\n' * 3)
+        assert other.record("t").content == "The token is [secret:github_token]"
 
 
-def test_an_export_refuses_a_filter_before_its_first_line(mine: OpenMemory) -> None:
+def test_an_export_refuses_a_filter_before_its_first_line(mine: Person) -> None:
     with pytest.raises(InvalidRequest, match="a tag must not contain a comma"):
         mine.service.export(Export(tag="a,b"))
 
-    assert exported(mine)  # the place of the export is free
+    assert mine.exported()  # the place of the export is free
 
 
-def test_an_original_that_was_forgotten_here_comes_back_without_its_summary(
+def test_an_original_that_was_forgotten_comes_back_without_its_summary(
     lab: Lab,
 ) -> None:
     remember_batch(lab.store, *TRIO)
     run_cycle(lab.cycle)
-    lines = b"".join(lab.service.export(Export()))
-    forgotten = TRIO[0].id
-    lab.forget(forgotten, now=True)
+    lines = Person(lab.service).exported()
+    lab.forget(TRIO[0].id, now=True)
 
-    restored = lab.service.restore_lines(lines.partition(b"\n")[2])
+    restored = lab.service.restore_lines(b"".join(lines[1:]))
 
     assert (restored.working, restored.conflicts) == (1, [])
     assert lab.store.memories.working_count() == 1
@@ -337,7 +338,7 @@ def test_an_original_that_was_forgotten_here_comes_back_without_its_summary(
 def test_a_summary_that_miscounts_its_originals_is_refused(lab: Lab) -> None:
     remember_batch(lab.store, *TRIO)
     run_cycle(lab.cycle)
-    (record,) = records(b"".join(lab.service.export(Export())).splitlines(), "episode")
+    (record,) = records(Person(lab.service).exported(), "episode")
     line = msgspec.json.encode({**record, "id": "other", "item_count": 9})
 
     with pytest.raises(InvalidRequest, match="is not the number of its originals"):
@@ -390,13 +391,8 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_an_episode_is_stored_with_its_originals(file: Path) -> None:
-    source = written(
-        file,
-        episode_line("e", 2),
-        memory_line("a", "e"),
-        memory_line("b", "e"),
-        memory_line("c"),
-    )
+    originals = [memory_line(id, "e") for id in "ab"]
+    source = written(file, episode_line("e", 2), *originals, memory_line("c"))
 
     assert read(source) == ([["e", "a", "b"], ["c"], ["footer"]], [])
 
@@ -427,9 +423,8 @@ def test_a_large_episode_is_stored_in_parts(
 
 
 def test_reading_goes_on_after_a_group_and_still_checks_the_whole(file: Path) -> None:
-    source = written(file, memory_line("a"), memory_line("b"), memory_line("c"))
-    records = list(ExportFile().read(source, ""))
-    first = records[0]
+    source = written(file, *map(memory_line, "abc"))
+    first = next(iter(ExportFile().read(source, "")))
     assert isinstance(first, ExportGroup)
 
     assert read(source, first.position) == ([["b"], ["c"], ["footer"]], [])
@@ -440,22 +435,18 @@ def test_reading_goes_on_after_a_group_and_still_checks_the_whole(file: Path) ->
 
 
 def test_a_line_that_is_missing_is_noticed(file: Path) -> None:
-    source = written(file, memory_line("a"), memory_line("b"))
+    source = written(file, *map(memory_line, "ab"))
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join([lines[0], *lines[2:]]))
 
-    _, reasons = read(source)
+    (reason,) = read(source)[1]
 
-    assert reasons == [
-        "lines are missing or were added: the counts in the last line differ"
-    ]
+    assert reason.startswith("lines are missing or were added: the counts in the last ")
 
 
 def test_another_version_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_files, "VERSION", 2)
     source = written(file, memory_line("a"))
 
-    groups, reasons = read(source)
-
-    assert groups == []
-    assert reasons == ["the export is of version 1; this program reads 2"]
+    reason = "the export is of version 1; this program reads 2"
+    assert read(source) == ([], [reason])

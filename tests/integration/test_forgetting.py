@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fakes import NOON, FakeClock, files_containing, memory, remember_batch
+from support.fakes import (
+    NOON,
+    FakeClock,
+    files_containing,
+    memory,
+    remember_batch,
+    working_ids,
+)
 from support.forget_cases import (
     BY_PLACE,
     BY_STATE,
@@ -22,30 +29,27 @@ from support.forget_cases import (
     STATES,
     WORDS,
     Case,
-    Parts,
     all_rows,
     find_remains,
     forget_requests,
     memories_of,
     rolled_up,
 )
-from support.leftovers import left_of
 from support.services import Lab
-from support.stores import run_cycle
+from support.stores import episode_of, get_episode, run_cycle
 from support.thorough import thorough
 
-from mnemosyned import Memory, Memory as Library
+from mnemosyned import Memory
 from mnemosyned.cli.maintenance.databases import restore_database
 from mnemosyned.cli.maintenance.doctor import back_up_for_repair
 from mnemosyned.cli.output.show import render
 from mnemosyned.cli.verb_command import join_preview_pages
-from mnemosyned.errors import InvalidRequest
+from mnemosyned.errors import InvalidRequest, MnemosynedError
 from mnemosyned.memory.consolidation import Trigger
-from mnemosyned.memory.values import Episode, MemoryRecord
+from mnemosyned.memory.values import Episode
 from mnemosyned.paths import shipped
 from mnemosyned.service import reading
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite.copies import UNPURGED
@@ -53,44 +57,27 @@ from mnemosyned.storage.sqlite.store import SqliteStore, open_store
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
 
-UNIQUE = "Zqxjv48213Kwyz"
-CJK = "鑫淼焱垚"
-CAMEL = "zqxjvSecretName"
-
-
-def test_the_search_for_leftovers_finds_what_is_there(store: SqliteStore) -> None:
-    remember_batch(store, memory("secret", f"the code is {UNIQUE}"))
-
-    assert left_of(store, UNIQUE) in (["memory.db-wal"], ["memory"])
-
 
 def test_a_preview_too_long_for_one_answer_is_listed_page_by_page(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "LISTED_MAX", 4)
-    remember_batch(
-        lab.store, *(memory(f"m{at}", f"ibex {at}", hours_ago=20) for at in range(6))
-    )
+    old = [memory(f"m{at}", f"ibex {at}", hours_ago=20) for at in range(6)]
+    remember_batch(lab.store, *old)
     lab.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
-    remember_batch(lab.store, *(memory(f"n{at}", f"ibex {at}") for at in range(4)))
+    new = [memory(f"n{at}", f"ibex {at}") for at in range(4)]
+    remember_batch(lab.store, *new)
     pages = [lab.forget(query="ibex", dry_run=True)]
     while pages[-1].further:
         after = pages[-1].lines[-1].id
         pages.append(lab.forget(query="ibex", dry_run=True, after=after))
 
     listed = [line.id for page in pages for line in page.lines]
-    assert sorted(listed) == [
-        *(f"m{at}" for at in range(6)),
-        *(f"n{at}" for at in range(4)),
-    ]
-    assert [(page.memories, page.further) for page in pages] == [
-        (10, 6),
-        (10, 2),
-        (10, 0),
-    ]
-    assert f"… and 6 more: --dry-run --after {pages[0].lines[-1].id}" in render(
-        pages[0]
-    )
+    assert sorted(listed) == [each.id for each in (*old, *new)]
+    assert [page.memories for page in pages] == [10] * 3
+    assert [page.further for page in pages] == [6, 2, 0]
+    last = pages[0].lines[-1].id
+    assert f"… and 6 more: --dry-run --after {last}" in render(pages[0])
     assert "more" not in render(pages[-1])
 
 
@@ -109,87 +96,65 @@ def test_a_preview_goes_on_only_from_what_would_go(lab: Lab) -> None:
 # What was forgotten is in no file of the data directory: every way, in every state, as bytes.
 
 
-@pytest.fixture
-def parts(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
-) -> Parts:
-    return Parts(store, service, cycle, clock)
-
-
-def above(store: SqliteStore, id: str) -> list[Episode]:
-    """The day, week and month over a memory."""
-    memory = store.memories.get(id)
-    assert isinstance(memory, MemoryRecord)
-    found = store.memories.get(memory.episode or "")
-    summaries = []
-    while isinstance(found, Episode) and found.parent:
-        found = store.memories.get(found.parent)
-        assert isinstance(found, Episode)
-        summaries.append(found)
-    return summaries
+def month_above(lab: Lab, id: str) -> Episode:
+    """The highest summary over a memory."""
+    found = episode_of(lab.store, id)
+    while found.parent:
+        found = get_episode(lab.store, found.parent)
+    return found
 
 
 @pytest.mark.parametrize("case", [*BY_WORD, *thorough(*BY_STATE, *BY_PLACE)], ids=str)
-def test_no_file_holds_what_was_forgotten(case: Case, parts: Parts) -> None:
-    store, service = parts.store, parts.service
+def test_no_file_holds_what_was_forgotten(case: Case, lab: Lab) -> None:
     memories = memories_of(case)
     for start in range(0, len(memories), PER_EPISODE):
-        remember_batch(store, *memories[start : start + PER_EPISODE])
-    STATES[case.state](parts)
-    before = store.maintenance.totals()
+        remember_batch(lab.store, *memories[start : start + PER_EPISODE])
+    STATES[case.state](lab)
+    before = lab.store.maintenance.totals()
 
-    receipts = [service.call(forget) for forget in forget_requests(case)]
+    receipts = [lab.call(forget) for forget in forget_requests(case)]
 
     assert sum(receipt.memories for receipt in receipts) == len(CHOSEN_AT)
     assert all(receipt.complete for receipt in receipts)
-    assert find_remains(store, WORDS[case.word]) == []
-    after = store.maintenance.totals()
-    gone = sum(
-        before[tier].count - after[tier].count for tier in before if tier != "episodic"
-    )
+    assert find_remains(lab.store, WORDS[case.word]) == []
+    after = lab.store.maintenance.totals()
+    tiers = [tier for tier in before if tier != "episodic"]
+    gone = sum(before[tier].count - after[tier].count for tier in tiers)
     assert gone == len(CHOSEN_AT)
 
 
-def test_the_preview_shows_what_would_go_and_the_receipt_holds_none_of_it(
-    lab: Lab, parts: Parts
-) -> None:
-    case = Case("words", "query", "rolled_up")
-    remember_batch(lab.store, *memories_of(case))
-    rolled_up(parts)
+def test_the_preview_shows_what_would_go_and_the_receipt_none_of_it(lab: Lab) -> None:
+    word = WORDS["words"]
+    remember_batch(lab.store, *memories_of(Case("words", "query", "rolled_up")))
+    rolled_up(lab)
 
-    preview = lab.forget(query=WORDS["words"], dry_run=True)
-    receipt = lab.forget(query=WORDS["words"])
+    preview = lab.forget(query=word, dry_run=True)
+    receipt = lab.forget(query=word)
 
     assert [line.id for line in preview.lines] == ["m3", "m9"]
-    assert WORDS["words"] in preview.lines[0].snippet
+    assert word in preview.lines[0].snippet
     assert receipt.lines == []
-    assert WORDS["words"] not in str(receipt)
+    assert word not in str(receipt)
     assert (preview.dry_run, receipt.dry_run) == (True, False)
-    for name in (
-        "memories",
-        "archived",
-        "details",
-        "episodes_removed",
-        "episodes_rewritten",
-    ):
+    for name in "memories archived details episodes_removed episodes_rewritten".split():
         assert getattr(preview, name) == getattr(receipt, name), name
     # Two episodes, the day of each, their week and their month.
     assert receipt.episodes_rewritten == 6
 
 
 def test_a_secret_is_masked_in_the_preview(lab: Lab) -> None:
-    remember_batch(lab.store, memory("1", WORDS["secret"]))
+    lab.remember(WORDS["secret"], id="1")
 
     (line,) = lab.forget("1", dry_run=True).lines
 
     assert "4471" not in line.snippet
 
 
-def test_forgetting_a_month_forgets_all_it_was_made_of(lab: Lab, parts: Parts) -> None:
+def test_forgetting_a_month_forgets_all_it_was_made_of(lab: Lab) -> None:
     remember_batch(lab.store, *memories_of(Case("words", "id", "rolled_up")))
-    rolled_up(parts)
+    rolled_up(lab)
 
-    receipt = lab.forget(above(lab.store, "m3")[-1].id)
+    receipt = lab.forget(month_above(lab, "m3").id)
 
     assert receipt.memories == EPISODES * PER_EPISODE
     assert receipt.episodes_removed == 2 * EPISODES + 2
@@ -312,40 +277,30 @@ def test_a_backup_with_a_damaged_index_says_that_it_may_hold_forgotten_words(
     assert UNPURGED in report.problems
 
 
-def test_copies_beside_the_database_are_named(
-    lab: Lab, file_store: SqliteStore
-) -> None:
-    folder = file_store.database.parent
-    remember_batch(file_store, memory("1", "a"))
+@pytest.mark.sqlite
+def test_copies_beside_the_database_are_named(lab: Lab) -> None:
+    folder = lab.store.database.parent
+    lab.remember("a", id="1")
     with closing(sqlite3.connect(folder / "other.sqlite")) as copy:
         copy.execute("CREATE TABLE t (x)")
     (folder / "old").mkdir()
     (folder / "old" / "memory.db.gz").write_bytes(b"\x1f\x8b")
     (folder / "notes.txt").write_text("no copy")
 
-    receipt = lab.forget("1")
-
-    assert receipt.backups == [
-        str(folder / "old" / "memory.db.gz"),
-        str(folder / "other.sqlite"),
-    ]
+    copies = [folder / "old" / "memory.db.gz", folder / "other.sqlite"]
+    assert lab.forget("1").backups == [*map(str, copies)]
 
 
 def test_opening_a_memory_rewrites_what_a_crash_left_empty(database: Path) -> None:
-    with Library(database, clock=FakeClock()) as opened:
-        for at in range(3):
-            opened.remember(
-                f"note {at} of the meadow {'zqxjv' * (at == 1)}", id=f"m{at}"
-            )
+    with Memory(database, clock=FakeClock()) as opened:
+        for at, word in enumerate(("lake", "zqxjv", "hill")):
+            opened.remember(f"note {at} of the {word}", id=f"m{at}")
         opened.sleep(force=True)
-        original = opened.get("m0").memory
-        assert original
-        episode = original.episode
-        assert episode
     with open_store(database, migrations=shipped("migrations")) as store:
+        episode = episode_of(store, "m0").id
         store.deletion.forget(["m1"])  # and the process dies here
 
-    with Library(database, clock=FakeClock()) as opened:
+    with Memory(database, clock=FakeClock()) as opened:
         found = opened.get(episode).episode
         opened.sleep()
         assert files_containing(database.parent, "zqxjv") == []
@@ -368,10 +323,10 @@ def test_opening_a_memory_rewrites_what_a_crash_left_empty(database: Path) -> No
 def test_a_forget_without_a_valid_selection_is_refused(
     lab: Lab, given: dict[str, Any], field: str
 ) -> None:
-    with pytest.raises(Exception, match=r".") as refused:
+    with pytest.raises(MnemosynedError) as refused:
         lab.forget(**given)
 
-    assert getattr(refused.value, "field", None) == field
+    assert refused.value.field == field
 
 
 def test_a_person_is_forgotten_by_the_whole_name_alone(lab: Lab) -> None:
@@ -386,40 +341,29 @@ def test_a_person_is_forgotten_by_the_whole_name_alone(lab: Lab) -> None:
     )
 
     assert lab.forget(person="mark").memories == 4
-    assert sorted(one.id for one in lab.store.memories.working(list("123456"))) == [
-        "2",
-        "6",
-    ]
-    assert lab.clock.now() == NOON
+    assert sorted(working_ids(lab.store)) == ["2", "6"]
 
 
-def test_copies_that_rows_left_behind_in_other_pages_are_gone_too(
-    tmp_path: Path,
-) -> None:
+def test_copies_that_rows_left_in_other_pages_are_gone_too(tmp_path: Path) -> None:
     room, count = "zqxjv-room", 900
-    with Library(tmp_path / "memory.db") as library:
-        library.remember_many(
-            [
-                Remember(
-                    f"Zqxjv{at} paid for the bicycle in the yard, and its bell.",
-                    session=room if at % 3 else "open",
-                    created_at=NOON - timedelta(days=5) if at % 10 else None,
-                )
-                for at in range(count)
-            ]
+    told = [
+        Remember(
+            f"Zqxjv{at} paid for the bicycle in the yard, and its bell.",
+            session=room if at % 3 else "open",
+            created_at=NOON - timedelta(days=5) if at % 10 else None,
         )
-        library.sleep()
+        for at in range(count)
+    ]
+    with Memory(tmp_path / "memory.db") as memory:
+        memory.remember_many(told)
+        memory.sleep()
 
-        receipt = library.forget(session=room)
+        receipt = memory.forget(session=room)
 
         assert (receipt.memories, receipt.complete) == (count * 2 // 3, True)
         assert files_containing(tmp_path, room) == []
-        assert (
-            files_containing(
-                tmp_path, *(f"Zqxjv{at} " for at in range(count) if at % 3)
-            )
-            == []
-        )
+        words = [f"Zqxjv{at} " for at in range(count) if at % 3]
+        assert files_containing(tmp_path, *words) == []
 
 
 # The shell joins the pages of a long preview.

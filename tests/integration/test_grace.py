@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from support.fakes import NOON
@@ -15,55 +15,40 @@ from support.settings import change
 from support.stores import episode_of, get_memory, run_cycle
 
 from mnemosyned.cli.output.retention import forget_text
-from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.values import Tier
 from mnemosyned.service.intake import CHUNK
-from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.conversation import Learnings
-from mnemosyned.verbs.listing import ListMemories
-from mnemosyned.verbs.memories import Get, Recall, Remember
-from mnemosyned.verbs.retention import Forget
 
 T = TypeVar("T")
 WORD = "Zqxjv48213Kwyz"
 
 
 @pytest.fixture
-def service(service: MemoryService, settings: SettingsInForce) -> MemoryService:
-    """The service with a grace time of a day, and a memory to be forgotten."""
-    change(settings, {"forget.grace_hours": 24})
-    service.call(
-        Remember(
-            f"Always call the code {WORD}",
-            id="m",
-            role="user",
-            session="codes",
-            tags=["work"],
-            pinned=False,
-            importance=0.9,
-            metadata={"a": 1},
-        )
-    )
-    service.call(Remember("the kettle is hot", id="other", session="codes"))
-    return service
+def lab(lab: Lab) -> Lab:
+    """A memory with a grace time of a day, and something to be forgotten."""
+    change(lab.settings, {"forget.grace_hours": 24})
+    fields: Any = {"tags": ["work"], "importance": 0.9, "metadata": {"a": 1}}
+    text = f"Always call the code {WORD}"
+    lab.remember(text, id="m", role="user", session="codes", **fields)
+    lab.remember("the kettle is hot", id="other", session="codes")
+    return lab
 
 
-def assert_unseen(service: MemoryService) -> None:
+def assert_unseen(lab: Lab) -> None:
     """No verb knows the memory."""
     with pytest.raises(NotFound):
-        service.call(Get("m"))
-    assert "m" not in [memory.id for memory in service.call(ListMemories()).memories]
-    assert WORD not in str(service.call(Recall(WORD, history=True, reveal=True)))
-    assert WORD not in str(service.call(Recall("code work call", tag="work")))
-    assert WORD not in str(service.call(Learnings(superseded=True)))
-    assert service.call(Forget(query=WORD, dry_run=True)).memories == 0
-    assert service.call(Forget(tag="work", dry_run=True)).memories == 0
+        lab.get("m")
+    assert "m" not in [memory.id for memory in lab.list().memories]
+    assert WORD not in str(lab.recall(WORD, history=True, reveal=True))
+    assert WORD not in str(lab.recall("code work call", tag="work"))
+    assert WORD not in str(lab.learnings(superseded=True))
+    assert lab.forget(query=WORD, dry_run=True).memories == 0
+    assert lab.forget(tag="work", dry_run=True).memories == 0
 
 
 @pytest.mark.parametrize("asleep", [False, True])
-def test_what_is_forgotten_is_seen_by_no_verb_and_comes_back_as_it_was(
+def test_what_is_forgotten_is_unseen_and_comes_back_as_it_was(
     lab: Lab, *, asleep: bool
 ) -> None:
     lab.edit("m", text=f"Always call the code {WORD}!")
@@ -76,7 +61,7 @@ def test_what_is_forgotten_is_seen_by_no_verb_and_comes_back_as_it_was(
 
     assert (receipt.memories, receipt.complete) == (1, False)
     assert preview.final_at == receipt.final_at == NOON + timedelta(hours=24)
-    assert_unseen(lab.service)
+    assert_unseen(lab)
     if asleep:
         summary = episode_of(lab.store, "other")
         assert WORD not in str(lab.expand(summary.id, reveal=True))
@@ -85,14 +70,12 @@ def test_what_is_forgotten_is_seen_by_no_verb_and_comes_back_as_it_was(
     restored = lab.restore("m")
 
     assert (restored.memories, restored.episode) == (1, "")
-    assert get_memory(lab.store, "m") == replace(
-        before, tier=Tier.WORKING, episode=None
-    )
+    after = replace(before, tier=Tier.WORKING, episode=None)
+    assert get_memory(lab.store, "m") == after
     assert lab.recall(WORD).hits[0].id == "m"
     assert [each.text for each in lab.learnings()] == [f"Always call the code {WORD}!"]
-    assert [revision.text for revision in lab.get("m", history=True).revisions] == [
-        f"Always call the code {WORD}"
-    ]
+    revisions = lab.get("m", history=True).revisions
+    assert [each.text for each in revisions] == [f"Always call the code {WORD}"]
     assert lab.status().recoverable.memories == 0
 
 

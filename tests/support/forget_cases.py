@@ -10,18 +10,15 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
-from support.fakes import NOON, FakeClock, memory
+from support.fakes import NOON, memory
 from support.leftovers import left_of
+from support.services import Lab
 
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
-from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.verbs.memories import Pin, Remember
-from mnemosyned.verbs.retention import Forget, Prune, Restore
-from mnemosyned.verbs.upkeep import Undo
+from mnemosyned.verbs.retention import Forget
 
 WORDS = {
     "words": "Zqxjv48213Kwyz",
@@ -88,59 +85,49 @@ def moment(at: int) -> Any:  # noqa: ANN401
     return NOON - timedelta(days=5 - at // PER_EPISODE, minutes=-at)
 
 
-def fresh(_: Parts) -> None:
+def fresh(_: Lab) -> None:
     pass
 
 
-def slept(parts: Parts) -> None:
-    parts.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=True))
+def slept(lab: Lab) -> None:
+    lab.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=True))
 
 
-def rolled_up(parts: Parts) -> None:
-    slept(parts)
-    parts.clock.advance(days=30)
-    slept(parts)
+def rolled_up(lab: Lab) -> None:
+    slept(lab)
+    lab.clock.advance(days=30)
+    slept(lab)
 
 
-def pinned(parts: Parts) -> None:
+def pinned(lab: Lab) -> None:
     for at in CHOSEN_AT:
-        parts.service.call(Pin(f"m{at}"))
-    slept(parts)
+        lab.pin(f"m{at}")
+    slept(lab)
 
 
-def restored(parts: Parts) -> None:
-    rolled_up(parts)
+def restored(lab: Lab) -> None:
+    rolled_up(lab)
     for at in CHOSEN_AT:
-        parts.service.call(Restore(f"m{at}"))
+        lab.restore(f"m{at}")
 
 
-def undone(parts: Parts) -> None:
-    slept(parts)
-    parts.service.call(Undo(parts.store.sleep.log(limit=1)[0].cycle))
+def undone(lab: Lab) -> None:
+    slept(lab)
+    lab.undo(lab.store.sleep.log(limit=1)[0].cycle)
 
 
-def superseded(parts: Parts) -> None:
-    rolled_up(parts)
+def superseded(lab: Lab) -> None:
+    rolled_up(lab)
     for at in CHOSEN_AT:
-        parts.service.call(Remember(f"the meadow is mown {at}", supersedes=f"m{at}"))
+        lab.remember(f"the meadow is mown {at}", supersedes=f"m{at}")
 
 
-def pruned(parts: Parts) -> None:
-    rolled_up(parts)
-    parts.service.call(Prune(characters_max=0))
+def pruned(lab: Lab) -> None:
+    rolled_up(lab)
+    lab.prune(characters_max=0)
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The parts with which a state is reached."""
-
-    store: SqliteStore
-    service: MemoryService
-    cycle: SleepCycle
-    clock: FakeClock
-
-
-STATES: dict[str, Callable[[Parts], None]] = {
+STATES: dict[str, Callable[[Lab], None]] = {
     state.__name__: state
     for state in (fresh, slept, rolled_up, pinned, restored, undone, superseded, pruned)
 }
