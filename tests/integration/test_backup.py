@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 import pytest
-from support.fakes import FakeClock, files_containing
+from support.fakes import FakeClock
 from support.services import Lab, make_keeper
 from support.settings import change
 
@@ -22,10 +22,8 @@ from mnemosyned import Memory, Remember
 from mnemosyned.backup_schedule import backup_name
 from mnemosyned.cli.commands.backup import back_up
 from mnemosyned.client.connection import Connection
-from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import InvalidRequest, StorageFailed
 from mnemosyned.service.backups import NAME, BackupKeeper, forgotten_since
-from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import copies
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.request import Request
@@ -38,49 +36,28 @@ def ids(file: Path) -> list[str]:
 
 
 @pytest.fixture
-def memory(database: Path, blank: Path) -> Memory:
+def memory(database: Path, blank: Path) -> Iterator[Memory]:
     database.write_bytes(blank.read_bytes())
-    return Memory(database)
+    with Memory(database) as memory:
+        yield memory
 
 
 def test_a_backup_is_a_memory_of_its_own(memory: Memory, tmp_path: Path) -> None:
-    with memory:
-        memory.remember("tea at four", id="a")
-
-        done = memory.backup(str(tmp_path / "copy.sqlite"))
-        memory.remember("tea at five", id="b")
-
     copy = tmp_path / "copy.sqlite"
+    memory.backup(str(copy))
+    memory.remember("tea at four", id="a")
+
+    done = memory.backup(str(copy))  # it takes the place of the one before
+    memory.remember("tea at five", id="b")
+
     assert (done.file, done.bytes) == (str(copy), copy.stat().st_size)
     assert (done.memories, done.episodes, done.problems) == (1, 0, [])
     assert copy.stat().st_mode & 0o777 == 0o600
     assert not copy.with_name("copy.sqlite.partial").exists()
+    with closing(sqlite3.connect(copy)) as opened:
+        assert opened.execute("PRAGMA application_id").fetchone() == (0x4D6E656D,)
+        assert opened.execute("PRAGMA journal_mode").fetchone() == ("delete",)
     assert ids(copy) == ["a"]
-
-
-def test_a_backup_takes_the_place_of_the_one_before(
-    memory: Memory, tmp_path: Path
-) -> None:
-    with memory:
-        memory.backup(str(tmp_path / "copy.sqlite"))
-        memory.remember("tea at four", id="a")
-
-        memory.backup(str(tmp_path / "copy.sqlite"))
-
-    assert ids(tmp_path / "copy.sqlite") == ["a"]
-
-
-def test_a_backup_holds_nothing_that_was_forgotten(
-    memory: Memory, tmp_path: Path
-) -> None:
-    (tmp_path / "copies").mkdir()
-    with memory:
-        memory.remember("tea with Zqxjvkwyz", id="a")
-        memory.forget("a")
-
-        memory.backup(str(tmp_path / "copies" / "copy.sqlite"))
-
-    assert files_containing(tmp_path / "copies", "Zqxjvkwyz") == []
 
 
 @pytest.mark.parametrize(
@@ -102,14 +79,10 @@ def test_a_backup_goes_nowhere_where_it_destroys_something(
     (tmp_path / "letter.txt").write_text("Dear Ada")
     (tmp_path / "link.db").symlink_to(tmp_path / "memory.db")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    with (
-        memory,
-        Memory(tmp_path / "used.db"),
-        pytest.raises(InvalidRequest, match=says) as error,
-    ):
+    with Memory(tmp_path / "used.db"), pytest.raises(InvalidRequest, match=says) as no:
         memory.backup(name.format(room=tmp_path))
 
-    assert error.value.field == "file"
+    assert no.value.field == "file"
     assert (tmp_path / "letter.txt").read_text() == "Dear Ada"
 
 
@@ -161,41 +134,28 @@ def test_a_folder_that_is_closed_to_us_spoils_no_receipt(
         return usual(path)
 
     monkeypatch.setattr(Path, "is_file", is_file)
-    with memory:
-        memory.remember("tea at four", id="a")
+    memory.remember("tea at four", id="a")
 
-        assert memory.forget("a").backups == []
-
-
-def test_a_backup_says_whose_file_it_is(memory: Memory, tmp_path: Path) -> None:
-    with memory:
-        memory.backup(str(tmp_path / "copy.sqlite"))
-
-    with closing(sqlite3.connect(tmp_path / "copy.sqlite")) as copy:
-        assert copy.execute("PRAGMA application_id").fetchone() == (0x4D6E656D,)
-        assert copy.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    assert memory.forget("a").backups == []
 
 
-def test_a_backup_without_a_name_gets_its_date(memory: Memory, tmp_path: Path) -> None:
-    with memory:
-        memory.remember("tea at four", id="a")
+@pytest.mark.parametrize("folder", ["backups", "copies"])
+def test_a_backup_without_a_name_gets_its_date(
+    memory: Memory, tmp_path: Path, folder: str
+) -> None:
+    target = None
+    if folder == "copies":
+        (tmp_path / folder).mkdir(0o700)
+        target = str(tmp_path / folder)
 
-        done = memory.backup()
-        status = memory.status().backup
+    copy = Path(memory.backup(target).file)
 
-    copy = Path(done.file)
-    assert copy.parent == tmp_path / "backups"
+    assert copy.parent == tmp_path / folder
     assert re.fullmatch(r"memory-\d{8}T\d{6}Z\.db", copy.name)
     assert copy.parent.stat().st_mode & 0o777 == 0o700
-    assert (status.folder, status.count) == (str(copy.parent), 1)
-
-
-def test_a_backup_into_a_folder_gets_its_date(memory: Memory, tmp_path: Path) -> None:
-    (tmp_path / "copies").mkdir()
-    with memory:
-        done = memory.backup(str(tmp_path / "copies"))
-
-    assert Path(done.file).parent == tmp_path / "copies"
+    status = memory.status().backup
+    assert status.folder == str(tmp_path / "backups")
+    assert status.count == (folder == "backups")
 
 
 def test_a_copy_that_lacks_something_gets_no_name(
@@ -244,58 +204,57 @@ def test_forgetting_names_the_copies_in_the_backup_folder(
     assert receipt.backups == [copy]
 
 
-# ------------------------------------------------------------------ schedule
+@pytest.fixture
+def copies_folder(tmp_path: Path) -> Path:
+    return tmp_path / "copies"
 
 
 @pytest.fixture
-def keeper(
-    store: SqliteStore, cycle: SleepCycle, settings: SettingsInForce, tmp_path: Path
-) -> BackupKeeper:
-    values = {"dir": str(tmp_path / "copies"), "schedule": "daily", "keep": "2 daily"}
-    change(settings, {f"backup.{name}": value for name, value in values.items()})
-    return make_keeper(store, cycle, settings)
+def keeper(lab: Lab, copies_folder: Path) -> BackupKeeper:
+    values = {"dir": str(copies_folder), "schedule": "daily", "keep": "2 daily"}
+    change(lab.settings, {f"backup.{name}": value for name, value in values.items()})
+    return make_keeper(lab.store, lab.cycle, lab.settings)
 
 
-def made(tmp_path: Path) -> list[str]:
-    files = {file.name for file in (tmp_path / "copies").glob("*")}
-    return sorted(files - {NAME})
+def made(folder: Path) -> list[str]:
+    return sorted({file.name for file in folder.glob("*")} - {NAME})
 
 
 @pytest.mark.sqlite
 def test_a_scheduled_backup_is_made_once_an_interval(
-    keeper: BackupKeeper, clock: FakeClock, tmp_path: Path
+    keeper: BackupKeeper, clock: FakeClock, copies_folder: Path
 ) -> None:
     keeper.run_scheduled()
     clock.advance(hours=23)
     keeper.run_scheduled()
-    assert len(made(tmp_path)) == 1
+    assert len(made(copies_folder)) == 1
 
     clock.advance(hours=1)
     keeper.run_scheduled()
 
-    assert len(made(tmp_path)) == 2
+    assert len(made(copies_folder)) == 2
     assert keeper.status().last == clock.now()
-    assert all(ids(tmp_path / "copies" / name) == [] for name in made(tmp_path))
+    assert all(ids(copies_folder / name) == [] for name in made(copies_folder))
 
 
 @pytest.mark.sqlite
 def test_only_scheduled_backups_are_removed_when_they_are_too_many(
-    keeper: BackupKeeper, clock: FakeClock, tmp_path: Path
+    keeper: BackupKeeper, clock: FakeClock, copies_folder: Path
 ) -> None:
     by_hand = Path(keeper.back_up(Backup()).file)
-    (tmp_path / "copies" / "letter.db").write_text("Dear Ada")
+    (copies_folder / "letter.db").write_text("Dear Ada")
     for _ in range(4):
         clock.advance(days=1)
         keeper.run_scheduled()
 
-    files = made(tmp_path)
+    files = made(copies_folder)
     assert len([name for name in files if name.endswith(".auto.db")]) == 2
     assert {by_hand.name, "letter.db"} <= set(files)
 
 
 @pytest.mark.sqlite
 def test_the_list_of_what_was_forgotten_ends_with_the_last_backup_that_needs_it(
-    lab: Lab, keeper: BackupKeeper, tmp_path: Path
+    lab: Lab, keeper: BackupKeeper, copies_folder: Path
 ) -> None:
     for day in range(4):
         lab.remember("tea", id=f"m{day}")
@@ -304,44 +263,44 @@ def test_the_list_of_what_was_forgotten_ends_with_the_last_backup_that_needs_it(
         lab.forget(f"m{day}")
     keeper.run_scheduled()
 
-    oldest, newest = made(tmp_path)
-    folder = tmp_path / "copies"
-    since = forgotten_since(folder / oldest, folder)
-    assert since
-    assert since.among(f"m{day}" for day in range(4)) == ["m3"]
-    assert since.begins is None
-    assert len((folder / NAME).read_text().splitlines()) <= 7
-    last = forgotten_since(folder / newest, folder)
+    oldest, last = (
+        forgotten_since(copies_folder / name, copies_folder)
+        for name in made(copies_folder)
+    )
+    assert oldest
+    assert oldest.among(f"m{day}" for day in range(4)) == ["m3"]
+    assert oldest.begins is None
+    assert len((copies_folder / NAME).read_text().splitlines()) <= 7
     assert last
     assert last.hashes == frozenset()
 
 
 @pytest.mark.sqlite
 def test_no_backup_is_made_while_a_cycle_runs(
-    keeper: BackupKeeper, cycle: SleepCycle, tmp_path: Path
+    lab: Lab, keeper: BackupKeeper, copies_folder: Path
 ) -> None:
-    with cycle.lease.exclusive():
+    with lab.cycle.lease.exclusive():
         keeper.run_scheduled()
-        assert made(tmp_path) == []
+        assert made(copies_folder) == []
 
     keeper.run_scheduled()
 
-    assert len(made(tmp_path)) == 1
+    assert len(made(copies_folder)) == 1
 
 
 @pytest.mark.sqlite
 def test_an_old_backup_and_a_failed_one_are_warned_of(
-    keeper: BackupKeeper, clock: FakeClock, tmp_path: Path
+    keeper: BackupKeeper, clock: FakeClock, copies_folder: Path
 ) -> None:
     keeper.run_scheduled()
     assert keeper.warnings() == []
-    (tmp_path / "copies").rename(tmp_path / "moved")
-    (tmp_path / "copies").write_text("in the way")
+    moved = copies_folder.rename(copies_folder.with_name("moved"))
+    copies_folder.write_text("in the way")
     clock.advance(days=1)
     keeper.run_scheduled()
     assert "failed" in keeper.warnings()[0]
-    (tmp_path / "copies").unlink()
-    (tmp_path / "moved").rename(tmp_path / "copies")
+    copies_folder.unlink()
+    moved.rename(copies_folder)
 
     clock.advance(days=2)
 
@@ -350,24 +309,24 @@ def test_an_old_backup_and_a_failed_one_are_warned_of(
 
 @pytest.mark.sqlite
 def test_parts_that_a_crash_left_go_although_the_next_backup_fails(
-    keeper: BackupKeeper, clock: FakeClock, tmp_path: Path
+    keeper: BackupKeeper, clock: FakeClock, copies_folder: Path
 ) -> None:
-    part = tmp_path / "copies" / "memory-20260101T000000Z.auto.db.partial"
-    part.parent.mkdir()
+    copies_folder.mkdir()
+    part = copies_folder / "memory-20260101T000000Z.auto.db.partial"
     part.touch()
     os.utime(part, (0, 0))
     in_the_way = f"{backup_name(clock.now(), scheduled=True)}.partial"
-    (part.parent / in_the_way).mkdir()
+    (copies_folder / in_the_way).mkdir()
 
     keeper.run_scheduled()
 
     assert "failed" in keeper.warnings()[0]
-    assert made(tmp_path) == [in_the_way]
+    assert made(copies_folder) == [in_the_way]
 
 
 @pytest.mark.sqlite
 def test_a_backup_dated_by_a_wrong_clock_does_not_end_the_schedule(
-    keeper: BackupKeeper, clock: FakeClock, tmp_path: Path
+    keeper: BackupKeeper, clock: FakeClock, copies_folder: Path
 ) -> None:
     clock.advance(days=900)
     keeper.run_scheduled()
@@ -375,7 +334,7 @@ def test_a_backup_dated_by_a_wrong_clock_does_not_end_the_schedule(
 
     keeper.run_scheduled()
 
-    assert len(made(tmp_path)) == 2
+    assert len(made(copies_folder)) == 2
 
 
 @pytest.mark.sqlite
@@ -412,13 +371,11 @@ class Sandboxed:
 
 @pytest.fixture
 def sandboxed(
-    tmp_path: Path, database: Path, blank: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Connection]:
+    tmp_path: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> Connection:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    database.write_bytes(blank.read_bytes())
-    with Memory(database) as memory:
-        memory.remember("tea at four", id="a")
-        yield cast("Connection", Sandboxed(memory))
+    memory.remember("tea at four", id="a")
+    return cast("Connection", Sandboxed(memory))
 
 
 def own_backups(tmp_path: Path) -> list[Path]:
@@ -436,8 +393,7 @@ def test_a_backup_is_moved_out_of_the_sandbox(
     assert target.stat().st_size == done.bytes
     assert target.stat().st_mode & 0o777 == 0o600
     assert own_backups(tmp_path) == []
-    with Memory(target) as copy:
-        assert [hit.id for hit in copy.recall("tea").hits] == ["a"]
+    assert ids(target) == ["a"]
 
 
 def test_a_note_of_a_person_is_no_backup_to_replace(
