@@ -11,11 +11,15 @@ import pytest
 from mnemosyned import Memory
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.values import Tier
+from mnemosyned.verbs.conversation import EndedLine
 from mnemosyned.verbs.retention import Forget
+
+OLD = "The staging server listens on port 8080."
+NEW = "The staging server now listens on port 9090."
 
 
 class StoppedClock:
-    """A clock that a test moves."""
+    """A clock that a test moves, and that moves on by a minute whenever it is asked."""
 
     def __init__(self) -> None:
         self.moment = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -25,35 +29,53 @@ class StoppedClock:
         return self.moment
 
 
-@pytest.fixture
-def clock() -> StoppedClock:
-    return StoppedClock()
+class DatedMemory(Memory):
+    """A memory with such a clock."""
+
+    def __init__(self, database: Path, clock: StoppedClock | None = None) -> None:
+        self.clock = clock or StoppedClock()
+        grace: Any = {"forget.grace_hours": 24}
+        super().__init__(database, clock=self.clock, **grace)
+
+    def say(self, *texts: str, session: str = "a", **fields: Any) -> list[str]:  # noqa: ANN401
+        """Remember what a user said; return the ids."""
+        fields = {"source": "codex", "role": "user", **fields}
+        return [self.remember(text, session=session, **fields).id for text in texts]
+
+    def say_port(self) -> tuple[str, str]:
+        """Remember the two statements three days apart; return their ids."""
+        (old,) = self.say(OLD)
+        self.clock.moment += timedelta(days=3)
+        (new,) = self.say(NEW, session="b")
+        return old, new
+
+    def ended(self) -> list[EndedLine]:
+        return [*self.endings().endings]
+
+    def ended_ids(self) -> list[tuple[str, str]]:
+        """The statements that are ended, each with the one that ended it."""
+        return [(each.id, each.by) for each in self.ended()]
+
+    def summary(self, **fields: Any) -> str:  # noqa: ANN401
+        """The words of the only episode of a kind."""
+        return self.list(tier=Tier.EPISODIC, **fields).episodes[-1].content
 
 
 @pytest.fixture
-def memory(database: Path, blank: Path, clock: StoppedClock) -> Iterator[Memory]:
+def memory(database: Path, blank: Path) -> Iterator[DatedMemory]:
     shutil.copy(blank, database)
-    grace: Any = {"forget.grace_hours": 24}
-    with Memory(database, clock=clock, **grace) as opened:
+    with DatedMemory(database) as opened:
         yield opened
 
 
-OLD = "The staging server listens on port 8080."
-NEW = "The staging server now listens on port 9090."
-
-
-def remember_port(memory: Memory, clock: StoppedClock) -> tuple[str, str]:
-    """Remember the two statements three days apart; return their ids."""
-    old = memory.remember(OLD, session="a", source="codex", role="user")
-    clock.moment += timedelta(days=3)
-    new = memory.remember(NEW, session="b", source="codex", role="user")
-    return old.id, new.id
+def reports(day: int = 0) -> list[str]:
+    return [f"Report {day}{n} of the harbor is at desk {n}." for n in range(12)]
 
 
 def test_recall_shows_the_successor_first_and_until_when_the_older_applied(
-    memory: Memory, clock: StoppedClock
+    memory: DatedMemory,
 ) -> None:
-    old, new = remember_port(memory, clock)
+    old, new = memory.say_port()
 
     hits = memory.recall("which port did the staging server listen on before?").hits
 
@@ -65,9 +87,9 @@ def test_recall_shows_the_successor_first_and_until_when_the_older_applied(
 
 
 def test_an_ending_is_found_after_a_sleep_with_the_original(
-    memory: Memory, clock: StoppedClock
+    memory: DatedMemory,
 ) -> None:
-    old, _ = remember_port(memory, clock)
+    old, _ = memory.say_port()
     memory.sleep(force=True)
 
     hits = memory.recall("staging server port").hits
@@ -76,30 +98,22 @@ def test_an_ending_is_found_after_a_sleep_with_the_original(
     assert line.ended[0].successor == NEW
 
 
-def test_a_summary_no_longer_tells_what_was_ended_after_it_was_written(
-    memory: Memory, clock: StoppedClock
-) -> None:
-    for text in (
-        OLD,
-        *(f"Report {n} of the harbor is at desk {n}." for n in range(12)),
-    ):
-        memory.remember(text, session="a", source="codex", role="user")
+def test_a_summary_no_longer_tells_what_was_ended_later(memory: DatedMemory) -> None:
+    memory.say(OLD, *reports())
     memory.sleep(force=True)
-    assert OLD in memory.list(tier=Tier.EPISODIC).episodes[-1].content
+    assert OLD in memory.summary()
 
-    clock.moment += timedelta(days=3)
-    memory.remember(NEW, session="b", source="codex", role="user")
-    (ended,) = memory.endings().endings
+    memory.clock.moment += timedelta(days=3)
+    memory.say(NEW, session="b")
+    (ended,) = memory.ended()
 
-    assert OLD not in memory.list(tier=Tier.EPISODIC).episodes[-1].content
+    assert OLD not in memory.summary()
     memory.undo_ending(ended.id)
-    assert OLD in memory.list(tier=Tier.EPISODIC).episodes[-1].content
+    assert OLD in memory.summary()
 
 
-def test_a_summary_leaves_out_what_was_ended_before(memory: Memory) -> None:
-    reports = [f"Report {n} of the harbor is at desk {n}." for n in range(12)]
-    for text in (OLD, *reports, NEW):
-        memory.remember(text, session="a", source="codex", role="user")
+def test_a_summary_leaves_out_what_was_ended_before(memory: DatedMemory) -> None:
+    memory.say(OLD, *reports(), NEW)
     memory.sleep(force=True)
 
     (episode,) = memory.list(tier=Tier.EPISODIC).episodes
@@ -107,25 +121,18 @@ def test_a_summary_leaves_out_what_was_ended_before(memory: Memory) -> None:
     assert len(memory.expand(episode.id).originals) == 14
 
 
-def test_a_learning_of_an_ended_sentence_is_not_in_force(memory: Memory) -> None:
-    memory.remember(
-        "We always use Redis for the session cache.", session="a", role="user"
-    )
-    assert len(memory.learnings().learnings) == 1
+def test_a_learning_of_an_ended_sentence_is_not_in_force(memory: DatedMemory) -> None:
+    memory.say("We always use Redis for the session cache.")
+    assert len(memory.learnings()) == 1
 
-    memory.remember(
-        "We no longer use Redis for the session cache.", session="a", role="user"
-    )
+    memory.say("We no longer use Redis for the session cache.")
     memory.endings()
 
-    texts = [learning.text for learning in memory.learnings().learnings]
-    assert not any("always use Redis" in text for text in texts)
+    assert "always use Redis" not in str(memory.learnings().learnings)
 
 
-def test_a_context_says_until_when_a_recalled_statement_applied(
-    memory: Memory, clock: StoppedClock
-) -> None:
-    remember_port(memory, clock)
+def test_a_context_says_until_when_a_statement_applied(memory: DatedMemory) -> None:
+    memory.say_port()
 
     system = memory.context("Which port does the staging server listen on?").system
 
@@ -136,11 +143,9 @@ def test_a_context_says_until_when_a_recalled_statement_applied(
 
 
 def test_the_ledger_has_all_words_of_a_memory_that_reads_like_a_note(
-    memory: Memory,
+    memory: DatedMemory,
 ) -> None:
-    memory.remember(
-        "The staging server\n(until it is replaced) listens on port 8080.", session="a"
-    )
+    memory.say("The staging server\n(until it is replaced) listens on port 8080.")
 
     memory.context("Which port does the staging server listen on?")
 
@@ -149,77 +154,57 @@ def test_the_ledger_has_all_words_of_a_memory_that_reads_like_a_note(
 
 
 def test_only_what_is_ended_is_closed_among_two_hundred_others(
-    memory: Memory, clock: StoppedClock
+    memory: DatedMemory,
 ) -> None:
-    old = memory.remember(OLD, session="a", source="codex", role="user")
+    (old,) = memory.say(OLD)
     for number in range(200):
-        memory.remember(
-            (
-                f"Ticket {number}: the export of report {number} is slow on page {number % 7}.",
-                f"I looked at the server logs of host {number}, nothing unusual on port {number}.",
-                f"Let's also add a test for case {number} of the staging deploy script.",
-                f"Should the server of team {number} move to another port?",
-            )[number % 4],
-            session=f"s{number // 20}",
-            source="codex",
-            role="user" if number % 2 else "assistant",
+        texts = (
+            f"Ticket {number}: the export of report {number} is slow on page {number % 7}.",
+            f"I looked at the server logs of host {number}, nothing unusual on port {number}.",
+            f"Let's also add a test for case {number} of the staging deploy script.",
+            f"Should the server of team {number} move to another port?",
         )
-    clock.moment += timedelta(days=3)
-    new = memory.remember(NEW, session="b", source="codex", role="user")
+        role = "user" if number % 2 else "assistant"
+        memory.say(texts[number % 4], session=f"s{number // 20}", role=role)
+    memory.clock.moment += timedelta(days=3)
+    (new,) = memory.say(NEW, session="b")
 
-    endings = memory.endings().endings
-
-    assert [(each.id, each.by) for each in endings] == [(old.id, new.id)]
+    assert memory.ended_ids() == [(old, new)]
 
 
-def test_undoing_what_was_not_ended_says_so(memory: Memory) -> None:
+def test_undoing_what_was_not_ended_says_so(memory: DatedMemory) -> None:
     with pytest.raises(NotFound, match="no statement of 'nobody' is ended"):
         memory.undo_ending("nobody")
 
 
-def test_statements_of_another_project_or_source_stay(
-    memory: Memory,
-) -> None:
-    memory.remember(OLD, session="a", source="mail", role="user")
-    memory.remember(NEW, session="b", source="codex", role="user")
+def test_statements_of_another_project_or_source_stay(memory: DatedMemory) -> None:
+    memory.say(OLD, source="mail")
+    memory.say(NEW, session="b")
 
-    assert memory.endings().endings == []
+    assert memory.ended() == []
 
 
-def test_what_one_speaker_says_of_himself_ends_nothing_of_another(
-    memory: Memory,
-) -> None:
-    home = "I live in a flat in Berlin."
-    memory.remember(home, session="a", role="Anna")
-    moved = memory.remember(home, session="a", role="Ben")
-    memory.remember("I no longer live in a flat in Berlin.", session="b", role="Ben")
+def test_what_one_says_of_himself_ends_nothing_of_another(memory: DatedMemory) -> None:
+    memory.say("I live in a flat in Berlin.", role="Anna")
+    (moved,) = memory.say("I live in a flat in Berlin.", role="Ben")
+    memory.say("I no longer live in a flat in Berlin.", session="b", role="Ben")
 
-    assert [each.id for each in memory.endings().endings] == [moved.id]
+    assert [each.id for each in memory.ended()] == [moved]
 
 
-def test_an_edit_takes_an_ending_back_or_makes_one(
-    memory: Memory, clock: StoppedClock
-) -> None:
-    old, new = remember_port(memory, clock)
-    assert memory.endings().endings
+def test_an_edit_takes_an_ending_back_or_makes_one(memory: DatedMemory) -> None:
+    old, new = memory.say_port()
+    assert memory.ended()
 
-    memory.edit(new, text="The staging server is slow.")
-    assert memory.endings().endings == []
+    for id, text, again in (
+        (new, "The staging server is slow.", NEW),
+        (old, "The kitchen is painted blue.", OLD),
+    ):
+        memory.edit(id, text=text)
+        assert memory.ended() == []
 
-    memory.edit(new, text=NEW)
-    assert [each.id for each in memory.endings().endings] == [old]
-
-
-def test_an_edited_statement_is_ended_by_newer_memories(
-    memory: Memory, clock: StoppedClock
-) -> None:
-    old, new = remember_port(memory, clock)
-    memory.edit(old, text="The kitchen is painted blue.")
-    assert memory.endings().endings == []
-
-    memory.edit(old, text=OLD)
-
-    assert [(each.id, each.by) for each in memory.endings().endings] == [(old, new)]
+        memory.edit(id, text=again)
+        assert memory.ended_ids() == [(old, new)]
 
 
 @pytest.mark.parametrize(
@@ -227,79 +212,67 @@ def test_an_edited_statement_is_ended_by_newer_memories(
 )
 @pytest.mark.parametrize("undone", [False, True])
 def test_a_memory_that_is_put_back_has_its_endings_again(
-    memory: Memory, clock: StoppedClock, forgotten: Forget, *, undone: bool
+    memory: DatedMemory, forgotten: Forget, *, undone: bool
 ) -> None:
-    old, new = remember_port(memory, clock)
-    assert memory.endings().endings
+    old, new = memory.say_port()
+    assert memory.ended()
     if undone:
         memory.undo_ending(old)
     receipt = memory.call(forgotten)
-    assert memory.endings().endings == []
+    assert memory.ended() == []
 
     memory.restore(receipt.call)
 
-    (ending,) = memory.endings().endings
+    (ending,) = memory.ended()
     assert (ending.id, ending.by, ending.undone) == (old, new, undone)
 
 
 def test_what_an_assistant_says_of_itself_ends_nothing_of_another_project(
-    memory: Memory,
+    memory: DatedMemory,
 ) -> None:
-    before, after = (
-        "I use Redis for the sessions.",
-        "I no longer use Redis for the sessions.",
-    )
-    memory.remember(before, session="a", source="mail", role="assistant")
-    said = memory.remember(before, session="a", source="mail", role="user")
-    memory.remember(after, session="b", source="codex", role="assistant")
-    assert memory.endings().endings == []
+    before = "I use Redis for the sessions."
+    after = "I no longer use Redis for the sessions."
+    memory.say(before, source="mail", role="assistant")
+    (said,) = memory.say(before, source="mail")
+    memory.say(after, session="b", role="assistant")
+    assert memory.ended() == []
 
-    memory.remember(after, session="b", source="codex", role="user")
+    memory.say(after, session="b")
 
-    assert [each.id for each in memory.endings().endings] == [said.id]
+    assert [each.id for each in memory.ended()] == [said]
 
 
 def test_a_week_tells_a_statement_again_whose_ending_was_undone(
-    memory: Memory, clock: StoppedClock
+    memory: DatedMemory,
 ) -> None:
-    clock.moment += timedelta(days=1)  # it is a Monday
-    for day in range(3):
-        for text in (
-            OLD if day == 0 else NEW if day == 1 else "The parcel arrived at noon.",
-            *(f"Report {day}{n} of the harbor is at desk {n}." for n in range(12)),
-        ):
-            memory.remember(text, session=f"s{day}", source="codex", role="user")
-        clock.moment += timedelta(days=1)
-    clock.moment += timedelta(days=40)
+    memory.clock.moment += timedelta(days=1)  # it is a Monday
+    for day, text in enumerate((OLD, NEW, "The parcel arrived at noon.")):
+        memory.say(text, *reports(day), session=f"s{day}")
+        memory.clock.moment += timedelta(days=1)
+    memory.clock.moment += timedelta(days=40)
     memory.sleep(force=True)
-    (week,) = memory.list(tier=Tier.EPISODIC, level="week").episodes
-    assert OLD not in week.content
+    assert OLD not in memory.summary(level="week")
 
-    memory.undo_ending(memory.endings().endings[0].id)
+    memory.undo_ending(memory.ended()[0].id)
 
-    (week,) = memory.list(tier=Tier.EPISODIC, level="week").episodes
-    assert OLD in week.content
+    assert OLD in memory.summary(level="week")
 
 
-def test_a_new_run_reads_what_an_earlier_one_left(
-    tmp_path: Path, clock: StoppedClock
-) -> None:
-    with Memory(tmp_path / "memory.db", clock=clock) as first:
-        old, _ = remember_port(first, clock)
-    with Memory(tmp_path / "memory.db", clock=clock) as second:
-        assert [each.id for each in second.endings().endings] == [old]
+def test_a_new_run_reads_what_an_earlier_one_left(tmp_path: Path) -> None:
+    with DatedMemory(tmp_path / "memory.db") as first:
+        said = first.say_port()
+    with DatedMemory(tmp_path / "memory.db", first.clock) as second:
+        assert second.ended_ids() == [said]
 
 
-def test_get_shows_what_ended_a_memory_with_secrets_masked(
-    memory: Memory,
-) -> None:
-    old = memory.remember("The wifi password is tulip-4711-Xy.", session="a")
-    memory.remember("The wifi password is now rose-0815-Zq.", session="a")
+def test_get_shows_what_ended_a_memory_with_secrets_masked(memory: DatedMemory) -> None:
+    (old,) = memory.say("The wifi password is tulip-4711-Xy.")
+    memory.say("The wifi password is now rose-0815-Zq.")
     memory.endings()
 
-    (ended,) = memory.get(old.id).ended
+    (ended,) = memory.get(old).ended
 
     assert "tulip-4711-Xy" not in ended.sentence
     assert "rose-0815-Zq" not in ended.successor
-    (ended,) = memory.get(old.id, reveal=True).ended
+    (ended,) = memory.get(old, reveal=True).ended
     assert ended.successor == "The wifi password is now rose-0815-Zq."

@@ -454,9 +454,8 @@ def test_a_client_that_does_not_read_is_sent_no_more(
 ) -> None:
     monkeypatch.setattr(workers, "STREAM_STALL_S", 0.5)
     source = Source(flood)
-    with serve(source) as running:
-        with running.raw(GET):
-            assert source.closed.wait(WAIT_S)
+    with serve(source) as running, running.raw(GET):
+        assert source.closed.wait(WAIT_S)
 
     assert source.given < 20
 
