@@ -19,11 +19,7 @@ Serve = Callable[[socket.socket], None]
 def answer(body: object = None, *, status: int = 200) -> bytes:
     """An answer of the daemon; by default an empty log."""
     text = json.dumps({"rows": []} if body is None else body).encode()
-    return b"HTTP/1.1 %d OK\r\nContent-Length: %d\r\n\r\n%s" % (
-        status,
-        len(text),
-        text,
-    )
+    return b"HTTP/1.1 %d OK\r\nContent-Length: %d\r\n\r\n%s" % (status, len(text), text)
 
 
 def read_request(connection: socket.socket) -> bytes:

@@ -169,9 +169,7 @@ def test_importing_shows_its_progress_on_a_terminal(
     assert "1,200 remembered" in said
 
 
-def test_remember_and_learn_print_the_id_alone(
-    shared: Daemon,
-) -> None:
+def test_remember_and_learn_print_the_id_alone(shared: Daemon) -> None:
     command = f"{BIN}/mnem --socket {shared.socket}"
     script = f"""
         one=$({command} remember --dedupe 'the password is larch-4471')
@@ -409,10 +407,7 @@ def test_forgetting_shows_what_would_go_and_needs_a_yes_where_nobody_can_answer(
     assert b"would forget 1 memory\n" in refused.stderr
     assert b"the heron stands alone" in refused.stderr
     assert b"--yes" in refused.stderr
-    assert (done.returncode, done.stdout.startswith(b"forgot 1 memory\n")) == (
-        0,
-        True,
-    )
+    assert (done.returncode, done.stdout.startswith(b"forgot 1 memory\n")) == (0, True)
     assert b"heron" not in done.stdout + done.stderr
 
 

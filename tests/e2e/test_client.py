@@ -113,10 +113,7 @@ def test_a_client_without_a_daemon_says_how_to_start_one(
 def test_an_idle_connection_that_was_closed_is_replaced(
     connect: Connect, room: Path
 ) -> None:
-    with (
-        scripted(room / "s", *[saying(WHOLE)] * 3),
-        connect(room / "s") as client,
-    ):
+    with scripted(room / "s", *[saying(WHOLE)] * 3), connect(room / "s") as client:
         assert [client.log().rows for _ in range(3)] == [[], [], []]
 
 
@@ -148,12 +145,7 @@ def test_a_write_whose_answer_was_lost_is_not_sent_again(
 @CLIENTS
 @pytest.mark.parametrize(
     "nonsense",
-    [
-        b"HTTP/1.1 200 OK\r\n\r\n",
-        b"SSH-2.0-OpenSSH_9.6\r\n\r\n",
-        b"x" * 70_000,
-        HALF,
-    ],
+    [b"HTTP/1.1 200 OK\r\n\r\n", b"SSH-2.0-OpenSSH_9.6\r\n\r\n", b"x" * 70_000, HALF],
     ids=["no length", "not HTTP", "endless", "half"],
 )
 def test_what_is_no_answer_is_refused(

@@ -17,14 +17,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from e2e.daemons import (
-    WAIT_S,
-    Daemon,
-    environment,
-    eventually,
-    listens,
-    short_room,
-)
+from e2e.daemons import WAIT_S, Daemon, environment, eventually, listens, short_room
 from e2e.first_requests import FIRST, SWITCH_S
 
 from mnemosyned import Memory

@@ -295,9 +295,7 @@ def test_a_session_with_a_transcript_waits_as_one_call(
     ]
 
 
-def test_a_full_spool_keeps_what_came_first_and_says_so(
-    machine: Machine,
-) -> None:
+def test_a_full_spool_keeps_what_came_first_and_says_so(machine: Machine) -> None:
     machine.spool.mkdir(parents=True)
     for number in range(2_000):
         (machine.spool / f"c-{number:04}").write_bytes(b"{}")
@@ -331,9 +329,7 @@ def test_what_no_daemon_will_ever_take_does_not_stay(
 # ------------------------------------------------- daemons that answer badly
 
 
-def test_blocking_a_daemon_that_hangs_is_left(
-    machine: Machine,
-) -> None:
+def test_blocking_a_daemon_that_hangs_is_left(machine: Machine) -> None:
     with bad_daemon(machine.socket, hang):
         ran = machine.hook(prompt("A fact"))
 
@@ -356,9 +352,7 @@ def test_a_hook_waits_as_long_as_it_is_told(machine: Machine) -> None:
     assert ran.seconds > 0.7
 
 
-def test_blocking_a_daemon_that_accepts_nobody_is_left(
-    machine: Machine,
-) -> None:
+def test_blocking_a_daemon_that_accepts_nobody_is_left(machine: Machine) -> None:
     import socket  # noqa: PLC0415
 
     with socket.socket(socket.AF_UNIX) as listener:

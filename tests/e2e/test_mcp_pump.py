@@ -15,14 +15,7 @@ from urllib.parse import parse_qs
 import pytest
 from e2e.daemons import Daemon, environment, eventually, short_room, spawn
 from e2e.programs import BIN, Process
-from e2e.pumps import (
-    Json,
-    Pump,
-    is_running,
-    modules_loaded,
-    pumping,
-    spawn_pump,
-)
+from e2e.pumps import Json, Pump, is_running, modules_loaded, pumping, spawn_pump
 from e2e.scripted_daemon import answer, read_request, reset_unread, saying, scripted
 from support.processes import child_pids
 
@@ -377,10 +370,7 @@ def test_a_daemon_that_does_not_come_back_is_waited_for_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pump, "RESTART_S", 0.2)
-    with (
-        short_room() as room,
-        patch.object(pump, "time", wraps=time) as spied,
-    ):
+    with short_room() as room, patch.object(pump, "time", wraps=time) as spied:
         door = pump.PumpedDaemon(SocketAddress(str(room / "d.sock")))
 
         def post() -> None:

@@ -17,15 +17,7 @@ from pathlib import Path
 import pytest
 from e2e.conftest import Start
 from e2e.consistency import damage, half_done
-from e2e.daemons import (
-    WAIT_S,
-    Answer,
-    Daemon,
-    UnixConnection,
-    eventually,
-    kept,
-    rows,
-)
+from e2e.daemons import WAIT_S, Answer, Daemon, UnixConnection, eventually, kept, rows
 from e2e.terminals import on_terminal, popen
 from support.endpoints import Behavior, Exchange, serving
 

@@ -170,9 +170,7 @@ def with_words(database: Path) -> list[str]:
     ]
 
 
-def test_an_undo_survives_the_age_trigger_and_a_restart(
-    start: Start,
-) -> None:
+def test_an_undo_survives_the_age_trigger_and_a_restart(start: Start) -> None:
     daemon = start()
     remember(daemon, "held", days_ago=3)
     daemon.mnem("sleep")

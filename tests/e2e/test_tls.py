@@ -112,8 +112,7 @@ def test_without_the_token_nobody_is_answered(raw_door: RawDoor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("origin", "status"),
-    [({}, 200), ({"Origin": "https://elsewhere.example"}, 403)],
+    ("origin", "status"), [({}, 200), ({"Origin": "https://elsewhere.example"}, 403)]
 )
 def test_the_daemon_has_whatever_name_its_certificate_says(
     raw_door: RawDoor, origin: dict[str, str], status: int
