@@ -247,38 +247,46 @@ def spawn(
     env = environment(home, **settings)
     with log.open("wb") as output:
         return start(
-            command,
-            env,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            anew=anew,
-        )
+            command, env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, anew=anew
+        )  # fmt: skip
+
+
+@contextmanager
+def spawned(
+    *options: str, home: Path, log: Path, **settings: Json
+) -> Iterator[Process]:
+    """A started `mnemosyned`, killed in the end if it still runs; its log goes to the file."""
+    process = spawn(*options, home=home, log=log, **settings)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(WAIT_S)
+
+
+def refused(*options: str, home: Path, **settings: Json) -> tuple[int, str]:
+    """The exit code and all output of a daemon that ends by itself."""
+    log = home / "refused.log"
+    with spawned(*options, home=home, log=log, **settings) as process:
+        return process.wait(WAIT_S), log.read_text()
+
+
+def is_ready(log: Path) -> bool:
+    """Whether the daemon with this log takes requests."""
+    return b'"ready"' in log.read_bytes()
 
 
 @contextmanager
 def running(
-    home: Path,
-    *options: str,
-    database: Path | None = None,
-    programs: Path = BIN,
-    anew: bool = False,
-    **settings: str | None,
+    home: Path, *options: str, database: Path | None = None, **settings: Json
 ) -> Iterator[Daemon]:
     """A daemon that has said READY=1, killed in the end if it still runs."""
     database = database or home / "memory.db"
     with short_room() as room, closing(Notices(room / "notify")) as notices:
         address, log = room / "d.sock", room / "log"
-        process = spawn(
-            *("--database", str(database), "--socket", str(address), *options),
-            home=home,
-            log=log,
-            programs=programs,
-            anew=anew,
-            NOTIFY_SOCKET=str(notices.path),
-            **settings,
-        )
-        try:
+        options = ("--database", str(database), "--socket", str(address), *options)
+        settings = {"NOTIFY_SOCKET": str(notices.path)} | settings
+        with spawned(*options, home=home, log=log, **settings) as process:
             _wait_ready(process, notices, log)
             yield Daemon(
                 database=database,
@@ -288,9 +296,6 @@ def running(
                 notices=notices,
                 log=log,
             )
-        finally:
-            process.kill()
-            process.wait(WAIT_S)
 
 
 def _wait_ready(process: Process, notices: Notices, log: Path) -> None:

@@ -58,12 +58,12 @@ def remember(
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """A daemon's TLS listener, and what its clients need."""
+    """A daemon's TCP listener, and what its clients need."""
 
     daemon: Daemon
     port: int
     token: str
-    ca: Path
+    ca: Path | None
 
     @property
     def url(self) -> str:
@@ -88,9 +88,9 @@ class Door:
         return AsyncClient(url=self.url, token=self.token, ca=self.ca)
 
 
-def door_of(daemon: Daemon, authority: Authority) -> Door:
-    """The TLS listener of a daemon on a port of its own."""
+def door_of(daemon: Daemon, authority: Authority | None = None) -> Door:
+    """The listener of a daemon on a port of its own, behind TLS where it has an authority."""
     (line,) = daemon.events("listening")
     port = int(line["address"].rpartition(":")[2])
     token = Path(line["token_file"]).read_text().strip()
-    return Door(daemon, port, token, authority.file)
+    return Door(daemon, port, token, authority and authority.file)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from e2e.conftest import Start
 from e2e.consistency import damage
-from e2e.daemons import Daemon, eventually, kept, running, spawn
+from e2e.daemons import Daemon, eventually, kept, running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 
@@ -126,22 +126,6 @@ def test_a_file_that_took_its_place_is_never_touched_and_nothing_is_lost(
     assert damage(daemon.database) == []
 
 
-def test_a_restored_file_is_sound_though_the_daemon_was_killed(daemon: Daemon) -> None:
-    remember(daemon, "old")
-    backup = daemon.home / "backup.db"
-    daemon.post("backup", file=str(backup))
-    remember(daemon, "new")
-    backup.rename(daemon.database)
-    assert daemon.post("remember", content="Tea.").status == 503
-
-    daemon.kill()
-
-    with running(daemon.home) as again:
-        assert kept(again.database) == ["old"]
-        again.stop()
-    assert damage(daemon.database) == []
-
-
 def test_a_moved_database_is_whole_where_it_is_now(daemon: Daemon) -> None:
     remember(daemon, "a")
     moved = daemon.database.rename(daemon.home / "elsewhere.db")
@@ -213,47 +197,3 @@ def test_a_program_that_only_looks_does_not_take_the_log_away(daemon: Daemon) ->
 
     assert wal(daemon).exists()
     remember(daemon, "b")
-
-
-@pytest.mark.parametrize(
-    ("has_lock", "says"), [(False, "is in use"), (True, "in use under another name")]
-)
-def test_a_second_daemon_is_refused_without_the_lock_and_under_another_name(
-    daemon: Daemon, *, has_lock: bool, says: str
-) -> None:
-    remember(daemon, "a")
-    database = daemon.database
-    if has_lock:
-        database = daemon.home / "other.db"
-        os.link(daemon.database, database)
-    else:
-        database.with_name("memory.db.lock").unlink()
-    log = daemon.home / "second.log"
-
-    second = spawn(
-        *("--database", str(database), "--socket", str(daemon.socket) + "2"),
-        home=daemon.home,
-        log=log,
-    )
-
-    assert second.wait(20) == 1
-    assert says in log.read_text()
-    remember(daemon, "b")
-
-
-def test_settings_that_lead_nowhere_end_the_start_for_good(tmp_path: Path) -> None:
-    loop = tmp_path / "loop.db"
-    loop.symlink_to(tmp_path / "pool.db")
-    (tmp_path / "pool.db").symlink_to(loop)
-    deep = tmp_path / "deep.yaml"
-    deep.write_text("[" * 1_500 + "]" * 1_500)
-
-    for options in (
-        ["--database", str(loop)],
-        ["--config", str(deep)],
-        ["--database", "~no/x"],
-    ):
-        log = tmp_path / "log"
-        process = spawn(*options, home=tmp_path, log=log)
-        assert process.wait(20) == 78, log.read_text()
-        assert log.read_text().startswith("mnemosyned: ")
