@@ -93,4 +93,4 @@ def door_of(daemon: Daemon, authority: Authority | None = None) -> Door:
     (line,) = daemon.events("listening")
     port = int(line["address"].rpartition(":")[2])
     token = Path(line["token_file"]).read_text().strip()
-    return Door(daemon, port, token, authority and authority.file)
+    return Door(daemon, port, token, authority.file if authority else None)

@@ -310,9 +310,11 @@ def test_a_limit_below_one_is_refused() -> None:
 
 @pytest.fixture(scope="module")
 def tcp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    settings = {"MNEMOSYNE_LIMITS_BODY_BYTES_MAX": "99999"}
-    home = tmp_path_factory.mktemp("tcp")
-    with running(home, MNEMOSYNE_LISTEN="127.0.0.1:0", **settings) as daemon:
+    with running(
+        tmp_path_factory.mktemp("tcp"),
+        MNEMOSYNE_LISTEN="127.0.0.1:0",
+        MNEMOSYNE_LIMITS_BODY_BYTES_MAX="99999",
+    ) as daemon:
         yield door_of(daemon)
 
 

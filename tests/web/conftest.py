@@ -19,6 +19,4 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 @pytest.fixture
 def visitor(memory: Memory) -> Visitor:
-    made = Visitor(memory)
-    made.enter()
-    return made
+    return Visitor.let_in(memory)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from http.client import HTTPConnection, HTTPResponse
+from contextlib import ExitStack
+from http.client import HTTPResponse
 from itertools import count
 
 import pytest
-from web.visitor import end_events, events_of
+from web.visitor import WAIT_S, end_events, enter, events_of, fetched
 
 from mnemosyned import Memory
 from mnemosyned.errors import DaemonUnreachable
@@ -18,7 +18,6 @@ from mnemosyned.web.access import SESSIONS_MAX, WebAccess
 from mnemosyned.web.application import EVENTS
 from mnemosyned.web.server import LIMITS, ChangeFeed, serve_pages
 
-WAIT_S = 10.0
 OPENING = b": \n\n"
 
 
@@ -50,29 +49,13 @@ def server(source: Source) -> Iterator[WebAccess]:
         yield running
 
 
-@contextmanager
-def get(server: WebAccess, path: str, cookie: str = "") -> Iterator[HTTPResponse]:
-    connection = HTTPConnection("127.0.0.1", server.port, timeout=WAIT_S)
-    try:
-        connection.request("GET", path, headers={"Cookie": cookie})
-        yield connection.getresponse()
-    finally:
-        connection.close()
-
-
-def enter(server: WebAccess) -> str:
-    """The cookie of a browser that was let in."""
-    with get(server, server.new_address().removeprefix(server.address)) as entered:
-        return entered.headers["Set-Cookie"].partition(";")[0]
-
-
 def read_event(stream: HTTPResponse) -> bytes:
     """The next event or comment of a stream; empty at its end."""
     return stream.readline() + stream.readline()
 
 
 def test_a_change_is_told_by_its_kind_alone(server: WebAccess, source: Source) -> None:
-    with get(server, EVENTS, enter(server)) as stream:
+    with fetched(server, EVENTS, enter(server)) as stream:
         assert stream.headers["Content-Type"] == "text/event-stream"
         assert stream.headers["Cache-Control"] == "no-store"
         assert read_event(stream) == OPENING
@@ -88,7 +71,7 @@ def test_all_pages_share_one_stream_of_the_daemon(
     cookie = enter(server)
     with ExitStack() as stack:
         streams = [
-            stack.enter_context(get(server, EVENTS, cookie))
+            stack.enter_context(fetched(server, EVENTS, cookie))
             for _ in range(LIMITS.threads // 2)
         ]
         for stream in streams:
@@ -96,9 +79,9 @@ def test_all_pages_share_one_stream_of_the_daemon(
         source.memory.remember("The deploy is on Tuesday.")
         for stream in streams:
             assert read_event(stream) == b"data: remembered\n\n"
-        with get(server, EVENTS, cookie) as refused:
+        with fetched(server, EVENTS, cookie) as refused:
             assert refused.status == 503
-        with get(server, "/search", cookie) as page:
+        with fetched(server, "/search", cookie) as page:
             assert page.status == 200
 
     assert source.opened == 1
@@ -106,12 +89,12 @@ def test_all_pages_share_one_stream_of_the_daemon(
 
 def test_a_stream_ends_with_its_session(server: WebAccess) -> None:
     cookie = enter(server)
-    with get(server, EVENTS, cookie) as stream:
+    with fetched(server, EVENTS, cookie) as stream:
         assert read_event(stream) == OPENING
         for _ in range(SESSIONS_MAX):
             enter(server)
         assert read_event(stream) == b""
-    with get(server, EVENTS, cookie) as refused:
+    with fetched(server, EVENTS, cookie) as refused:
         assert refused.status == 401
 
 
@@ -122,7 +105,7 @@ def test_a_stream_is_no_use_of_the_pages(
     moments = count(step=60.0)
     monkeypatch.setattr(server, "_used_at", 0.0)
     monkeypatch.setattr(server, "_now", lambda: next(moments))
-    with get(server, EVENTS, cookie) as stream:
+    with fetched(server, EVENTS, cookie) as stream:
         assert read_event(stream) == OPENING
         source.memory.remember("The deploy is on Tuesday.")
         assert read_event(stream)
@@ -134,16 +117,16 @@ def test_streams_end_with_the_daemons_and_begin_again(
     server: WebAccess, source: Source
 ) -> None:
     cookie = enter(server)
-    with get(server, EVENTS, cookie) as stream:
+    with fetched(server, EVENTS, cookie) as stream:
         assert read_event(stream) == OPENING
         end_events(source.memory)
         assert read_event(stream) == b"data: stopping\n\n"
         assert read_event(stream) == b""
     source.is_refused = True
-    with get(server, EVENTS, cookie) as refused:
+    with fetched(server, EVENTS, cookie) as refused:
         assert refused.status == 503
     source.is_refused = False
-    with get(server, EVENTS, cookie) as stream:
+    with fetched(server, EVENTS, cookie) as stream:
         assert read_event(stream) == OPENING
     assert source.opened == 2
 
@@ -152,7 +135,7 @@ def test_a_door_without_events_has_no_stream() -> None:
     with (
         Memory(":memory:") as memory,
         serve_pages(memory) as running,
-        get(running, EVENTS, enter(running)) as refused,
+        fetched(running, EVENTS, enter(running)) as refused,
     ):
         assert refused.status == 404
 

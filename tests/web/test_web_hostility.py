@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from web.hostile import HOSTILE
-from web.visitor import Page, PageReader, Visitor
+from web.visitor import Page, PageReader, Visitor, inject
 
 from mnemosyned import Memory
-from mnemosyned.memory.injections import InjectedLine, InjectionKind
-from mnemosyned.service.briefing import make_injection
 from mnemosyned.web.application import HTML
 from mnemosyned.web.server import ROUTES
 
@@ -25,8 +23,6 @@ ELEMENTS = set(
 ADDRESSES = ("href", "src", "action", "formaction")
 LEARNED = 6
 """Texts in one learning."""
-LISTS_MAX = 40
-"""Pages of one list that are followed."""
 
 
 def name_of(text: str) -> str:
@@ -59,20 +55,15 @@ def fill(memory: Memory) -> list[str]:
     memory.remember_many(batch[::2])  # type: ignore[arg-type]
     memory.sleep(force=True)
     memory.remember_many(batch[1::2])  # type: ignore[arg-type]
-    ledger = memory._caller.store.injections  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
     for id, text in zip(ids, texts, strict=True):
-        line = InjectedLine(id=id, text=text, reason=text)
-        injection = make_injection(
-            datetime.now(UTC),
-            InjectionKind.PROMPT,
-            client=text,
-            session=name_of(text),
-            project=name_of(text),
-            prompt=text,
-            text=text,
-            lines=[line],
-        )
-        ledger.add(injection)
+        name = name_of(text)
+        given: dict[str, Any] = {
+            "client": text,
+            "session": name,
+            "project": name,
+            "prompt": text,
+        }
+        inject(memory, id, text, reason=text, **given)
     # A learning is compared with all others: few that hold several texts each.
     for place in range(0, len(texts), LEARNED):
         several = "\n".join(text[:300] for text in texts[place : place + LEARNED])
@@ -86,9 +77,7 @@ def attacked() -> Iterator[tuple[Visitor, list[str]]]:
     """Someone who was let in, and the ids of the memories."""
     with Memory(":memory:") as memory:
         ids = fill(memory)
-        visitor = Visitor(memory)
-        visitor.enter()
-        yield visitor, ids
+        yield Visitor.let_in(memory), ids
 
 
 def check(pages: Iterable[tuple[str, Page]]) -> None:
@@ -104,22 +93,6 @@ def check(pages: Iterable[tuple[str, Page]]) -> None:
             for name in ADDRESSES:
                 assert (attributes.get(name) or "/")[0] in "/#", (attributes, address)
                 assert not (attributes.get(name) or "").startswith("//")
-
-
-def follow(visitor: Visitor, address: str) -> Iterator[tuple[str, Page]]:
-    """Yield the pages of a list with their addresses, the next ones by its own link."""
-    for _ in range(LISTS_MAX):
-        page = visitor.follow(address)
-        yield address, page
-        following = [
-            attributes["href"] or ""
-            for _, attributes in PageReader(page.source).elements
-            if attributes.get("rel") == "next"
-            and "after=" in (attributes["href"] or "")
-        ]
-        if not following:
-            return
-        address = following[0]
 
 
 in_parts = pytest.mark.parametrize(
@@ -143,11 +116,11 @@ def test_every_list_shows_hostile_texts_as_texts(
 ) -> None:
     visitor, _ = attacked
     cycle = visitor.caller.log().rows[0].cycle  # type: ignore[attr-defined]
-    shown = [page for path in LISTS for page in follow(visitor, path)]
-    shown += follow(visitor, "/plan?force=true")
-    shown += follow(visitor, f"/undo?cycle={cycle}")
+    shown = [page for path in LISTS for page in visitor.pages(path)]
+    shown += visitor.pages("/plan?force=true")
+    shown += visitor.pages(f"/undo?cycle={cycle}")
     groups = visitor.get("/cycle", cycle=cycle)
-    shown += [("/cycle", groups), *follow(visitor, f"/cycle?cycle={cycle}&from=90")]
+    shown += [("/cycle", groups), *visitor.pages(f"/cycle?cycle={cycle}&from=90")]
 
     check(shown)
     words = " ".join(page.source for _, page in shown)

@@ -5,37 +5,13 @@ from __future__ import annotations
 from urllib.parse import quote
 
 import pytest
-from web.crowd import add_endings, add_learnings
+from web.crowd import add_endings
 from web.hostile import HOSTILE
 from web.test_web_hostility import check
-from web.test_web_pages import inject
-from web.visitor import Page, PageReader, Visitor
+from web.visitor import Visitor, inject, say
 
 from mnemosyned import Memory
 from mnemosyned.memory.values import LearningKind
-
-SAID = {"session": "team", "source": "chat", "role": "user"}
-
-
-def say(memory: Memory, *texts: str) -> list[str]:
-    """Remember what a user says; return the ids of the memories."""
-    return [memory.remember(text, **SAID).id for text in texts]  # type: ignore[arg-type]
-
-
-def older(page: Page) -> str:
-    """The address of the next page."""
-    found = [
-        attributes["href"]
-        for tag, attributes in PageReader(page.source).elements
-        if tag == "a" and attributes.get("rel") == "next"
-    ]
-    return found[0] or "" if found else ""
-
-
-def are_in_order(text: str, *parts: str) -> bool:
-    places = [text.index(part) for part in parts]
-    return places == sorted(places)
-
 
 # ------------------------------------------------------------------ learnings
 
@@ -79,22 +55,6 @@ def test_learnings_are_filtered_by_words_source_kind_and_force(
     assert "Nothing matches" in visitor.get("/learnings", query="nobody").text
     assert visitor.get("/learnings", kind="nonsense").status == 400
     assert visitor.get("/learnings", after="nonsense").status == 400
-
-
-def test_every_learning_is_on_just_one_page(visitor: Visitor, memory: Memory) -> None:
-    add_learnings(memory)
-    seen, address = list[str](), "/learnings"
-
-    for _ in range(9):
-        page = visitor.follow(address)
-        seen += [link for link in page.links if link.startswith("/unlearn")]
-        address = older(page)
-        if not address:
-            break
-
-    ids = {each.id for each in memory.learnings(limit=1_000)}
-    assert sorted(seen) == sorted(f"/unlearn?id={id}" for id in ids)
-    assert len(ids) > 60
 
 
 def test_a_learning_shows_the_memory_that_has_it_and_what_it_replaced(
@@ -191,17 +151,6 @@ def test_a_learning_that_changed_since_the_preview_is_not_removed(
     assert len(memory.learnings(superseded=True)) == 2
 
 
-def test_an_old_learning_is_rewordable_in_the_briefing(
-    visitor: Visitor, memory: Memory
-) -> None:
-    text = "Always taste the soup first, " + "and then the sauce, " * 40 + "I said."
-    memory.learn(text)
-
-    page = visitor.get("/briefing")
-
-    assert text in page.source.replace("\n", "")
-
-
 # ---------------------------------------------------------------------- ended
 
 
@@ -220,7 +169,8 @@ def test_what_ended_is_shown_with_both_sentences_and_leads_to_both_memories(
 ) -> None:
     page = visitor.get("/ended")
 
-    assert are_in_order(page.text, "The API listens on port 8080.", "now listens")
+    older, newer = "The API listens on port 8080.", "The API now listens"
+    assert page.text.index(older) < page.text.index(newer)
     assert "another from then on" in page.text
     assert {f"/memory?id={id}" for id in ended} <= set(page.links)
 
@@ -250,31 +200,6 @@ def test_what_still_applies_is_said_by_a_button_and_taken_back(
     assert visitor.post("/ended", id=old, redo="true").status == 404
     assert visitor.post("/ended", id="unknown").status == 404
     assert visitor.get("/ended", undone="nonsense").status == 400
-
-
-def test_every_fact_that_ended_is_on_just_one_page(
-    visitor: Visitor, memory: Memory
-) -> None:
-    ids = [f"memory{number:03}" for number in range(80)]
-    for id in ids:
-        memory.remember(f"It is {id} now.", id=id)
-    memory.endings()
-    add_endings(memory, *ids)
-    seen, address = list[str](), "/ended"
-
-    for _ in range(9):
-        page = visitor.follow(address)
-        seen += [
-            attributes["value"] or ""
-            for _, attributes in PageReader(page.source).elements
-            if attributes.get("name") == "id"
-        ]
-        address = older(page)
-        if not address:
-            break
-
-    assert sorted(set(seen)) == ids[:-1]
-    assert len(seen) == len(memory.endings(limit=1_000))
 
 
 def test_hostile_learnings_and_endings_become_no_part_of_a_page(

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from web.visitor import (
     PORT,
+    Changed,
     EmbeddedDaemon,
     Page,
     PageReader,
@@ -62,16 +63,7 @@ def memory(home: Path) -> Iterator[Memory]:
 
 @pytest.fixture
 def visitor(memory: Memory) -> Visitor:
-    made = Visitor(EmbeddedDaemon(memory))
-    made.enter()
-    return made
-
-
-def remote(memory: Memory) -> Visitor:
-    """A visitor of the pages of a daemon on another machine."""
-    made = Visitor(EmbeddedDaemon(memory, url="https://memory.example token"))
-    made.enter()
-    return made
+    return Visitor.let_in(EmbeddedDaemon(memory))
 
 
 def download(page: Page) -> bytes:
@@ -103,26 +95,17 @@ def test_health_says_how_the_daemon_is(visitor: Visitor, memory: Memory) -> None
     assert 'data-load="/checks"' in page.source
 
 
-def test_health_names_what_is_wrong_with_what_to_do(
-    visitor: Visitor, memory: Memory
-) -> None:
-    class Ill(EmbeddedDaemon):
-        def call(self, request: Any) -> Any:  # noqa: ANN401 of any verb
-            answer = super().call(request)
-            if not isinstance(answer, Stats):
-                return answer
-            return msgspec.structs.replace(
-                answer,
-                problems=["the disk is full"],
-                warnings=["others can read it"],
-                clock="the clock jumped",
-                restart_needed=["listen"],
-                backup=BackupStatus(problem="the folder is closed", scheduled=True),
-            )
+def test_health_names_what_is_wrong_with_what_to_do(memory: Memory) -> None:
+    wrong = {
+        "problems": ["the disk is full"],
+        "warnings": ["others can read it"],
+        "clock": "the clock jumped",
+        "restart_needed": ["listen"],
+        "backup": BackupStatus(problem="the folder is closed", scheduled=True),
+    }
+    ill = EmbeddedDaemon(Changed(memory, Stats, lambda _: wrong))
 
-    ill = Visitor(Ill(memory), visitor.access, headers=visitor.headers)
-
-    page = ill.get("/state")
+    page = Visitor.let_in(ill).get("/state")
 
     for text in (
         "the disk is full",
@@ -173,7 +156,8 @@ def test_the_checks_of_a_whole_machine_run(visitor: Visitor) -> None:
 def test_pages_of_another_machine_say_what_to_run_there(
     home: Path, memory: Memory
 ) -> None:
-    visitor = remote(memory)
+    daemon = EmbeddedDaemon(memory, url="https://memory.example token")
+    visitor = Visitor.let_in(daemon)
 
     assert "run mnem doctor there" in visitor.get("/state").text
     assert "data-load" not in visitor.get("/state").source
@@ -188,14 +172,8 @@ def test_pages_of_another_machine_say_what_to_run_there(
 def test_another_daemon_of_this_machine_is_not_taken_for_that_of_the_settings(
     home: Path, memory: Memory
 ) -> None:
-    class Other(EmbeddedDaemon):
-        def call(self, request: Any) -> Any:  # noqa: ANN401 of any verb
-            answer = super().call(request)
-            is_status = isinstance(answer, Stats)
-            return msgspec.structs.replace(answer, pid=1) if is_status else answer
-
-    visitor = Visitor(Other(memory))
-    visitor.enter()
+    other = EmbeddedDaemon(Changed(memory, Stats, lambda _: {"pid": 1}))
+    visitor = Visitor.let_in(other)
 
     assert "Run mnem doctor there" in visitor.get("/checks").text
     assert visitor.post("/setting", key="wm_max", value="100").status == 400
@@ -443,8 +421,7 @@ def test_a_download_that_is_left_closes_the_export(
     memory: Memory, format_name: str
 ) -> None:
     memory.remember("first")
-    visitor = Visitor(EmbeddedDaemon(memory))
-    visitor.enter()
+    visitor = Visitor.let_in(EmbeddedDaemon(memory))
 
     page = visitor.get("/download", format=format_name)
     assert page.response.stream
@@ -485,8 +462,7 @@ def test_an_export_that_is_not_whole_is_not_taken_for_a_whole_one(
             raise ConnectionResetError
 
     monkeypatch.setattr(service, "export", export)
-    visitor = Visitor(EmbeddedDaemon(memory))
-    visitor.enter()
+    visitor = Visitor.let_in(EmbeddedDaemon(memory))
     sent: list[bytes] = []
 
     page = visitor.get("/download", format=format_name)
@@ -500,8 +476,7 @@ def test_an_export_that_is_not_whole_is_not_taken_for_a_whole_one(
 def test_a_download_that_runs_keeps_the_pages_open(memory: Memory) -> None:
     seconds = count()
     access = WebAccess(PORT, now=lambda: float(next(seconds)))
-    visitor = Visitor(EmbeddedDaemon(memory), access=access)
-    visitor.enter()
+    visitor = Visitor.let_in(EmbeddedDaemon(memory), access)
 
     page = visitor.get("/download", format="jsonl")
     assert page.response.stream
@@ -513,10 +488,7 @@ def test_a_download_that_runs_keeps_the_pages_open(memory: Memory) -> None:
 
 
 def test_mistakes_in_an_export_are_pages(visitor: Visitor, memory: Memory) -> None:
-    embedded = Visitor(memory)
-    embedded.enter()
-
     assert visitor.get("/export", since="whenever").status == 400
     assert visitor.get("/download", format="jsonl", since="whenever").status == 400
     assert visitor.get("/download").status == 400
-    assert "mnem export" in embedded.get("/export").text
+    assert "mnem export" in Visitor.let_in(memory).get("/export").text

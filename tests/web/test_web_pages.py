@@ -5,24 +5,23 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 from urllib.parse import urlencode
 
-import msgspec
+import pytest
 from msgspec.structs import replace as replace_struct
 from support.cases import each_case
-from web.visitor import PORT, PageReader, Visitor
+from web.crowd import add_endings, add_learnings
+from web.visitor import PORT, PageReader, Visitor, inject, say, seen_by
 
 from mnemosyned import Memory
 from mnemosyned.http_messages import HttpRequest
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry, Progress
-from mnemosyned.memory.injections import InjectedLine, InjectionKind, InjectionTotals
+from mnemosyned.memory.injections import InjectionTotals
 from mnemosyned.memory.values import AgentActivity
-from mnemosyned.service.briefing import make_injection
-from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.memories import Edited, Recalled
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forgotten
@@ -34,6 +33,7 @@ from mnemosyned.web.rendering import mark_words
 from mnemosyned.web.server import ROUTES
 from mnemosyned.web.upkeep_pages import draw_flow
 
+NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
 EPISODES = (
     "Ada: we deploy on Tuesdays.",
     "The build broke.",
@@ -49,27 +49,6 @@ def slept(memory: Memory, *, session: str = "work") -> tuple[str, str]:
         )
     report = memory.sleep(force=True, session=session)
     return report.groups[0].episodes[0], report.cycle
-
-
-def inject(
-    memory: Memory, line: str, prompt: str = "when do we deploy?", **fields: str
-) -> str:
-    """Put an injection into the ledger; return its id."""
-    now = memory.status().sleep.last_cycle or memory.list().memories[0].created_at
-    injection = make_injection(
-        now,
-        InjectionKind.PROMPT,
-        client="codex",
-        session=fields.get("session", "work"),
-        project=fields.get("project", ""),
-        prompt=prompt,
-        text="a text of some words",
-        lines=[
-            InjectedLine(id=line, text="We deploy on Tuesdays.", reason="words: deploy")
-        ],
-    )
-    memory._caller.store.injections.add(injection)  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
-    return injection.id
 
 
 # ------------------------------------------------------------------ access
@@ -115,31 +94,19 @@ def test_who_was_let_in_may_open_the_address_again(visitor: Visitor) -> None:
 
 
 @each_case("path", [name[5:] for name in ROUTES if name.startswith("POST")])
-def test_a_change_needs_the_token_of_the_session(path: str) -> None:
-    visitor, other = Visitor(Silent()), Visitor(Silent())
-    visitor.enter()
-    other.enter()
+def test_no_other_session_and_no_other_page_makes_a_change(path: str) -> None:
+    visitor, other = Visitor.let_in(Silent()), Visitor.let_in(Silent())
+    fields = {"id": "stays", "mark": "x", "pinned": "true"}
 
     for token in ("", other.token(), visitor.token()[:-1], "ÿ"):
-        page = visitor.post(path, token=token, id="stays", mark="x", pinned="true")
+        page = visitor.post(path, token=token, **fields)
         assert (page.status, "another session" in page.text) == (403, True)
-
-
-@each_case("path", [name[5:] for name in ROUTES if name.startswith("POST")])
-def test_no_other_page_makes_a_change(path: str) -> None:
-    visitor = Visitor(Silent())
-    visitor.enter()
-    body = urlencode({"token": visitor.token(), "id": "stays", "mark": "x"}).encode()
-
-    for headers_given in (
+    body = urlencode({"token": visitor.token(), **fields}).encode()
+    for given in (
         {},
-        {"origin": "null"},
-        {"origin": "https://evil.example"},
-        {"origin": f"http://127.0.0.1:{PORT + 1}", "sec-fetch-site": "same-site"},
         {"origin": visitor.access.address, "sec-fetch-site": "cross-site"},
-        {"sec-fetch-site": "none"},
     ):
-        headers = {**visitor.headers, "content-type": FORM, **headers_given}
+        headers = {**visitor.headers, "content-type": FORM, **given}
         page = visitor.send(HttpRequest("POST", path, "", body, headers, local=False))
         assert (page.status, "another page" in page.text) == (403, True)
 
@@ -221,8 +188,8 @@ def test_an_unexpected_error_shows_nothing_of_itself(visitor: Visitor) -> None:
 
 def test_refreshed_figures_are_no_use_of_the_page(visitor: Visitor) -> None:
     moments = count(step=60.0)
-    visitor = Visitor(visitor.caller, WebAccess(PORT, now=lambda: next(moments)))
-    visitor.enter()
+    access = WebAccess(PORT, now=lambda: next(moments))
+    visitor = Visitor.let_in(visitor.caller, access)
 
     unused_s = visitor.access.unused_s
     visitor.headers["x-fragment"] = "live"
@@ -243,9 +210,7 @@ def test_the_pages_are_in_use_while_a_request_runs(visitor: Visitor) -> None:
             seen.append(access.unused_s)
             return visitor.caller.call(request)
 
-    slow = Visitor(Slow(), access)  # type: ignore[arg-type]
-    slow.enter()
-    slow.get("/search")
+    Visitor.let_in(Slow(), access).get("/search")  # type: ignore[arg-type]
 
     assert set(seen) == {0.0}
     assert access.unused_s == 60.0
@@ -334,36 +299,6 @@ def test_search_marks_the_words_and_says_why(visitor: Visitor, memory: Memory) -
     assert "confidence" in page.text
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """A caller whose results of one type have other fields."""
-
-    caller: Caller
-    kind: type[object]
-    fields: Callable[[Any], dict[str, object]]
-
-    def call(self, request: Request[Any]) -> Any:  # noqa: ANN401 the verb's result
-        result = self.caller.call(request)
-        if not isinstance(result, self.kind):
-            return result
-        change = replace_struct if isinstance(result, msgspec.Struct) else replace
-        return change(result, **self.fields(result))  # type: ignore[type-var]
-
-
-def seen_by(
-    visitor: Visitor, kind: type[object], fields: Callable[[Any], dict[str, object]]
-) -> Visitor:
-    """The visitor of a memory whose results of this type have other fields."""
-    return Visitor(
-        Changed(visitor.caller, kind, fields), visitor.access, headers=visitor.headers
-    )
-
-
-def always(fields: dict[str, object]) -> Callable[[Any], dict[str, object]]:
-    """The same fields for every result."""
-    return lambda _: fields
-
-
 def test_the_first_page_shows_what_is_the_matter(
     visitor: Visitor, memory: Memory
 ) -> None:
@@ -442,37 +377,22 @@ def test_a_huge_cycle_says_that_not_all_of_it_is_counted(
 
 def test_receipts_say_what_waits(visitor: Visitor, memory: Memory) -> None:
     moment = memory.remember("note", id="n", session="s").created_at
-    for kind, path, fields, expected in (
-        (
-            Forgotten,
-            "/forget",
-            {
-                "final_at": moment,
-                "call": "c1",
-                "complete": False,
-                "purge_in_s": 3.0,
-                "backups": ["old.db"],
-            },
-            ("by mnem restore c1", "leave it in 3 s", "Stays in old.db"),
-        ),
-        (
-            Edited,
-            "/edit",
-            {"restored": 2, "secrets": "masked", "note": "summaries wait"},
-            ("Back in working memory 2", "Secrets masked", "Waits summaries wait"),
-        ),
-    ):
-        visited = seen_by(visitor, kind, always(fields))
-        mark = visitor.get("/edit", id="n").field("mark") if path == "/edit" else ""
-        given = {"id": "n", "text": "other", "session": "s", "mark": mark}
-        if path == "/forget":
-            memory.remember("note", id="n2", session="t")
-            preview = visited.get("/forget", id="n2")
-            assert "old.db" in preview.text
-            given = {"id": "n2", "mark": preview.field("mark")}
-        page = visited.post(path, **given)
-        for text in expected:
-            assert text in page.text
+    forgotten = {"final_at": moment, "call": "c1", "complete": False, "purge_in_s": 3.0}
+    waiting = {**forgotten, "backups": ["old.db"]}
+    secrets = {"restored": 2, "secrets": "masked", "note": "summaries wait"}
+
+    fields = {"id": "n", "mark": visitor.get("/edit", id="n").field("mark")}
+    editing = seen_by(visitor, Edited, lambda _: secrets)
+    edited = editing.post("/edit", text="other", session="s", **fields).text
+    forgetting = seen_by(visitor, Forgotten, lambda _: waiting)
+    preview = forgetting.get("/forget", id="n")
+    receipt = forgetting.post("/forget", id="n", mark=preview.field("mark")).text
+
+    for text in ("Back in working memory 2", "Secrets masked", "Waits summaries wait"):
+        assert text in edited
+    assert "old.db" in preview.text
+    for text in ("by mnem restore c1", "leave it in 3 s", "Stays in old.db"):
+        assert text in receipt
 
 
 def test_what_is_nearest_is_set_apart_from_hits(
@@ -511,21 +431,65 @@ def test_more_hits_are_one_click_away(visitor: Visitor, memory: Memory) -> None:
     assert visitor.follow(more).source.count('class="why"') == int(HITS) + 5
 
 
-def test_every_memory_is_met_once_by_following_older(
-    visitor: Visitor, memory: Memory
-) -> None:
+def remember_notes(memory: Memory) -> list[str]:
     for number in range(120):
         memory.remember(f"note {number}", id=f"n{number}", session="s")
-    seen: list[str] = []
-    page = visitor.get("/search", session="s")
-    for _ in range(9):
-        seen += [link for link in page.links if link.startswith("/memory?id=")]
-        older = [link for link in page.links if "after=" in link]
-        if not older:
-            break
-        page = visitor.follow(older[0])
+    return [each.id for each in memory.list(limit=1_000).memories]
 
-    assert sorted(seen) == sorted(f"/memory?id=n{number}" for number in range(120))
+
+def remember_lines(memory: Memory) -> list[str]:
+    for number in range(120):
+        moment = NOON + timedelta(hours=number)
+        memory.remember(f"Ada wrote line {number}.", id=f"n{number}", created_at=moment)
+    return [f"n{number}" for number in reversed(range(120))]
+
+
+def inject_many(memory: Memory) -> list[str]:
+    memory.remember("We deploy on Tuesdays.", id="tue")
+    for number in range(40):
+        inject(memory, "tue", prompt=f"question {number}?")
+    return [each.prompt for each in memory.injections(limit=100).injections]
+
+
+def learn_many(memory: Memory) -> list[str]:
+    add_learnings(memory)
+    return [each.id for each in memory.learnings(limit=1_000)]
+
+
+def end_many(memory: Memory) -> list[str]:
+    ids = [f"memory{number:03}" for number in range(80)]
+    for id in ids:
+        memory.remember(f"It is {id} now.", id=id)
+    memory.endings()
+    add_endings(memory, *ids)
+    return [each.id for each in memory.endings(limit=1_000).endings]
+
+
+@pytest.mark.parametrize(
+    ("fill", "address", "entry"),
+    [
+        (remember_notes, "/search?session=s", r'href="/memory\?id=(n\d+)"'),
+        (remember_lines, "/subject?name=Ada", r'href="/memory\?id=(n\d+)"'),
+        (inject_many, "/injections", r"question \d+\?"),
+        (learn_many, "/learnings", r'href="/unlearn\?id=(\w+)"'),
+        (end_many, "/ended", r'name="id" value="(\w+)"'),
+    ],
+)
+def test_every_entry_of_a_list_is_on_just_one_page(
+    visitor: Visitor,
+    memory: Memory,
+    fill: Callable[[Memory], list[str]],
+    address: str,
+    entry: str,
+) -> None:
+    expected = fill(memory)
+
+    pages = [page.source for _, page in visitor.pages(address)]
+
+    lists = [page[max(page.rfind("<h2>"), 0) :] for page in pages]
+    shown = [id for page in lists for id in dict.fromkeys(re.findall(entry, page))]
+    assert shown == expected
+    assert len(pages) > 1
 
 
 def test_a_summary_leads_to_the_exact_words_and_they_lead_back(
@@ -567,9 +531,8 @@ def test_sentences_are_traced_to_the_source_that_says_them() -> None:
 def test_what_ended_a_statement_stands_beside_it(
     visitor: Visitor, memory: Memory
 ) -> None:
-    whole = {"session": "team", "source": "chat", "role": "user"}
-    memory.remember("The API listens on port 8080.", id="old", **whole)  # type: ignore[arg-type]
-    memory.remember("The API now listens on port 9090.", id="new", **whole)  # type: ignore[arg-type]
+    say(memory, "The API listens on port 8080.", id="old")
+    say(memory, "The API now listens on port 9090.", id="new")
     assert memory.endings().endings
 
     page = visitor.get("/memory", id="old")
@@ -615,12 +578,6 @@ def test_a_day_of_many_episodes_shows_a_hundred_of_them(
     assert page.source.count('<p class="meta"><a class="row"') == 100
     assert "and 3 more" in page.text
     assert "/day?day=2026-03-09" in page.links
-
-
-def test_a_learning_has_a_page(visitor: Visitor, memory: Memory) -> None:
-    learning = memory.learn("Answer in British English.").learning
-
-    assert "Answer in British English." in visitor.get("/memory", id=learning.id).text
 
 
 # ------------------------------------------------------------------ changes
@@ -679,22 +636,17 @@ def test_secrets_are_masked_except_in_the_form(
     assert secret in visitor.get("/edit", id="m").source
 
 
-def test_a_memory_is_pinned_and_unpinned(visitor: Visitor, memory: Memory) -> None:
+def test_a_memory_is_pinned_unpinned_and_put_back_into_working_memory(
+    visitor: Visitor, memory: Memory
+) -> None:
     memory.remember("keep", id="m")
 
     visitor.post("/pin", id="m")
     assert "pinned" in visitor.get("/memory", id="m").text
     visitor.post("/unpin", id="m")
     assert not memory.get("m").memory.pinned  # type: ignore[union-attr]
-
-
-def test_an_original_comes_back_to_working_memory(
-    visitor: Visitor, memory: Memory
-) -> None:
     slept(memory)
-
     page = visitor.post("/restore", id="work1")
-
     assert page.headers["Location"] == "/memory?id=work1"
     assert memory.get("work1").memory.tier == "working"  # type: ignore[union-attr]
 
@@ -953,24 +905,6 @@ def test_what_was_told_is_rated_where_it_is_listed(
         visitor.get("/injections", project="other").text.count("No agent was given")
         == 1
     )
-
-
-def test_the_ledger_is_paged(visitor: Visitor, memory: Memory) -> None:
-    memory.remember("We deploy on Tuesdays.", id="tue")
-    for number in range(40):
-        inject(memory, "tue", prompt=f"question {number}?")
-    pages, page = 0, visitor.get("/injections")
-    found: list[str] = []
-    while True:
-        found += re.findall(r"question (\d+)\?", page.source)
-        pages += 1
-        older = [link for link in page.links if "after=" in link]
-        if not older:
-            break
-        page = visitor.follow(older[0])
-
-    assert pages == 2
-    assert sorted(map(int, found)) == list(range(40))
 
 
 def test_a_line_of_the_briefing_is_pinned_reworded_and_dropped(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from http.client import HTTPConnection, HTTPResponse
+from contextlib import suppress
 
 import pytest
 from click.testing import CliRunner
+from web.visitor import WAIT_S, enter, fetched
 
 from mnemosyned import Memory
 from mnemosyned.cli.main import mnem
@@ -27,65 +27,36 @@ from mnemosyned.web.server import (
     serve_pages,
 )
 
-WAIT_S = 10.0
-
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[tuple[WebAccess, int]]:
-    """A server of an empty memory, and its port."""
+def served() -> Iterator[WebAccess]:
+    """A server of an empty memory."""
     with Memory(":memory:") as memory, serve_pages(memory) as server:
-        yield server, port_of(server)
+        yield server
 
 
-def port_of(server: WebAccess) -> int:
-    return server.port
+def test_the_address_opens_the_pages_once(served: WebAccess) -> None:
+    path = served.new_address().removeprefix(served.address)
 
-
-@contextmanager
-def answer(
-    port: int,
-    path: str,
-    headers: dict[str, str] | None = None,
-    method: str = "GET",
-    body: str = "",
-) -> Iterator[HTTPResponse]:
-    connection = HTTPConnection("127.0.0.1", port, timeout=WAIT_S)
-    try:
-        connection.request(method, path, body=body or None, headers=headers or {})
-        yield connection.getresponse()
-    finally:
-        connection.close()
-
-
-def test_the_address_opens_the_pages(served: tuple[WebAccess, int]) -> None:
-    server, port = served
-    path = server.new_address().removeprefix(f"http://127.0.0.1:{port}")
-
-    with answer(port, path) as entered:
+    with fetched(served, path) as entered:
         assert entered.status == 303
-        cookie = entered.headers["Set-Cookie"].partition(";")[0]
-    with answer(port, "/", {"Cookie": cookie}) as first:
+        cookie = {"Cookie": entered.headers["Set-Cookie"].partition(";")[0]}
+    with fetched(served, "/", cookie) as first:
         assert first.status == 200
         assert b"Working memory is empty" in first.read()
-    with answer(port, path) as again:
+    with fetched(served, path) as again:
         assert again.status == 401
-    assert server.unused_s < WAIT_S
+    assert served.unused_s < WAIT_S
 
 
-def test_every_answer_has_the_headers_that_protect_it(
-    served: tuple[WebAccess, int],
-) -> None:
-    server, port = served
-    path = server.new_address().removeprefix(server.address)
-    with answer(port, path) as entered:
-        assert dict(HEADERS).items() <= dict(entered.headers).items()
-        cookie = entered.headers["Set-Cookie"].partition(";")[0]
+def test_every_answer_has_the_headers_that_protect_it(served: WebAccess) -> None:
+    cookie = enter(served)
     pages = ["/", "/nowhere", "/memory", "/enter?key=used", "/health", *STATIC]
     refused = [{"Host": "evil.example"}, {"X": "y" * 300_000}, {"X": " " * 100 + "y"}]
 
-    asked = [(page, headers) for page in pages for headers in ({"Cookie": cookie}, {})]
+    asked = [(page, headers) for page in pages for headers in (cookie, {})]
     for page, headers in (*asked, *(("/", headers) for headers in refused)):
-        with answer(port, page, headers) as given:
+        with fetched(served, page, headers) as given:
             assert dict(HEADERS).items() <= dict(given.headers).items()
             assert given.status >= 400 or headers not in refused
     policy = dict(HEADERS)["Content-Security-Policy"]
@@ -98,40 +69,32 @@ def test_every_answer_has_the_headers_that_protect_it(
     ["evil.example", "evil.example:{}", "127.0.0.1:1", "127.0.0.1", "127.0.0.2:{}", ""],
 )
 def test_a_name_that_was_made_to_lead_here_gets_nothing(
-    served: tuple[WebAccess, int], host: str
+    served: WebAccess, host: str
 ) -> None:
     for path in ("/", "/page.css", "/enter?key=x"):
-        with answer(served[1], path, {"Host": host.format(served[1])}) as refused:
+        with fetched(served, path, {"Host": host.format(served.port)}) as refused:
             assert refused.status == 403
             assert refused.headers["Content-Type"] == "application/json"
 
 
-def test_no_page_answers_a_name_that_was_made_to_lead_here(
-    served: tuple[WebAccess, int],
-) -> None:
-    server, port = served
-    with answer(port, server.new_address().removeprefix(server.address)) as entered:
-        cookie = entered.headers["Set-Cookie"].partition(";")[0]
-    headers = {"Host": f"evil.example:{port}", "Cookie": cookie}
+def test_no_page_answers_a_name_that_was_made_to_lead_here(served: WebAccess) -> None:
+    headers = {"Host": f"evil.example:{served.port}", **enter(served)}
 
     for route in (*ROUTES, f"GET {EVENTS}", *(f"GET {path}" for path in STATIC)):
         method, path = route.split()
-        with answer(port, path, headers, method) as refused:
+        with fetched(served, path, headers, method=method) as refused:
             assert refused.status == 403, route
 
 
 def test_a_session_ends_with_the_pages_on_its_port() -> None:
     with Memory(":memory:") as memory:
         with serve_pages(memory) as former:
-            port = port_of(former)
-            path = former.new_address().removeprefix(former.address)
-            with answer(port, path) as entered:
-                cookie = entered.headers["Set-Cookie"].partition(";")[0]
-            with answer(port, "/", {"Cookie": cookie}) as shown:
+            cookie = enter(former)
+            with fetched(former, "/", cookie) as shown:
                 assert shown.status == 200
-        with serve_pages(memory, port=port):
+        with serve_pages(memory, port=former.port) as later:
             for path in ("/", "/events", "/memory?id=x"):
-                with answer(port, path, {"Cookie": cookie}) as refused:
+                with fetched(later, path, cookie) as refused:
                     assert refused.status == 401
 
 
@@ -144,16 +107,16 @@ def test_a_session_ends_with_the_pages_on_its_port() -> None:
     ],
 )
 def test_a_request_has_limits(
-    served: tuple[WebAccess, int], headers: dict[str, str], body: str, status: int
+    served: WebAccess, headers: dict[str, str], body: str, status: int
 ) -> None:
-    with answer(served[1], "/rate", headers, "POST", body) as refused:
+    with fetched(served, "/rate", headers, method="POST", body=body) as refused:
         assert refused.status == status
 
 
 def test_only_loopback_listens_and_nothing_after_the_end() -> None:
     with Memory(":memory:") as memory:
         with serve_pages(memory) as running:
-            port = port_of(running)
+            port = running.port
             with pytest.raises(OSError, match="refused"):
                 socket.create_connection(("127.0.0.2", port), timeout=WAIT_S)
         with pytest.raises(OSError, match="refused"):
@@ -161,14 +124,14 @@ def test_only_loopback_listens_and_nothing_after_the_end() -> None:
 
 
 def test_a_client_that_resets_its_connection_ends_nothing(
-    served: tuple[WebAccess, int],
+    served: WebAccess,
 ) -> None:
     for _ in range(12):  # fewer than the backlog takes
-        with socket.create_connection(("127.0.0.1", served[1])) as client:
+        with socket.create_connection(("127.0.0.1", served.port)) as client:
             at_once = struct.pack("ii", 1, 0)
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
 
-    with answer(served[1], "/page.css") as page:
+    with fetched(served, "/page.css") as page:
         assert page.status == 200
 
 
@@ -185,11 +148,10 @@ def test_a_client_that_cannot_be_checked_is_logged_once_and_ends_nothing(
 
     monkeypatch.setattr(web_server, "refused_tcp_user", check)
     with Memory(":memory:") as memory, serve_pages(memory) as running:
-        port = port_of(running)
         while failing:
-            with pytest.raises(OSError), answer(port, "/page.css"):  # noqa: PT011 any
+            with pytest.raises(OSError), fetched(running, "/page.css"):  # noqa: PT011 any
                 pass
-        with answer(port, "/page.css") as page:
+        with fetched(running, "/page.css") as page:
             assert page.status == 200
 
     assert logged == ["client_failed"]
@@ -202,9 +164,8 @@ def test_refused_clients_are_logged_once(monkeypatch: pytest.MonkeyPatch) -> Non
     )
     monkeypatch.setattr(web_server, "refused_tcp_user", lambda _: 54_321)
     with Memory(":memory:") as memory, serve_pages(memory) as running:
-        port = port_of(running)
         for _ in range(3):
-            with pytest.raises(OSError), answer(port, "/page.css"):  # noqa: PT011 any
+            with pytest.raises(OSError), fetched(running, "/page.css"):  # noqa: PT011 any
                 pass
 
     assert logged == [("peer_refused", 54_321)]
@@ -268,7 +229,7 @@ def test_it_ends_with_an_error_when_the_server_failed(
     with Memory(":memory:") as memory, serve_pages(memory) as running:
         assert running.is_served()
         monkeypatch.setattr(EventLoop, "_check_deadlines", fail)
-        with suppress(OSError), answer(port_of(running), "/page.css"):
+        with suppress(OSError), fetched(running, "/page.css"):
             pass
         asked.is_served = running.is_served
         monkeypatch.setattr(web_server, "BEAT_S", 0.01)

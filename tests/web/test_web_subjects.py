@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, date, datetime, timedelta
 
 from support.cases import each_case
 from web.test_web_zoom import bars
-from web.visitor import Visitor
+from web.visitor import Visitor, inject, say
 
 from mnemosyned import Memory
 from mnemosyned.memory.capture import AgentSession
-from mnemosyned.memory.injections import InjectedLine, InjectionKind
-from mnemosyned.service.briefing import make_injection
 from mnemosyned.web.memory_pages import BARS_MAX, count_by_period, count_names
 
+GIVEN = {
+    "session": "shop",
+    "project": "git:example.org/shop",
+    "prompt": "who does releases?",
+}
 NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
 PROJECT = "git:example.org/shop"
 TOPICS = (
     "tabs invoices disks keyboards bread tests lights maps trains songs rivers chairs"
 ).split()
-
-
-def tell(memory: Memory, *, line: str, text: str) -> None:
-    injection = make_injection(
-        NOON,
-        InjectionKind.PROMPT,
-        client="codex",
-        session="shop",
-        project=PROJECT,
-        prompt="who does releases?",
-        text=text,
-        lines=[InjectedLine(id=line, text=text, reason="words")],
-    )
-    memory._caller.store.injections.add(injection)  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
 
 
 def keep_session(memory: Memory) -> None:
@@ -51,23 +39,13 @@ def keep_session(memory: Memory) -> None:
 
 
 def test_all_about_a_name_stands_on_one_page(visitor: Visitor, memory: Memory) -> None:
-    said = {"session": "team", "source": "chat", "role": "user"}
-    memory.remember(
-        "The API of Ada listens on port 8080.",
-        id="old",
-        created_at=NOON,
-        **said,  # type: ignore[arg-type]
-    )
-    memory.remember(
-        "The API of Ada now listens on port 9090.",
-        id="new",
-        created_at=NOON + timedelta(days=9),
-        **said,  # type: ignore[arg-type]
-    )
-    memory.remember("Bob likes tea.", id="other", **said)  # type: ignore[arg-type]
+    later = NOON + timedelta(days=9)
+    say(memory, "The API of Ada listens on port 8080.", id="old", created_at=NOON)
+    say(memory, "The API of Ada now listens on port 9090.", id="new", created_at=later)
+    say(memory, "Bob likes tea.", id="other")
     lesson = memory.learn("Ask Ada before a release.").learning.id
     memory.endings()
-    tell(memory, line="old", text="The API of Ada listens on port 8080.")
+    inject(memory, "old", "The API of Ada listens on port 8080.", at=NOON, **GIVEN)
 
     page = visitor.get("/subject", name="Ada")
 
@@ -87,11 +65,11 @@ def test_a_project_and_a_source_have_their_own_pages(
     visitor: Visitor, memory: Memory
 ) -> None:
     keep_session(memory)
-    shop = {"session": "shop", "source": "codex", "role": "user"}
-    memory.remember("Always use tabs in this shop.", id="rule", **shop)  # type: ignore[arg-type]
-    memory.remember("We moved to Postgres.", id="moved", **shop)  # type: ignore[arg-type]
+    shop = {"session": "shop", "source": "codex"}
+    say(memory, "Always use tabs in this shop.", id="rule", **shop)
+    say(memory, "We moved to Postgres.", id="moved", **shop)
     memory.remember("Never call me Bob.", id="home", session="home", source="chat")
-    tell(memory, line="rule", text="Always use tabs in this shop.")
+    inject(memory, "rule", "Always use tabs in this shop.", at=NOON, **GIVEN)
 
     project = visitor.get("/subject", project=PROJECT)
     source = visitor.get("/subject", source="codex")
@@ -117,7 +95,7 @@ def test_lists_of_a_subject_say_what_they_leave_out(
         memory.learn(f"{word} concern Ada.", source="chat")
     memory.remember("Ada likes tea.", id="old")
     for _ in range(13):
-        tell(memory, line="old", text="Ada likes tea.")
+        inject(memory, "old", "Ada likes tea.", at=NOON, **GIVEN)
 
     name = visitor.get("/subject", name="Ada")
     project = visitor.get("/subject", project=PROJECT)
@@ -143,25 +121,6 @@ def test_all_learnings_of_a_project_are_shown(visitor: Visitor, memory: Memory) 
 
     for word in TOPICS:
         assert f"use {word}" in page.text[: page.text.index("All memories")]
-
-
-def test_all_memories_of_a_name_are_paged(visitor: Visitor, memory: Memory) -> None:
-    for number in range(120):
-        memory.remember(
-            f"Ada wrote line {number}.",
-            id=f"n{number}",
-            created_at=NOON + timedelta(hours=number),
-        )
-
-    shown, link = list[str](), "/subject?name=Ada"
-    while link:
-        page = visitor.follow(link)
-        rows = page.source[page.source.rindex("<h2>") :]
-        shown += re.findall(r'href="/memory\?id=(n\d+)"', rows)
-        found = re.search(r'<a href="([^"]*)" rel="next"', rows)
-        link = found[1].replace("&amp;", "&") if found else ""
-
-    assert shown == [f"n{number}" for number in reversed(range(120))]
 
 
 def test_the_line_of_a_name_says_if_it_is_cut(visitor: Visitor, memory: Memory) -> None:

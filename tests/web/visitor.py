@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cache
 from html.parser import HTMLParser
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
 
+import msgspec
 import pytest
+from msgspec.structs import replace as replace_struct
 
 from mnemosyned import Memory
 from mnemosyned.cli.maintenance import config
 from mnemosyned.client.connection import Connection
 from mnemosyned.client.streams import read_export
 from mnemosyned.http_messages import HttpRequest, Response
+from mnemosyned.memory.injections import InjectedLine, InjectionKind
+from mnemosyned.service.briefing import make_injection
 from mnemosyned.service.events import Subscription
 from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.facade import Caller
@@ -32,6 +38,10 @@ from mnemosyned.web.server import ROUTES
 R = TypeVar("R")
 PORT = 7470
 TAKE_S = 0.05
+WAIT_S = 10.0
+LISTS_MAX = 40
+"""Pages of one list that are followed."""
+SAID = {"session": "team", "source": "chat", "role": "user"}
 INLINE = frozenset("a bdi code del ins kbd mark q span time".split())
 VOID = frozenset("meta link input br img".split())
 
@@ -113,12 +123,52 @@ class Page:
     def links(self) -> list[str]:
         return PageReader(self.source).with_attribute("href")
 
+    @property
+    def older(self) -> str:
+        """The address of the next page of a list."""
+        for _, attributes in PageReader(self.source).elements:
+            address = attributes.get("href") or ""
+            if attributes.get("rel") == "next" and "after=" in address:
+                return address
+        return ""
+
     def field(self, name: str) -> str:
         """The value of a field in a form of the page."""
         for tag, attributes in PageReader(self.source).elements:
             if tag == "input" and attributes.get("name") == name:
                 return attributes["value"] or ""
         raise AssertionError(f"no field {name}")
+
+
+def say(memory: Memory, *texts: str, **fields: Any) -> list[str]:  # noqa: ANN401
+    """Remember what a user says; return the ids of the memories."""
+    return [memory.remember(text, **{**SAID, **fields}).id for text in texts]
+
+
+def inject(
+    memory: Memory,
+    line: str,
+    text: str = "We deploy on Tuesdays.",
+    *,
+    reason: str = "words: deploy",
+    at: datetime | None = None,
+    **fields: Any,  # noqa: ANN401
+) -> str:
+    """Put into the ledger that an agent was given a line; return the id of the injection."""
+    given: dict[str, Any] = {
+        "client": "codex",
+        "session": "work",
+        "prompt": "when do we deploy?",
+    }
+    injection = make_injection(
+        at or datetime.now(UTC),
+        InjectionKind.PROMPT,
+        text=text,
+        lines=[InjectedLine(id=line, text=text, reason=reason)],
+        **(given | fields),
+    )
+    memory._caller.store.injections.add(injection)  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
+    return injection.id
 
 
 def events_of(memory: Memory) -> Iterator[Event]:
@@ -164,12 +214,28 @@ def settings_file(home: Path) -> Path:
     return home / "config/mnemosyned/mnemosyned.yaml"
 
 
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A caller whose results of one type have other fields."""
+
+    caller: Caller
+    kind: type[object]
+    fields: Callable[[Any], dict[str, object]]
+
+    def call(self, request: Request[Any]) -> Any:  # noqa: ANN401 the verb's result
+        result = self.caller.call(request)
+        if not isinstance(result, self.kind):
+            return result
+        change = replace_struct if isinstance(result, msgspec.Struct) else replace
+        return change(result, **self.fields(result))  # type: ignore[type-var]
+
+
 class EmbeddedDaemon(Connection):
     """A memory in this process that is reached as a daemon is: by a socket, or by a URL."""
 
     identity = ""
 
-    def __init__(self, memory: Memory, *, url: str = "") -> None:
+    def __init__(self, memory: Caller, *, url: str = "") -> None:
         self.memory = memory
         self.identity = url
 
@@ -181,7 +247,7 @@ class EmbeddedDaemon(Connection):
 
     @contextmanager
     def export(self, request: Export) -> Iterator[Iterator[bytes]]:
-        service: Any = self.memory._caller  # noqa: SLF001 as a daemon does
+        service: Any = self.memory._caller  # type: ignore[attr-defined]  # noqa: SLF001 as a daemon does
         with closing(service.export(request)) as chunks:
             yield read_export(chunks)
 
@@ -198,6 +264,13 @@ class Visitor:
     def __post_init__(self) -> None:
         self.application = WebApplication(self.caller, self.access, ROUTES)
 
+    @classmethod
+    def let_in(cls, caller: Caller, access: WebAccess | None = None) -> Self:
+        """Someone who has opened the address of the pages."""
+        visitor = cls(caller, access or WebAccess(PORT))
+        visitor.enter()
+        return visitor
+
     def enter(self) -> Page:
         page = self.follow(self.access.new_address().removeprefix(self.access.address))
         self.headers["cookie"] = page.headers["Set-Cookie"].partition(";")[0]
@@ -212,6 +285,15 @@ class Visitor:
             HttpRequest(method, path, query, b"", self.headers, local=False)
         )
 
+    def pages(self, address: str) -> Iterator[tuple[str, Page]]:
+        """Yield the pages of a list with their addresses, the next ones by its own link."""
+        for _ in range(LISTS_MAX):
+            page = self.follow(address)
+            yield address, page
+            address = page.older
+            if not address:
+                return
+
     def post(self, path: str, **fields: str) -> Page:
         """Send a form as a page would, with the session's token unless one is given."""
         headers = {**self.headers, "content-type": FORM, "origin": self.access.address}
@@ -225,3 +307,35 @@ class Visitor:
 
     def send(self, request: HttpRequest) -> Page:
         return Page(self.application.answer(request))
+
+
+def seen_by(
+    visitor: Visitor, kind: type[object], fields: Callable[[Any], dict[str, object]]
+) -> Visitor:
+    """The visitor of a memory whose results of this type have other fields."""
+    return Visitor(
+        Changed(visitor.caller, kind, fields), visitor.access, headers=visitor.headers
+    )
+
+
+@contextmanager
+def fetched(
+    server: WebAccess,
+    path: str,
+    headers: Mapping[str, str] | None = None,
+    *,
+    method: str = "GET",
+    body: str = "",
+) -> Iterator[HTTPResponse]:
+    """The response of a server of pages on its port."""
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=WAIT_S)
+    with closing(connection):
+        connection.request(method, path, body or None, headers or {})
+        yield connection.getresponse()
+
+
+def enter(server: WebAccess) -> dict[str, str]:
+    """The header of a browser that was let in."""
+    path = server.new_address().removeprefix(server.address)
+    with fetched(server, path) as entered:
+        return {"Cookie": entered.headers["Set-Cookie"].partition(";")[0]}

@@ -11,14 +11,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 from web.browsing import Watched, enter
-from web.visitor import EmbeddedDaemon, database_of, make_home
+from web.visitor import EmbeddedDaemon, database_of, inject, make_home, say
 
 from mnemosyned import Memory
 from mnemosyned.cli.maintenance import doctor
 from mnemosyned.cli.maintenance.checks import problem
-from mnemosyned.memory.injections import InjectedLine, InjectionKind
 from mnemosyned.memory.values import Tier
-from mnemosyned.service.briefing import make_injection
 from mnemosyned.verbs.times import local_now
 from mnemosyned.web.server import serve_pages
 
@@ -94,36 +92,28 @@ def stranger(browser: Browser, memory: Memory) -> Iterator[Stranger]:
         made.watched.page.context.close()
 
 
-def tell(memory: Memory, moment: datetime, prompt: str, **line: str) -> None:
-    """Put into the ledger that an agent was given a line."""
-    injection = make_injection(
-        moment,
-        InjectionKind.PROMPT,
-        client="codex",
-        session="team",
-        prompt=prompt,
-        text=line["text"],
-        lines=[InjectedLine(**line)],
-    )
-    memory._caller.store.injections.add(injection)  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
+def move_port(memory: Memory) -> None:
+    """Remember what ends the first decision of the team."""
+    text = "Ada decided: the API now listens on port 9090."
+    memory.remember(text, id="later", session="team", source="chat", role="ada")
+    assert len(memory.endings()) == 1
 
 
 def test_what_did_it_tell_my_agent_at_14_02_and_why(
     stranger: Stranger, memory: Memory
 ) -> None:
     yesterday = local_now().replace(hour=14, minute=2, second=30) - timedelta(days=1)
-    ship = {"id": "ship", "text": "We ship the checkout on Tuesdays."}
-    tell(memory, yesterday, "may I ship?", **ship, reason="words: ship, checkout")
+    words, reason = "We ship the checkout on Tuesdays.", "words: ship, checkout"
+    inject(memory, "ship", words, reason=reason, prompt="may I ship?", at=yesterday)
     for number in range(40):
         moment = yesterday + timedelta(minutes=number - 60 if number < 20 else number)
-        line = {"id": "port", "text": "The API listens on port 8080.", "reason": "x"}
-        tell(memory, moment, f"question {number}", **line)
+        inject(memory, "port", "The API listens.", prompt=f"{number}?", at=moment)
 
     stranger.click("Injections")
     stranger.type(Since="yesterday 14:02", Until="yesterday 14:03")
 
     expect(stranger.main.locator(".injections > li")).to_have_count(1)
-    stranger.sees("may I ship?", ship["text"], "words: ship, checkout")
+    stranger.sees("may I ship?", words, reason)
 
 
 def test_take_back_last_nights_sleep(stranger: Stranger, memory: Memory) -> None:
@@ -136,12 +126,8 @@ def test_take_back_last_nights_sleep(stranger: Stranger, memory: Memory) -> None
     stranger.click("Undo this sleep")
 
     stranger.sees("Undone", "4 memories")
-    assert {each.id for each in memory.list(tier=Tier.WORKING).memories} == {
-        "port",
-        "ship",
-        "invoice",
-        "backups",
-    }
+    found = {each.id for each in memory.list(tier=Tier.WORKING).memories}
+    assert found == {"port", "ship", "invoice", "backups"}
 
 
 def test_forget_this_person(stranger: Stranger, memory: Memory) -> None:
@@ -160,14 +146,7 @@ def test_forget_this_person(stranger: Stranger, memory: Memory) -> None:
 
 
 def test_which_decision_replaced_this_one(stranger: Stranger, memory: Memory) -> None:
-    memory.remember(
-        "Ada decided: the API now listens on port 9090.",
-        id="later",
-        session="team",
-        source="chat",
-        role="ada",
-    )
-    memory.endings()
+    move_port(memory)
 
     stranger.type(Search_memories="port 8080")
     stranger.sees("No longer applies", "the API now listens on port 9090.")
@@ -234,14 +213,9 @@ def test_what_happened_last_tuesday(stranger: Stranger, memory: Memory) -> None:
     today = local_now()
     tuesday = (today - timedelta(days=(today.weekday() - 1) % 7 or 7)).date()
     noon = datetime(tuesday.year, tuesday.month, tuesday.day, 12, tzinfo=UTC)
-    memory.remember(
-        "The search index was rebuilt.", created_at=noon.isoformat(), session="ops"
-    )
-    memory.remember(
-        "The day after, it was quiet.",
-        created_at=(noon + timedelta(days=1)).isoformat(),
-        session="ops",
-    )
+    later = noon + timedelta(days=1)
+    memory.remember("The search index was rebuilt.", created_at=noon, session="ops")
+    memory.remember("The day after, it was quiet.", created_at=later, session="ops")
 
     stranger.click("Timeline")
     stranger.click(re.compile(rf"^{tuesday.day} {tuesday:%B %Y}: 1 memor"))
@@ -251,9 +225,7 @@ def test_what_happened_last_tuesday(stranger: Stranger, memory: Memory) -> None:
 
 
 def test_remove_a_wrong_preference(stranger: Stranger, memory: Memory) -> None:
-    said = {"session": "team", "source": "chat", "role": "user"}
-    memory.remember("I prefer tabs over spaces.", **said)  # type: ignore[arg-type]
-    memory.remember("Always answer in British English.", **said)  # type: ignore[arg-type]
+    say(memory, "I prefer tabs over spaces.", "Always answer in British English.")
 
     stranger.click("Learnings")
     line = stranger.main.locator("ol.rows > li").filter(has_text="tabs")
@@ -269,13 +241,7 @@ def test_remove_a_wrong_preference(stranger: Stranger, memory: Memory) -> None:
 
 
 def test_say_that_a_fact_still_applies(stranger: Stranger, memory: Memory) -> None:
-    memory.remember(
-        "Ada decided: the API now listens on port 9090.",
-        session="team",
-        source="chat",
-        role="ada",
-    )
-    assert len(memory.endings()) == 1
+    move_port(memory)
 
     stranger.click("Ended")
     stranger.sees("the API listens on port 8080.", "now listens on port 9090.")
@@ -304,16 +270,9 @@ def test_where_was_this_rule_said(stranger: Stranger, memory: Memory) -> None:
 def test_which_decision_replaced_an_older_one(
     stranger: Stranger, memory: Memory
 ) -> None:
-    memory.remember(
-        "Ada decided: the API now listens on port 9090.",
-        session="team",
-        source="chat",
-        role="ada",
-    )
-    memory.endings()
+    move_port(memory)
 
     stranger.click("Ended")
-    stranger.sees("the API listens on port 8080.", "now listens on port 9090.")
     stranger.click("Since then")
 
     stranger.sees("Ada decided: the API now listens on port 9090.", within="blockquote")
