@@ -89,12 +89,16 @@ class Pump:
 
 
 def spawn_pump(
-    home: Path, socket: Path | None, *, directory: Path | None = None, **settings: str
+    home: Path,
+    socket: Path | None = None,
+    *words: str,
+    directory: Path | None = None,
+    **settings: Json,
 ) -> subprocess.Popen[bytes]:
     """Start `mnem mcp`; without a socket it finds its daemon by itself."""
     named = {"MNEMOSYNE_SOCKET": str(socket)} if socket else {}
     return subprocess.Popen(
-        [BIN / "mnem", "mcp"],
+        [BIN / "mnem", *words, "mcp"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -105,10 +109,10 @@ def spawn_pump(
 
 @contextmanager
 def pumping(
-    home: Path, socket: Path | None, *, directory: Path | None = None, **settings: str
+    home: Path, socket: Path | None = None, *words: str, **options: Json
 ) -> Iterator[Pump]:
     """A pump that ends with the block, having said nothing to standard error."""
-    with spawn_pump(home, socket, directory=directory, **settings) as process:
+    with spawn_pump(home, socket, *words, **options) as process:
         try:
             yield Pump(process)
         finally:

@@ -10,14 +10,14 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 from e2e.conftest import Start
-from e2e.daemons import WAIT_S, Daemon, running, short_room, spawn
+from e2e.daemons import WAIT_S, Daemon, refused, running
+from e2e.doors import Door, door_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
@@ -51,51 +51,33 @@ needs_root = pytest.mark.skipif(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Door:
-    """A daemon's TCP listener."""
-
-    daemon: Daemon
-    port: int
-    token: str
-
-    @property
-    def allowed(self) -> dict[str, str]:
-        """Headers of a request that may come in."""
-        return {
-            "Host": f"127.0.0.1:{self.port}",
-            "Authorization": f"Bearer {self.token}",
-        }
-
-    def status(
-        self,
-        headers: Mapping[str, str],
-        path: str = "/v1/status",
-        *,
-        method: str = "GET",
-        body: bytes = b"",
-    ) -> tuple[int, dict[str, str]]:
-        """The status and headers of the response to a request with these headers alone."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=WAIT_S)
-        try:
-            connection.putrequest(method, path, skip_host=True)
-            for name, value in headers.items():
-                connection.putheader(name, value)
-            if body:
-                connection.putheader("Content-Length", str(len(body)))
-            with suppress(BrokenPipeError, ConnectionResetError):
-                connection.endheaders(body or None)
-            response = connection.getresponse()
-            response.read()
-            return response.status, dict(response.headers)
-        finally:
-            connection.close()
+def allowed(door: Door) -> dict[str, str]:
+    """Headers of a request that may come in."""
+    host, bearer = f"127.0.0.1:{door.port}", f"Bearer {door.token}"
+    return {"Host": host, "Authorization": bearer}
 
 
-def door_of(daemon: Daemon) -> Door:
-    (line,) = daemon.events("listening")
-    port = int(line["address"].rpartition(":")[2])
-    return Door(daemon, port, Path(line["token_file"]).read_text().strip())
+def asked(
+    door: Door,
+    headers: Mapping[str, str],
+    path: str = "/v1/status",
+    *,
+    method: str = "GET",
+    body: bytes = b"",
+) -> tuple[int, dict[str, str]]:
+    """The status and headers of the response to a request with these headers alone."""
+    connection = HTTPConnection("127.0.0.1", door.port, timeout=WAIT_S)
+    with closing(connection):
+        connection.putrequest(method, path, skip_host=True)
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        if body:
+            connection.putheader("Content-Length", str(len(body)))
+        with suppress(BrokenPipeError, ConnectionResetError):
+            connection.endheaders(body or None)
+        response = connection.getresponse()
+        response.read()
+        return response.status, dict(response.headers)
 
 
 @pytest.fixture(scope="module")
@@ -106,12 +88,12 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
 
 
 def test_the_token_lets_in(door: Door) -> None:
-    assert door.status(door.allowed)[0] == 200
+    assert asked(door, allowed(door))[0] == 200
     for host in ("localhost", "LOCALHOST", "[::1]"):
-        headers = {**door.allowed, "Host": f"{host}:{door.port}"}
-        assert door.status(headers)[0] == 200
-    page = {**door.allowed, "Origin": "http://localhost:6274"}
-    assert door.status(page)[0] == 200
+        headers = {**allowed(door), "Host": f"{host}:{door.port}"}
+        assert asked(door, headers)[0] == 200
+    page = {**allowed(door), "Origin": "http://localhost:6274"}
+    assert asked(door, page)[0] == 200
 
 
 def test_the_token_is_for_its_owner_alone(door: Door) -> None:
@@ -147,7 +129,7 @@ def test_without_the_token_nothing_is_answered(
     if authorization is not None:
         headers["Authorization"] = authorization.format(token=door.token)
 
-    status, answered = door.status(headers, path)
+    status, answered = asked(door, headers, path)
 
     assert status == 401
     assert answered["WWW-Authenticate"].startswith("Bearer ")
@@ -173,9 +155,9 @@ def test_without_the_token_nothing_is_answered(
 def test_a_foreign_host_is_refused_though_it_knows_the_token(
     door: Door, path: str, host: str
 ) -> None:
-    headers = {**door.allowed, "Host": host.format(port=door.port)}
+    headers = {**allowed(door), "Host": host.format(port=door.port)}
 
-    assert door.status(headers, path)[0] == 403
+    assert asked(door, headers, path)[0] == 403
 
 
 @pytest.mark.parametrize(
@@ -221,42 +203,31 @@ def test_the_host_is_checked_however_it_is_named(
 def test_a_foreign_page_is_refused_though_it_knows_the_token(
     door: Door, path: str, origin: str
 ) -> None:
-    assert door.status({**door.allowed, "Origin": origin}, path)[0] == 403
+    assert asked(door, {**allowed(door), "Origin": origin}, path)[0] == 403
     with_options = {
-        **door.allowed,
+        **allowed(door),
         "Origin": origin,
         "Access-Control-Request-Method": "POST",
     }
-    status, answered = door.status(with_options, path, method="OPTIONS")
+    status, answered = asked(door, with_options, path, method="OPTIONS")
     assert status == 403
     assert not any(name.lower().startswith("access-control") for name in answered)
 
 
-def test_a_foreign_page_is_refused_on_the_socket_too(door: Door) -> None:
-    request = b"GET /v1/status HTTP/1.1\r\nHost: x\r\nOrigin: https://attacker.example\r\n\r\n"
-    with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(WAIT_S)
-        client.connect(str(door.daemon.socket))
-        client.sendall(request)
-        answer = client.recv(1_000)
-
-    assert answer.startswith(b"HTTP/1.1 403 ")
-
-
 def test_hooks_are_taken_over_tcp_with_a_token(door: Door) -> None:
-    host = {"Host": door.allowed["Host"]}
+    host = {"Host": allowed(door)["Host"]}
 
-    assert door.status(host, "/hooks", method="POST", body=b"{}")[0] == 401
-    assert door.status(door.allowed, "/hooks", method="POST", body=b"{}")[0] == 200
+    assert asked(door, host, "/hooks", method="POST", body=b"{}")[0] == 401
+    assert asked(door, allowed(door), "/hooks", method="POST", body=b"{}")[0] == 200
     assert door.daemon.request("POST", "/hooks", b"{").status == 400
 
 
 def test_a_refused_request_is_not_read_and_nothing_is_kept(door: Door) -> None:
     body = json.dumps({"content": "x" * 900_000, "id": "intruder"}).encode()
-    host = {"Host": door.allowed["Host"]}
+    host = {"Host": allowed(door)["Host"]}
 
-    assert door.status(host, "/v1/remember", method="POST", body=body)[0] == 401
-    assert door.status(door.allowed, "/v1/get?id=intruder")[0] == 404
+    assert asked(door, host, "/v1/remember", method="POST", body=body)[0] == 401
+    assert asked(door, allowed(door), "/v1/get?id=intruder")[0] == 404
 
 
 def test_a_refused_client_is_hung_up_on(door: Door) -> None:
@@ -271,21 +242,22 @@ def test_a_refused_client_is_hung_up_on(door: Door) -> None:
     assert received.count(b"HTTP/1.1 403 ") == 1
 
 
+def run_python(script: str, place: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", script, place],
+        capture_output=True, text=True, timeout=WAIT_S, check=False,
+    )  # fmt: skip
+
+
 @needs_root
 def test_another_user_is_not_let_in_at_the_socket(daemon: Daemon) -> None:
     # The directory and the socket are opened wide, so that the daemon itself must refuse.
     daemon.socket.parent.chmod(0o755)
     daemon.socket.chmod(0o777)
 
-    asked = subprocess.run(
-        [sys.executable, "-c", ASK_AS_STRANGER, str(daemon.socket)],
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S,
-        check=True,
-    )
+    answer = run_python(ASK_AS_STRANGER, daemon.socket).stdout.strip()
 
-    assert asked.stdout.strip() in ("b''", "ConnectionResetError", "BrokenPipeError")
+    assert answer in ("b''", "ConnectionResetError", "BrokenPipeError")
     assert [line["uid"] for line in daemon.events("peer_refused")] == [STRANGER]
 
 
@@ -293,20 +265,9 @@ def test_another_user_is_not_let_in_at_the_socket(daemon: Daemon) -> None:
 def test_another_user_cannot_reach_the_socket_nor_read_the_token(door: Door) -> None:
     (line,) = door.daemon.events("listening")
     read = f"import os, sys; os.setuid({STRANGER}); open(sys.argv[1]).read()"
-    reached = subprocess.run(
-        [sys.executable, "-c", ASK_AS_STRANGER, str(door.daemon.socket)],
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S,
-        check=True,
-    )
-    learned = subprocess.run(
-        [sys.executable, "-c", read, line["token_file"]],
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S,
-        check=False,
-    )
+
+    reached = run_python(ASK_AS_STRANGER, door.daemon.socket)
+    learned = run_python(read, line["token_file"])
 
     assert reached.stdout.strip() == "PermissionError"
     assert "PermissionError" in learned.stderr
@@ -315,9 +276,6 @@ def test_another_user_cannot_reach_the_socket_nor_read_the_token(door: Door) -> 
 @pytest.mark.parametrize(
     ("setting", "reason"),
     [
-        ("0.0.0.0:7464", "TLS"),
-        ("192.168.1.4:7464", "TLS"),
-        ("[::]:7464", "TLS"),
         ("[2001:db8::1]:7464", "TLS"),
         ("example.org:7464", "localhost"),
         ("localhost", "127.0.0.1:7464"),
@@ -332,24 +290,17 @@ def test_an_address_beyond_this_machine_stops_the_start(
 ) -> None:
     database = tmp_path / "memory.db"
     for option in ("--check", f"--database={database}"):
-        code, log = refused_start(tmp_path, setting, option)
+        code, log = refused(option, home=tmp_path, MNEMOSYNE_LISTEN=setting)
 
         assert code == 78
         assert re.search(f"listen: .*{re.escape(reason)}", log)
     assert not database.exists()
 
 
-def refused_start(home: Path, setting: str, *options: str) -> tuple[int, str]:
-    """The exit code and the log of a daemon that cannot start."""
-    with short_room() as room:
-        options = (*options, "--socket", str(room / "s"))
-        log = room / "log"
-        process = spawn(*options, home=home, log=log, MNEMOSYNE_LISTEN=setting)
-        return process.wait(WAIT_S), log.read_text()
-
-
 def test_a_port_in_use_stops_the_start(tmp_path: Path, door: Door) -> None:
-    code, log = refused_start(tmp_path, f"127.0.0.1:{door.port}")
+    place, taken = f"--socket={tmp_path / 's'}", f"127.0.0.1:{door.port}"
+
+    code, log = refused(place, home=tmp_path, MNEMOSYNE_LISTEN=taken)
 
     assert (code, "choose another port" in log) == (1, True)
 
@@ -372,7 +323,8 @@ def test_a_token_that_protects_nothing_stops_the_start(
     token.write_bytes(text.encode("latin-1"))
     token.chmod(mode)
 
-    code, log = refused_start(tmp_path, "127.0.0.1:0")
+    place = f"--socket={tmp_path / 's'}"
+    code, log = refused(place, home=tmp_path, MNEMOSYNE_LISTEN="127.0.0.1:0")
 
     assert (code, reason in log) == (78, True)
 
@@ -403,10 +355,9 @@ def test_idle_tcp_clients_give_way_to_the_socket(start: Start) -> None:
     )
     with door.daemon.client() as client:
         client.status()
-        idle = [socket.create_connection(("127.0.0.1", door.port)) for _ in range(30)]
-        try:
+        with ExitStack() as idle:
+            for _ in range(30):
+                address = ("127.0.0.1", door.port)
+                idle.enter_context(socket.create_connection(address))
             assert client.status().pid == door.daemon.process.pid
             assert door.daemon.post("status").status == 200
-        finally:
-            for connection in idle:
-                connection.close()

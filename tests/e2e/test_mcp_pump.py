@@ -7,14 +7,14 @@ import signal
 import socket
 import subprocess
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 from urllib.parse import parse_qs
 
 import pytest
-from e2e.daemons import Daemon, environment, eventually, short_room, spawn
-from e2e.programs import BIN, Process
+from e2e.daemons import Daemon, environment, eventually, short_room, spawned
+from e2e.programs import BIN
 from e2e.pumps import Json, Pump, is_running, modules_loaded, pumping, spawn_pump
 from e2e.scripted_daemon import answer, read_request, reset_unread, saying, scripted
 from support.processes import child_pids
@@ -33,6 +33,12 @@ pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 END_S = 20.0
 """Time within which it is gone after its client."""
+
+
+@pytest.fixture
+def room() -> Iterator[Path]:
+    with short_room() as room:
+        yield room
 
 
 def test_it_loads_little_and_nothing_of_the_memory() -> None:
@@ -189,13 +195,6 @@ def test_progress_of_a_long_call_is_passed_on_before_its_answer(
         assert tokens == {"p"}
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
-def test_over_http_a_message_is_posted_and_nothing_else(
-    daemon: Daemon, method: str
-) -> None:
-    assert daemon.request(method, "/mcp").status == 405
-
-
 # ----------------------------------------------------------------- the end
 
 
@@ -207,12 +206,6 @@ def test_signals_end_it_at_once_and_without_a_word(
         pump.initialize()
         pump.process.send_signal(number)
         assert pump.process.wait(END_S) in (-number, 128 + number)
-
-
-def test_it_ends_with_its_input(daemon: Daemon, tmp_path: Path) -> None:
-    with pumping(tmp_path, daemon.socket) as pump:
-        pump.initialize()
-        assert pump.end() == 0
 
 
 def test_it_ends_with_its_parent_though_another_holds_its_input(
@@ -329,48 +322,27 @@ def test_without_a_daemon_the_handshake_works_and_tools_say_what_to_do(
         assert pump.end() == 0
 
 
-def test_a_daemon_that_comes_later_is_used_and_knows_the_client(tmp_path: Path) -> None:
-    with short_room() as room, pumping(tmp_path, room / "d.sock") as pump:
+def test_a_daemon_that_comes_later_or_restarts_is_used_and_knows_the_client(
+    tmp_path: Path, room: Path
+) -> None:
+    options = (f"--database={tmp_path / 'm.db'}", f"--socket={room / 'd.sock'}")
+    with pumping(tmp_path, room / "d.sock") as pump:
         pump.initialize("codex-mcp-client")
         assert pump.call("status")["isError"]
-        process = spawn(
-            *("--database", str(tmp_path / "m.db"), "--socket", str(room / "d.sock")),
-            home=tmp_path,
-            log=room / "log",
-        )
-        try:
+        with spawned(*options, home=tmp_path, log=room / "log") as first:
             eventually(lambda: not pump.call("status")["isError"], "the daemon answers")
             assert pump.call("status")["structuredContent"]["client"] == "codex"
-        finally:
-            process.kill()
-            process.wait(20)
-
-
-def test_a_daemon_that_restarts_is_not_noticed(tmp_path: Path) -> None:
-    with short_room() as room, ExitStack() as ending:
-        path = room / "d.sock"
-
-        def start_daemon() -> Process:
-            options = ("--database", str(tmp_path / "m.db"), "--socket", str(path))
-            daemon = spawn(*options, home=tmp_path, log=room / "log")
-            ending.callback(daemon.wait, 20)
-            ending.callback(daemon.kill)
-            return daemon
-
-        first = start_daemon()
-        with pumping(tmp_path, path) as pump:
-            eventually(lambda: not pump.call("status")["isError"], "the daemon answers")
             first.terminate()
-            first.wait(20)
-            start_daemon()
+            first.wait(END_S)
+        with spawned(*options, home=tmp_path, log=room / "log"):
             assert not pump.call("remember", content="The lamp is red.")["isError"]
 
 
 def test_a_daemon_that_does_not_come_back_is_waited_for_once(
-    monkeypatch: pytest.MonkeyPatch,
+    room: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pump, "RESTART_S", 0.2)
-    with short_room() as room, patch.object(pump, "time", wraps=time) as spied:
+    with patch.object(pump, "time", wraps=time) as spied:
         door = pump.PumpedDaemon(SocketAddress(str(room / "d.sock")))
 
         def post() -> None:
@@ -388,35 +360,32 @@ def test_a_daemon_that_does_not_come_back_is_waited_for_once(
     assert 0 < waits[0] == waits[1]
 
 
-def test_an_older_daemon_is_named_as_the_reason(tmp_path: Path) -> None:
-    with short_room() as room:
-        refusal = answer(
-            {"error": {"code": "unknown_verb", "message": "no"}}, status=404
-        )
-        with (
-            scripted(room / "d.sock", saying(refusal)),
-            pumping(tmp_path, room / "d.sock") as pump,
-        ):
-            text = pump.call("status")["content"][0]["text"]
-            assert "older than this program; restart it" in text
+def test_an_older_daemon_is_named_as_the_reason(tmp_path: Path, room: Path) -> None:
+    error = {"error": {"code": "unknown_verb", "message": "no"}}
+    with (
+        scripted(room / "d.sock", saying(answer(error, status=404))),
+        pumping(tmp_path, room / "d.sock") as pump,
+    ):
+        text = pump.call("status")["content"][0]["text"]
+        assert "older than this program; restart it" in text
 
 
-def test_a_message_that_was_not_read_is_sent_again(tmp_path: Path) -> None:
+def test_a_message_that_was_not_read_is_sent_again(tmp_path: Path, room: Path) -> None:
     done = answer({"jsonrpc": "2.0", "id": 1, "result": {"here": True}})
     with (
-        short_room() as room,
         scripted(room / "d.sock", reset_unread, saying(done)),
         pumping(tmp_path, room / "d.sock") as pump,
     ):
         assert pump.ask("ping")["result"] == {"here": True}
 
 
-def test_a_message_that_may_have_been_done_is_not_sent_again(tmp_path: Path) -> None:
+def test_a_message_that_may_have_been_done_is_not_sent_again(
+    tmp_path: Path, room: Path
+) -> None:
     def hang_up(connection: socket.socket) -> None:
         read_request(connection)
 
     with (
-        short_room() as room,
         scripted(room / "d.sock", hang_up),
         pumping(tmp_path, room / "d.sock") as pump,
     ):
@@ -425,14 +394,15 @@ def test_a_message_that_may_have_been_done_is_not_sent_again(tmp_path: Path) -> 
         assert "look whether it was done" in result["content"][0]["text"]
 
 
-def test_a_cancelled_call_is_not_answered_and_others_go_on(tmp_path: Path) -> None:
+def test_a_cancelled_call_is_not_answered_and_others_go_on(
+    tmp_path: Path, room: Path
+) -> None:
     def hang(connection: socket.socket) -> None:
         read_request(connection)
         assert connection.recv(1) == b"", "the client hangs up"
 
     done = answer({"jsonrpc": "2.0", "id": 2, "result": {}})
     with (
-        short_room() as room,
         scripted(room / "d.sock", hang, saying(done)),
         pumping(tmp_path, room / "d.sock") as pump,
     ):

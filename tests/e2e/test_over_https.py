@@ -7,8 +7,7 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from e2e.authorities import Authority, Certificate
 from e2e.daemons import WAIT_S, Json, environment, eventually, mnem, running
 from e2e.doors import TOKEN, Door, door_of
 from e2e.programs import BIN
-from e2e.pumps import Pump
+from e2e.pumps import pumping
 from e2e.scripted_daemon import read_request
 from e2e.tls_servers import relaying, reset, serving
 from support.openssl import HAVE_OPENSSL
@@ -350,30 +349,13 @@ def test_the_help_names_the_options_and_a_shell_completes_over_https(run: Run) -
 # `mnem mcp` over https: an agent is served, reads what is wrong, and has nothing done twice.
 
 
-@contextmanager
-def pumping(home: Path, *words: str, **settings: Json) -> Iterator[Pump]:
-    """A pump with these words and variables, which ends with the block."""
-    process = subprocess.Popen(
-        [BIN / "mnem", *(words or ["mcp"])],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(home, **settings),
-    )
-    with process:
-        try:
-            yield Pump(process)
-        finally:
-            process.kill()
-
-
 def test_an_agent_is_served(door: Door, tmp_path: Path) -> None:
-    typed = ("--url", door.url, "--ca", str(door.ca), "mcp")
+    typed = ("--url", door.url, "--ca", str(door.ca))
     for words, settings in (
-        (("mcp",), door.variables),
+        ((), door.variables),
         (typed, {"MNEMOSYNE_TOKEN": door.token}),
     ):
-        with pumping(tmp_path, *words, **settings) as pump:
+        with pumping(tmp_path, None, *words, **settings) as pump:
             pump.initialize()
             stored = pump.call("remember", content="The gate is open.")
             assert stored["structuredContent"]["id"]

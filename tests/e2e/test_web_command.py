@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 from e2e.daemons import WAIT_S, Daemon, environment, eventually, running, short_room
+from e2e.doors import door_of
 from e2e.programs import BIN, Process, start
-from e2e.test_access import door_of
 
 from mnemosyned import Client
 
