@@ -167,13 +167,9 @@ def test_a_foreign_host_is_refused_though_it_knows_the_token(
         (b"GET /v1/status HTTP/1.1", b"", b"400"),
         (b"GET http://attacker/v1/status HTTP/1.1", b"Host: 127.0.0.1:%d\r\n", b"403"),
         (b"GET http://127.0.0.1:%d/v1/status HTTP/1.1", b"Host: attacker\r\n", b"403"),
-        (
-            b"GET http://127.0.0.1:%d/v1/status HTTP/1.1",
-            b"Host: 127.0.0.1:%d\r\n",
-            b"200",
-        ),
+        (b"GET http://127.0.0.1:%d/v1/status HTTP/1.1", b"Host: 127.0.0.1:%d\r\n", b"200"),
     ],
-)
+)  # fmt: skip
 def test_the_host_is_checked_however_it_is_named(
     door: Door, request_line: bytes, host: bytes, status: bytes
 ) -> None:

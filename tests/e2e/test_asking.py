@@ -244,22 +244,12 @@ def test_there_is_a_completion_script(tmp_path: Path, shell: str) -> None:
     ("typed", "expected"),
     [
         ("mnem rec", {"recall"}),
-        (
-            "mnem re",
-            {
-                "recall",
-                "remember",
-                "remove-learning",
-                "restart",
-                "restore",
-                "restore-db",
-            },
-        ),
+        ("mnem re", {"recall", "remember", "remove-learning", "restart", "restore", "restore-db"}),
         ("mnem recall --li", {"--limit"}),
         ("mnem recall --tier ", {"archive", "episodic", "working"}),
         ("mnem completion z", {"zsh"}),
     ],
-)
+)  # fmt: skip
 def test_completion_completes(tmp_path: Path, typed: str, expected: set[str]) -> None:
     place = str(len(typed.split(" ")) - 1)
 

@@ -33,13 +33,7 @@ REFUSALS: dict[str, tuple[str, dict[str, Json], str, str, int]] = {
         "importance",
         2,
     ),
-    "a list for an object": (
-        "remember",
-        {"content": "x", "metadata": [1]},
-        "invalid_request",
-        "metadata",
-        2,
-    ),
+    "a list for an object": ("remember", {"content": "x", "metadata": [1]}, "invalid_request", "metadata", 2),
     "large metadata": (
         "remember",
         {"content": "x", "metadata": {"all": "x" * 65536}},

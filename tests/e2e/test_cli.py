@@ -273,17 +273,13 @@ def test_a_backup_goes_where_the_shell_is(daemon: Daemon, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
-        (
-            "remember - <&-",
-            2,
-            b"mnem: there is nothing to remember: content is empty\n",
-        ),
+        ("remember - <&-", 2, b"mnem: there is nothing to remember: content is empty\n"),
         ("recall tea >&-", 0, b""),
         ("export - >&-", 0, b""),
         ("sleep --force 2>&-", 0, b""),
         ("forget -s default <&-", 2, b"use --yes\n"),
     ],
-)
+)  # fmt: skip
 def test_a_closed_stream_reads_and_writes_nothing(
     daemon: Daemon, line: str, code: int, said: bytes
 ) -> None:

@@ -86,15 +86,9 @@ MET: dict[str, tuple[str, Ask]] = {
     "malformed_request": ("/v1/recall", raw(b"tea at four\r\n\r\n")),
     "empty_content": ("/v1/remember", posts("remember", content=" ")),
     "content_too_large": ("/v1/remember", posts("remember", content="x" * 9_000)),
-    "secret_refused": (
-        "/v1/remember",
-        posts("remember", content="the key is AKIAIOSFODNN7EXAMPLE"),
-    ),
+    "secret_refused": ("/v1/remember", posts("remember", content="the key is AKIAIOSFODNN7EXAMPLE")),
     "invalid_text": ("/v1/remember", posts("remember", content="a\0b")),
-    "invalid_time": (
-        "/v1/remember",
-        posts("remember", content="x", created_at="03/04/2026"),
-    ),
+    "invalid_time": ("/v1/remember", posts("remember", content="x", created_at="03/04/2026")),
     "foreign_origin": (
         "/v1/recall",
         raw(b"GET /v1/recall HTTP/1.1\r\nHost: x\r\nOrigin: http://a.example\r\n\r\n"),
@@ -106,7 +100,7 @@ MET: dict[str, tuple[str, Ask]] = {
     "words_pruned": ("/v1/restore", pruned),
     "sleep_in_progress": ("/v1/sleep", sleeping),
     "database_replaced": ("/v1/remember", replaced),
-}
+}  # fmt: skip
 """Each code with a path that documents it. Those of TCP, of full and failing disks and of the end of
 the daemon have tests of their own."""
 
