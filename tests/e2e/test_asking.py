@@ -52,20 +52,6 @@ def shell(
     )
 
 
-def test_a_question_needs_no_quotes_and_may_come_from_a_pipe(asked: Daemon) -> None:
-    typed = asked.mnem("recall", "when", "is", "tea", "-n", "1", "--format", "ids")
-    piped = asked.mnem("recall", "-", "--format", "ids", "-n1", stdin=b"when is tea\n")
-
-    assert typed.stdout == piped.stdout == b"tea\n"
-
-
-def test_ids_are_found_by_their_beginning_in_any_case(asked: Daemon) -> None:
-    done = asked.mnem("get", SECOND[:12].lower(), "--format", "ids")
-    whole = asked.mnem("get", SECOND.lower(), "--format", "ids")
-
-    assert done.stdout.decode() == whole.stdout.decode() == f"{SECOND}\n"
-
-
 def test_several_ids_that_begin_alike_are_all_named(asked: Daemon) -> None:
     done = asked.mnem("get", FIRST[:8])
 

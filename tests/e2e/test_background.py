@@ -1,4 +1,4 @@
-"""Background work of the daemon: its schedule, triggers and cap, and the settings read again."""
+"""Background work of the daemon: its schedule, triggers and backups, and the settings read again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from e2e.conftest import Start
-from e2e.consistency import half_done
+from e2e.consistency import damage
 from e2e.daemons import WAIT_S, Daemon, Json, environment, eventually, kept, rows
 from e2e.programs import BIN
 
@@ -20,7 +20,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 LONG_AGO = "2026-03-02T09:30:00Z"
 SOON = {"MNEMOSYNE_SLEEP_INTERVAL_MINUTES": "0.01"}
-CAP = 50
 
 
 def remember(daemon: Daemon) -> None:
@@ -58,51 +57,10 @@ def test_it_sleeps_on_its_schedule_only_if_told_to(start: Start) -> None:
     assert awake.post("status").body["sleep"]["due"] == 4
 
 
-def test_working_memory_stays_under_its_cap_and_nothing_is_lost(start: Start) -> None:
-    daemon = start(MNEMOSYNE_WM_MAX=str(CAP))
-    ids = [f"n{number:03}" for number in range(160)]
-
-    daemon.post("remember", id="pinned", content="Always at hand.", pinned=True)
-    for id in ids:
-        daemon.post(
-            "remember", id=id, content=f"This is memory {id}.", session=f"s{id[-1]}"
-        )
-    eventually(
-        lambda: len(working(daemon)) <= CAP and not sleeping(daemon),
-        "working memory is under its cap, and the cycle that brought it there has ended",
-    )
-
-    left = working(daemon)
-    assert left == ["pinned", *ids[-len(left) + 1 :]], (
-        "the oldest went first, the pinned stayed"
-    )
-    assert len(left) > CAP // 2, "no more was consolidated than had to be"
-    assert kept(daemon.database) == sorted([*ids, "pinned"])
-    assert rows(
-        daemon.database, 'SELECT DISTINCT "trigger" FROM consolidation_log'
-    ) == [("cap",)]
-    assert half_done(daemon.database) == {}
-    assert (
-        daemon.post("recall", query="memory n000").body["hits"][0]["lines"][0]["id"]
-        == "n000"
-    )
-
-
-def sleeping(daemon: Daemon) -> bool:
-    return bool(daemon.post("status").body["sleep"]["running"])
-
-
 def episodes(daemon: Daemon) -> int:
     query = "SELECT count(*) FROM episodic_memory WHERE level = 0"
     count: int = rows(daemon.database, query)[0][0]
     return count
-
-
-def working(daemon: Daemon) -> list[str]:
-    found = rows(
-        daemon.database, "SELECT id FROM working_memory ORDER BY created_at, seq"
-    )
-    return [id for (id,) in found]
 
 
 # The daemon's own triggers, and what a terminal shows of a cycle that somebody asked for.
@@ -147,25 +105,6 @@ def test_a_trigger_that_is_switched_on_starts_a_cycle_and_is_logged(
     assert set(triggers(daemon)) == {name}
 
 
-def test_switched_off_nothing_starts_by_itself(start: Start) -> None:
-    settings = {
-        **AWAKE,
-        "MNEMOSYNE_AUTO_SLEEP": "false",
-        "MNEMOSYNE_SLEEP_ON_COUNT": "3",
-    }
-    daemon = start(**settings)
-    other = start(
-        database=daemon.home / "other.db",
-        **{**settings, "MNEMOSYNE_AUTO_SLEEP": "true"},
-    )
-
-    for one in (daemon, other):
-        remember_old(one, 9, created_at=LONG_AGO)
-    eventually(lambda: triggers(other), "the one that may does")
-
-    assert triggers(daemon) == []
-
-
 def test_on_a_terminal_a_cycle_shows_how_far_it_is(daemon: Daemon) -> None:
     remember_old(daemon, 9, created_at=LONG_AGO)
     reader, terminal = pty.openpty()
@@ -190,7 +129,7 @@ def test_on_a_terminal_a_cycle_shows_how_far_it_is(daemon: Daemon) -> None:
 # SIGHUP: the settings are read again, or refused whole.
 
 
-Reload = Callable[[str], Json]
+Reload = Callable[[str | None], Json]
 FIRST = "auto_sleep: false\nwm_max: 500\nsleep:\n  interval_minutes: 30\n"
 
 
@@ -202,11 +141,14 @@ def configured(start: Start, tmp_path: Path) -> Daemon:
 
 @pytest.fixture
 def reload(configured: Daemon, tmp_path: Path) -> Reload:
-    """Write new settings, have them read, and ask for the status."""
+    """Write new settings, or delete them, have them read, and ask for the status."""
 
-    def write(text: str) -> Json:
+    def write(text: str | None) -> Json:
         before = answered(configured)
-        (tmp_path / "settings.yaml").write_text(text)
+        if text is None:
+            (tmp_path / "settings.yaml").unlink()
+        else:
+            (tmp_path / "settings.yaml").write_text(text)
         configured.process.send_signal(signal.SIGHUP)
         eventually(
             lambda: answered(configured) > before, "an answer to SIGHUP in the log"
@@ -221,20 +163,14 @@ def answered(daemon: Daemon) -> int:
 
 
 def test_sighup_takes_over_the_settings(configured: Daemon, reload: Reload) -> None:
-    before = configured.post("status").body
+    def shown(status: Json) -> tuple[Json, ...]:
+        return status["wm_max"], status["sleep"]["auto"], status["sleep"]["schedule"]
 
+    before = configured.post("status").body
     after = reload("auto_sleep: true\nwm_max: 700\nsleep:\n  interval_minutes: 7\n")
 
-    assert (before["wm_max"], before["sleep"]["auto"], before["sleep"]["schedule"]) == (
-        500,
-        False,
-        "off",
-    )
-    assert (after["wm_max"], after["sleep"]["auto"], after["sleep"]["schedule"]) == (
-        700,
-        True,
-        "every 7 minutes",
-    )
+    assert shown(before) == (500, False, "off")
+    assert shown(after) == (700, True, "every 7 minutes")
     assert after["sleep"]["next_cycle"] is not None
 
 
@@ -249,20 +185,6 @@ def test_sighup_changes_what_is_logged(configured: Daemon, reload: Reload) -> No
     assert "/v1/log" in [event["path"] for event in configured.events("request")]
 
 
-def test_a_lower_cap_holds_from_the_next_memory_on(
-    configured: Daemon, reload: Reload
-) -> None:
-    for number in range(30):
-        configured.post("remember", content=f"number {number}")
-
-    reload("auto_sleep: false\nwm_max: 10\n")
-    configured.post("remember", content="one more")
-
-    eventually(
-        lambda: working_count(configured) <= 10, "working memory is under its new cap"
-    )
-
-
 @pytest.mark.parametrize(
     ("broken", "reason"),
     [
@@ -270,11 +192,12 @@ def test_a_lower_cap_holds_from_the_next_memory_on(
         ("wm_maxx: 5\n", "did you mean wm_max?"),
         ("wm_max: [\n", "line 2"),
         ("auto_sleep: true\nsleep:\n  cron: 99 3 * * *\n", "sleep.cron"),
+        (None, "settings.yaml"),
     ],
-    ids=["out of range", "unknown", "no yaml", "impossible cron"],
+    ids=["out of range", "unknown", "no yaml", "impossible cron", "gone"],
 )
 def test_broken_settings_are_refused_and_the_old_stay(
-    configured: Daemon, reload: Reload, broken: str, reason: str
+    configured: Daemon, reload: Reload, broken: str | None, reason: str
 ) -> None:
     before = reload("auto_sleep: true\nwm_max: 600\nsleep:\n  interval_minutes: 9\n")
 
@@ -285,17 +208,38 @@ def test_broken_settings_are_refused_and_the_old_stay(
     assert after["sleep"]["next_cycle"] is not None
 
 
-def test_a_file_that_is_gone_is_refused_and_the_daemon_goes_on(
-    configured: Daemon, tmp_path: Path
+# A daemon that is given a folder makes backups there by itself, and says when that fails.
+
+
+TICK = {"MNEMOSYNE_SLEEP_TICK_S": "0.05"}
+
+
+def test_a_folder_is_all_that_a_daily_backup_needs(
+    start: Start, tmp_path: Path
 ) -> None:
-    (tmp_path / "settings.yaml").unlink()
+    copies = tmp_path / "copies"
+    daemon = start(MNEMOSYNE_BACKUP_DIR=str(copies), **TICK)
+    eventually(lambda: daemon.events("backup_made"), "a backup in the log")
+    daemon.post("remember", content="Tea at four.", id="tea")
 
-    configured.process.send_signal(signal.SIGHUP)
+    status = daemon.post("status").body
+    forgotten = daemon.post("forget", id="tea").body
 
-    eventually(lambda: configured.events("config_refused"), "the refusal in the log")
-    assert configured.post("status").body["wm_max"] == 500
+    (copy,) = copies.glob("memory-*.auto.db")
+    assert (status["backup"]["count"], status["warnings"]) == (1, [])
+    assert (kept(copy), damage(copy)) == ([], [])
+    assert str(copy) in forgotten["backups"]
+    assert len(daemon.events("backup_made")) == 1
 
 
-def working_count(daemon: Daemon) -> int:
-    count: int = daemon.post("status").body["tiers"]["working"]["count"]
-    return count
+def test_a_backup_that_fails_is_warned_of_and_tried_again(
+    start: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "copies").write_text("in the way")
+    daemon = start(MNEMOSYNE_BACKUP_DIR=str(tmp_path / "copies"), **TICK)
+
+    eventually(lambda: daemon.events("backup_failed"), "the failure in the log")
+
+    (warning,) = daemon.post("status").body["warnings"]
+    assert warning.startswith("the last scheduled backup failed: the backup folder")
+    assert b"the last scheduled backup failed" in daemon.mnem().stdout

@@ -10,6 +10,7 @@ from e2e.daemons import Daemon, Json, UnixConnection, kept
 from e2e.surfaces import InPython, InTheShell, OverHttp, Refused, Surface
 
 from mnemosyned import Memory
+from mnemosyned.daemon.openapi import openapi
 from mnemosyned.errors import InvalidText
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
@@ -75,9 +76,14 @@ def surfaces(
         ]
 
 
+@pytest.fixture(scope="module")
+def described() -> dict[str, Json]:
+    return openapi()
+
+
 @pytest.mark.parametrize("case", REFUSALS)
-def test_bad_input_is_refused_alike_by_every_surface(
-    surfaces: list[Surface], shared: Daemon, case: str
+def test_bad_input_is_refused_alike_by_every_surface_and_as_described(
+    surfaces: list[Surface], shared: Daemon, described: dict[str, Json], case: str
 ) -> None:
     verb, fields, code, field, exit_code = REFUSALS[case]
     before = kept(shared.database)
@@ -88,6 +94,9 @@ def test_bad_input_is_refused_alike_by_every_surface(
             surface.call(verb, **fields)
         refused.append(caught.value)
 
+    status = str(shared.post(verb, **fields).status)
+    responses = described["paths"][f"/v1/{verb}"]["post"]["responses"]
+    assert f"`{code}`" in responses[status]["description"]
     http, client, shell, embedded = refused
     assert http.code == client.code == shell.code == embedded.code == code
     assert http.field == client.field == shell.field == embedded.field == field
@@ -164,6 +173,9 @@ def test_bytes_that_are_not_utf8_are_refused_by_every_surface(
         ("get", {"id": "\0"}, "id"),
         ("sessions", {"prefix": "\0"}, "prefix"),
         ("compact", {"messages": [], "session": "\0"}, "session"),
+        ("backup", {"file": "/\0"}, "file"),
+        ("watch", {"paths": ["/a", "\0"]}, "paths[1]"),
+        ("watch", {"paths": ["/a", "\0"], "remove": True}, "paths[1]"),
     ],
 )
 def test_a_nul_character_is_refused_in_every_field(
@@ -223,6 +235,8 @@ def test_a_body_over_the_limit_is_refused_in_json(shared: Daemon) -> None:
         ("DELETE", "/v1/forget", 405, "method_not_allowed"),
         ("GET", "/v1/remember?content=x", 405, "method_not_allowed"),
         ("POST", "/v1/health", 405, "method_not_allowed"),
+        ("GET", "/mcp", 405, "method_not_allowed"),
+        ("DELETE", "/mcp", 405, "method_not_allowed"),
         ("GET", "/v1/recall?colour=red", 400, "invalid_request"),
         ("GET", "/v1/recall", 400, "invalid_request"),
     ],

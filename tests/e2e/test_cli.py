@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 from pathlib import Path
 
@@ -14,7 +13,8 @@ from e2e.commands import COMMANDS
 from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, Json, environment, kept, mnem, short_room
 from e2e.programs import BIN
-from e2e.terminals import on_terminal, popen
+from e2e.scripted_daemon import answer, saying, scripted
+from e2e.terminals import on_terminal
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
@@ -335,24 +335,13 @@ def test_no_daemon_is_three_and_says_how_to_start_one(
 
 
 def test_a_failure_of_the_daemon_is_six(tmp_path: Path) -> None:
-    body = (
-        b'{"error": {"code": "internal_error", "message": "unexpected", "field": null}}'
-    )
-    head = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: %d\r\n\r\n" % len(
-        body
-    )
-    with short_room() as room, socket.socket(socket.AF_UNIX) as listener:
-        listener.settimeout(WAIT_S)
-        listener.bind(str(room / "s"))
-        listener.listen()
-        asking = popen(room / "s", "status", home=tmp_path)
-        connection, _ = listener.accept()
-        with connection:
-            connection.recv(65536)
-            connection.sendall(head + body)
-            _, said = asking.communicate(timeout=WAIT_S)
+    error = {"code": "internal_error", "message": "unexpected", "field": None}
+    with short_room() as room:
+        place = ("--socket", str(room / "s"))
+        with scripted(room / "s", saying(answer({"error": error}, status=500))):
+            done = mnem(*place, "status", home=tmp_path)
 
-    assert (asking.returncode, said) == (6, b"mnem: unexpected\n")
+    assert (done.returncode, done.stderr) == (6, b"mnem: unexpected\n")
 
 
 @pytest.mark.parametrize(

@@ -81,27 +81,6 @@ def test_one_value_is_printed_alone(tmp_path: Path, file: Path) -> None:
     assert run(tmp_path, "path").stdout == f"{file}\n".encode()
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("wm_maxx", "5"), b"did you mean wm_max?"),
-        (("wm_max", "many"), b"whole number"),
-        (("sleep.ttl_hours", "null"), b"ttl_hours"),
-        (("sleep.cron", "99 3 * * *"), b"sleep.cron"),
-        (("llm.endpoint", "http://example.com/v1"), b"llm.local_only"),
-    ],
-)
-def test_a_value_that_cannot_be_is_refused_and_nothing_is_written(
-    tmp_path: Path, file: Path, words: tuple[str, str], says: bytes
-) -> None:
-    refused = run(tmp_path, "set", *words)
-
-    assert refused.returncode == 2
-    assert says in refused.stderr
-    assert file.read_text() == FILE
-
-
 def test_a_file_with_a_mistake_is_not_changed_but_can_be_edited(
     tmp_path: Path, file: Path
 ) -> None:
@@ -295,19 +274,6 @@ def test_the_daemon_refuses_a_path_that_cannot_be(
     assert watched.status == 400
     assert unwatched.status in (400, 404)
     assert not shared.events("request_failed")
-
-
-def test_a_nul_in_a_path_is_named_by_its_place(shared: Daemon) -> None:
-    watched, unwatched = (
-        shared.post("watch", paths=["/a", "\0"], remove=remove)
-        for remove in (False, True)
-    )
-
-    made = shared.post("backup", file="/\0")
-
-    assert (watched.status, *watched.error) == (400, "invalid_text", "paths[1]")
-    assert (unwatched.status, *unwatched.error) == (400, "invalid_text", "paths[1]")
-    assert (made.status, *made.error) == (400, "invalid_text", "file")
 
 
 @pytest.mark.thorough

@@ -44,11 +44,6 @@ def raw(request: bytes) -> Ask:
     return ask
 
 
-def taken(daemon: Daemon) -> Answer:
-    daemon.post("remember", id="mine", content="tea")
-    return daemon.post("remember", id="mine", content="coffee")
-
-
 def pruned(daemon: Daemon) -> Answer:
     """Bring back a memory whose words were pruned."""
     for number in range(5):
@@ -81,28 +76,22 @@ def replaced(daemon: Daemon) -> Answer:
 
 
 MET: dict[str, tuple[str, Ask]] = {
-    "invalid_request": ("/v1/recall", posts("recall", query="x", limit=0)),
     "malformed_json": ("/v1/recall", sends("/v1/recall", b"{")),
     "malformed_request": ("/v1/recall", raw(b"tea at four\r\n\r\n")),
-    "empty_content": ("/v1/remember", posts("remember", content=" ")),
-    "content_too_large": ("/v1/remember", posts("remember", content="x" * 9_000)),
     "secret_refused": ("/v1/remember", posts("remember", content="the key is AKIAIOSFODNN7EXAMPLE")),
     "invalid_text": ("/v1/remember", posts("remember", content="a\0b")),
-    "invalid_time": ("/v1/remember", posts("remember", content="x", created_at="03/04/2026")),
     "foreign_origin": (
         "/v1/recall",
         raw(b"GET /v1/recall HTTP/1.1\r\nHost: x\r\nOrigin: http://a.example\r\n\r\n"),
     ),
-    "not_found": ("/v1/get", posts("get", id="nobody")),
     "method_not_allowed": ("/v1/forget", sends("/v1/forget", b"", "GET")),
-    "id_taken": ("/v1/remember", taken),
     "cannot_undo": ("/v1/undo", posts("undo")),
     "words_pruned": ("/v1/restore", pruned),
     "sleep_in_progress": ("/v1/sleep", sleeping),
     "database_replaced": ("/v1/remember", replaced),
 }  # fmt: skip
-"""Each code with a path that documents it. Those of TCP, of full and failing disks and of the end of
-the daemon have tests of their own."""
+"""Each code with a path that documents it. Those of bad input, of TCP, of full and failing disks and of
+the end of the daemon have tests of their own."""
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from e2e.daemons import WAIT_S, Daemon, mnem, running, short_room
+from e2e.daemons import WAIT_S, Daemon, mnem
 from e2e.terminals import on_terminal
 
 pytestmark = pytest.mark.e2e
@@ -24,77 +24,67 @@ def write(editor: Path, script: str) -> None:
     editor.chmod(0o700)
 
 
-def edited(daemon: Daemon, editor: Path) -> subprocess.CompletedProcess[bytes]:
-    words = ("--socket", str(daemon.socket), "edit", "m")
+def edited(
+    daemon: Daemon, editor: Path, id: str = "m"
+) -> subprocess.CompletedProcess[bytes]:
+    words = ("--socket", str(daemon.socket), "edit", id)
     return mnem(*words, home=daemon.home, EDITOR=str(editor))
 
 
-def test_the_editor_changes_what_was_changed_in_it(editor: Path) -> None:
-    with short_room() as home, running(home) as daemon:
-        daemon.post("remember", id="m", content="the kettle is hot", session="home")
-        write(
-            editor,
-            """sed -i 's/kettle/samovar/; s/^session: .*/session: away/' "$1" """,
-        )
+def test_the_editor_changes_what_was_changed_in_it(
+    editor: Path, daemon: Daemon
+) -> None:
+    daemon.post("remember", id="m", content="the kettle is hot", session="home")
+    write(
+        editor,
+        """sed -i 's/kettle/samovar/; s/^session: .*/session: away/' "$1" """,
+    )
 
-        done = edited(daemon, editor)
+    done = edited(daemon, editor)
 
-        assert (done.returncode, done.stdout) == (0, b"m is edited\n")
-        memory = daemon.post("get", id="m").body["memory"]
-        assert (memory["content"], memory["session"]) == ("the samovar is hot", "away")
+    assert (done.returncode, done.stdout) == (0, b"m is edited\n")
+    memory = daemon.post("get", id="m").body["memory"]
+    assert (memory["content"], memory["session"]) == ("the samovar is hot", "away")
 
-        write(editor, "true")
-        done = edited(daemon, editor)
-        assert (done.returncode, done.stdout, done.stderr) == (
-            0,
-            b"",
-            b"nothing was changed\n",
-        )
-
-
-def test_words_in_quotes_after_the_id_are_the_new_words() -> None:
-    with short_room() as home, running(home) as daemon:
-        daemon.post("remember", id="m", content="the kettle is hot")
-
-        done = daemon.mnem("edit", "m", "the samovar is hot")
-
-        assert (done.returncode, done.stdout) == (0, b"m is edited\n")
-        memory = daemon.post("get", id="m").body["memory"]
-        assert memory["content"] == "the samovar is hot"
-        # Ids stay ids.
-        assert daemon.mnem("edit", "m", "nobody").returncode == 2
+    write(editor, "true")
+    done = edited(daemon, editor)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        b"",
+        b"nothing was changed\n",
+    )
 
 
-def test_a_tag_may_stand_after_the_id() -> None:
-    with short_room() as home, running(home) as daemon:
-        daemon.post("remember", id="m", content="the kettle is hot")
+def test_a_tag_may_stand_after_the_id(daemon: Daemon) -> None:
+    daemon.post("remember", id="m", content="the kettle is hot")
 
-        for words in (["tag", "m", "tea"], ["tag", "hot", "m"], ["untag", "m", "hot"]):
-            assert daemon.mnem(*words).returncode == 0
+    for words in (["tag", "m", "tea"], ["tag", "hot", "m"], ["untag", "m", "hot"]):
+        assert daemon.mnem(*words).returncode == 0
 
-        memory = daemon.post("get", id="m").body["memory"]
-        assert memory["tags"] == ["tea"]
+    memory = daemon.post("get", id="m").body["memory"]
+    assert memory["tags"] == ["tea"]
 
 
-def test_words_that_changed_meanwhile_are_not_overwritten(editor: Path) -> None:
-    with short_room() as home, running(home) as daemon:
-        daemon.post("remember", id="m", content="the kettle is hot")
-        write(
-            editor,
-            f"""sed -i 's/kettle/samovar/' "$1"
-            curl -s --unix-socket {daemon.socket} http://localhost/v1/edit \\
-                -d '{{"id": "m", "text": "the pot is hot"}}' > /dev/null""",
-        )
+def test_words_that_changed_meanwhile_are_not_overwritten(
+    editor: Path, daemon: Daemon
+) -> None:
+    daemon.post("remember", id="m", content="the kettle is hot")
+    write(
+        editor,
+        f"""sed -i 's/kettle/samovar/' "$1"
+        curl -s --unix-socket {daemon.socket} http://localhost/v1/edit \\
+            -d '{{"id": "m", "text": "the pot is hot"}}' > /dev/null""",
+    )
 
-        done = edited(daemon, editor)
+    done = edited(daemon, editor)
 
-        assert done.returncode == 5
-        kept = re.search(rb"your text is kept in (\S+)", done.stderr)
-        assert kept
-        file = Path(kept[1].decode())
-        assert "the samovar is hot" in file.read_text()
-        file.unlink()
-        assert daemon.post("get", id="m").body["memory"]["content"] == "the pot is hot"
+    assert done.returncode == 5
+    kept = re.search(rb"your text is kept in (\S+)", done.stderr)
+    assert kept
+    file = Path(kept[1].decode())
+    assert "the samovar is hot" in file.read_text()
+    file.unlink()
+    assert daemon.post("get", id="m").body["memory"]["content"] == "the pot is hot"
 
 
 def test_without_an_editor_the_options_are_named(daemon: Daemon) -> None:
@@ -104,6 +94,7 @@ def test_without_an_editor_the_options_are_named(daemon: Daemon) -> None:
 
     assert done.returncode == 2
     assert b"--text" in done.stderr
+    assert daemon.mnem("edit", "m", "nobody").returncode == 2
     assert daemon.mnem("edit", "m", "--text", "the pot").returncode == 0
 
 
@@ -118,15 +109,15 @@ def test_new_words_on_standard_input_have_to_be_text(daemon: Daemon) -> None:
     assert (edited.returncode, edited.stdout) == (0, b"m is edited\n")
 
 
-def test_an_editor_opens_on_the_beginning_of_an_id(editor: Path) -> None:
-    with short_room() as home, running(home) as daemon:
-        daemon.post("remember", id="kettle-1", content="the kettle is hot")
-        write(editor, """sed -i 's/kettle/samovar/' "$1" """)
+def test_an_editor_opens_on_the_beginning_of_an_id(
+    editor: Path, daemon: Daemon
+) -> None:
+    daemon.post("remember", id="kettle-1", content="the kettle is hot")
+    write(editor, """sed -i 's/kettle/samovar/' "$1" """)
 
-        words = ("--socket", str(daemon.socket), "edit", "KETTL")
-        done = mnem(*words, home=daemon.home, EDITOR=str(editor))
+    done = edited(daemon, editor, "KETTL")
 
-        assert (done.returncode, done.stdout) == (0, b"kettle-1 is edited\n")
+    assert (done.returncode, done.stdout) == (0, b"kettle-1 is edited\n")
 
 
 # Changes by filters at a terminal: all is shown, then asked for by number.

@@ -69,16 +69,23 @@ def test_an_export_is_restored_exactly_into_an_empty_database(
     file = tmp_path / "memory.jsonl"
     before = answers(full)
     records = exported(full, file)
+    kinds = Counter(record["record"] for record in records)
 
+    preview = json.loads(imported(empty, file, "--dry-run").stdout)
+    assert preview["memories"] == kinds["memory"]
+    assert preview["learned"] == kinds["learning"]
+    assert kept(empty.database) == []
     done = imported(empty, file)
+    again = json.loads(imported(empty, file).stdout)
 
     assert done.returncode == 0, done.stderr
+    assert (again["stored"], again["restored"], again["bad"]) == (0, {}, 0)
+    assert again["known"] == kinds["memory"]
     after = answers(empty)
     full.stop()
     empty.stop()
     assert differences(full.database, empty.database) == []
     assert after == before
-    kinds = Counter(record["record"] for record in records)
     assert set(kinds) >= {"episode", "memory", "supersession", "learning", "log"}
     assert kinds["compaction"] == 1
     assert count_rows(full.database)["working_memory"] > 0
@@ -101,19 +108,6 @@ def test_an_export_is_private_and_says_when_it_is_whole(
     assert footer["counts"] == dict(counts)
     assert full.mnem("export", str(file)).returncode == 2, "it exists"
     assert full.mnem("export", str(file), "--force").returncode == 0
-
-
-def test_importing_an_export_again_adds_nothing(full: Daemon, tmp_path: Path) -> None:
-    file = tmp_path / "memory.jsonl"
-    exported(full, file)
-    before = count_rows(full.database)
-
-    done = imported(full, file)
-
-    report = json.loads(done.stdout)
-    assert (report["stored"], report["restored"], report["bad"]) == (0, {}, 0)
-    assert report["known"] == before["working_memory"] + before["archive"]
-    assert count_rows(full.database) == before
 
 
 @pytest.mark.parametrize("share", [0.1, pytest.param(0.5, marks=pytest.mark.thorough)])
@@ -158,22 +152,6 @@ def test_what_differs_is_reported_and_kept(
     assert b"the memory pin: something else has its id here" in done.stderr
     assert empty.post("get", id="pin").body["memory"]["content"] == "My own words"
     assert kept(empty.database) == kept(full.database)
-
-
-@pytest.mark.thorough
-def test_a_dry_run_of_an_export_counts_it(
-    full: Daemon, empty: Daemon, tmp_path: Path
-) -> None:
-    file = tmp_path / "memory.jsonl"
-    records = exported(full, file)
-
-    done = imported(empty, file, "--dry-run")
-
-    preview = json.loads(done.stdout)
-    kinds = Counter(record["record"] for record in records)
-    assert preview["memories"] == kinds["memory"]
-    assert preview["learned"] == kinds["learning"]
-    assert kept(empty.database) == []
 
 
 @pytest.mark.thorough

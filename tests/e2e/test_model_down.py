@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from e2e.conftest import Start
-from e2e.daemons import WAIT_S, Daemon, environment, eventually, rows
-from e2e.programs import BIN
+from e2e.daemons import WAIT_S, Daemon, eventually, rows
 from support.endpoints import process, quotes, says, serving, waits
 
 pytestmark = [pytest.mark.e2e, pytest.mark.fault]
@@ -77,19 +75,6 @@ def test_an_endpoint_that_dies_in_a_cycle_leaves_no_group_behind(start: Start) -
         row[1] for row in log
     }
     assert SECRET not in daemon.log.read_text()
-
-
-def test_an_endpoint_that_was_never_there_costs_one_failure(start: Start) -> None:
-    with process() as (endpoint, server):
-        server.kill()
-        server.wait(WAIT_S)
-        daemon = start(MNEMOSYNE_LLM_ENDPOINT=endpoint.url)
-        fill(daemon)
-
-        report = daemon.post("sleep").body
-
-    assert (report["status"], report["promoted"]) == ("done", GROUPS)
-    assert len(daemon.events("model_left_alone")) == 1
 
 
 @pytest.mark.parametrize("last", ["true", "false"])
@@ -159,16 +144,6 @@ def test_a_second_signal_ends_what_a_model_writes_at_the_end(start: Start) -> No
     )
 
 
-def test_memories_stay_on_this_machine_unless_told_otherwise(start: Start) -> None:
-    daemon = start()
-    refused = {"MNEMOSYNE_LLM_ENDPOINT": "http://192.0.2.1/v1"}
-    checked = check(daemon, **refused)
-
-    assert checked[0] == 78
-    assert "not this machine" in checked[1]
-    assert check(daemon, **refused, MNEMOSYNE_LLM_LOCAL_ONLY="false")[0] == 0
-
-
 def test_a_reload_that_would_send_memories_away_is_refused(
     start: Start, tmp_path: Path
 ) -> None:
@@ -212,19 +187,6 @@ def reload(daemon: Daemon) -> None:
         lambda: len(daemon.events("config_reloaded")) > done,
         "the settings are read again",
     )
-
-
-def check(daemon: Daemon, **settings: str) -> tuple[int, str]:
-    """Output of `mnemosyned --check`."""
-    done = subprocess.run(
-        [str(BIN / "mnemosyned"), "--check"],
-        env=environment(daemon.home, **settings),
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S,
-        check=False,
-    )
-    return done.returncode, done.stderr
 
 
 def written(daemon: Daemon) -> int:

@@ -69,19 +69,6 @@ def test_a_daemon_is_started_asked_and_stopped(run: Run) -> None:
 
 
 @pytest.mark.thorough
-def test_a_restart_keeps_the_options_and_the_memories(run: Run) -> None:
-    folder = state(run)
-    run("remember", "tea at four", "--id", "tea")
-
-    restarted = run("restart")
-
-    assert b"stopped process" in restarted.stderr
-    assert b"started, as process" in restarted.stderr
-    assert run("get", "tea").returncode == 0
-    assert kept(folder / "memory.db") == ["tea"]
-
-
-@pytest.mark.thorough
 def test_a_start_that_fails_says_why(run: Run) -> None:
     failed = run("start", endpoint="http://example.com/v1")
 
@@ -96,27 +83,19 @@ def test_a_backup_is_restored_once_the_daemon_is_stopped(run: Run) -> None:
     run("remember", "tea at four", "--id", "tea")
     run("backup", str(folder / "copy.db"))
     run("remember", "tea at five", "--id", "more")
+    (folder / "bad.db").write_bytes(b"SQLite format 3\0 and no more")
+    faulty = run("restore-db", str(folder / "bad.db"), "--restart")
 
     refused = run("restore-db", str(folder / "copy.db"))
     restored = run("restore-db", str(folder / "copy.db"), "--restart")
 
+    assert (faulty.returncode, faulty.stdout) == (2, b"")
+    assert b"stopped" not in faulty.stderr
     assert refused.returncode == 5
     assert b"stop it with `mnem stop`, or add --restart" in refused.stderr
     assert restored.returncode == 0
     assert b"is set aside as" in restored.stdout
     assert (run("get", "tea").returncode, run("get", "more").returncode) == (0, 4)
-
-
-@pytest.mark.thorough
-def test_a_backup_that_is_refused_stops_no_daemon(run: Run) -> None:
-    folder = state(run)
-    (folder / "copy.db").write_bytes(b"SQLite format 3\0 and no more")
-
-    refused = run("restore-db", str(folder / "copy.db"), "--restart")
-
-    assert (refused.returncode, refused.stdout) == (2, b"")
-    assert b"stopped" not in refused.stderr
-    assert run("status").returncode == 0
 
 
 @pytest.mark.thorough
