@@ -100,9 +100,7 @@ def room(tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(tmp_path)  # a gigabyte
 
 
-def test_it_is_installed_upgraded_with_its_extras_removed_and_purged(
-    room: Path,
-) -> None:
+def test_it_is_installed_upgraded_removed_and_purged(room: Path) -> None:
     debian = Chroot(room / "root", archive(own_suite(), *NEEDED))
     debian.run("useradd -m -u 1000 anna")
     before = debian.files()

@@ -205,9 +205,7 @@ def test_it_migrates_serves_owners_on_a_read_only_root_and_drains(
     assert "encoder_file_made" not in {each["event"] for each in events}
 
 
-def test_a_daemon_without_its_database_is_alive_and_not_ready(
-    stack: Stack, tmp_path: Path
-) -> None:
+def test_without_its_database_it_is_not_ready(stack: Stack, tmp_path: Path) -> None:
     stack.server.stop()
     daemon = stack.container("daemon")
 

@@ -152,9 +152,7 @@ def test_without_the_token_nothing_is_answered(
         "",
     ],
 )
-def test_a_foreign_host_is_refused_though_it_knows_the_token(
-    door: Door, path: str, host: str
-) -> None:
+def test_a_foreign_host_is_refused(door: Door, path: str, host: str) -> None:
     headers = {**allowed(door), "Host": host.format(port=door.port)}
 
     assert asked(door, headers, path)[0] == 403
@@ -196,9 +194,7 @@ def test_the_host_is_checked_however_it_is_named(
         "",
     ],
 )
-def test_a_foreign_page_is_refused_though_it_knows_the_token(
-    door: Door, path: str, origin: str
-) -> None:
+def test_a_foreign_page_is_refused(door: Door, path: str, origin: str) -> None:
     assert asked(door, {**allowed(door), "Origin": origin}, path)[0] == 403
     with_options = {
         **allowed(door),
@@ -281,9 +277,7 @@ def test_another_user_cannot_reach_the_socket_nor_read_the_token(door: Door) -> 
         ("[127.0.0.1]:7464", "IPv6"),
     ],
 )
-def test_an_address_beyond_this_machine_stops_the_start(
-    tmp_path: Path, setting: str, reason: str
-) -> None:
+def test_another_address_is_refused(tmp_path: Path, setting: str, reason: str) -> None:
     database = tmp_path / "memory.db"
     for option in ("--check", f"--database={database}"):
         code, log = refused(option, home=tmp_path, MNEMOSYNE_LISTEN=setting)
@@ -311,7 +305,7 @@ def test_a_port_in_use_stops_the_start(tmp_path: Path, door: Door) -> None:
         ("\xff" * 40, 0o600, "cannot be read"),
     ],
 )
-def test_a_token_that_protects_nothing_stops_the_start(
+def test_a_poor_token_is_refused(
     tmp_path: Path, text: str, mode: int, reason: str
 ) -> None:
     token = tmp_path / ".local" / "state" / "mnemosyned" / "token"

@@ -60,9 +60,7 @@ def test_several_ids_that_begin_alike_are_all_named(asked: Daemon) -> None:
     assert "We never deploy on Fridays." in done.stderr.decode()
 
 
-def test_a_number_is_an_entry_of_the_last_list_unless_it_is_an_id(
-    asked: Daemon,
-) -> None:
+def test_a_number_is_an_entry_of_the_last_list_or_an_id(asked: Daemon) -> None:
     done = shell(
         asked,
         """
@@ -195,9 +193,7 @@ def test_the_help_names_every_command_and_exit_code(tmp_path: Path) -> None:
     assert re.findall(r"\d", codes) == list("01234567")
 
 
-def test_the_first_help_names_the_commands_of_every_day_and_where_the_others_are(
-    tmp_path: Path,
-) -> None:
+def test_the_first_help_names_the_commands_of_every_day(tmp_path: Path) -> None:
     shown = mnem("--help", home=tmp_path).stdout.decode()
 
     assert mnem("help", home=tmp_path).stdout.decode() == shown

@@ -214,9 +214,7 @@ def test_broken_settings_are_refused_and_the_old_stay(
 TICK = {"MNEMOSYNE_SLEEP_TICK_S": "0.05"}
 
 
-def test_a_folder_is_all_that_a_daily_backup_needs(
-    start: Start, tmp_path: Path
-) -> None:
+def test_a_daily_backup_needs_a_folder_alone(start: Start, tmp_path: Path) -> None:
     copies = tmp_path / "copies"
     daemon = start(MNEMOSYNE_BACKUP_DIR=str(copies), **TICK)
     eventually(lambda: daemon.events("backup_made"), "a backup in the log")
@@ -232,9 +230,7 @@ def test_a_folder_is_all_that_a_daily_backup_needs(
     assert len(daemon.events("backup_made")) == 1
 
 
-def test_a_backup_that_fails_is_warned_of_and_tried_again(
-    start: Start, tmp_path: Path
-) -> None:
+def test_a_failed_backup_is_warned_of(start: Start, tmp_path: Path) -> None:
     (tmp_path / "copies").write_text("in the way")
     daemon = start(MNEMOSYNE_BACKUP_DIR=str(tmp_path / "copies"), **TICK)
 

@@ -179,7 +179,7 @@ restore_database(Path(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
-def test_a_kill_amid_a_restore_leaves_the_old_or_the_new(
+def test_a_killed_restore_leaves_the_old_or_the_new(
     large: Path, tmp_path: Path
 ) -> None:
     chance = random.Random(KILLS)
@@ -217,9 +217,7 @@ def test_a_kill_amid_a_restore_leaves_the_old_or_the_new(
     print(f"{KILLS} kills amid restores: {finished} finished, the others not begun")
 
 
-def test_a_restore_into_a_running_daemon_is_refused(
-    large: Path, tmp_path: Path
-) -> None:
+def test_a_daemons_file_is_not_restored(large: Path, tmp_path: Path) -> None:
     with (
         running(tmp_path, database=large),
         pytest.raises(MnemosynedError, match="in use by process"),

@@ -141,7 +141,7 @@ def test_a_field_nobody_knows_is_refused(shared: Daemon) -> None:
     assert (typed.returncode, b"--colour" in typed.stderr) == (2, True)
 
 
-def test_bytes_that_are_not_utf8_are_refused_by_every_surface(
+def test_bytes_other_than_utf8_are_refused(
     surfaces: list[Surface], shared: Daemon
 ) -> None:
     before = kept(shared.database)
@@ -186,9 +186,7 @@ def test_a_nul_character_is_refused_in_every_field(
     assert (answer.status, *answer.error) == (400, "invalid_text", field)
 
 
-def test_a_nul_character_is_refused_by_every_surface(
-    surfaces: list[Surface], shared: Daemon
-) -> None:
+def test_every_surface_refuses_a_nul(surfaces: list[Surface], shared: Daemon) -> None:
     for surface in (surface for surface in surfaces if isinstance(surface, InPython)):
         with pytest.raises(InvalidText) as caught:
             surface.caller.remember("a\0b")
@@ -210,9 +208,7 @@ def test_a_nul_character_is_refused_by_every_surface(
     ],
     ids=["cut short", "no json", "nan", "deep", "array", "null", "nothing"],
 )  # fmt: skip
-def test_a_body_that_is_no_request_is_refused(
-    shared: Daemon, body: bytes, code: str
-) -> None:
+def test_another_body_is_refused(shared: Daemon, body: bytes, code: str) -> None:
     answer = shared.request("POST", "/v1/remember", body)
 
     assert (answer.status, answer.error[0]) == (400, code)

@@ -153,9 +153,7 @@ def test_a_reader_that_has_seen_enough_is_no_failure(filled: Daemon) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_importing_shows_its_progress_on_a_terminal(
-    filled: Daemon, tmp_path: Path
-) -> None:
+def test_a_terminal_shows_how_far_an_import_is(filled: Daemon, tmp_path: Path) -> None:
     file = tmp_path / "many.jsonl"
     file.write_text(
         "".join(json.dumps({"content": f"n {n}"}) + "\n" for n in range(1200))
@@ -234,9 +232,7 @@ def test_recall_explains_its_scores_on_request(filled: Daemon) -> None:
     assert sum(hit["explanation"].values()) == pytest.approx(hit["score"])
 
 
-def test_the_socket_is_found_by_option_variable_file_or_habit(
-    start: Start, tmp_path: Path
-) -> None:
+def test_the_socket_is_found_in_four_ways(start: Start, tmp_path: Path) -> None:
     with short_room() as room:
         usual = room / "mnemosyned" / "mnemosyned.sock"
         daemon = start("--socket", str(usual))
@@ -303,9 +299,7 @@ def test_a_closed_stream_reads_and_writes_nothing(
 @pytest.mark.parametrize(
     "words", [["recall", "tea", "--tier", "cold"], ["recal", "tea"]]
 )
-def test_a_mistyped_command_is_told_in_json_where_that_is_asked_for(
-    filled: Daemon, words: list[str]
-) -> None:
+def test_a_mistyped_command_is_told_in_json(filled: Daemon, words: list[str]) -> None:
     plain = filled.mnem(*words)
     as_json = filled.mnem(*words, "--json")
 
@@ -323,9 +317,7 @@ def test_a_format_that_there_is_not_is_named_as_it_was_set(shared: Daemon) -> No
 
 
 @pytest.mark.parametrize("command", ["status", "recall", "remember"])
-def test_no_daemon_is_three_and_says_how_to_start_one(
-    tmp_path: Path, command: str
-) -> None:
+def test_without_a_daemon_the_code_is_three(tmp_path: Path, command: str) -> None:
     words = [command, *(["tea"] if command != "status" else [])]
 
     done = mnem("--socket", str(tmp_path / "none"), *words, home=tmp_path)
@@ -379,9 +371,7 @@ def test_a_command_ends_with_the_code_of_what_became_of_it_and_names_what_was_ty
 # `mnem forget`: what it shows before it does anything, and whom it asks.
 
 
-def test_forgetting_shows_what_would_go_and_needs_a_yes_where_nobody_can_answer(
-    filled: Daemon,
-) -> None:
+def test_forgetting_shows_what_would_go_and_needs_a_yes(filled: Daemon) -> None:
     filled.post("remember", id="ask", content="the heron stands alone")
 
     refused = filled.mnem("forget", "--query", "heron")

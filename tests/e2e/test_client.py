@@ -18,19 +18,8 @@ from e2e.daemons import WAIT_S, Daemon, kept, running, short_room
 from e2e.doors import CLIENTS, Connect, Door, door_of, remember
 from e2e.scripted_daemon import answer, reset_unread, saying, scripted
 
-from mnemosyned import (
-    AsyncClient,
-    Client,
-    ContentTooLarge,
-    Memory,
-    Remember,
-)
-from mnemosyned.errors import (
-    DaemonUnreachable,
-    IdTaken,
-    InvalidTime,
-    NotFound,
-)
+from mnemosyned import AsyncClient, Client, ContentTooLarge, Memory, Remember
+from mnemosyned.errors import DaemonUnreachable, IdTaken, InvalidTime, NotFound
 
 pytestmark = pytest.mark.e2e
 
@@ -63,9 +52,7 @@ def test_errors_are_those_of_the_domain(connect: Connect, daemon: Daemon) -> Non
 
 
 @CLIENTS
-def test_a_client_outlives_a_restart_of_the_daemon(
-    connect: Connect, start: Start
-) -> None:
+def test_a_client_outlives_a_daemons_restart(connect: Connect, start: Start) -> None:
     first = start()
     with connect(first.socket) as client:
         client.remember("before", id="before")
@@ -79,9 +66,7 @@ def test_a_client_outlives_a_restart_of_the_daemon(
 
 
 @CLIENTS
-def test_a_client_without_a_daemon_says_how_to_start_one(
-    connect: Connect, room: Path
-) -> None:
+def test_a_client_says_how_to_start_a_daemon(connect: Connect, room: Path) -> None:
     dead = socket.socket(socket.AF_UNIX)
     dead.bind(str(room / "dead"))
     dead.close()
@@ -95,17 +80,13 @@ def test_a_client_without_a_daemon_says_how_to_start_one(
 
 
 @CLIENTS
-def test_an_idle_connection_that_was_closed_is_replaced(
-    connect: Connect, room: Path
-) -> None:
+def test_a_closed_idle_connection_is_replaced(connect: Connect, room: Path) -> None:
     with scripted(room / "s", *[saying(WHOLE)] * 3), connect(room / "s") as client:
         assert [client.log().rows for _ in range(3)] == [[], [], []]
 
 
 @CLIENTS
-def test_a_request_that_was_not_read_is_sent_again(
-    connect: Connect, room: Path
-) -> None:
+def test_an_unread_request_is_sent_again(connect: Connect, room: Path) -> None:
     pinned = answer({"id": "tea", "pinned": True, "memories": 1})
 
     with (
@@ -116,7 +97,7 @@ def test_a_request_that_was_not_read_is_sent_again(
 
 
 @CLIENTS
-def test_a_write_whose_answer_was_lost_is_not_sent_again(
+def test_a_write_without_an_answer_is_not_repeated(
     connect: Connect, room: Path
 ) -> None:
     with (
@@ -133,9 +114,7 @@ def test_a_write_whose_answer_was_lost_is_not_sent_again(
     [b"HTTP/1.1 200 OK\r\n\r\n", b"SSH-2.0-OpenSSH_9.6\r\n\r\n", b"x" * 70_000, HALF],
     ids=["no length", "not HTTP", "endless", "half"],
 )
-def test_what_is_no_answer_is_refused(
-    connect: Connect, room: Path, nonsense: bytes
-) -> None:
+def test_nonsense_is_no_answer(connect: Connect, room: Path, nonsense: bytes) -> None:
     with (
         scripted(room / "s", saying(nonsense)),
         connect(room / "s") as client,
@@ -146,9 +125,7 @@ def test_what_is_no_answer_is_refused(
 
 @CLIENTS
 @pytest.mark.parametrize("backlog", [1, 0])
-def test_a_daemon_that_stays_silent_is_given_up(
-    connect: Connect, room: Path, backlog: int
-) -> None:
+def test_a_silent_daemon_is_left(connect: Connect, room: Path, backlog: int) -> None:
     with (
         socket.socket(socket.AF_UNIX) as silent,
         socket.socket(socket.AF_UNIX) as waiting,

@@ -60,9 +60,7 @@ def test_each_value_has_its_origin(tmp_path: Path, file: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_where_a_daemon_runs_its_own_settings_are_shown(
-    start: Start, tmp_path: Path, file: Path
-) -> None:
+def test_a_daemons_settings_are_shown(start: Start, tmp_path: Path, file: Path) -> None:
     # A forked daemon would have its template's command line.
     daemon = start(MNEMOSYNE_WM_MAX="77", MNEMOSYNE_AUTO_SLEEP=None, anew=True)
 
@@ -81,9 +79,7 @@ def test_one_value_is_printed_alone(tmp_path: Path, file: Path) -> None:
     assert run(tmp_path, "path").stdout == f"{file}\n".encode()
 
 
-def test_a_file_with_a_mistake_is_not_changed_but_can_be_edited(
-    tmp_path: Path, file: Path
-) -> None:
+def test_a_file_with_a_mistake_can_only_be_edited(tmp_path: Path, file: Path) -> None:
     file.write_text("wm_maxx: 5\n")
 
     refused = run(tmp_path, "set", "wm_max", "5")
@@ -93,9 +89,7 @@ def test_a_file_with_a_mistake_is_not_changed_but_can_be_edited(
     assert file.read_text() == "wm_max: 5\n"
 
 
-def test_paths_are_kept_absolute_and_what_is_no_path_as_it_is(
-    tmp_path: Path, file: Path
-) -> None:
+def test_paths_are_kept_absolute(tmp_path: Path, file: Path) -> None:
     file.write_text("")
     run(tmp_path, "set", "watch.paths", f"notes{os.pathsep}~/more")
     run(tmp_path, "set", "llm.gpu_layers", "-1")
@@ -109,9 +103,7 @@ def test_paths_are_kept_absolute_and_what_is_no_path_as_it_is(
     assert "database" not in file.read_text()
 
 
-def test_the_doctor_warns_of_a_path_that_is_another_in_each_folder(
-    tmp_path: Path, file: Path
-) -> None:
+def test_the_doctor_warns_of_a_relative_path(tmp_path: Path, file: Path) -> None:
     file.write_text("backup:\n  dir: copies\nllm:\n  model_path: none\n")
 
     examined = mnem("doctor", home=tmp_path).stdout.decode()
@@ -121,9 +113,7 @@ def test_the_doctor_warns_of_a_path_that_is_another_in_each_folder(
     assert "llm.model_path" not in examined
 
 
-def test_a_server_is_stored_as_it_was_typed_and_its_password_is_never_printed(
-    tmp_path: Path, file: Path
-) -> None:
+def test_a_servers_password_is_never_printed(tmp_path: Path, file: Path) -> None:
     url = "postgresql://ann:geheim@host:5432/name?host=/run/pg"
 
     done = run(tmp_path, "set", "database", url)
@@ -138,9 +128,7 @@ def test_a_server_is_stored_as_it_was_typed_and_its_password_is_never_printed(
     assert not any(b"geheim" in output for output in outputs)
 
 
-def test_a_url_that_was_stored_as_a_path_is_mended_by_the_command_that_is_named(
-    tmp_path: Path, file: Path
-) -> None:
+def test_a_url_stored_as_a_path_has_its_remedy(tmp_path: Path, file: Path) -> None:
     file.write_text(f"database: {tmp_path}/postgresql:/ann:geheim@host/name\n")
     command = "mnem config set database postgresql://ann@host/name"
 
@@ -159,7 +147,7 @@ def test_a_url_that_was_stored_as_a_path_is_mended_by_the_command_that_is_named(
     assert not Path(tmp_path, "postgresql:").exists()
 
 
-def test_settings_that_need_each_other_are_set_and_taken_out_together(
+def test_settings_that_need_each_other_are_set_at_once(
     tmp_path: Path, file: Path
 ) -> None:
     both = "tls.certificate=mine.crt", f"tls.key={tmp_path}/mine.key"
@@ -200,9 +188,7 @@ def listening(daemon: Daemon, event: str) -> None:
     eventually(lambda: daemon.events(event), f"{event} in the log")
 
 
-def test_the_daemon_takes_a_change_over_and_says_what_needs_a_restart(
-    start: Start, tmp_path: Path, file: Path
-) -> None:
+def test_a_daemon_takes_a_change_over(start: Start, tmp_path: Path, file: Path) -> None:
     daemon = start(MNEMOSYNE_AUTO_SLEEP=None)
 
     changed = run(tmp_path, "set", "wm_max", "900", database=daemon.database)
@@ -261,9 +247,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("case", PATHS)
-def test_the_daemon_refuses_a_path_that_cannot_be(
-    shared: Daemon, room: Path, case: str
-) -> None:
+def test_the_daemon_refuses_a_bad_path(shared: Daemon, room: Path, case: str) -> None:
     path = f"{room}{PATHS[case]}"
 
     made = shared.post("backup", file=path)
@@ -296,9 +280,7 @@ def test_a_command_refuses_a_path_that_cannot_be(
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", PATHS)
-def test_a_database_that_cannot_be_ends_every_command_about_it(
-    room: Path, tmp_path: Path, case: str
-) -> None:
+def test_a_bad_database_ends_commands(room: Path, tmp_path: Path, case: str) -> None:
     # A value is stripped of its last line breaks.
     database = f"{room}{PATHS[case]}" + "x" * (case == "line breaks")
 

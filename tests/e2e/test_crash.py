@@ -70,9 +70,7 @@ class Ledger:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_a_killed_daemon_has_everything_it_acknowledged(
-    part: int, tmp_path: Path
-) -> None:
+def test_a_killed_daemon_has_what_it_acknowledged(part: int, tmp_path: Path) -> None:
     print(f"CRASH_SEED={SEED} part {part}")
     chance = random.Random(f"{SEED} {part}")
     ledger = Ledger()
@@ -372,9 +370,7 @@ def test_forgetting_that_was_killed_is_finished_by_repeating_it(
     assert halfway(), "no kill met it halfway"
 
 
-def test_an_undo_that_was_killed_is_finished_by_repeating_it(
-    slept: Path, tmp_path: Path
-) -> None:
+def test_a_killed_undo_is_finished_by_another(slept: Path, tmp_path: Path) -> None:
     print(f"CRASH_SEED={SEED}")
     chance = random.Random(f"{SEED} undo")
     ((cycle,),) = rows(slept, "SELECT DISTINCT cycle_id FROM consolidation_log")
@@ -405,9 +401,7 @@ def test_an_undo_that_was_killed_is_finished_by_repeating_it(
     assert halfway(), "no kill met it halfway"
 
 
-def test_pruning_that_was_killed_is_finished_by_repeating_it(
-    slept: Path, tmp_path: Path
-) -> None:
+def test_a_killed_pruning_is_finished_by_another(slept: Path, tmp_path: Path) -> None:
     print(f"CRASH_SEED={SEED}")
     chance = random.Random(f"{SEED} prune")
 

@@ -29,9 +29,7 @@ def objects(depth: int) -> object:
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-def test_json_beyond_the_depth_limit_is_refused_with_its_field(
-    shared: Daemon, depth: int
-) -> None:
+def test_json_that_is_too_deep_is_refused(shared: Daemon, depth: int) -> None:
     before = kept(shared.database)
     message = {"role": "user", "content": "x", "tool_calls": lists(depth)}
     requests = [

@@ -117,7 +117,7 @@ def test_an_error_is_answered_as_described(
 
 
 @pytest.mark.parametrize("code", error_classes_by_code())
-def test_each_error_has_the_form_and_status_that_are_described(
+def test_each_error_has_its_documented_form(
     described: dict[str, Any], code: str
 ) -> None:
     error = error_classes_by_code()[code]

@@ -31,14 +31,9 @@ def edited(
     return mnem(*words, home=daemon.home, EDITOR=str(editor))
 
 
-def test_the_editor_changes_what_was_changed_in_it(
-    editor: Path, daemon: Daemon
-) -> None:
+def test_an_editor_changes_a_memory(editor: Path, daemon: Daemon) -> None:
     daemon.post("remember", id="m", content="the kettle is hot", session="home")
-    write(
-        editor,
-        """sed -i 's/kettle/samovar/; s/^session: .*/session: away/' "$1" """,
-    )
+    write(editor, """sed -i 's/kettle/samovar/; s/^session: .*/session: away/' "$1" """)
 
     done = edited(daemon, editor)
 
@@ -65,9 +60,7 @@ def test_a_tag_may_stand_after_the_id(daemon: Daemon) -> None:
     assert memory["tags"] == ["tea"]
 
 
-def test_words_that_changed_meanwhile_are_not_overwritten(
-    editor: Path, daemon: Daemon
-) -> None:
+def test_newer_words_are_not_overwritten(editor: Path, daemon: Daemon) -> None:
     daemon.post("remember", id="m", content="the kettle is hot")
     write(
         editor,
@@ -109,9 +102,7 @@ def test_new_words_on_standard_input_have_to_be_text(daemon: Daemon) -> None:
     assert (edited.returncode, edited.stdout) == (0, b"m is edited\n")
 
 
-def test_an_editor_opens_on_the_beginning_of_an_id(
-    editor: Path, daemon: Daemon
-) -> None:
+def test_an_editor_takes_the_beginning_of_an_id(editor: Path, daemon: Daemon) -> None:
     daemon.post("remember", id="kettle-1", content="the kettle is hot")
     write(editor, """sed -i 's/kettle/samovar/' "$1" """)
 

@@ -74,9 +74,7 @@ def test_a_client_sees_what_others_do_until_the_daemon_stops(daemon: Daemon) -> 
     assert EventKind.STOPPING in kinds
 
 
-def test_what_happens_before_the_first_event_is_read_is_among_them(
-    daemon: Daemon,
-) -> None:
+def test_events_before_the_first_read_are_kept(daemon: Daemon) -> None:
     with daemon.client() as client:
         events = client.events()
         daemon.post("remember", content="Tea.")

@@ -63,9 +63,7 @@ def answers(daemon: Daemon) -> list[object]:
     return [daemon.post("recall", query=question).body for question in QUESTIONS]
 
 
-def test_an_export_is_restored_exactly_into_an_empty_database(
-    full: Daemon, empty: Daemon, tmp_path: Path
-) -> None:
+def test_an_export_is_restored(full: Daemon, empty: Daemon, tmp_path: Path) -> None:
     file = tmp_path / "memory.jsonl"
     before = answers(full)
     records = exported(full, file)
@@ -95,9 +93,7 @@ def test_every_table_is_exported_or_left_out_on_purpose(filled: Path) -> None:
     assert set(count_rows(filled)) == EXPORTED
 
 
-def test_an_export_is_private_and_says_when_it_is_whole(
-    full: Daemon, tmp_path: Path
-) -> None:
+def test_an_export_is_private_and_has_a_footer(full: Daemon, tmp_path: Path) -> None:
     file = tmp_path / "memory.jsonl"
 
     header, *records, footer = exported(full, file)
@@ -139,9 +135,7 @@ def test_a_cut_export_leaves_no_summary_without_its_originals(
 
 
 @pytest.mark.thorough
-def test_what_differs_is_reported_and_kept(
-    full: Daemon, empty: Daemon, tmp_path: Path
-) -> None:
+def test_what_differs_is_kept(full: Daemon, empty: Daemon, tmp_path: Path) -> None:
     file = tmp_path / "memory.jsonl"
     exported(full, file)
     empty.post("remember", id="pin", content="My own words")
@@ -223,9 +217,7 @@ def test_what_is_no_file_is_not_replaced(
     assert pipe.is_fifo()
 
 
-def test_the_format_of_a_file_is_not_that_of_an_error(
-    full: Daemon, tmp_path: Path
-) -> None:
+def test_an_error_has_a_format_of_its_own(full: Daemon, tmp_path: Path) -> None:
     words = ["export", "--format", "jsonl", str(tmp_path)]
 
     plain = full.mnem(*words)
@@ -236,9 +228,7 @@ def test_the_format_of_a_file_is_not_that_of_an_error(
 
 
 @pytest.mark.thorough
-def test_days_in_markdown_can_be_imported_as_notes(
-    full: Daemon, empty: Daemon, tmp_path: Path
-) -> None:
+def test_days_become_notes(full: Daemon, empty: Daemon, tmp_path: Path) -> None:
     folder = tmp_path / "days"
     full.mnem("export", "--format", "markdown", str(folder))
 
@@ -273,9 +263,7 @@ def test_an_export_can_be_piped(full: Daemon, empty: Daemon) -> None:
     assert kept(empty.database) == kept(full.database)
 
 
-def test_nothing_is_left_of_an_export_that_broke_off(
-    full: Daemon, tmp_path: Path
-) -> None:
+def test_a_broken_export_leaves_nothing(full: Daemon, tmp_path: Path) -> None:
     file = tmp_path / "memory.jsonl"
     full.kill()
 

@@ -46,9 +46,7 @@ def test_a_shared_client_survives_its_first_calls(daemon: Daemon, clients: int) 
 
 
 @pytest.mark.parametrize("clients", CLIENTS)
-def test_an_embedded_memory_survives_its_first_calls(
-    tmp_path: Path, clients: int
-) -> None:
+def test_a_memory_survives_its_first_calls(tmp_path: Path, clients: int) -> None:
     Memory(tmp_path / "memory.db").close()
 
     assert lived("memory", tmp_path, clients) == "died 0, failed 0"

@@ -30,9 +30,7 @@ def test_forgetting_again_and_again_leaves_the_store_whole(tmp_path: Path) -> No
     assert missed(report) == []
 
 
-def test_forgetting_beside_writers_and_readers_is_true_and_complete(
-    tmp_path: Path,
-) -> None:
+def test_forgetting_beside_writers_and_readers_is_complete(tmp_path: Path) -> None:
     report = Report("forget")
 
     under_load(tmp_path, 4_000, 100, report, idle_s=1.0)

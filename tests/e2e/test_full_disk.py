@@ -67,9 +67,7 @@ def test_a_start_on_a_full_disk_says_what_is_wrong(disk: Path, tmp_path: Path) -
         assert daemon.post("remember", content="Tea.").status == 200
 
 
-def test_a_full_disk_refuses_what_it_cannot_keep_and_lets_the_daemon_stop(
-    disk: Path, tmp_path: Path
-) -> None:
+def test_a_full_disk_lets_the_daemon_stop(disk: Path, tmp_path: Path) -> None:
     with running(tmp_path, database=disk / "memory.db") as daemon:
         ids = remember(daemon, "a", 50)
         ballast = fill(disk)
@@ -96,9 +94,7 @@ def test_a_full_disk_refuses_what_it_cannot_keep_and_lets_the_daemon_stop(
     assert damage(disk / "memory.db") == []
 
 
-def test_what_is_forgotten_on_a_full_disk_is_purged_once_there_is_room(
-    disk: Path, tmp_path: Path
-) -> None:
+def test_a_full_disk_puts_off_a_purge(disk: Path, tmp_path: Path) -> None:
     with running(tmp_path, database=disk / "memory.db") as daemon:
         remember(daemon, "a", 600)
         ballast = fill(disk, leave=200_000)
@@ -116,9 +112,7 @@ def test_what_is_forgotten_on_a_full_disk_is_purged_once_there_is_room(
         assert files_containing(disk, WORD) == []
 
 
-def test_a_sleep_that_fills_the_disk_reports_what_it_did(
-    disk: Path, tmp_path: Path
-) -> None:
+def test_a_sleep_that_fills_the_disk_says_so(disk: Path, tmp_path: Path) -> None:
     with running(
         tmp_path, database=disk / "memory.db", MNEMOSYNE_SLEEP_GROUP_ENTRIES_MAX="5"
     ) as daemon:
@@ -137,9 +131,7 @@ def test_a_sleep_that_fills_the_disk_reports_what_it_did(
         assert len(kept(daemon.database)) == 1_000
 
 
-def test_a_deleted_database_is_put_back_once_there_is_room(
-    disk: Path, tmp_path: Path
-) -> None:
+def test_a_full_disk_puts_off_a_rescue(disk: Path, tmp_path: Path) -> None:
     with running(
         tmp_path, database=disk / "memory.db", WATCHDOG_USEC="200000"
     ) as daemon:
@@ -225,9 +217,7 @@ def fill_memory(daemon: Daemon, name: str, size: int, **fields: object) -> list[
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_what_remember_refuses_is_not_kept(
-    shim: Path, tmp_path: Path, error: int
-) -> None:
+def test_a_refused_memory_is_not_kept(shim: Path, tmp_path: Path, error: int) -> None:
     with failing(tmp_path, shim) as (daemon, faults):
         acknowledged = set()
 
@@ -244,9 +234,7 @@ def test_what_remember_refuses_is_not_kept(
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_what_sleep_reports_is_what_it_did(
-    shim: Path, tmp_path: Path, error: int
-) -> None:
+def test_a_sleep_reports_what_it_did(shim: Path, tmp_path: Path, error: int) -> None:
     with failing(tmp_path, shim, **GROUPS) as (daemon, faults):
         archived = 0
 
@@ -269,9 +257,7 @@ def test_what_sleep_reports_is_what_it_did(
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_a_forgetting_says_what_is_gone_and_what_is_still_readable(
-    shim: Path, tmp_path: Path, error: int
-) -> None:
+def test_forgetting_says_what_is_gone(shim: Path, tmp_path: Path, error: int) -> None:
     with failing(tmp_path, shim) as (daemon, faults):
         ids: list[str] = []
 
@@ -326,9 +312,7 @@ def test_an_undo_says_what_it_put_back(shim: Path, tmp_path: Path, error: int) -
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_what_compact_refuses_is_not_kept(
-    shim: Path, tmp_path: Path, error: int
-) -> None:
+def test_a_refused_compact_keeps_none(shim: Path, tmp_path: Path, error: int) -> None:
     with failing(tmp_path, shim) as (daemon, faults):
         before: list[str] = []
 
@@ -357,9 +341,7 @@ def test_what_compact_refuses_is_not_kept(
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_a_failing_disk_does_not_keep_the_daemon_from_stopping(
-    shim: Path, tmp_path: Path, error: int
-) -> None:
+def test_a_failing_disk_allows_a_stop(shim: Path, tmp_path: Path, error: int) -> None:
     ids: list[str] = []
     for moment in (1, 2, 3, 6):
         with failing(tmp_path, shim, MNEMOSYNE_SLEEP_TTL_HOURS="0.0001") as (

@@ -123,9 +123,7 @@ def test_a_thousand_at_once_are_each_stored_once(machine: Machine) -> None:
         daemon.wait(20)
 
 
-def test_a_daemon_killed_half_way_loses_nothing_and_doubles_nothing(
-    machine: Machine,
-) -> None:
+def test_a_killed_daemon_loses_and_doubles_nothing(machine: Machine) -> None:
     """Up for a third of the calls, killed, down, hanging for some, and up again."""
     daemons = [begin(machine)]
     third = CALLS // 3
@@ -177,9 +175,7 @@ def hooks_running() -> set[str]:
     return running
 
 
-def test_leaked_processes_two_hundred_starts_and_kills_leave_nothing(
-    daemon: Daemon,
-) -> None:
+def test_two_hundred_starts_and_kills_leave_nothing(daemon: Daemon) -> None:
     machine = Machine(daemon.home, daemon.socket)
     for number in range(20):
         machine.hook(prompt(f"Warm fact {number}", session=f"w{number}"))

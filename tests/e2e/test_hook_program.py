@@ -128,9 +128,7 @@ def _with_open_stdin(machine: Machine, given: bytes) -> Ran:
     return machine.run(talk)
 
 
-def test_blocking_an_input_that_is_never_closed_is_read_to_the_objects_end(
-    daemon: Daemon,
-) -> None:
+def test_blocking_an_open_input_is_read_to_the_objects_end(daemon: Daemon) -> None:
     given = json.dumps(prompt("An open fact")).encode() + b'\n{"another": 1}'
     ran = _with_open_stdin(beside(daemon), given)
 
@@ -178,9 +176,7 @@ def _handed_in(machine: Machine) -> bool:
     return not machine.waiting
 
 
-def test_without_a_daemon_the_call_waits_and_the_user_is_warned_once(
-    machine: Machine, start: Start
-) -> None:
+def test_a_call_waits_for_the_daemon(machine: Machine, start: Start) -> None:
     first = machine.hook(prompt("A late fact"))
     second = machine.hook(prompt("A second late fact"))
 
@@ -241,9 +237,7 @@ def test_a_server_that_hangs_is_not_waited_for_again_at_once(machine: Machine) -
     assert len(list(machine.spool.parent.glob("spool@*/c-*"))) == 2
 
 
-def test_each_start_of_a_session_warns_and_a_resumed_one_does_not(
-    machine: Machine,
-) -> None:
+def test_each_start_of_a_session_warns(machine: Machine) -> None:
     def start_of(source: str) -> Ran:
         event = {"hook_event_name": "SessionStart", "source": source}
         return machine.hook({**event, "session_id": "s1"})
@@ -274,9 +268,7 @@ def test_a_tool_event_is_not_kept(machine: Machine) -> None:
     assert machine.waiting == []
 
 
-def test_a_session_with_a_transcript_waits_as_one_call(
-    machine: Machine, start: Start
-) -> None:
+def test_a_transcript_waits_as_one_call(machine: Machine, start: Start) -> None:
     transcript = machine.home / ".claude" / "projects" / "-w" / "s1.jsonl"
     for number in range(5):
         line = claude_line("user", f"The fact is {number}", uuid=f"u{number}")
@@ -311,9 +303,7 @@ def test_a_spool_that_cannot_be_written_harms_nobody(machine: Machine) -> None:
     assert "systemMessage" in machine.hook({"hook_event_name": "SessionStart"}).answer
 
 
-def test_what_no_daemon_will_ever_take_does_not_stay(
-    machine: Machine, start: Start
-) -> None:
+def test_damaged_calls_do_not_stay(machine: Machine, start: Start) -> None:
     machine.spool.mkdir(parents=True)
     (machine.spool / "c-1").write_bytes(b"damaged")
     (machine.spool / ".tmp-1").write_bytes(b"half")
@@ -359,9 +349,7 @@ def test_blocking_a_daemon_that_accepts_nobody_is_left(machine: Machine) -> None
     [die_half_way, answer_with(500), answer_with(503), hang_up],
     ids=["half", "500", "503", "silence"],
 )
-def test_a_call_that_was_not_acknowledged_waits(
-    machine: Machine, behave: object
-) -> None:
+def test_an_unacknowledged_call_waits(machine: Machine, behave: object) -> None:
     with bad_daemon(machine.socket, behave):  # type: ignore[arg-type]
         assert "systemMessage" in machine.hook(prompt("A fact")).answer
 
@@ -375,9 +363,7 @@ def test_a_call_that_was_refused_does_not_wait(machine: Machine) -> None:
     assert machine.waiting == []
 
 
-def test_a_call_that_is_handed_in_twice_is_stored_once(
-    machine: Machine, start: Start
-) -> None:
+def test_a_repeated_call_is_stored_once(machine: Machine, start: Start) -> None:
     machine.hook(prompt("A single fact"))
     (path,) = machine.waiting
     copy = path.read_bytes()

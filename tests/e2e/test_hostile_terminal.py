@@ -87,9 +87,7 @@ def test_no_memory_steers_the_terminal(daemon: Daemon) -> None:
 
 
 @pytest.mark.fault
-def test_no_command_lets_a_memory_steer_the_terminal(
-    daemon: Daemon, tmp_path: Path
-) -> None:
+def test_no_command_steers_the_terminal(daemon: Daemon, tmp_path: Path) -> None:
     episode = call(daemon, "log")["rows"][0]["episode"]
     talk = tmp_path / "talk.json"
     talk.write_text(

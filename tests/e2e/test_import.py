@@ -45,9 +45,7 @@ def importing(
     return daemon.mnem("import", *options, str(file), stdin=stdin)
 
 
-def test_bad_records_are_skipped_and_named_by_file_and_line(
-    daemon: Daemon, file: Path
-) -> None:
+def test_bad_records_are_named_by_file_and_line(daemon: Daemon, file: Path) -> None:
     file.write_text("\n".join([*BAD, *GOOD[2:]]))
 
     done = importing(daemon, file)
@@ -63,9 +61,7 @@ def test_bad_records_are_skipped_and_named_by_file_and_line(
 
 
 @pytest.mark.thorough
-def test_a_file_with_bad_records_can_be_refused_whole(
-    daemon: Daemon, file: Path
-) -> None:
+def test_a_file_with_bad_records_can_be_refused(daemon: Daemon, file: Path) -> None:
     file.write_text("\n".join([*BAD, *GOOD[2:]]))
 
     done = importing(daemon, file, "--bad", "refuse", "--json")
@@ -77,9 +73,7 @@ def test_a_file_with_bad_records_can_be_refused_whole(
 
 
 @pytest.mark.thorough
-def test_the_first_twenty_bad_records_are_shown_and_the_others_counted(
-    daemon: Daemon, file: Path
-) -> None:
+def test_twenty_bad_records_are_shown(daemon: Daemon, file: Path) -> None:
     file.write_text("\n".join([GOOD[0], *["{broken"] * 30]))
 
     done = importing(daemon, file)
@@ -127,9 +121,7 @@ def test_an_empty_file_is_said_to_be_empty(daemon: Daemon, file: Path) -> None:
     assert f"{file} is empty".encode() in done.stderr
 
 
-def test_a_record_that_the_daemon_refuses_is_named_by_its_place(
-    daemon: Daemon, file: Path
-) -> None:
+def test_a_refused_record_is_named_by_its_place(daemon: Daemon, file: Path) -> None:
     lines = [json.dumps({"content": f"number {n}"}) for n in range(1, 1200)]
     lines[1100 - 1] = json.dumps({"content": "x", "created_at": "2999-01-01T00:00:00Z"})
     file.write_text("\n".join(lines))
@@ -168,9 +160,7 @@ def test_a_dry_run_counts_and_stores_nothing(daemon: Daemon, file: Path) -> None
 
 
 @pytest.mark.thorough
-def test_files_of_a_folder_are_imported_in_order_of_time(
-    daemon: Daemon, tmp_path: Path
-) -> None:
+def test_files_are_imported_in_order_of_time(daemon: Daemon, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     for name, day in (("a", 3), ("b", 1), ("c", 2)):
@@ -220,9 +210,7 @@ def test_lines_in_another_encoding_are_read(
 # Stores of other programs, imported again after they changed.
 
 
-def test_a_record_that_changed_is_an_edit_and_the_others_are_known(
-    start: Start, tmp_path: Path
-) -> None:
+def test_a_changed_record_is_an_edit(start: Start, tmp_path: Path) -> None:
     daemon = start(MNEMOSYNE_SECRETS="mask")
     path = write_sample("claude_mem", tmp_path / "rival")
     token = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
@@ -258,9 +246,7 @@ def test_a_record_that_changed_is_an_edit_and_the_others_are_known(
     assert token not in daemon.database.read_bytes().decode("latin-1")
 
 
-def test_a_record_that_was_forgotten_stays_so_when_it_changes(
-    daemon: Daemon, tmp_path: Path
-) -> None:
+def test_a_forgotten_record_stays_so(daemon: Daemon, tmp_path: Path) -> None:
     path = write_sample("engram", tmp_path / "rival")
     importing(daemon, path)
     for hit in daemon.post("recall", query="cookies week").body["hits"]:
@@ -276,9 +262,7 @@ def test_a_record_that_was_forgotten_stays_so_when_it_changes(
     assert b"1 memory left out: forgotten before" in done.stdout
 
 
-def test_without_a_path_it_says_what_is_there_with_a_command_for_each(
-    daemon: Daemon,
-) -> None:
+def test_without_a_path_it_names_a_command_for_each_store(daemon: Daemon) -> None:
     nothing = daemon.mnem("import")
     write_sample("engram", daemon.home / ".engram")
 
@@ -309,9 +293,7 @@ def long_file(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_killed_import_goes_on_without_a_double(
-    daemon: Daemon, long_file: Path
-) -> None:
+def test_a_killed_import_goes_on(daemon: Daemon, long_file: Path) -> None:
     for goal in (1, 1_000):
         process = popen(daemon.socket, "import", str(long_file), home=daemon.home)
         eventually(
@@ -333,9 +315,7 @@ def test_a_killed_import_goes_on_without_a_double(
 
 
 @pytest.mark.thorough
-def test_the_key_says_how_much_is_stored_and_how_to_go_on(
-    daemon: Daemon, long_file: Path
-) -> None:
+def test_the_key_says_how_to_go_on(daemon: Daemon, long_file: Path) -> None:
     with on_terminal(daemon, "import", str(long_file)) as (process, seen):
         eventually(lambda: kept(daemon.database), "some lines are stored")
         seen.type(b"\x03")
@@ -349,9 +329,7 @@ def test_the_key_says_how_much_is_stored_and_how_to_go_on(
     assert 0 < len(kept(daemon.database)) < LINES
 
 
-def test_an_import_whose_daemon_is_killed_says_how_much_is_stored_and_goes_on(
-    start: Start, long_file: Path
-) -> None:
+def test_an_import_goes_on_after_a_daemons_kill(start: Start, long_file: Path) -> None:
     first = start()
     process = popen(first.socket, "import", str(long_file), home=first.home)
     eventually(
@@ -393,9 +371,7 @@ def test_an_import_into_a_new_database_begins_again(
 
 
 @pytest.mark.thorough
-def test_without_a_place_for_its_position_an_import_works(
-    daemon: Daemon, long_file: Path
-) -> None:
+def test_an_import_needs_no_journal(daemon: Daemon, long_file: Path) -> None:
     state = daemon.home / ".local" / "state" / "mnemosyned"
     state.mkdir(parents=True, exist_ok=True)
     (state / "imports").write_text("no folder")

@@ -206,9 +206,7 @@ def following(daemon: Daemon, *words: str) -> Iterator[tuple[Process, Path]]:
 
 
 @pytest.mark.thorough
-def test_tail_shows_the_newest_memories_the_oldest_of_them_first(
-    filled: Daemon,
-) -> None:
+def test_tail_shows_the_newest_memories_in_order(filled: Daemon) -> None:
     lines = shown(filled, "tail", "-n", "3", "-s", "kitchen").splitlines()
 
     assert lines[0] == "Sunday 29 March 2026"
@@ -230,9 +228,7 @@ def test_tail_in_a_pipe_has_the_words_of_an_event_in_a_cell(tmp_path: Path) -> N
     assert cells[2:] == ["recalled", "", "", "", "recalled 0 hits"]
 
 
-def test_tail_shows_each_memory_once_that_is_stored_while_it_begins(
-    tmp_path: Path,
-) -> None:
+def test_tail_shows_once_what_is_stored_while_it_begins(tmp_path: Path) -> None:
     with (
         running(tmp_path) as daemon,
         following(daemon, "-n", "1000", "--format", "jsonl") as (_, file),
@@ -328,9 +324,7 @@ def test_people_read_what_was_done_and_how_to_undo_it(daemon: Daemon) -> None:
     ("given", "field"),
     [(b"{", "messages"), (b'{"other": 1}', "messages"), (b'["words"]', "messages[0]")],
 )
-def test_compact_refuses_what_is_not_a_conversation(
-    daemon: Daemon, given: bytes, field: str
-) -> None:
+def test_compact_refuses_other_json(daemon: Daemon, given: bytes, field: str) -> None:
     done = daemon.mnem("compact", "-", "--json", stdin=given)
 
     assert done.returncode == 2

@@ -93,9 +93,7 @@ def test_readers_see_the_file_that_was_put_back(daemon: Daemon) -> None:
         assert {hit["id"] for hit in found} == {"a", "b"}
 
 
-def test_a_file_that_took_its_place_is_never_touched_and_nothing_is_lost(
-    start: Start,
-) -> None:
+def test_a_file_that_took_its_place_is_never_touched(start: Start) -> None:
     daemon = start(**SOON)
     remember(daemon, "old")
     backup = daemon.home / "backup.db"

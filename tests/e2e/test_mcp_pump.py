@@ -61,9 +61,7 @@ def test_it_loads_little_and_nothing_of_the_memory() -> None:
     assert not heavy & modules_loaded("mnemosyned.cli.entry")
 
 
-def test_an_agent_is_served_from_handshake_to_end(
-    daemon: Daemon, tmp_path: Path
-) -> None:
+def test_an_agent_is_served_to_the_end(daemon: Daemon, tmp_path: Path) -> None:
     with pumping(tmp_path, daemon.socket) as pump:
         assert pump.initialize("codex-mcp-client")["serverInfo"]["name"] == "mnemosyne"
         assert len(pump.ask("tools/list")["result"]["tools"]) == 7
@@ -84,9 +82,7 @@ def test_a_window_is_a_session_of_its_own(daemon: Daemon, tmp_path: Path) -> Non
     assert len(sessions) == 2
 
 
-def test_project_and_session_come_from_directory_and_environment(
-    daemon: Daemon, tmp_path: Path
-) -> None:
+def test_the_environment_names_the_project(daemon: Daemon, tmp_path: Path) -> None:
     project = tmp_path / "my shop ä%"
     (project / ".git").mkdir(parents=True)
     with pumping(
@@ -107,9 +103,7 @@ def test_project_and_session_come_from_directory_and_environment(
         assert pump.call("status")["structuredContent"]["project"] == "cellar"
 
 
-def test_a_client_without_a_directory_is_asked_for_its_roots(
-    daemon: Daemon, tmp_path: Path
-) -> None:
+def test_a_client_is_asked_for_its_roots(daemon: Daemon, tmp_path: Path) -> None:
     project = tmp_path / "my shop"
     (project / ".git").mkdir(parents=True)
     with pumping(tmp_path, daemon.socket) as pump:
@@ -127,9 +121,7 @@ def test_a_client_without_a_directory_is_asked_for_its_roots(
         assert pump.call("status")["structuredContent"]["project"] == str(project)
 
 
-def test_a_client_whose_directory_is_a_project_is_asked_nothing(
-    daemon: Daemon, tmp_path: Path
-) -> None:
+def test_a_client_in_a_project_is_not_asked(daemon: Daemon, tmp_path: Path) -> None:
     project = tmp_path / "shop"
     (project / ".git").mkdir(parents=True)
     with pumping(tmp_path, daemon.socket, directory=project) as pump:
@@ -145,9 +137,7 @@ def test_many_requests_at_once_are_all_answered(daemon: Daemon, tmp_path: Path) 
         assert {pump.read()["id"] for _ in range(60)} == ids
 
 
-def test_answers_still_due_come_after_the_end_of_input(
-    daemon: Daemon, tmp_path: Path
-) -> None:
+def test_answers_come_after_the_end_of_input(daemon: Daemon, tmp_path: Path) -> None:
     body = b"".join(
         b'{"jsonrpc":"2.0","id":%d,"method":"ping"}\n' % id for id in range(5)
     )
@@ -163,9 +153,7 @@ def test_answers_still_due_come_after_the_end_of_input(
     ]
 
 
-def test_junk_is_answered_with_an_error_and_does_no_harm(
-    daemon: Daemon, tmp_path: Path
-) -> None:
+def test_junk_is_answered_with_an_error(daemon: Daemon, tmp_path: Path) -> None:
     with pumping(tmp_path, daemon.socket) as pump:
         pump.send(b"{")
         assert pump.read()["error"]["code"] == -32700
@@ -176,9 +164,7 @@ def test_junk_is_answered_with_an_error_and_does_no_harm(
         assert pump.ask("ping")["result"] == {}
 
 
-def test_progress_of_a_long_call_is_passed_on_before_its_answer(
-    daemon: Daemon, tmp_path: Path
-) -> None:
+def test_progress_comes_before_the_answer(daemon: Daemon, tmp_path: Path) -> None:
     with pumping(tmp_path, daemon.socket) as pump:
         id = pump.request(
             "tools/call",
@@ -208,9 +194,7 @@ def test_signals_end_it_at_once_and_without_a_word(
         assert pump.process.wait(END_S) in (-number, 128 + number)
 
 
-def test_it_ends_with_its_parent_though_another_holds_its_input(
-    daemon: Daemon, tmp_path: Path
-) -> None:
+def test_it_ends_with_its_parent(daemon: Daemon, tmp_path: Path) -> None:
     reading, writing = os.pipe()
     parent = subprocess.Popen(
         ["sh", "-c", f"{BIN / 'mnem'} mcp; true"],
@@ -303,9 +287,7 @@ def test_the_first_root_that_is_a_directory_counts(line: bytes, root: str) -> No
 # `mnem mcp` where the daemon is missing, restarts, or hangs up.
 
 
-def test_without_a_daemon_the_handshake_works_and_tools_say_what_to_do(
-    tmp_path: Path,
-) -> None:
+def test_without_a_daemon_tools_say_what_to_do(tmp_path: Path) -> None:
     with pumping(tmp_path, tmp_path / "none.sock") as pump:
         assert pump.initialize("codex-mcp-client")["protocolVersion"]
         assert len(pump.ask("tools/list")["result"]["tools"]) == 7
@@ -322,9 +304,7 @@ def test_without_a_daemon_the_handshake_works_and_tools_say_what_to_do(
         assert pump.end() == 0
 
 
-def test_a_daemon_that_comes_later_or_restarts_is_used_and_knows_the_client(
-    tmp_path: Path, room: Path
-) -> None:
+def test_a_daemon_that_comes_later_is_used(tmp_path: Path, room: Path) -> None:
     options = (f"--database={tmp_path / 'm.db'}", f"--socket={room / 'd.sock'}")
     with pumping(tmp_path, room / "d.sock") as pump:
         pump.initialize("codex-mcp-client")
@@ -338,7 +318,7 @@ def test_a_daemon_that_comes_later_or_restarts_is_used_and_knows_the_client(
             assert not pump.call("remember", content="The lamp is red.")["isError"]
 
 
-def test_a_daemon_that_does_not_come_back_is_waited_for_once(
+def test_a_lost_daemon_has_one_wait(
     room: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pump, "RESTART_S", 0.2)
@@ -379,24 +359,17 @@ def test_a_message_that_was_not_read_is_sent_again(tmp_path: Path, room: Path) -
         assert pump.ask("ping")["result"] == {"here": True}
 
 
-def test_a_message_that_may_have_been_done_is_not_sent_again(
-    tmp_path: Path, room: Path
-) -> None:
+def test_a_message_that_was_read_is_not_repeated(tmp_path: Path, room: Path) -> None:
     def hang_up(connection: socket.socket) -> None:
         read_request(connection)
 
-    with (
-        scripted(room / "d.sock", hang_up),
-        pumping(tmp_path, room / "d.sock") as pump,
-    ):
+    with scripted(room / "d.sock", hang_up), pumping(tmp_path, room / "d.sock") as pump:
         result = pump.call("remember", content="The lamp is red.")
         assert result["isError"]
         assert "look whether it was done" in result["content"][0]["text"]
 
 
-def test_a_cancelled_call_is_not_answered_and_others_go_on(
-    tmp_path: Path, room: Path
-) -> None:
+def test_a_cancelled_call_is_not_answered(tmp_path: Path, room: Path) -> None:
     def hang(connection: socket.socket) -> None:
         read_request(connection)
         assert connection.recv(1) == b"", "the client hangs up"

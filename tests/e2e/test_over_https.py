@@ -62,7 +62,7 @@ def test_memories_are_kept_found_changed_and_forgotten(run: Run) -> None:
     assert run("get", "bike").returncode == 4
 
 
-def test_the_options_stand_anywhere_and_weigh_more_than_the_environment(
+def test_options_weigh_more_than_variables(
     run: Run, door: Door, tmp_path: Path
 ) -> None:
     token = tmp_path / "token"
@@ -83,9 +83,7 @@ def test_the_options_stand_anywhere_and_weigh_more_than_the_environment(
     assert run("status", **file).returncode == 0
 
 
-def test_tail_follows_until_it_is_interrupted(
-    run: Run, door: Door, tmp_path: Path
-) -> None:
+def test_tail_follows_until_interrupted(run: Run, door: Door, tmp_path: Path) -> None:
     shown = tmp_path / "shown"
     with shown.open("wb") as output:
         process = subprocess.Popen(
@@ -170,9 +168,7 @@ def test_a_long_export_takes_no_more_memory_than_a_short_one(
     assert most["long"] - most["short"] < 8 << 20
 
 
-def test_how_far_an_import_is_belongs_to_one_url_and_token(
-    run: Run, door: Door, tmp_path: Path
-) -> None:
+def test_an_imports_journal_is_of_one_url(run: Run, door: Door, tmp_path: Path) -> None:
     notes = tmp_path / "notes.jsonl"
     texts = [f"well {number}" for number in range(1_000)]
     texts += [f"well {number} is {'deep ' * 50}" for number in range(1_000)]
@@ -272,9 +268,7 @@ def test_a_token_file_must_be_private_and_hold_a_token(
         ["--token-file", "/run/token", "status"],
     ],
 )
-def test_options_that_do_not_go_together_are_refused(
-    tmp_path: Path, words: list[str]
-) -> None:
+def test_options_that_do_not_fit_are_refused(tmp_path: Path, words: list[str]) -> None:
     done = mnem(*words, home=tmp_path)
 
     assert done.returncode == 2
@@ -315,9 +309,7 @@ def test_what_works_on_the_machine_itself_says_so(command: str, tmp_path: Path) 
     assert list(tmp_path.rglob("*.yaml")) == []
 
 
-def test_a_copy_of_the_database_is_made_on_its_machine(
-    run: Run, tmp_path: Path
-) -> None:
+def test_a_database_is_copied_on_its_machine(run: Run, tmp_path: Path) -> None:
     done = run("export", str(tmp_path / "copy.db"))
 
     assert done.returncode == 2

@@ -54,9 +54,7 @@ def room() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("manager", [None, "/nowhere/notify"], ids=["none", "gone"])
-def test_it_serves_in_the_foreground_without_systemd(
-    tmp_path: Path, room: Path, manager: str | None
-) -> None:
+def test_it_needs_no_systemd(tmp_path: Path, room: Path, manager: str | None) -> None:
     settings: dict[str, Json] = {"anew": True, "NOTIFY_SOCKET": manager}
     log, place = room / "log", ("--socket", str(room / "s"))
 
@@ -68,9 +66,7 @@ def test_it_serves_in_the_foreground_without_systemd(
         assert (answer.returncode, process.wait(WAIT_S)) == (0, 0)
 
 
-def test_the_service_manager_is_told_when_it_is_ready_and_when_it_stops(
-    daemon: Daemon,
-) -> None:
+def test_the_service_manager_is_told_of_start_and_stop(daemon: Daemon) -> None:
     first, *_ = daemon.notices.received
     daemon.stop()
 
@@ -109,9 +105,7 @@ def test_the_watchdog_starves_when_an_index_stops_answering(start: Start) -> Non
     assert "memory_fts" in again.events("database_warning")[0]["reason"]
 
 
-def test_the_watchdog_is_not_fed_once_the_socket_no_longer_answers(
-    start: Start,
-) -> None:
+def test_the_watchdog_starves_when_the_socket_is_silent(start: Start) -> None:
     daemon = start(**WATCHED)
     daemon.notices.wait(FED)
 
@@ -158,9 +152,7 @@ def test_a_second_daemon_on_the_same_file_or_socket_is_refused(
     assert daemon.post("status").body["pid"] == daemon.process.pid
 
 
-def test_a_killed_daemon_starts_again_over_its_stale_socket_and_lock(
-    start: Start,
-) -> None:
+def test_a_killed_daemon_starts_again_over_its_stale_files(start: Start) -> None:
     first = start()
     first.post("remember", id="tea", content="Tea at four.")
     first.kill()
@@ -323,9 +315,7 @@ def impostor(address: Path) -> Iterator[list[str]]:
 
 @pytest.mark.fault
 @pytest.mark.parametrize("run", range(RUNS))
-def test_only_one_of_several_daemons_starting_on_one_socket_survives(
-    tmp_path: Path, room: Path, run: int
-) -> None:
+def test_only_one_daemon_gets_a_socket(tmp_path: Path, room: Path, run: int) -> None:
     address = room / "s"
     processes = [
         subprocess.Popen(
@@ -374,9 +364,7 @@ def test_a_stopped_daemon_leaves_neither_socket_nor_lock(daemon: Daemon) -> None
 
 @needs_root
 @CLIENTS
-def test_nothing_is_sent_to_a_stranger_in_the_daemons_place(
-    connect: Connect, room: Path
-) -> None:
+def test_a_stranger_in_its_place_gets_nothing(connect: Connect, room: Path) -> None:
     room.chmod(0o777)
     with (
         impostor(room / "s") as heard,

@@ -72,8 +72,10 @@ def test_a_stop_signal_consolidates_once_more(
     aged_and_fresh(daemon)
 
     code = daemon.stop(number)
+    left = {path.name for path in daemon.home.iterdir()}
 
     assert code == 0
+    assert not left & {"memory.db-wal", "memory.db-shm"}
     assert "STOPPING=1" in daemon.notices.received
     log = rows(
         daemon.database, 'SELECT "trigger", items_consolidated FROM consolidation_log'
@@ -84,8 +86,6 @@ def test_a_stop_signal_consolidates_once_more(
     assert archived == [("aged-0",), ("aged-1",), ("aged-2",)]
     assert working == [("fresh-0",), ("fresh-1",), ("fresh-2",)]
     assert not daemon.socket.exists()
-    left = {path.name for path in daemon.home.iterdir()}
-    assert not left & {"memory.db-wal", "memory.db-shm"}
 
 
 def test_the_final_consolidation_can_be_switched_off(start: Start) -> None:
@@ -127,9 +127,7 @@ def daemon_checks() -> dict[str, object]:
 
 
 @pytest.mark.thorough
-def test_a_long_final_consolidation_asks_for_time_refuses_writes_and_answers(
-    start: Start, backlog: Path
-) -> None:
+def test_a_long_final_cycle_asks_for_time(start: Start, backlog: Path) -> None:
     daemon = start(database=backlog)
 
     daemon.process.send_signal(signal.SIGTERM)
@@ -153,9 +151,7 @@ def test_a_long_final_consolidation_asks_for_time_refuses_writes_and_answers(
 
 
 @pytest.mark.thorough
-def test_the_deadline_cuts_it_short_and_the_next_start_does_the_rest(
-    start: Start, backlog: Path
-) -> None:
+def test_the_next_start_does_what_a_deadline_left(start: Start, backlog: Path) -> None:
     daemon = start(database=backlog, MNEMOSYNE_SLEEP_SHUTDOWN_DEADLINE_S="0.3")
 
     code = daemon.stop()
@@ -175,9 +171,7 @@ def test_the_deadline_cuts_it_short_and_the_next_start_does_the_rest(
 
 
 @pytest.mark.thorough
-def test_a_deadline_of_zero_leaves_all_to_the_next_start(
-    start: Start, backlog: Path
-) -> None:
+def test_a_deadline_of_zero_leaves_all(start: Start, backlog: Path) -> None:
     daemon = start(database=backlog, MNEMOSYNE_SLEEP_SHUTDOWN_DEADLINE_S="0")
 
     assert daemon.stop() == 0
@@ -188,9 +182,7 @@ def test_a_deadline_of_zero_leaves_all_to_the_next_start(
 
 
 @pytest.mark.thorough
-def test_a_cycle_under_way_ends_whole_and_the_final_one_takes_over(
-    start: Start, backlog: Path
-) -> None:
+def test_the_final_cycle_takes_over(start: Start, backlog: Path) -> None:
     daemon = start(database=backlog)
 
     with ThreadPoolExecutor(1) as pool:
@@ -274,9 +266,7 @@ def cycles(database: Path) -> list[tuple[str, int]]:
     return rows(database, 'SELECT "trigger", items_consolidated FROM consolidation_log')
 
 
-def test_the_key_ends_a_sleep_at_a_terminal_and_the_cycle_goes_on(
-    held_daemon: Daemon, model: Held
-) -> None:
+def test_the_key_ends_no_cycle(held_daemon: Daemon, model: Held) -> None:
     with on_terminal(held_daemon, "sleep", "--force") as (process, seen):
         assert model.asked.wait(WAIT_S)
         seen.type(CTRL_C)
@@ -310,9 +300,7 @@ def waits_for_the_daemon(process: subprocess.Popen[bytes]) -> bool:
 
 
 @pytest.mark.thorough
-def test_the_signal_ends_every_call_at_once_however_long_the_daemon_hangs(
-    start: Start,
-) -> None:
+def test_the_signal_ends_every_call_at_once(start: Start) -> None:
     daemon = start()
     os.kill(daemon.process.pid, signal.SIGSTOP)
     try:
@@ -337,9 +325,7 @@ def test_the_signal_ends_every_call_at_once_however_long_the_daemon_hangs(
         assert HANGING[words] in line
 
 
-def test_a_cycle_is_stopped_after_its_present_batch(
-    held_daemon: Daemon, model: Held
-) -> None:
+def test_a_cycle_is_stopped_after_its_batch(held_daemon: Daemon, model: Held) -> None:
     held_daemon.post("remember", content=f"another {LONG}", session="other")
     asking = popen(held_daemon.socket, "sleep", "--force", home=held_daemon.home)
     assert model.asked.wait(WAIT_S)

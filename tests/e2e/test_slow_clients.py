@@ -248,9 +248,7 @@ def test_unfinished_uploads_hold_little_memory(daemon: Daemon) -> None:
     assert daemon.post("status").status == 200
 
 
-def test_a_large_batch_is_taken_while_others_never_finish_theirs(
-    daemon: Daemon,
-) -> None:
+def test_a_large_batch_is_taken_while_others_wait(daemon: Daemon) -> None:
     memories = [{"content": f"{number} {'y' * 900_000}"} for number in range(20)]
 
     with (
@@ -284,9 +282,7 @@ def test_without_descriptors_it_waits_says_so_once_and_recovers(daemon: Daemon) 
     eventually(lambda: daemon.post("status").status == 200, "it recovers")
 
 
-def test_the_limit_of_descriptors_is_raised_for_the_connections_wanted(
-    start: Start,
-) -> None:
+def test_the_limit_of_descriptors_is_raised(start: Start) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
     try:

@@ -114,9 +114,7 @@ def test_a_mistake_in_the_settings_stops_no_stop(run: Run, tmp_path: Path) -> No
 
 
 @pytest.mark.thorough
-def test_a_daemon_of_another_database_is_found_by_its_socket(
-    run: Run, tmp_path: Path
-) -> None:
+def test_a_daemon_is_found_by_its_socket(run: Run, tmp_path: Path) -> None:
     database = tmp_path / "other.db"
 
     run("start", database=os.path.relpath(database))
@@ -158,9 +156,7 @@ def test_a_daemon_of_another_settings_file_is_found_by_that_variable(run: Run) -
 
 
 @pytest.mark.thorough
-def test_a_restart_keeps_a_database_that_was_named_from_another_folder(
-    start: Start, tmp_path: Path
-) -> None:
+def test_a_restart_keeps_a_relative_database(start: Start, tmp_path: Path) -> None:
     # A forked daemon would have its template's command line.
     database = tmp_path / "notes.db"
     daemon = start("--database", os.path.relpath(database), anew=True)

@@ -400,9 +400,7 @@ def surface(name: str, home: Path) -> Iterator[Surface]:
             yield OverHttp(daemon) if name == "http" else InTheShell(daemon, home)
 
 
-def test_the_walk_sees_a_verb_that_nobody_walks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_walk_sees_a_further_verb(monkeypatch: pytest.MonkeyPatch) -> None:
     walked = every_field()
 
     monkeypatch.setitem(VERBS, "dream", VERBS["status"])

@@ -30,9 +30,7 @@ def beside_systemd(home: Path, script: str) -> list[str]:
     return systemd_user.beside_systemd(home, FUNCTIONS + script)
 
 
-def test_the_unit_is_ready_serves_and_consolidates_once_more_when_stopped(
-    home: Path,
-) -> None:
+def test_the_unit_serves_and_consolidates_at_its_stop(home: Path) -> None:
     ready, *shown, logged = beside_systemd(
         home,
         f"""

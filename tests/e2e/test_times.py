@@ -207,9 +207,7 @@ def off_for(database: Path, *, days: int) -> None:
         connection.commit()
 
 
-def test_a_machine_that_was_off_for_800_days_asks_before_it_prunes(
-    start: Start,
-) -> None:
+def test_a_machine_that_was_off_asks_before_it_prunes(start: Start) -> None:
     before = start()
     remember(before, "old", days_ago=801)
     before.mnem("sleep", "--force")

@@ -97,9 +97,7 @@ def test_the_daemon_has_whatever_name_its_certificate_says(
         b"\x16",
     ],
 )
-def test_who_speaks_no_tls_gets_nothing_and_hurts_nobody(
-    door: Door, sent: bytes
-) -> None:
+def test_who_speaks_no_tls_gets_nothing(door: Door, sent: bytes) -> None:
     with socket.create_connection(("127.0.0.1", door.port), WAIT_S) as client:
         client.sendall(sent)
         got = b""
@@ -122,9 +120,7 @@ def test_an_old_version_is_refused(door: Door) -> None:
         connection.connect()
 
 
-def test_a_renewed_certificate_is_read_at_a_reload(
-    start: Start, authority: Authority
-) -> None:
+def test_a_certificate_is_renewed(start: Start, authority: Authority) -> None:
     served, renewed = authority.issue(*NAMES), authority.issue(*NAMES)
     daemon = start(**served.settings)
     door = door_of(daemon, authority)
@@ -162,9 +158,7 @@ def test_other_machines_are_let_in_with_tls_alone(
     assert not refusal(tmp_path, **(certificate.settings | listen))
 
 
-def test_a_certificate_that_cannot_be_used_stops_the_start(
-    tmp_path: Path, authority: Authority
-) -> None:
+def test_a_bad_certificate_is_refused(tmp_path: Path, authority: Authority) -> None:
     served, other = authority.issue(*NAMES), authority.issue(*NAMES)
     served.certificate.chmod(0o600)  # it is named as a key, too
     encrypted = tmp_path / "encrypted.key"
@@ -192,9 +186,7 @@ def test_a_certificate_that_cannot_be_used_stops_the_start(
 
 @CLIENTS
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST"])
-def test_a_daemon_that_proves_its_name_gets_the_memory(
-    connect: Connect, host: str, door: Door
-) -> None:
+def test_a_proven_name_is_trusted(connect: Connect, host: str, door: Door) -> None:
     url = f"https://{host}:{door.port}/"
     assert remember(connect, url, door.token, door.ca, "the bike is blue")
 
@@ -256,9 +248,7 @@ def test_plain_http_to_a_port_of_tls_says_so(connect: Connect, door: Door) -> No
 
 
 @CLIENTS
-def test_tls_to_a_port_of_plain_http_says_so(
-    connect: Connect, authority: Authority
-) -> None:
+def test_tls_to_plain_http_says_so(connect: Connect, authority: Authority) -> None:
     received: list[bytes] = []
 
     def refuse(plain: socket.socket) -> None:
@@ -296,9 +286,7 @@ def test_a_handshake_that_never_ends_has_a_limit(
 
 
 @CLIENTS
-def test_a_port_without_a_listener_and_a_host_without_a_name_are_told(
-    connect: Connect, authority: Authority
-) -> None:
+def test_a_port_of_nobody_is_told(connect: Connect, authority: Authority) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"https://127.0.0.1:{taken.getsockname()[1]}"
@@ -309,9 +297,7 @@ def test_a_port_without_a_listener_and_a_host_without_a_name_are_told(
 
 
 @CLIENTS
-def test_a_wrong_token_is_named_with_the_daemon_that_refuses_it(
-    connect: Connect, door: Door
-) -> None:
+def test_a_wrong_token_is_named(connect: Connect, door: Door) -> None:
     with pytest.raises(Unauthorized, match=f"{door.url} refuses the token given by"):
         remember(connect, door.url, TOKEN, door.ca, "the bike is blue")
 

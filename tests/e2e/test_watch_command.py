@@ -49,9 +49,7 @@ def said(first: int, last: int) -> list[str]:
     return [f"message {n}" for n in range(first, last)]
 
 
-def test_a_growing_transcript_survives_a_kill_without_loss_or_double(
-    start: Start, tmp_path: Path
-) -> None:
+def test_a_growing_transcript_survives_a_kill(start: Start, tmp_path: Path) -> None:
     folder = tmp_path / "talks"
     transcript = write_lines(folder / "s1.jsonl", talk(0, 3))
     daemon = start(**SETTLE)

@@ -72,9 +72,7 @@ class Browser:
         return found[1]
 
 
-def test_the_pages_show_the_daemons_memory_until_ctrl_c(
-    daemon: Daemon, tmp_path: Path
-) -> None:
+def test_the_pages_show_the_memory_until_ctrl_c(daemon: Daemon, tmp_path: Path) -> None:
     daemon.post("remember", content="We deploy on Tuesdays.", id="tue")
     with web(tmp_path, "--socket", str(daemon.socket)) as (process, address):
         browser = Browser(address)
@@ -128,9 +126,7 @@ def test_a_memory_over_tcp_is_shown_with_its_token(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="plays another user, which needs root")
-def test_another_user_with_the_address_gets_nothing(
-    daemon: Daemon, tmp_path: Path
-) -> None:
+def test_another_user_gets_nothing(daemon: Daemon, tmp_path: Path) -> None:
     with web(tmp_path, "--socket", str(daemon.socket)) as (_, address):
         program = (
             "import os, sys, urllib.request; os.setuid(65534); "

@@ -106,9 +106,7 @@ def on_thursday(machine: Machine, shop: Path, conversation: str) -> tuple[str, J
     return call(machine, "sessionStart", fields), fields
 
 
-def test_what_two_tools_learn_on_monday_a_third_is_told_on_thursday(
-    daemon: Daemon, shop: Path
-) -> None:
+def test_what_two_tools_learn_a_third_is_told(daemon: Daemon, shop: Path) -> None:
     machine = Machine(daemon.home, daemon.socket)
     monday_in_claude(machine, shop)
     monday_in_codex(machine, shop)

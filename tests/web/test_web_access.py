@@ -106,9 +106,7 @@ def test_other_cookies_let_nobody_in(given: str) -> None:
         ("POST", {"sec-fetch-site": "same-origin"}),
     ],
 )
-def test_requests_of_the_pages_themselves_are_answered(
-    method: str, headers: dict[str, str]
-) -> None:
+def test_the_pages_own_requests_may_come(method: str, headers: dict[str, str]) -> None:
     WebAccess(PORT).check_origin(HttpRequest(method, "/", "", b"", headers))
 
 
@@ -141,9 +139,7 @@ def test_the_port_of_http_may_be_left_out_as_browsers_do() -> None:
         ("POST", {"origin": HERE, "sec-fetch-site": "same-site"}),
     ],
 )
-def test_requests_that_another_page_caused_are_refused(
-    method: str, headers: dict[str, str]
-) -> None:
+def test_another_pages_requests_may_not(method: str, headers: dict[str, str]) -> None:
     with pytest.raises(ForeignOrigin, match="another page"):
         WebAccess(PORT).check_origin(HttpRequest(method, "/", "", b"", headers))
 

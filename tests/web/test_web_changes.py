@@ -65,9 +65,7 @@ def test_a_change_is_told_by_its_kind_alone(server: WebAccess, source: Source) -
         assert read_event(stream) == b"data: forgotten\n\n"
 
 
-def test_all_pages_share_one_stream_of_the_daemon(
-    server: WebAccess, source: Source
-) -> None:
+def test_pages_share_the_daemons_one_stream(server: WebAccess, source: Source) -> None:
     cookie = enter(server)
     with ExitStack() as stack:
         streams = [
@@ -113,9 +111,7 @@ def test_a_stream_is_no_use_of_the_pages(
     assert [server.unused_s, server.unused_s] == [0.0, 60.0]
 
 
-def test_streams_end_with_the_daemons_and_begin_again(
-    server: WebAccess, source: Source
-) -> None:
+def test_streams_end_with_the_daemons_stream(server: WebAccess, source: Source) -> None:
     cookie = enter(server)
     with fetched(server, EVENTS, cookie) as stream:
         assert read_event(stream) == OPENING

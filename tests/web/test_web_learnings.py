@@ -21,7 +21,7 @@ def test_an_empty_memory_says_how_it_learns(visitor: Visitor) -> None:
     assert "No newer statement ended" in visitor.get("/ended").text
 
 
-def test_the_list_says_of_each_learning_where_it_applies_and_leads_to_its_words(
+def test_the_list_says_where_a_learning_applies(
     visitor: Visitor, memory: Memory
 ) -> None:
     (said,) = say(memory, "In this repo we use pnpm, never npm.")
@@ -37,7 +37,7 @@ def test_the_list_says_of_each_learning_where_it_applies_and_leads_to_its_words(
     assert f"/unlearn?id={stated}" in page.links
 
 
-def test_learnings_are_filtered_by_words_source_kind_and_force(
+def test_learnings_are_filtered_by_four_fields(
     visitor: Visitor, memory: Memory
 ) -> None:
     say(memory, "I prefer tabs over spaces.", "I prefer spaces over tabs.")
@@ -57,9 +57,7 @@ def test_learnings_are_filtered_by_words_source_kind_and_force(
     assert visitor.get("/learnings", after="nonsense").status == 400
 
 
-def test_a_learning_shows_the_memory_that_has_it_and_what_it_replaced(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_a_learning_shows_what_it_replaced(visitor: Visitor, memory: Memory) -> None:
     say(memory, "I prefer tabs over spaces.", "I prefer spaces over tabs.")
     new, old = memory.learnings(superseded=True)
 
@@ -74,9 +72,7 @@ def test_a_learning_shows_the_memory_that_has_it_and_what_it_replaced(
     assert f"/memory?id={new.id}" in former.links
 
 
-def test_a_learning_is_added_and_shown_with_what_it_replaced(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_an_added_learning_is_shown(visitor: Visitor, memory: Memory) -> None:
     memory.learn("Always use tabs.", kind=LearningKind.INSTRUCTION)
 
     page = visitor.post(
@@ -92,9 +88,7 @@ def test_a_learning_is_added_and_shown_with_what_it_replaced(
     assert visitor.post("/learn", content="x", kind="nonsense").status == 400
 
 
-def test_a_learning_is_reworded_as_its_page_showed_it(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_a_learning_is_reworded_once(visitor: Visitor, memory: Memory) -> None:
     text = "Taste\u202e the soup:\nalways first."
     id = memory.learn(text).learning.id
     mark = visitor.get("/memory", id=id).field("mark")
@@ -107,9 +101,7 @@ def test_a_learning_is_reworded_as_its_page_showed_it(
     assert [each.text for each in memory.learnings()] == ["Taste it\nfirst."]
 
 
-def test_removing_shows_what_goes_and_removes_just_that(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_removing_removes_just_what_it_showed(visitor: Visitor, memory: Memory) -> None:
     say(memory, "I prefer tabs over spaces.", "I prefer spaces over tabs.")
     memory.learn("Always taste the soup first.")
     (wrong,) = memory.learnings(query="spaces over")
@@ -136,9 +128,7 @@ def test_removing_shows_what_goes_and_removes_just_that(
     assert visitor.post("/unlearn", id=wrong.id, mark=page.field("mark")).status == 404
 
 
-def test_a_learning_that_changed_since_the_preview_is_not_removed(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_a_changed_learning_is_not_removed(visitor: Visitor, memory: Memory) -> None:
     say(memory, "I prefer tabs over spaces.", "I prefer spaces over tabs.")
     new, old = memory.learnings(superseded=True)
     mark = visitor.get("/unlearn", id=new.id).field("mark")
@@ -164,9 +154,7 @@ def ended(memory: Memory) -> list[str]:
     return ids
 
 
-def test_what_ended_is_shown_with_both_sentences_and_leads_to_both_memories(
-    visitor: Visitor, ended: list[str]
-) -> None:
+def test_both_sentences_of_an_ending_show(visitor: Visitor, ended: list[str]) -> None:
     page = visitor.get("/ended")
 
     older, newer = "The API listens on port 8080.", "The API now listens"
@@ -202,9 +190,7 @@ def test_what_still_applies_is_said_by_a_button_and_taken_back(
     assert visitor.get("/ended", undone="nonsense").status == 400
 
 
-def test_hostile_learnings_and_endings_become_no_part_of_a_page(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_hostile_learnings_are_shown_as_texts(visitor: Visitor, memory: Memory) -> None:
     texts = [text.replace("\0", "") for text in HOSTILE[::6] if text.strip()]
     ids = [f"{number}{text[:60]}" for number, text in enumerate(texts)]
     for id, text in zip(ids, texts, strict=True):

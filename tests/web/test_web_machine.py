@@ -153,9 +153,7 @@ def test_the_checks_of_a_whole_machine_run(visitor: Visitor) -> None:
     assert "is whole" not in page.text
 
 
-def test_pages_of_another_machine_say_what_to_run_there(
-    home: Path, memory: Memory
-) -> None:
+def test_another_machines_pages_say_what_to_run(home: Path, memory: Memory) -> None:
     daemon = EmbeddedDaemon(memory, url="https://memory.example token")
     visitor = Visitor.let_in(daemon)
 
@@ -169,9 +167,7 @@ def test_pages_of_another_machine_say_what_to_run_there(
     assert (refused.status, settings_file(home).read_text()) == (400, SETTINGS)
 
 
-def test_another_daemon_of_this_machine_is_not_taken_for_that_of_the_settings(
-    home: Path, memory: Memory
-) -> None:
+def test_another_daemons_settings_are_not_shown(home: Path, memory: Memory) -> None:
     other = EmbeddedDaemon(Changed(memory, Stats, lambda _: {"pid": 1}))
     visitor = Visitor.let_in(other)
 
@@ -183,9 +179,7 @@ def test_another_daemon_of_this_machine_is_not_taken_for_that_of_the_settings(
 # ----------------------------------------------------------------- settings
 
 
-def test_settings_show_value_default_origin_and_comment(
-    visitor: Visitor, home: Path
-) -> None:
+def test_settings_show_origin_and_comment(visitor: Visitor, home: Path) -> None:
     page = visitor.get("/settings")
 
     for text in (
@@ -221,9 +215,7 @@ def test_a_page_changes_no_setting_that_names_or_opens_or_deletes_something() ->
     assert not CHANGEABLE & {"listen", "socket", "llm.local_only", "backup.keep"}
 
 
-def test_a_setting_is_changed_in_its_file_with_the_comments_kept(
-    visitor: Visitor, home: Path
-) -> None:
+def test_a_setting_is_changed_in_its_file(visitor: Visitor, home: Path) -> None:
     file = settings_file(home)
     form = visitor.get("/setting", key="wm_max")
     assert form.field("value") == "500"
@@ -371,7 +363,7 @@ def test_broken_settings_are_named(visitor: Visitor, home: Path) -> None:
 # ------------------------------------------------------------------- export
 
 
-def test_an_export_says_its_size_and_is_sent_whole(
+def test_an_export_is_sent_whole_with_its_size(
     visitor: Visitor, memory: Memory
 ) -> None:
     for number in range(3):
@@ -394,18 +386,14 @@ def test_an_export_says_its_size_and_is_sent_whole(
     assert SECRET.encode() in body
 
 
-def test_only_what_an_export_selects_alike_leads_to_it(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_only_equal_filters_lead_to_an_export(visitor: Visitor, memory: Memory) -> None:
     memory.remember("Note.", session="work", role="ada")
 
     assert "/export?session=work" in visitor.get("/search", session="work").links
     assert "/export?" not in visitor.get("/search", session="work", role="ada").source
 
 
-def test_markdown_has_the_days_with_secrets_masked(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_markdown_has_days_without_secrets(visitor: Visitor, memory: Memory) -> None:
     memory.remember(f"The key is {SECRET}", created_at="2026-03-09T12:00Z")
     memory.remember("Later.", created_at="2026-03-12T12:00Z")
 
@@ -417,9 +405,7 @@ def test_markdown_has_the_days_with_secrets_masked(
 
 
 @pytest.mark.parametrize("format_name", ["jsonl", "markdown"])
-def test_a_download_that_is_left_closes_the_export(
-    memory: Memory, format_name: str
-) -> None:
+def test_a_download_that_is_left_is_closed(memory: Memory, format_name: str) -> None:
     memory.remember("first")
     visitor = Visitor.let_in(EmbeddedDaemon(memory))
 

@@ -219,9 +219,7 @@ def test_the_pages_are_in_use_while_a_request_runs(visitor: Visitor) -> None:
 # ----------------------------------------------------------------- hidden
 
 
-def test_hidden_characters_are_seen_but_return_from_the_form_as_they_were(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_hidden_characters_are_seen_and_kept(visitor: Visitor, memory: Memory) -> None:
     text = "\n  right \u202eleft\u202c zero\u200bwidth \r\nend  "
     memory.remember(text, id="odd", session="s")
 
@@ -259,9 +257,7 @@ def test_the_first_page_says_how_it_is(visitor: Visitor, memory: Memory) -> None
     assert [link for link in page.links if link.startswith("/memory?id=")]
 
 
-def test_the_first_page_draws_recalls_their_time_and_the_size(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_the_first_page_draws_daily_figures(visitor: Visitor, memory: Memory) -> None:
     add = memory._caller.store.lists.add_figures  # type: ignore[attr-defined]  # noqa: SLF001 a daemon does so
     yesterday = memory.days().days[-2].day
     add(f"{yesterday}", Counter({4: 9, 16: 3}), 3_000_000_000)
@@ -299,9 +295,7 @@ def test_search_marks_the_words_and_says_why(visitor: Visitor, memory: Memory) -
     assert "confidence" in page.text
 
 
-def test_the_first_page_shows_what_is_the_matter(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_the_first_page_says_what_is_wrong(visitor: Visitor, memory: Memory) -> None:
     moment = memory.remember("note").created_at
     hook = AgentActivity(
         client="codex", event="Stop", calls=1_234, stored=56, characters=7_890, failures=1,
@@ -335,9 +329,7 @@ def test_the_first_page_shows_what_is_the_matter(
         assert text in page.text
 
 
-def test_a_cycle_shows_why_a_model_has_no_part_in_it(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_a_cycle_shows_why_no_model_wrote_it(visitor: Visitor, memory: Memory) -> None:
     _, cycle = slept(memory)
     visited = seen_by(
         visitor,
@@ -363,9 +355,7 @@ def test_a_cycle_shows_why_a_model_has_no_part_in_it(
     assert "1 by fallback" in visited.get("/sleep").text
 
 
-def test_a_huge_cycle_says_that_not_all_of_it_is_counted(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_a_huge_cycle_is_not_counted_whole(visitor: Visitor, memory: Memory) -> None:
     _, cycle = slept(memory)
     visited = seen_by(visitor, Logged, lambda logged: {"rows": logged.rows[:1] * 1_000})
 
@@ -395,9 +385,7 @@ def test_receipts_say_what_waits(visitor: Visitor, memory: Memory) -> None:
         assert text in receipt
 
 
-def test_what_is_nearest_is_set_apart_from_hits(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_the_nearest_are_apart_from_hits(visitor: Visitor, memory: Memory) -> None:
     memory.remember("The quarterly invoices go to Bob.", id="bob")
 
     page = seen_by(
@@ -492,9 +480,7 @@ def test_every_entry_of_a_list_is_on_just_one_page(
     assert len(pages) > 1
 
 
-def test_a_summary_leads_to_the_exact_words_and_they_lead_back(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_a_summary_leads_to_the_exact_words(visitor: Visitor, memory: Memory) -> None:
     episode, _ = slept(memory)
 
     assert (
@@ -528,9 +514,7 @@ def test_sentences_are_traced_to_the_source_that_says_them() -> None:
     assert traced[2].starts_line
 
 
-def test_what_ended_a_statement_stands_beside_it(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_what_ended_a_statement_is_shown(visitor: Visitor, memory: Memory) -> None:
     say(memory, "The API listens on port 8080.", id="old")
     say(memory, "The API now listens on port 9090.", id="new")
     assert memory.endings().endings
@@ -543,9 +527,7 @@ def test_what_ended_a_statement_stands_beside_it(
     assert "No longer applies" not in visitor.get("/memory", id="old").text
 
 
-def test_lists_show_the_beginning_of_long_texts(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_lists_show_beginnings_of_long_texts(visitor: Visitor, memory: Memory) -> None:
     for number in range(20):
         words = 12_000 if number == 7 else 2_000
         text = f"The ferry number {number} sails. " + f"word{number} " * words
@@ -561,7 +543,7 @@ def test_lists_show_the_beginning_of_long_texts(
     assert len(visitor.get("/memory", id="m7").source) > 70_000
 
 
-def test_a_day_of_many_episodes_shows_a_hundred_of_them(
+def test_a_day_shows_a_hundred_of_its_episodes(
     visitor: Visitor, memory: Memory
 ) -> None:
     for number in range(103):
@@ -583,9 +565,7 @@ def test_a_day_of_many_episodes_shows_a_hundred_of_them(
 # ------------------------------------------------------------------ changes
 
 
-def test_a_memory_is_edited_and_its_earlier_words_are_kept(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_an_edit_keeps_the_earlier_words(visitor: Visitor, memory: Memory) -> None:
     memory.remember("We deploy on Tuesday.", id="m", session="work", tags=["b", "a"])
     form = visitor.get("/edit", id="m")
 
@@ -619,9 +599,7 @@ def test_what_changed_meanwhile_is_not_edited(visitor: Visitor, memory: Memory) 
     assert memory.get("m").memory.content == "second"  # type: ignore[union-attr]
 
 
-def test_secrets_are_masked_except_in_the_form(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_secrets_are_masked_but_in_the_form(visitor: Visitor, memory: Memory) -> None:
     secret = "sk-proj-abcdefghijklmnopqrstuvwxyz123456"  # noqa: S105 made up
     memory.remember(f"The API key is {secret}", id="m", session="s")
 
@@ -636,9 +614,7 @@ def test_secrets_are_masked_except_in_the_form(
     assert secret in visitor.get("/edit", id="m").source
 
 
-def test_a_memory_is_pinned_unpinned_and_put_back_into_working_memory(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_a_memory_is_pinned_and_put_back(visitor: Visitor, memory: Memory) -> None:
     memory.remember("keep", id="m")
 
     visitor.post("/pin", id="m")
@@ -651,9 +627,7 @@ def test_a_memory_is_pinned_unpinned_and_put_back_into_working_memory(
     assert memory.get("work1").memory.tier == "working"  # type: ignore[union-attr]
 
 
-def test_forgetting_shows_a_preview_then_forgets_just_that(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_forgetting_forgets_what_it_previewed(visitor: Visitor, memory: Memory) -> None:
     for number in range(3):
         memory.remember(f"secret plan {number}", id=f"p{number}", session="plans")
     memory.remember("stays", id="stays")
@@ -673,9 +647,7 @@ def test_forgetting_shows_a_preview_then_forgets_just_that(
     assert [each.id for each in memory.list().memories] == ["stays"]
 
 
-def test_a_day_that_grew_since_its_preview_is_not_forgotten(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_a_day_that_grew_is_not_forgotten(visitor: Visitor, memory: Memory) -> None:
     for session in ("first", "second"):
         memory.remember(
             f"The {session} ferry sails at nine.",
@@ -695,17 +667,13 @@ def test_a_day_that_grew_since_its_preview_is_not_forgotten(
     assert memory.get("first").memory
 
 
-def test_a_selection_of_learnings_alone_is_named(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_learnings_that_would_go_are_named(visitor: Visitor, memory: Memory) -> None:
     memory.learn("Always answer in British English.")
 
     assert "Forget 1 learning " in visitor.get("/forget", query="British").text
 
 
-def test_nothing_is_forgotten_without_a_preview_or_a_selection(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_nothing_is_forgotten_unseen(visitor: Visitor, memory: Memory) -> None:
     memory.remember("stays", id="stays")
 
     assert visitor.post("/forget", session="default").status == 400
@@ -718,7 +686,7 @@ def test_nothing_is_forgotten_without_a_preview_or_a_selection(
 # ----------------------------------------------------------------- timeline
 
 
-def test_the_timeline_leads_from_weeks_to_the_day_to_its_memories(
+def test_the_timeline_leads_to_a_days_memories(
     visitor: Visitor, memory: Memory
 ) -> None:
     memory.remember("tea at nine", id="tea", created_at="yesterday 09:00")
@@ -737,9 +705,7 @@ def test_the_timeline_leads_from_weeks_to_the_day_to_its_memories(
         assert visitor.follow(step).status == 200
 
 
-def test_a_week_shows_the_memories_of_days_without_a_summary(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_a_week_shows_what_has_no_summary(visitor: Visitor, memory: Memory) -> None:
     memory.remember("tea at nine", id="tea", created_at="2026-03-04T09:00:00Z")
 
     week = visitor.get("/week", day="2026-03-05")
@@ -754,9 +720,7 @@ def test_a_week_shows_the_memories_of_days_without_a_summary(
 # -------------------------------------------------------------------- sleep
 
 
-def test_a_cycle_shows_its_groups_beside_their_originals(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_a_cycle_shows_groups_and_originals(visitor: Visitor, memory: Memory) -> None:
     slept(memory, session="home")
     episode, cycle = slept(memory)
 
@@ -824,9 +788,7 @@ def test_a_picture_is_as_high_as_its_groups(visitor: Visitor, memory: Memory) ->
     assert float(height) > 280
 
 
-def test_a_cycle_of_roll_ups_alone_has_no_picture(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_a_cycle_of_roll_ups_has_no_picture(visitor: Visitor, memory: Memory) -> None:
     _, cycle = slept(memory)
     visited = seen_by(
         visitor,
@@ -863,9 +825,7 @@ def test_a_plan_changes_nothing(visitor: Visitor, memory: Memory) -> None:
     assert memory.get("n").memory.tier == "working"  # type: ignore[union-attr]
 
 
-def test_a_sleep_is_taken_back_after_its_preview(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_a_sleep_is_undone_after_a_preview(visitor: Visitor, memory: Memory) -> None:
     _, cycle = slept(memory)
 
     preview = visitor.get("/undo", cycle=cycle)
@@ -881,9 +841,7 @@ def test_a_sleep_is_taken_back_after_its_preview(
 # --------------------------------------------------------------- injections
 
 
-def test_what_was_told_is_rated_where_it_is_listed(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_an_injection_is_rated_in_the_list(visitor: Visitor, memory: Memory) -> None:
     memory.remember("We deploy on Tuesdays.", id="tue", session="work")
     injection = inject(memory, "tue", project="shop")
 
@@ -907,9 +865,7 @@ def test_what_was_told_is_rated_where_it_is_listed(
     )
 
 
-def test_a_line_of_the_briefing_is_pinned_reworded_and_dropped(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_a_line_of_the_briefing_is_changed(visitor: Visitor, memory: Memory) -> None:
     learning = memory.learn("Always answer in British English.").learning.id
     assert "Always answer in British English." in visitor.get("/briefing").text
 
@@ -928,9 +884,7 @@ def test_a_line_of_the_briefing_is_pinned_reworded_and_dropped(
     assert "Always answer" in visitor.get("/briefing").text
 
 
-def test_rewording_starts_from_all_words_or_from_none(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_rewording_starts_from_all_or_none(visitor: Visitor, memory: Memory) -> None:
     text = "Always answer in British English, " + "and name the source, " * 15 + "end."
     learning = memory.learn(text).learning.id
     memory.remember("The ferry sails at nine. " * 30, id="long", session="s")

@@ -48,9 +48,7 @@ def test_a_long_change_is_marked_as_a_whole() -> None:
     assert new.count("<ins>") == 1
 
 
-def test_an_edit_shows_both_texts_before_it_is_saved(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_an_edit_shows_both_texts_first(visitor: Visitor, memory: Memory) -> None:
     memory.remember("We deploy on Tuesday.\nAda", id="m", session="work", tags=["a"])
     form = visitor.get("/edit", id="m")
     fields = {"id": "m", "mark": form.field("mark"), "tags": "a"}
@@ -83,9 +81,7 @@ def test_the_preview_of_an_edit_refuses_what_changed_meanwhile(
     assert visitor.post("/edit/preview", **same).status == 303
 
 
-def test_a_memory_is_superseded_by_what_is_true_now_and_back(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_a_memory_is_superseded_and_back(visitor: Visitor, memory: Memory) -> None:
     memory.remember(
         "The API listens on port 8080.",
         id="old",
@@ -156,9 +152,7 @@ def test_only_words_that_hold_are_superseded(visitor: Visitor, memory: Memory) -
     assert (empty.status, len(memory.list().memories)) == (400, 1)
 
 
-def test_nothing_is_superseded_that_changed_after_the_preview(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_a_changed_memory_is_not_superseded(visitor: Visitor, memory: Memory) -> None:
     memory.remember("The API listens on port 8080.", id="old", session="s")
     preview = visitor.post("/supersede/preview", id="old", text="On port 9090.")
     memory.edit(["old"], text="The API and the shop listen on port 8080.")
@@ -168,9 +162,7 @@ def test_nothing_is_superseded_that_changed_after_the_preview(
     assert memory.get("old").memory.superseded_at is None  # type: ignore[union-attr]
 
 
-def test_secrets_are_masked_where_a_memory_is_superseded_and_kept(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_a_superseded_secret_is_masked(visitor: Visitor, memory: Memory) -> None:
     secret = "sk-proj-abcdefghijklmnopqrstuvwxyz123456"  # noqa: S105 made up
     metadata = {"note": f"It was {secret}"}
     memory.remember(f"The API key is {secret}", id="m", metadata=metadata)

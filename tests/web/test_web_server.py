@@ -68,9 +68,7 @@ def test_every_answer_has_the_headers_that_protect_it(served: WebAccess) -> None
     "host",
     ["evil.example", "evil.example:{}", "127.0.0.1:1", "127.0.0.1", "127.0.0.2:{}", ""],
 )
-def test_a_name_that_was_made_to_lead_here_gets_nothing(
-    served: WebAccess, host: str
-) -> None:
+def test_a_name_that_leads_here_gets_nothing(served: WebAccess, host: str) -> None:
     for path in ("/", "/page.css", "/enter?key=x"):
         with fetched(served, path, {"Host": host.format(served.port)}) as refused:
             assert refused.status == 403
@@ -123,9 +121,7 @@ def test_only_loopback_listens_and_nothing_after_the_end() -> None:
             socket.create_connection(("127.0.0.1", port), timeout=WAIT_S)
 
 
-def test_a_client_that_resets_its_connection_ends_nothing(
-    served: WebAccess,
-) -> None:
+def test_a_client_that_resets_ends_nothing(served: WebAccess) -> None:
     for _ in range(12):  # fewer than the backlog takes
         with socket.create_connection(("127.0.0.1", served.port)) as client:
             at_once = struct.pack("ii", 1, 0)
@@ -135,9 +131,7 @@ def test_a_client_that_resets_its_connection_ends_nothing(
         assert page.status == 200
 
 
-def test_a_client_that_cannot_be_checked_is_logged_once_and_ends_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_unchecked_client_is_logged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     logged: list[str] = []
     failing = [OSError("broken")] * 3
     monkeypatch.setattr(log, "exception", logged.append)
@@ -219,9 +213,7 @@ def test_it_ends_when_nobody_used_it_for_so_long() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_it_ends_with_an_error_when_the_server_failed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_failed_server_ends_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: EventLoop) -> None:
         raise RuntimeError
 

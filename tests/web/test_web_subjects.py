@@ -61,9 +61,7 @@ def test_all_about_a_name_stands_on_one_page(visitor: Visitor, memory: Memory) -
     assert older.index("port 9090") < older.index("port 8080")
 
 
-def test_a_project_and_a_source_have_their_own_pages(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_projects_and_sources_have_pages(visitor: Visitor, memory: Memory) -> None:
     keep_session(memory)
     shop = {"session": "shop", "source": "codex"}
     say(memory, "Always use tabs in this shop.", id="rule", **shop)
@@ -88,9 +86,7 @@ def test_a_project_and_a_source_have_their_own_pages(
     assert "/subject?source=codex" in page.links
 
 
-def test_lists_of_a_subject_say_what_they_leave_out(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_lists_say_what_they_leave_out(visitor: Visitor, memory: Memory) -> None:
     for word in TOPICS[:8]:
         memory.learn(f"{word} concern Ada.", source="chat")
     memory.remember("Ada likes tea.", id="old")
@@ -181,9 +177,7 @@ def test_of_many_names_those_in_one_text_are_left_out() -> None:
         (["0001-01-01", "9999-12-31"], "month", BARS_MAX),
     ],
 )
-def test_periods_are_as_short_as_the_line_has_room(
-    days: list[str], unit: str, bars: int
-) -> None:
+def test_periods_fit_the_line(days: list[str], unit: str, bars: int) -> None:
     found, periods = count_by_period(map(date.fromisoformat, days))
 
     assert (found, len(periods)) == (unit, bars)

@@ -22,9 +22,7 @@ def bars(page: Page) -> dict[str, str]:
     return {name: link.replace("&amp;", "&") for link, name in found}
 
 
-def test_the_line_zooms_from_all_months_to_an_hour(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_the_line_zooms_from_months_to_hours(visitor: Visitor, memory: Memory) -> None:
     memory.remember("the first", created_at="2025-12-30T10:00:00Z")
     for minute in range(3):
         memory.remember(
@@ -95,9 +93,7 @@ def test_a_daemon_that_does_not_know_the_zone_counts_in_its_own(
 
 
 @pytest.mark.usefixtures("tokyo")
-def test_days_and_hours_are_those_of_this_machine(
-    visitor: Visitor, memory: Memory
-) -> None:
+def test_days_are_those_of_this_machine(visitor: Visitor, memory: Memory) -> None:
     memory.remember("tea", created_at="2026-03-08T20:00:00Z")
 
     page = visitor.get("/day", day="2026-03-09")

@@ -141,9 +141,7 @@ def test_new_memories_appear_by_themselves(visitor: Watched, memory: Memory) -> 
     )
 
 
-def test_what_changed_before_the_stream_was_open_appears(
-    browser: Browser, memory: Memory
-) -> None:
+def test_what_changed_before_the_stream_shows(browser: Browser, memory: Memory) -> None:
     def events() -> Iterator[Event]:
         memory.remember("It came before the stream.", session="early")
         return events_of(memory)
@@ -157,9 +155,7 @@ def test_what_changed_before_the_stream_was_open_appears(
     end_events(memory)
 
 
-def test_many_changes_are_few_refreshes_and_the_last_is_shown(
-    visitor: Watched, memory: Memory
-) -> None:
+def test_many_changes_are_few_refreshes(visitor: Watched, memory: Memory) -> None:
     visitor.open("/")
     asked: list[float] = []
     visitor.page.on(
@@ -178,9 +174,7 @@ def test_many_changes_are_few_refreshes_and_the_last_is_shown(
     assert 1 <= len(asked) <= 2 + asked[-1] - asked[0]
 
 
-def test_a_page_without_a_stream_is_refreshed_all_the_same(
-    browser: Browser, memory: Memory
-) -> None:
+def test_a_page_is_refreshed_without_a_stream(browser: Browser, memory: Memory) -> None:
     with serve_pages(memory) as silent:
         watched = enter(browser, silent)
         memory.remember("It appeared without a stream.", session="live")
@@ -191,9 +185,7 @@ def test_a_page_without_a_stream_is_refreshed_all_the_same(
         watched.page.context.close()
 
 
-def test_a_page_says_when_it_is_refreshed_no_more(
-    browser: Browser, memory: Memory
-) -> None:
+def test_a_page_says_that_it_is_no_longer_new(browser: Browser, memory: Memory) -> None:
     with serve_pages(memory, events=lambda: events_of(memory)) as ending:
         watched = enter(browser, ending)
         expect(watched.page.locator("#ended")).to_be_hidden()

@@ -99,9 +99,7 @@ def move_port(memory: Memory) -> None:
     assert len(memory.endings()) == 1
 
 
-def test_what_did_it_tell_my_agent_at_14_02_and_why(
-    stranger: Stranger, memory: Memory
-) -> None:
+def test_what_did_it_tell_my_agent_at_14_02(stranger: Stranger, memory: Memory) -> None:
     yesterday = local_now().replace(hour=14, minute=2, second=30) - timedelta(days=1)
     words, reason = "We ship the checkout on Tuesdays.", "words: ship, checkout"
     inject(memory, "ship", words, reason=reason, prompt="may I ship?", at=yesterday)
@@ -156,9 +154,7 @@ def test_which_decision_replaced_this_one(stranger: Stranger, memory: Memory) ->
     stranger.sees("ada", "later")
 
 
-def test_where_does_this_sentence_of_the_summary_come_from(
-    stranger: Stranger, memory: Memory
-) -> None:
+def test_where_does_this_sentence_come_from(stranger: Stranger, memory: Memory) -> None:
     cycle = memory.sleep(force=True)
 
     stranger.click("Sleep")
@@ -192,9 +188,7 @@ def test_a_memory_is_wrong_and_put_right(stranger: Stranger, memory: Memory) -> 
     assert changed.revisions[0].text == "The invoice job failed with error E4711."
 
 
-def test_what_will_my_next_session_be_told_without_this_line(
-    stranger: Stranger, memory: Memory
-) -> None:
+def test_what_will_my_next_session_be_told(stranger: Stranger, memory: Memory) -> None:
     memory.learn("Always answer in British English.")
     wrong = memory.learn("Prefer tabs over spaces.").learning.id
 
@@ -267,9 +261,7 @@ def test_where_was_this_rule_said(stranger: Stranger, memory: Memory) -> None:
     stranger.sees("planning", "user")
 
 
-def test_which_decision_replaced_an_older_one(
-    stranger: Stranger, memory: Memory
-) -> None:
+def test_which_decision_ended_another(stranger: Stranger, memory: Memory) -> None:
     move_port(memory)
 
     stranger.click("Ended")
