@@ -61,8 +61,6 @@ def archive(suite: str, *packages: str) -> Path:
 
 
 class Chroot:
-    """A root in a folder."""
-
     def __init__(self, root: Path, archive: Path) -> None:
         """Unpack an archive to `root`, which does not exist."""
         self.root = root

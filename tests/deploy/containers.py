@@ -40,8 +40,6 @@ exec chroot "$root" /usr/bin/setpriv --reuid "$user" --regid "$group" --clear-gr
 
 @dataclass(frozen=True)
 class Container:
-    """A container of an image."""
-
     image: Stage
     folders: Mapping[Path, str]
     """Folders that it sees read-only, and where."""

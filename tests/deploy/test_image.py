@@ -144,7 +144,6 @@ class Stack:
         (image.root.root / "run/secrets").mkdir(exist_ok=True)
 
     def container(self, service: str, **environ: str) -> Container:
-        """A container of a service, with what compose.yaml gives it."""
         own = self._services[service]
         places = [place.split(":")[0] for place in own["tmpfs"]]
         places += [place.split(":")[1] for place in own["volumes"]]

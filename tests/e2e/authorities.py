@@ -27,8 +27,6 @@ commonName = supplied
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A certificate and its key, of PEM."""
-
     certificate: Path
     key: Path
 
@@ -43,8 +41,6 @@ class Certificate:
 
 
 class Authority:
-    """An authority that signs certificates."""
-
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
         self._folder = folder

@@ -31,7 +31,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def daemon(start: Start) -> Daemon:
-    """A daemon on a new database."""
     return start()
 
 

@@ -105,13 +105,11 @@ class Notices:
             self.received.extend(self._inbox.recv(4096).decode().splitlines())
 
     def wait(self, state: str, *, timeout_s: float = WAIT_S) -> None:
-        """Return once the daemon has said this."""
         eventually(
             lambda: state in self.received, f"{state} was told", timeout_s=timeout_s
         )
 
     def close(self) -> None:
-        """Stop listening."""
         self._closed = True
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as last:
             last.sendto(b"", str(self.path))
@@ -121,14 +119,11 @@ class Notices:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP response."""
-
     status: int
     body: Any
 
     @property
     def error(self) -> tuple[str, str | None]:
-        """The stable code and the field at fault."""
         return self.body["error"]["code"], self.body["error"]["field"]
 
 
@@ -147,8 +142,6 @@ class UnixConnection(HTTPConnection):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Daemon:
-    """One started daemon process."""
-
     database: Path
     socket: Path
     home: Path
@@ -157,11 +150,9 @@ class Daemon:
     log: Path
 
     def client(self) -> Client:
-        """A client of this daemon; the caller closes it."""
         return Client(self.socket)
 
     def request(self, method: str, path: str, body: bytes | None = None) -> Answer:
-        """Speak HTTP to it."""
         with closing(UnixConnection(self.socket)) as connection:
             # It hangs up on a body it will not take; the answer can be read all the same.
             with suppress(BrokenPipeError, ConnectionResetError):
@@ -170,7 +161,6 @@ class Daemon:
             return Answer(response.status, json.loads(response.read()))
 
     def post(self, verb: str, **fields: object) -> Answer:
-        """Call a verb over HTTP."""
         return self.request("POST", f"/v1/{verb}", json.dumps(fields).encode())
 
     def events(self, name: str | None = None) -> list[dict[str, Any]]:
@@ -187,21 +177,17 @@ class Daemon:
     def mnem(
         self, *words: str | bytes, stdin: bytes = b"", anew: bool = False
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run the shell client against it."""
         words = ("--socket", str(self.socket), *words)
         return mnem(*words, home=self.home, stdin=stdin, anew=anew)
 
     def wait(self) -> int:
-        """Its exit code, once it has ended."""
         return self.process.wait(WAIT_S)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Send a signal and wait for the end."""
         self.process.send_signal(number)
         return self.wait()
 
     def kill(self) -> None:
-        """End it as a crash would."""
         self.process.kill()
         self.wait()
 
@@ -213,7 +199,6 @@ def mnem(
     anew: bool = False,
     **settings: str | None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run the shell client as its own process."""
     command = [str(BIN / "mnem"), *words]
     env = environment(home, **settings)
     with (
@@ -272,7 +257,6 @@ def refused(*options: str, home: Path, **settings: Json) -> tuple[int, str]:
 
 
 def is_ready(log: Path) -> bool:
-    """Whether the daemon with this log takes requests."""
     return b'"ready"' in log.read_bytes()
 
 

@@ -67,12 +67,10 @@ class Door:
 
     @property
     def url(self) -> str:
-        """Its URL by a name."""
         return f"https://localhost:{self.port}"
 
     @property
     def variables(self) -> dict[str, Json]:
-        """The environment variables that lead to it."""
         return {
             "MNEMOSYNE_URL": self.url,
             "MNEMOSYNE_TOKEN": self.token,
@@ -80,11 +78,9 @@ class Door:
         }
 
     def client(self) -> Client:
-        """A client; the caller closes it."""
         return Client(url=self.url, token=self.token, ca=self.ca, timeout_s=WAIT_S)
 
     def async_client(self) -> AsyncClient:
-        """A client for asyncio; the caller closes it."""
         return AsyncClient(url=self.url, token=self.token, ca=self.ca)
 
 

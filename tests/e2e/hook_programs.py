@@ -23,8 +23,6 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What one run of the hook came to."""
-
     code: int
     out: bytes
     err: bytes
@@ -53,7 +51,6 @@ class Machine:
 
     @property
     def waiting(self) -> list[Path]:
-        """The calls that wait for the daemon."""
         if not self.spool.is_dir():
             return []
         return [path for path in self.spool.iterdir() if path.name[0] != "."]
@@ -63,7 +60,6 @@ class Machine:
         return environment(self.home, **(usual | variables))
 
     def hook(self, payload: Json | bytes, **variables: str | None) -> Ran:
-        """Run the hook with this on standard input."""
         given = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
         return self.run(
             lambda process: process.communicate(given, HOOK_WAIT_S), variables=variables
@@ -76,7 +72,6 @@ class Machine:
         stdin: int = subprocess.PIPE,
         variables: Mapping[str, str | None] | None = None,
     ) -> Ran:
-        """Start the hook and talk to it."""
         started = time.monotonic()
         with subprocess.Popen(
             [BIN / "mnem-hook"],
@@ -148,7 +143,6 @@ def die_half_way(connection: socket.socket) -> None:
 
 
 def answer_with(status: int, body: bytes = b"{}") -> Callable[[socket.socket], None]:
-    """Answer every request like this."""
     head = f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
 
     def behave(connection: socket.socket) -> None:

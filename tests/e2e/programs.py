@@ -68,17 +68,14 @@ class Forked:
         self.returncode = int(line)
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal unless it has ended."""
         if self.poll() is None:
             with suppress(ProcessLookupError):  # it ended in between
                 os.kill(self.pid, number)
 
     def terminate(self) -> None:
-        """Ask it to end."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it as a crash would."""
         self.send_signal(signal.SIGKILL)
 
 

@@ -29,7 +29,6 @@ class Pump:
         self._unread = b""
 
     def send(self, message: Json) -> None:
-        """Send a line, of JSON unless it is bytes."""
         line = message if isinstance(message, bytes) else json.dumps(message).encode()
         assert self.process.stdin
         self.process.stdin.write(line + b"\n")
@@ -50,20 +49,17 @@ class Pump:
         return json.loads(line)
 
     def request(self, method: str, **params: Json) -> int:
-        """Send a request; return its id."""
         id = next(self._ids)
         self.send({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
         return id
 
     def ask(self, method: str, **params: Json) -> Json:
-        """The answer to a request."""
         id = self.request(method, **params)
         answer = self.read()
         assert answer["id"] == id, answer
         return answer
 
     def notify(self, method: str, **params: Json) -> None:
-        """Send a notification."""
         self.send({"jsonrpc": "2.0", "method": method, "params": params})
 
     def initialize(self, name: str = "test", **capabilities: Json) -> Json:
@@ -78,7 +74,6 @@ class Pump:
         return result
 
     def call(self, tool: str, **arguments: Json) -> Json:
-        """The result of a tool."""
         return self.ask("tools/call", name=tool, arguments=arguments)["result"]
 
     def end(self) -> int:
@@ -132,7 +127,6 @@ def modules_loaded(name: str) -> set[str]:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there and no zombie."""
     try:
         os.kill(pid, 0)
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()

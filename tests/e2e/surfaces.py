@@ -31,8 +31,6 @@ class Refused(Exception):
 
 
 class Surface(Protocol):
-    """One way to call a verb."""
-
     def call(self, name: str, **fields: Json) -> Json:
         """The result as JSON. Raises `Refused`."""
         ...
@@ -53,8 +51,6 @@ class OverHttp:
 
 @dataclass(frozen=True, slots=True)
 class InPython:
-    """A method of `Client` or `Memory`."""
-
     caller: Client | Memory
 
     def call(self, name: str, **fields: Json) -> Json:

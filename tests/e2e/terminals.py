@@ -34,7 +34,6 @@ class Seen:
         self._terminal = terminal
 
     def type(self, keys: bytes) -> None:
-        """Press these keys."""
         os.write(self._terminal, keys)
 
     def __call__(self) -> bytes:

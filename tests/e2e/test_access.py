@@ -52,7 +52,6 @@ needs_root = pytest.mark.skipif(
 
 
 def allowed(door: Door) -> dict[str, str]:
-    """Headers of a request that may come in."""
     host, bearer = f"127.0.0.1:{door.port}", f"Bearer {door.token}"
     return {"Host": host, "Authorization": bearer}
 

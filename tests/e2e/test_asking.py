@@ -38,7 +38,6 @@ def asked(shared: Daemon) -> Daemon:
 def shell(
     daemon: Daemon, script: str, **settings: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run commands in a session of its own, as in a terminal."""
     path = f"{BIN}:{os.environ['PATH']}"
     return subprocess.run(
         ["setsid", "--wait", "bash", "-c", script],

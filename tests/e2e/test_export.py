@@ -22,7 +22,6 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with something of everything."""
     database = tmp_path_factory.mktemp("filled") / "memory.db"
     fill(database)
     return database
@@ -30,7 +29,6 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def full(filled: Path, tmp_path: Path) -> Iterator[Daemon]:
-    """A daemon on a copy of it."""
     home = tmp_path / "full"
     home.mkdir()
     database = shutil.copy(filled, home / "memory.db")

@@ -23,7 +23,6 @@ FREE_SPACE = "free space"
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 4 MB of its own."""
     if os.geteuid() and "CI" not in os.environ:
         pytest.skip("only root can mount a small disk")
     room = tmp_path / "disk"
@@ -36,7 +35,6 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path, *, leave: int = 0) -> Path:
-    """Leave so many bytes of it."""
     ballast = disk / "ballast"
     room = os.statvfs(disk)
     ballast.write_bytes(bytes(room.f_bavail * room.f_frsize - leave))

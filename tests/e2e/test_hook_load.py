@@ -44,7 +44,6 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 
 def begin(machine: Machine) -> Process:
-    """Start a daemon on the machine's socket, and wait for it."""
     options = (f"--database={machine.home / 'memory.db'}", f"--socket={machine.socket}")
     process = spawn(*options, home=machine.home, log=machine.home / "daemon.log")
     eventually(lambda: answers_health_check(machine.socket), "the daemon answers")
@@ -69,7 +68,6 @@ def payload_of(machine: Machine, number: int) -> Json:
 
 
 def kept(machine: Machine) -> Counter[str]:
-    """What is stored, with how often."""
     with closing(sqlite3.connect(machine.home / "memory.db")) as connection:
         rows = connection.execute(
             "SELECT content FROM working_memory UNION ALL SELECT content FROM archive"

@@ -29,7 +29,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
-    """A machine on which no daemon runs."""
     with short_room() as room:
         yield Machine(tmp_path, room / "mnemosyned.sock")
 
@@ -48,7 +47,6 @@ def warmed(daemon: Daemon) -> Daemon:
 
 
 def beside(daemon: Daemon) -> Machine:
-    """The same home with this daemon."""
     return Machine(daemon.home, daemon.socket)
 
 
@@ -115,8 +113,6 @@ def test_a_byte_order_mark_is_no_harm(daemon: Daemon) -> None:
 
 
 def _with_open_stdin(machine: Machine, given: bytes) -> Ran:
-    """Run the hook with a standard input that is never closed."""
-
     def talk(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
         assert process.stdin
         assert process.stdout

@@ -23,7 +23,6 @@ Labels = tuple[tuple[str, str], ...]
 
 
 def fetched(daemon: Daemon, path: str) -> tuple[str, str]:
-    """The content type and the text of a page."""
     with closing(UnixConnection(daemon.socket)) as connection:
         connection.request("GET", path)
         response = connection.getresponse()
@@ -32,7 +31,6 @@ def fetched(daemon: Daemon, path: str) -> tuple[str, str]:
 
 
 def figures(daemon: Daemon) -> dict[tuple[str, Labels], float]:
-    """The figures of `/metrics` by name and labels."""
     kind, text = fetched(daemon, "/metrics")
     assert kind == "text/plain; version=0.0.4; charset=utf-8"
     return {
@@ -117,7 +115,6 @@ def test_requests_that_are_none_are_counted(daemon: Daemon) -> None:
 
 @pytest.fixture(scope="module")
 def metrics_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port that a daemon has for its figures."""
     home = tmp_path_factory.mktemp("metrics")
     with running(home, MNEMOSYNE_METRICS_LISTEN="127.0.0.1:0") as daemon:
         (line,) = daemon.events("metrics_listening")

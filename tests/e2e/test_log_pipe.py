@@ -68,7 +68,6 @@ def test_a_pipe_nobody_reads_does_not_stop_the_daemon(tmp_path: Path) -> None:
 
 
 def asked(address: Path, count: int) -> set[int]:
-    """The statuses of so many requests."""
     with closing(UnixConnection(address)) as connection:
         statuses = set()
         for _ in range(count):

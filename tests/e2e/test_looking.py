@@ -60,7 +60,6 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def shown(daemon: Daemon, *words: str, form: str = "table", code: int = 0) -> str:
-    """What a command prints on standard output."""
     printed = daemon.mnem(*words, "--format", form)
     assert printed.returncode == code, printed.stderr.decode()
     return printed.stdout.decode()

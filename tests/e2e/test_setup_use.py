@@ -18,8 +18,6 @@ SESSION = "s-1"
 
 
 class User:
-    """Someone with a daemon, who has set up a tool."""
-
     def __init__(self, home: Path) -> None:
         self.home = home
         self.work = home / "shop"
@@ -29,7 +27,6 @@ class User:
         )
 
     def run(self, command: str, given: str = "") -> str:
-        """What a command line prints in a shell, as tools start hooks."""
         done = subprocess.run(
             ["sh", "-c", command],
             cwd=self.work,

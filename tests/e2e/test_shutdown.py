@@ -233,8 +233,6 @@ LONG = "We moved the printer to rack 4 and told Ines. " * 20
 
 
 class Held:
-    """A model that answers when it may."""
-
     def __init__(self) -> None:
         self.asked = threading.Event()
         self.go_on = threading.Event()

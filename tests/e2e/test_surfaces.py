@@ -197,7 +197,6 @@ def review(call: Walker) -> None:
 
 
 def look(call: Walker) -> None:
-    """The verbs that list."""
     page = call("list", limit=2, order="oldest", tier="archive", history=True)
     call("list", after=page["next"], session=["kitchen", "hall"], source="cook")
     call("list", role="user", pinned=True, reveal=True, since=LONG_AGO)
@@ -248,7 +247,6 @@ def change(call: Walker) -> None:
 
 
 def walk(call: Walker, room: Path) -> None:
-    """Every verb with every field of it."""
     whole = {
         "session": "kitchen",
         "source": "cook",

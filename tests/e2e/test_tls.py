@@ -142,7 +142,6 @@ def test_a_certificate_is_renewed(start: Start, authority: Authority) -> None:
 
 
 def refusal(home: Path, **settings: Json) -> str:
-    """What `mnemosyned --check` says against the settings."""
     code, said = refused("--check", home=home, **settings)
     assert code in (0, 78), said
     return said if code else ""

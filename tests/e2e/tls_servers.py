@@ -22,15 +22,12 @@ Serve = Callable[[socket.socket], None]
 
 @dataclass(slots=True)
 class Served:
-    """A server on a port of its own."""
-
     port: int
     connections: list[socket.socket] = field(default_factory=list)
     """Those that were made, without TLS, in order."""
 
     @property
     def url(self) -> str:
-        """Its URL by a name."""
         return f"https://localhost:{self.port}"
 
 

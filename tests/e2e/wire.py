@@ -18,7 +18,6 @@ SOON_S = 0.1
 
 
 def connected(address: Path, timeout_s: float = WAIT_S) -> socket.socket:
-    """A connection; waits while the backlog is full."""
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(str(address))
     connection.settimeout(timeout_s)
@@ -42,7 +41,6 @@ def many(
 
 
 def post(verb: str, **fields: object) -> bytes:
-    """A request as it goes over the wire."""
     body = json.dumps(fields).encode()
     return b"POST /v1/%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (
         verb.encode(),

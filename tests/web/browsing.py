@@ -92,7 +92,6 @@ class Watched:
 
 
 def violations(page: Page) -> list[str]:
-    """What axe-core finds at fault on a page."""
     page.evaluate(AXE.read_text("utf-8"))
     found = page.evaluate(
         "rules => axe.run(document, {runOnly: rules, resultTypes: ['violations']})",
@@ -111,7 +110,6 @@ def is_too_wide(page: Page) -> bool:
 
 
 def enter(browser: Browser, server: WebAccess, **options: Any) -> Watched:  # noqa: ANN401
-    """A browser that was let in."""
     context = browser.new_context(**options)
     context.set_default_timeout(WAIT_MS)
     entry = server.new_address()
@@ -124,7 +122,6 @@ def enter(browser: Browser, server: WebAccess, **options: Any) -> Watched:  # no
 def visitor(
     browser: Browser, server: WebAccess, pages: dict[str, str]
 ) -> Iterator[Watched]:
-    """A browser that was let in, on the crowded memory."""
     assert pages
     watched = enter(browser, server)
     yield watched

@@ -55,7 +55,6 @@ def remember_week(client: Client) -> None:
 
 @contextmanager
 def opened(browser: Browser, daemon: Daemon, **options: Any) -> Iterator[Page]:  # noqa: ANN401 of Playwright
-    """Return a context manager that gives a page of `mnem web` on a daemon."""
     command = [str(BIN / "mnem"), "--socket", str(daemon.socket), "web", "--no-browser"]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
@@ -70,7 +69,6 @@ def opened(browser: Browser, daemon: Daemon, **options: Any) -> Iterator[Page]: 
 
 
 def take_pictures(page: Page, client: Client) -> None:
-    """Save a picture of each page that docs show."""
     cycle = client.log(limit=1).rows[0].cycle
     episode = max(
         client.list(level="episode", limit=100).episodes,
@@ -132,7 +130,6 @@ class Recording:
         self._times_ms.append(round(seconds * 1_000))
 
     def click(self, target: Locator) -> None:
-        """Show what is clicked, and click it."""
         target.scroll_into_view_if_needed()
         self.show(0.9, target)
         target.click()

@@ -22,8 +22,6 @@ OPENING = b": \n\n"
 
 
 class Source:
-    """The events of a memory, with the number of streams that were opened."""
-
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self.opened = 0

@@ -74,7 +74,6 @@ def fill(memory: Memory) -> list[str]:
 
 @pytest.fixture(scope="module")
 def attacked() -> Iterator[tuple[Visitor, list[str]]]:
-    """Someone who was let in, and the ids of the memories."""
     with Memory(":memory:") as memory:
         ids = fill(memory)
         yield Visitor.let_in(memory), ids

@@ -30,7 +30,6 @@ from mnemosyned.web.server import (
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[WebAccess]:
-    """A server of an empty memory."""
     with Memory(":memory:") as memory, serve_pages(memory) as server:
         yield server
 
