@@ -18,9 +18,6 @@ pytestmark = pytest.mark.deb
 BUILT = CHECKOUT / "build" / "deb"
 NEEDED = ("python3", "libstdc++6", "zlib1g", "init-system-helpers")
 OLDER = "0.0.1"
-STALE = (
-    "usr/lib/mnemosyned/lib/{python}/site-packages/mnemosyned/of_an_older_version.py"
-)
 AS_USER = "setpriv --reuid 1000 --regid 1000 --clear-groups env HOME=/home/anna"
 
 

@@ -153,20 +153,6 @@ def test_a_reader_that_has_seen_enough_is_no_failure(filled: Daemon) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_terminal_shows_how_far_an_import_is(filled: Daemon, tmp_path: Path) -> None:
-    file = tmp_path / "many.jsonl"
-    file.write_text(
-        "".join(json.dumps({"content": f"n {n}"}) + "\n" for n in range(1200))
-    )
-
-    with on_terminal(filled, "import", str(file)) as (process, seen):
-        assert process.wait(WAIT_S) == 0
-        said = seen().decode()
-
-    assert re.search(r"importing · \d+ % · [\d,]+ memories", said)
-    assert "1,200 remembered" in said
-
-
 def test_remember_and_learn_print_the_id_alone(shared: Daemon) -> None:
     command = f"{BIN}/mnem --socket {shared.socket}"
     script = f"""

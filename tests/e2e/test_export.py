@@ -146,23 +146,6 @@ def test_what_differs_is_kept(full: Daemon, empty: Daemon, tmp_path: Path) -> No
     assert kept(empty.database) == kept(full.database)
 
 
-@pytest.mark.thorough
-def test_filters_choose_what_is_exported(
-    full: Daemon, empty: Daemon, tmp_path: Path
-) -> None:
-    file = tmp_path / "memory.jsonl"
-
-    records = exported(full, file, "--session", "work-1", "--source", "codex")
-
-    memories = [record for record in records if record["record"] == "memory"]
-    assert memories
-    assert {(each["session"], each["source"]) for each in memories} == {
-        ("work-1", "codex")
-    }
-    assert imported(empty, file).returncode == 0
-    assert kept(empty.database) == sorted(memory["id"] for memory in memories)
-
-
 def test_days_are_written_as_markdown(full: Daemon, tmp_path: Path) -> None:
     folder = tmp_path / "days"
 

@@ -46,12 +46,14 @@ def importing(
 
 
 def test_bad_records_are_named_by_file_and_line(daemon: Daemon, file: Path) -> None:
-    file.write_text("\n".join([*BAD, *GOOD[2:]]))
+    file.write_text("\n".join([*BAD, *GOOD[2:], *["{broken"] * 27]))
 
     done = importing(daemon, file)
 
     assert done.returncode == 1
     problems = done.stderr.decode()
+    assert len(problems.splitlines()) == 21
+    assert problems.splitlines()[-1].count("10 more bad records") == 1
     assert f"{file}:3: the line is not JSON" in problems
     assert "(malformed_json)" in problems
     assert f"{file}:5: colour" in problems
@@ -70,17 +72,6 @@ def test_a_file_with_bad_records_can_be_refused(daemon: Daemon, file: Path) -> N
     assert done.returncode == 2
     assert (report["stored"], report["known"], report["bad"]) == (0, 0, 3)
     assert kept(daemon.database) == []
-
-
-@pytest.mark.thorough
-def test_twenty_bad_records_are_shown(daemon: Daemon, file: Path) -> None:
-    file.write_text("\n".join([GOOD[0], *["{broken"] * 30]))
-
-    done = importing(daemon, file)
-
-    lines = done.stderr.decode().splitlines()
-    assert len(lines) == 21
-    assert "10 more bad records" in lines[-1]
 
 
 def test_importing_twice_adds_nothing(daemon: Daemon, file: Path) -> None:
@@ -112,13 +103,23 @@ def test_a_pipe_is_imported_from_its_beginning(daemon: Daemon, tmp_path: Path) -
     assert b"4,000 remembered" in done.stdout
 
 
-def test_an_empty_file_is_said_to_be_empty(daemon: Daemon, file: Path) -> None:
-    file.touch()
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "{file} is empty"),
+        (b"\x89PNG\r\n", "none of the formats"),
+        (None, "put back by `mnem restore-db`"),
+    ],
+)
+def test_a_file_without_records_is_refused(
+    daemon: Daemon, file: Path, content: bytes | None, said: str
+) -> None:
+    file.write_bytes(daemon.database.read_bytes() if content is None else content)
 
     done = importing(daemon, file)
 
     assert done.returncode == 2
-    assert f"{file} is empty".encode() in done.stderr
+    assert said.format(file=file) in done.stderr.decode()
 
 
 def test_a_refused_record_is_named_by_its_place(daemon: Daemon, file: Path) -> None:
@@ -175,36 +176,6 @@ def test_files_are_imported_in_order_of_time(daemon: Daemon, tmp_path: Path) -> 
     assert [part.source.path.name[0] for part in plan.parts] == ["b", "c", "a"]
     assert b"3 remembered" in done.stdout
     assert b"1 file without a format" in done.stderr
-
-
-@pytest.mark.thorough
-def test_a_file_without_a_known_format_is_refused(daemon: Daemon, file: Path) -> None:
-    file.write_bytes(b"\x89PNG\r\n")
-
-    done = importing(daemon, file)
-
-    assert done.returncode == 2
-    assert b"none of the formats" in done.stderr
-
-
-def test_a_database_of_memories_is_not_imported_but_restored(daemon: Daemon) -> None:
-    done = importing(daemon, daemon.database)
-
-    assert done.returncode == 2
-    assert b"put back by `mnem restore-db`" in done.stderr
-
-
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-@pytest.mark.thorough
-def test_lines_in_another_encoding_are_read(
-    daemon: Daemon, file: Path, encoding: str
-) -> None:
-    file.write_text('{"content": "größer 東京", "id": "g"}\n', encoding=encoding)
-
-    done = importing(daemon, file)
-
-    assert done.returncode == 0, done.stderr
-    assert daemon.post("get", id="g").body["memory"]["content"] == "größer 東京"
 
 
 # Stores of other programs, imported again after they changed.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -74,54 +73,6 @@ def test_a_growing_transcript_survives_a_kill(start: Start, tmp_path: Path) -> N
     assert {
         id for (id,) in rows(last.database, "SELECT session_id FROM working_memory")
     } == {SESSION}
-
-
-@pytest.mark.thorough
-def test_a_rotated_and_a_truncated_file_are_read_from_their_beginning(
-    start: Start, tmp_path: Path
-) -> None:
-    folder = tmp_path / "talks"
-    transcript = write_lines(folder / "s1.jsonl", talk(0, 3))
-    daemon = start(**SETTLE)
-    daemon.mnem("watch", str(folder))
-    eventually(lambda: all_contents(daemon) == said(0, 3), "what is there is read")
-
-    os.truncate(transcript, 0)
-    write_lines(transcript, talk(3, 5))
-    eventually(lambda: all_contents(daemon) == said(0, 5), "a truncated file")
-    transcript.unlink()
-    write_lines(transcript, talk(0, 7))
-    eventually(lambda: all_contents(daemon) == said(0, 7), "a replaced file")
-
-
-@pytest.mark.thorough
-def test_an_edited_note_takes_the_place_of_its_earlier_version(
-    start: Start, tmp_path: Path
-) -> None:
-    vault = tmp_path / "vault"
-    (vault / ".obsidian").mkdir(parents=True)
-    (vault / ".obsidian" / "workspace.md").write_text("not a note")
-    note = vault / "trips" / "Ferry.md"
-    note.parent.mkdir()
-    note.write_text("Leaves at 7:40")
-    daemon = start(**SETTLE)
-    daemon.mnem("watch", str(vault))
-    eventually(lambda: contents(daemon) == ["Ferry\n\nLeaves at 7:40"], "the note")
-
-    for text in ("Leaves at 8:10", "Leaves at 9:00", "Leaves at 7:40"):
-        replaced = note.with_suffix(".tmp")
-        replaced.write_text(text)
-        replaced.rename(note)
-        expected = [f"Ferry\n\n{text}"]
-        eventually(lambda expected=expected: contents(daemon) == expected, text)  # type: ignore[misc]
-    moved = note.rename(vault / "Boat.md")
-    moved.write_text("Leaves at 7:40")
-    eventually(lambda: contents(daemon) == ["Boat\n\nLeaves at 7:40"], "a new name")
-    (vault / "new" / "deep").mkdir(parents=True)
-    (vault / "new" / "deep" / "Tent.md").write_text("Pack it")
-    eventually(lambda: "Tent\n\nPack it" in contents(daemon), "a new folder")
-
-    assert len(all_contents(daemon)) == 6
 
 
 @pytest.mark.thorough
