@@ -3,13 +3,22 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given, strategies as st
 from support.cases import each_case
 from support.fakes import NOON, memory
 
 from mnemosyned.memory.consolidation import make_episode
 from mnemosyned.memory.values import Hit, MemoryRecord, Tier
-from mnemosyned.search.query import Documents, Query, RankedResult, ScoreBreakdown
+from mnemosyned.search import bm25 as reading
+from mnemosyned.search.bm25 import PLACES_MAX, TermReader
+from mnemosyned.search.query import (
+    Corpus,
+    Documents,
+    Query,
+    RankedResult,
+    ScoreBreakdown,
+)
 from mnemosyned.search.ranking import make_hits
 from mnemosyned.text.terms import SNIPPET_CHARS, Terms, cut_snippet, parse_terms
 
@@ -127,3 +136,48 @@ def test_a_snippet_is_a_short_part_of_its_text(content: str, question: str) -> N
 
     assert len(part) <= SNIPPET_CHARS + 2
     assert any(each in content for each in (part, part[1:], part[:-1], part[1:-1]))
+
+
+# ------------------------------------------ what a text says of a question's words
+
+
+def reader(question: str) -> TermReader:
+    asked = parse_terms(question)
+    return TermReader(
+        asked,
+        Corpus(count=10, average_chars=200, frequencies=dict.fromkeys(asked.words, 2)),
+    )
+
+
+@each_case(("text", "close"), [
+    ("the ant met a bee", True),
+    ("ant " * 90 + "bee", True),
+    ("a bee " * 300 + "ant", False),
+    ("bee " * 300 + "ant and then one two three four bee", False),
+    ("ants were there, and the bees came", False),
+    ("bee ant, ants beekeeper bees", True),
+])  # fmt: skip
+def test_neighboring_words_count_where_one_follows_the_other_closely(
+    *, text: str, close: bool
+) -> None:
+    assert (reader("ant bee").read(text).phrase > 0) is close
+
+
+def test_a_word_is_looked_for_at_a_limited_number_of_places(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[int] = []
+    look = reading._FormMatcher.weights_at  # noqa: SLF001 it is counted
+
+    def counted(
+        self: reading._FormMatcher, text: str, at: int
+    ) -> list[tuple[int, float]]:
+        looked.append(at)
+        return look(self, text, at)
+
+    monkeypatch.setattr(reading._FormMatcher, "weights_at", counted)  # noqa: SLF001
+
+    said = reader("1%1%1%1 ant").read("1%" * 1_900 + " ant" * 20)
+
+    assert len(looked) <= 2 * PLACES_MAX
+    assert all(score > 0 for score in said.scores)

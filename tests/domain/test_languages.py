@@ -1,10 +1,14 @@
-"""The tables of the languages agree with each other."""
+"""The tables of the languages agree, and texts that speak of a time to come are known in each."""
+
+from datetime import UTC, datetime, timedelta
 
 from hypothesis import given, settings, strategies as st
 from support.cases import each_case
 
 from mnemosyned.summary.grounding.values import find_mentions
+from mnemosyned.text.dates.mentions import MentionReader, mention_terms
 from mnemosyned.text.dates.questions import compile_translation_rules, translate_times
+from mnemosyned.text.dates.spans import TimeSpan
 from mnemosyned.text.languages.tables import (
     COUNTS,
     LANGUAGES,
@@ -83,3 +87,57 @@ def test_names_are_read_in_every_letter_that_a_pattern_takes_for_theirs() -> Non
     found = [each.text for each in find_mentions("NİSAN, KASIM, auguſt, DİENSTAG")]
 
     assert found == ["NİSAN", "KASIM", "DİENSTAG"]  # a month begins with a capital
+
+
+# ------------------------------------------------------------ times to come
+
+
+SAID = datetime(2026, 10, 28, 9, tzinfo=UTC)  # a Wednesday
+FRIDAY = TimeSpan(datetime(2026, 11, 6, tzinfo=UTC), datetime(2026, 11, 7, tzinfo=UTC))
+NEXT_WEEK = TimeSpan(
+    datetime(2026, 11, 2, tzinfo=UTC), datetime(2026, 11, 9, tzinfo=UTC)
+)
+
+
+YEAR = TimeSpan(datetime(2027, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC))
+
+
+@each_case(("text", "span", "mentioned"), [
+    ("Dinner with Ravi, Fri 6 November 19:30", FRIDAY, True),
+    ("Abfahrt am 6. November um 16:04", FRIDAY, True),
+    ("rendez-vous le 6 novembre", FRIDAY, True),
+    ("due 2026-11-06", FRIDAY, True),
+    ("am 6.11.2026 kommt der Elektriker", FRIDAY, True),
+    ("on the sixth of November we walk", FRIDAY, True),
+    ("see you on the 6th", FRIDAY, True),
+    ("I come next Friday", FRIDAY, True),
+    ("the parts arrive next week", NEXT_WEEK, True),
+    ("on-call 2 to 8 November: Ravi", NEXT_WEEK, True),
+    ("Dinner on 6 November 2025", FRIDAY, False),
+    ("it was on 5 November", FRIDAY, False),
+    ("sometime in November", FRIDAY, False),
+    ("version 6.11 is out", FRIDAY, False),
+    ("the parts arrive next week", FRIDAY, False),
+    ("", FRIDAY, False),
+])  # fmt: skip
+def test_a_date_to_come_is_read_from_when_it_was_said(
+    text: str, span: TimeSpan, *, mentioned: bool
+) -> None:
+    assert MentionReader([span]).mentions_any_time(text, SAID) is mentioned
+
+
+@each_case(("text", "days_before"), [
+    ("the technician comes tomorrow", 1), ("übermorgen ist Training", 2), ("the party is on Friday", 4),
+])  # fmt: skip
+def test_a_day_is_counted_from_when_it_was_said(text: str, days_before: int) -> None:
+    said = FRIDAY.since - timedelta(days=days_before)
+    long_ago = said - timedelta(days=30)
+
+    assert MentionReader([FRIDAY]).mentions_any_time(text, said)
+    assert not MentionReader([FRIDAY]).mentions_any_time(text, long_ago)
+
+
+def test_terms_are_few_however_long_the_time_is() -> None:
+    terms = mention_terms(YEAR)
+
+    assert len(terms.dates) + len(terms.days) + len(terms.months) < 100

@@ -1,11 +1,17 @@
+"""Ids, hashes and tags of memories."""
+
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import pairwise
 
+import pytest
+from support.cases import each_case
 from support.fakes import NOON
 
+from mnemosyned.errors import InvalidRequest
 from mnemosyned.ids import CROCKFORD, IdFactory, made_at
 from mnemosyned.memory.forgetting import content_hash
+from mnemosyned.memory.values import tag_name, tag_names
 
 
 def test_an_id_tells_when_it_was_made() -> None:
@@ -13,28 +19,15 @@ def test_an_id_tells_when_it_was_made() -> None:
     assert {made_at(id) for id in ("", "mine", "8" + 25 * "0", 26 * "7")} == {None}
 
 
-def test_ids_of_one_instant_ascend() -> None:
-    new_id = IdFactory()
-
-    ids = [new_id(NOON) for _ in range(1_000)]
-
-    assert all(earlier < later for earlier, later in pairwise(ids))
-
-
 def test_a_later_id_sorts_after_an_earlier_one_of_another_process() -> None:
     assert IdFactory()(NOON) < IdFactory()(NOON + timedelta(milliseconds=1))
 
 
-def test_ids_ascend_even_when_the_clock_is_set_back() -> None:
+def test_ids_ascend_over_instants_within_them_and_when_the_clock_is_set_back() -> None:
     new_id = IdFactory()
 
-    assert new_id(NOON) < new_id(NOON - timedelta(days=1))
-
-
-def test_ids_ascend_over_instants_and_within_them() -> None:
-    new_id = IdFactory()
-
-    ids = [new_id(NOON + timedelta(milliseconds=at // 7)) for at in range(700)]
+    ids = [new_id(NOON + timedelta(milliseconds=at // 7)) for at in range(7_000)]
+    ids.append(new_id(NOON - timedelta(days=1)))
 
     assert all(earlier < later for earlier, later in pairwise(ids))
 
@@ -65,3 +58,34 @@ def test_the_hash_fits_a_signed_integer_of_sqlite() -> None:
     assert all(-(1 << 63) <= value < 1 << 63 for value in hashes)
     assert len(set(hashes)) == 200
     assert content_hash("text 0") == hashes[0]
+
+
+# -------------------------------------------------------------------- tags
+
+
+@each_case(
+    ("given", "kept"),
+    [
+        ("Travel", "travel"),
+        ("  #Work ", "work"),
+        ("two \t words", "two words"),
+        ("Cafe\u0301", "caf\u00e9"),
+        ("旅行", "旅行"),
+        ("ÜBER", "über"),
+    ],
+)
+def test_a_tag_is_kept_in_one_form(given: str, kept: str) -> None:
+    assert tag_name(given) == kept
+    assert tag_name(kept) == kept
+
+
+@each_case("given", ["", " # ", "a,b", "a\u202eb", "x" * 101])
+def test_what_is_no_tag_is_refused(given: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        tag_name(given, field="tags")
+
+    assert refused.value.field == "tags"
+
+
+def test_tags_are_sorted_and_each_is_there_once() -> None:
+    assert tag_names(["b", "A", "a"]) == ("a", "b")

@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import pkgutil
 import re
+import symtable
+import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
+from pathlib import Path
 
 # Python shows the parts of a pattern nowhere else.
 from re import _constants as codes, _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
+import pytest
 from support.cases import each_case
 
 import mnemosyned
@@ -137,3 +141,46 @@ def test_no_pattern_is_ambiguous_or_possessive() -> None:
     ]
     assert wrong == []
     assert len(found) > 300
+
+
+# What Python 3.13.0 misreads: it joins a comprehension's variable with one of an outer function.
+
+
+PACKAGE = Path(mnemosyned.__file__).parent
+COMPREHENSIONS = {"listcomp", "setcomp", "dictcomp"}
+
+older_than_3_12 = pytest.mark.skipif(
+    sys.version_info >= (3, 12), reason="newer symbol tables have no comprehensions"
+)
+
+
+def hidden_names(table: symtable.SymbolTable) -> Iterator[str]:
+    """Names that a function has of an outer one, and that a comprehension in it uses anew."""
+    for inner in table.get_children():
+        if table.get_type() == "function" and inner.get_name() in COMPREHENSIONS:
+            own = {name.get_name() for name in inner.get_symbols() if name.is_local()}
+            outer = {name.get_name() for name in table.get_symbols() if name.is_free()}
+            yield from own & outer
+        yield from hidden_names(inner)
+
+
+def hidden_names_of(source: str) -> list[str]:
+    return [*hidden_names(symtable.symtable(source, "-", "exec"))]
+
+
+@older_than_3_12
+def test_a_hidden_name_is_known() -> None:
+    source = "def f(a):\n def g(b):\n  return a, [a for a in b]\n return g"
+
+    assert hidden_names_of(source) == ["a"]
+
+
+@older_than_3_12
+def test_no_comprehension_hides_a_name_of_an_outer_function() -> None:
+    found = {
+        str(path.relative_to(PACKAGE)): names
+        for path in PACKAGE.rglob("*.py")
+        if (names := hidden_names_of(path.read_text("utf-8")))
+    }
+
+    assert found == {}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
 from support.cases import each_case
 
 import mnemosyned
 from mnemosyned import errors
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.request import result_type
+from mnemosyned.version import DEBIAN_EXTRAS, DEBIAN_PREFIX, install_command
 
 ENGINE = ("sqlite3", "msgspec", "structlog", "apscheduler", "mnemosyned.service")
 PURE = [
@@ -66,3 +70,32 @@ def test_the_pure_part_loads_neither_the_engine_nor_anything_that_must_be_instal
     )
 
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+# ---------------------------------------- the command where an extra is missing
+
+
+DEBIAN = Path(__file__).parents[2] / "config" / "debian"
+
+
+def test_an_extra_comes_from_pip_or_uv_where_no_package_manager_has_it() -> None:
+    assert "psycopg[binary]" in install_command("postgres")
+
+
+def test_in_the_debian_package_an_extra_is_another_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "prefix", DEBIAN_PREFIX)
+
+    assert install_command("top") == "sudo apt install mnemosyned-top"
+    assert "llama-cpp-python" in install_command("llm")
+
+
+def test_the_debian_packages_are_the_extras_that_are_named() -> None:
+    control = (DEBIAN / "control").read_text()
+    script = (DEBIAN / "fill_packages.py").read_text()
+
+    assert set(re.findall(r"^Package: mnemosyned-(.*)$", control, re.MULTILINE)) == {
+        *DEBIAN_EXTRAS
+    }
+    assert f"EXTRAS = {DEBIAN_EXTRAS!r}".replace("'", '"') in script
