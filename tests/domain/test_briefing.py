@@ -42,20 +42,17 @@ def test_sentences_that_say_little_alone_are_a_statement_together() -> None:
     assert statements(left, "Ok. Do it") == [left]
 
 
-@each_case(
-    ("text", "kind"),
-    [
-        ("ok decision: we drop Redis streams, events go into Postgres", "decided"),
-        ("klarna is cut for the launch, we start with cards only", "decided"),
-        ("Ab sofort benutzen wir uv statt pip", "decided"),
-        ("a partir de hoy usamos pnpm en todos los paquetes", "decided"),
-        ("still open: the fee column is empty for rows before 2024", "open"),
-        ("Noch offen: die Übersetzung der Rechnungen", "open"),
-        ("the redis box fell over last night and we lost forty events", "grave"),
-        ("Der Server ist heute Nacht abgestürzt", "grave"),
-        ("our person at adyen is Wouter, mail is useless", "stated"),
-    ],
-)
+@each_case(("text", "kind"), [
+    ("ok decision: we drop Redis streams, events go into Postgres", "decided"),
+    ("klarna is cut for the launch, we start with cards only", "decided"),
+    ("Ab sofort benutzen wir uv statt pip", "decided"),
+    ("a partir de hoy usamos pnpm en todos los paquetes", "decided"),
+    ("still open: the fee column is empty for rows before 2024", "open"),
+    ("Noch offen: die Übersetzung der Rechnungen", "open"),
+    ("the redis box fell over last night and we lost forty events", "grave"),
+    ("Der Server ist heute Nacht abgestürzt", "grave"),
+    ("our person at adyen is Wouter, mail is useless", "stated"),
+])  # fmt: skip
 def test_a_statement_has_its_kind(text: str, kind: str) -> None:
     (statement,) = find_statements(said(text))
 

@@ -89,19 +89,16 @@ def test_a_short_word_of_a_script_with_spaces_is_marked_as_a_word_alone(
 TEXTS = st.text(alphabet="ab -é日本語한\u0301👍", max_size=60)
 
 
-@each_case(
-    ("text", "cells"),
-    [
-        ("Tür", 3),
-        ("e\u0301", 1),
-        ("日本語", 6),
-        ("ｱ", 1),
-        ("Ａ", 2),
-        ("👨\u200d👩\u200d👧", 2),
-        ("❤\ufe0f", 2),
-        ("", 0),
-    ],
-)
+@each_case(("text", "cells"), [
+    ("Tür", 3),
+    ("e\u0301", 1),
+    ("日本語", 6),
+    ("ｱ", 1),
+    ("Ａ", 2),
+    ("👨\u200d👩\u200d👧", 2),
+    ("❤\ufe0f", 2),
+    ("", 0),
+])  # fmt: skip
 def test_a_character_takes_as_many_cells_as_it_is_wide(text: str, cells: int) -> None:
     assert cell_count(text) == cells
 

@@ -62,30 +62,27 @@ class EagerMeanings:
         return [(0.0, -9.0) for _ in olders]
 
 
-@each_case(
-    ("older", "newer", "ends"),
-    [
-        ("The limit is 30.", "The limit is 50.", True),
-        ("The rent is 1150 euros a month.", "The rent is 1240 euros a month.", True),
-        ("Das Limit beträgt 5 MB.", "Das Limit beträgt 8 MB.", True),
-        ("The deadline is June 1.", "The deadline is June 15.", True),
-        ("The limit is 30.", "The limit for guests is 50.", False),
-        ("The limit is 30.", "The limit is 50 percent.", False),
-        ("The limit is 30.", "Perhaps the limit is 50.", False),
-        ("The limit is 30.", "The limit is not 50.", False),
-        ("Room 5 is free.", "Room 6 is free.", False),
-        ("Bus 5 runs every 10 minutes.", "Bus 6 runs every 10 minutes.", False),
-        ("Five options:", "Two options:", False),
-        ("Ada closed ticket 41.", "Ada closed ticket 42.", False),
-        ("Deployed release 7", "Deployed release 8", False),
-        ("I paid 30 euros for lunch.", "I paid 45 euros for lunch.", False),
-        ("I ran 5 km.", "I ran 7 km.", False),
-        ("The build took 12 minutes.", "The build took 14 minutes.", False),
-        ("Worker 3 finished job 37", "Worker 3 finished job 74", False),
-        ("Removed server 3", "Removed server 4", False),
-        ("Cancelled order 118.", "Cancelled order 119.", False),
-    ],
-)
+@each_case(("older", "newer", "ends"), [
+    ("The limit is 30.", "The limit is 50.", True),
+    ("The rent is 1150 euros a month.", "The rent is 1240 euros a month.", True),
+    ("Das Limit beträgt 5 MB.", "Das Limit beträgt 8 MB.", True),
+    ("The deadline is June 1.", "The deadline is June 15.", True),
+    ("The limit is 30.", "The limit for guests is 50.", False),
+    ("The limit is 30.", "The limit is 50 percent.", False),
+    ("The limit is 30.", "Perhaps the limit is 50.", False),
+    ("The limit is 30.", "The limit is not 50.", False),
+    ("Room 5 is free.", "Room 6 is free.", False),
+    ("Bus 5 runs every 10 minutes.", "Bus 6 runs every 10 minutes.", False),
+    ("Five options:", "Two options:", False),
+    ("Ada closed ticket 41.", "Ada closed ticket 42.", False),
+    ("Deployed release 7", "Deployed release 8", False),
+    ("I paid 30 euros for lunch.", "I paid 45 euros for lunch.", False),
+    ("I ran 5 km.", "I ran 7 km.", False),
+    ("The build took 12 minutes.", "The build took 14 minutes.", False),
+    ("Worker 3 finished job 37", "Worker 3 finished job 74", False),
+    ("Removed server 3", "Removed server 4", False),
+    ("Cancelled order 118.", "Cancelled order 119.", False),
+])  # fmt: skip
 def test_another_number_in_the_same_words_needs_no_cue(
     older: str, newer: str, *, ends: bool
 ) -> None:
@@ -115,17 +112,14 @@ def test_only_the_sentence_that_ends_and_the_one_that_is_ended_are_named() -> No
     assert tuple(sentence_at(*place) for place in places) == said
 
 
-@each_case(
-    ("older", "newer", "reason"),
-    [
-        (REDIS, "We no longer use Redis for the sessions.", "gone"),
-        (REDIS, "We switched from Redis to Valkey for the sessions.", "changed"),
-        (REDIS, "Correction: we use Valkey, not Redis, for the sessions.", "corrected"),
-        (DEMO, "The demo is on Friday instead of Thursday.", "instead"),
-        (PORT, "The staging server now listens on port 9090.", "now"),
-        (DEMO, "The demo is on Friday now.", "now"),
-    ],
-)
+@each_case(("older", "newer", "reason"), [
+    (REDIS, "We no longer use Redis for the sessions.", "gone"),
+    (REDIS, "We switched from Redis to Valkey for the sessions.", "changed"),
+    (REDIS, "Correction: we use Valkey, not Redis, for the sessions.", "corrected"),
+    (DEMO, "The demo is on Friday instead of Thursday.", "instead"),
+    (PORT, "The staging server now listens on port 9090.", "now"),
+    (DEMO, "The demo is on Friday now.", "now"),
+])  # fmt: skip
 def test_an_ending_names_its_surest_cue(older: str, newer: str, reason: str) -> None:
     ending = find_ending(older, newer)
 

@@ -279,12 +279,10 @@ EVENTS = [
     "We've been rehearsing for the festival in June.",
     "Renamed `projectDir` to `hashDir` in all providers.",
     "The export worker leaked a connection for every closed pier.",
-    "Wir haben gestern einen neuen Drucker gekauft.",
-    "J'ai acheté une voiture hier à Lyon.",
-    "Ayer compramos una mesa nueva en Graz.",
-    "Вчера мы купили новый принтер для офиса.",
+    "Wir haben gestern einen neuen Drucker gekauft.", "J'ai acheté une voiture hier à Lyon.",
+    "Ayer compramos una mesa nueva en Graz.", "Вчера мы купили новый принтер для офиса.",
     "昨日、新しいプリンターを買いました。",
-]
+]  # fmt: skip
 OTHERS = [
     "I love how the sea calms me down every time.",
     "You will find your way, I am so proud of you!",

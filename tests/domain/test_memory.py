@@ -63,17 +63,14 @@ def test_the_hash_fits_a_signed_integer_of_sqlite() -> None:
 # -------------------------------------------------------------------- tags
 
 
-@each_case(
-    ("given", "kept"),
-    [
-        ("Travel", "travel"),
-        ("  #Work ", "work"),
-        ("two \t words", "two words"),
-        ("Cafe\u0301", "caf\u00e9"),
-        ("旅行", "旅行"),
-        ("ÜBER", "über"),
-    ],
-)
+@each_case(("given", "kept"), [
+    ("Travel", "travel"),
+    ("  #Work ", "work"),
+    ("two \t words", "two words"),
+    ("Cafe\u0301", "caf\u00e9"),
+    ("旅行", "旅行"),
+    ("ÜBER", "über"),
+])  # fmt: skip
 def test_a_tag_is_kept_in_one_form(given: str, kept: str) -> None:
     assert tag_name(given) == kept
     assert tag_name(kept) == kept

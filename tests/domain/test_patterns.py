@@ -110,18 +110,15 @@ def kept(name: str, value: object) -> Iterator[tuple[str, re.Pattern[str]]]:
             yield from kept(name, item)
 
 
-@each_case(
-    ("text", "expected"),
-    [
-        (r"(a+)*b", True),
-        (r"\d+(?:[.,]?\d+)*x", True),
-        (r'"(?:[^"]+|\\.)*"', True),
-        (r"\d+(?:[.,]\d+)*x", False),
-        (r'"(?:[^"]++|\\.)*"', False),
-        (r"(?:[a-z]+ )*x", False),
-        (r"(?:a+){2}", False),
-    ],
-)
+@each_case(("text", "expected"), [
+    (r"(a+)*b", True),
+    (r"\d+(?:[.,]?\d+)*x", True),
+    (r'"(?:[^"]+|\\.)*"', True),
+    (r"\d+(?:[.,]\d+)*x", False),
+    (r'"(?:[^"]++|\\.)*"', False),
+    (r"(?:[a-z]+ )*x", False),
+    (r"(?:a+){2}", False),
+])  # fmt: skip
 def test_an_ambiguous_pattern_is_known(text: str, *, expected: bool) -> None:
     assert is_ambiguous(re.compile(text)) is expected
 

@@ -11,15 +11,12 @@ from mnemosyned.agents.hooks.reminder import (
 from mnemosyned.conversation.injected import estimate_need, has_answer_form, rate_form
 
 QUESTIONS = [
-    "which port does the sandbox proxy use?",
-    "when may we release",
+    "which port does the sandbox proxy use?", "when may we release",
     "reconcile hangs. which lock id is ours?",
     "wer muss den PR freigeben, ich hab die Buchungen angefasst",
-    "bis wann muss das Manuskript fertig sein?",
-    "¿quién revisa ahora los cambios?",
-    "ist die 8443 noch richtig?",
-    "プロキシのポートは何番ですか？",
-]
+    "bis wann muss das Manuskript fertig sein?", "¿quién revisa ahora los cambios?",
+    "ist die 8443 noch richtig?", "プロキシのポートは何番ですか？",
+]  # fmt: skip
 ORDERS = [
     "rename tmp to total", "go on", "sortier die Liste", "fix it:\n```\nwhat is the port?\n```",
     "how large is a bath tub?", "what does ON CONFLICT DO NOTHING return?",
@@ -69,16 +66,13 @@ def test_code_is_not_compared_in_meaning() -> None:
     assert seen == ["fix it: please"]
 
 
-@each_case(
-    ("prompt", "text", "fits"),
-    [
-        ("when is the next chance to roll out?", "we deploy on Tuesday", True),
-        ("when is the next chance to roll out?", "we deploy by hand", False),
-        ("wer liest das Manuskript?", "das liest ab jetzt Jule", True),
-        ("wer liest das Manuskript?", "das liest niemand", False),
-        ("which port is it?", "Tuesday, says Jule", False),
-    ],
-)
+@each_case(("prompt", "text", "fits"), [
+    ("when is the next chance to roll out?", "we deploy on Tuesday", True),
+    ("when is the next chance to roll out?", "we deploy by hand", False),
+    ("wer liest das Manuskript?", "das liest ab jetzt Jule", True),
+    ("wer liest das Manuskript?", "das liest niemand", False),
+    ("which port is it?", "Tuesday, says Jule", False),
+])  # fmt: skip
 def test_an_answer_has_the_form_that_the_question_asks_for(
     prompt: str, text: str, *, fits: bool
 ) -> None:

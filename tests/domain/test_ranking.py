@@ -146,14 +146,11 @@ def test_an_answer_beside_the_question_is_found_without_a_word_of_it() -> None:
     assert order("bike", match(1), *answers) == [1, 2, 3]
 
 
-@each_case(
-    "changes",
-    [
-        {"session": "other"},
-        {"source": "other"},
-        {"created_at": NOON + timedelta(hours=3)},
-    ],
-)
+@each_case("changes", [
+    {"session": "other"},
+    {"source": "other"},
+    {"created_at": NOON + timedelta(hours=3)},
+])  # fmt: skip
 def test_an_unrelated_neighbor_adds_nothing_to_a_score(
     changes: dict[str, Any],
 ) -> None:
@@ -181,17 +178,14 @@ def test_the_store_says_who_stands_beside_whom() -> None:
 # -------------------------------------------------------------------- priors
 
 
-@each_case(
-    ("text", "share"),
-    [
-        ("", 0.0),
-        ("A red bike.", 0.0),
-        ("Is it red?", 1.0),
-        ("Is it red? It is.", 0.0),
-        ("买了吗？", 1.0),
-        ("???", 0.0),
-    ],
-)
+@each_case(("text", "share"), [
+    ("", 0.0),
+    ("A red bike.", 0.0),
+    ("Is it red?", 1.0),
+    ("Is it red? It is.", 0.0),
+    ("买了吗？", 1.0),
+    ("???", 0.0),
+])  # fmt: skip
 def test_a_text_asks_if_it_ends_in_a_question(text: str, share: float) -> None:
     assert question_share(text) == share
 
@@ -254,16 +248,13 @@ def dated(position: int, when: datetime, content: str = "a bike") -> Match:
     return far(position, content, created_at=when)
 
 
-@each_case(
-    ("text", "source"),
-    [
-        ("which photo shows the bike", "photos"),
-        ("a picture of the bike", "photos"),
-        ("who called about the bike", "call-log"),
-        ("the Signal message about a bike", "signal"),
-        ("welches Foto zeigt das bike", "photos"),
-    ],
-)
+@each_case(("text", "source"), [
+    ("which photo shows the bike", "photos"),
+    ("a picture of the bike", "photos"),
+    ("who called about the bike", "call-log"),
+    ("the Signal message about a bike", "signal"),
+    ("welches Foto zeigt das bike", "photos"),
+])  # fmt: skip
 def test_the_source_named_in_the_question_ranks_first(text: str, source: str) -> None:
     assert order(text, far(1, source=source), far(2, source="git")) == [1, 2]
 

@@ -160,14 +160,11 @@ def test_what_is_added_within_an_hour_does_not_make_a_decision_an_earlier_one() 
     assert told(soon, "m0", cosines=near) == [f"- [2026-03-17, user] {decided}"]
 
 
-@each_case(
-    ("older", "newer"),
-    [
-        ("the flag is ledger_v2", "the dashboard is called till now"),
-        ("die Küche ist aus Eiche", "Der Umzug rutscht, weil der Zug später kommt"),
-        ("settlement cutoff is 17:00", "we now keep idempotency keys for a week"),
-    ],
-)
+@each_case(("older", "newer"), [
+    ("the flag is ledger_v2", "the dashboard is called till now"),
+    ("die Küche ist aus Eiche", "Der Umzug rutscht, weil der Zug später kommt"),
+    ("settlement cutoff is 17:00", "we now keep idempotency keys for a week"),
+])  # fmt: skip
 def test_statements_about_something_else_are_told_apart(older: str, newer: str) -> None:
     assert len(told(said(older, *OTHERS, newer), "m0", "m5")) == 2
 

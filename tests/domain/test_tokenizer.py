@@ -64,41 +64,38 @@ def test_splitting_loses_nothing_but_white_space(text: str) -> None:
     assert "".join("".join(split(text)).split()) == "".join(text.split())
 
 
-@each_case(
-    ("text", "kind"),
-    [
-        ("https://example.org/a?b=1", TokenKind.URL),
-        ("ops@example.com", TokenKind.EMAIL),
-        ("2026-03-02", TokenKind.DATE),
-        ("02.03.2026", TokenKind.DATE),
-        ("15:30", TokenKind.TIME),
-        ("5pm", TokenKind.TIME),
-        ("€48,500", TokenKind.MONEY),
-        ("4.12.0", TokenKind.VERSION),
-        ("v2", TokenKind.VERSION),
-        ("93122", TokenKind.NUMBER),
-        ("12%", TokenKind.NUMBER),
-        ("/etc/cron.d/backups", TokenKind.PATH),
-        ("src/app/retry.py", TokenKind.PATH),
-        ("C:\\Temp\\x", TokenKind.PATH),
-        ("OPS-4127", TokenKind.IDENTIFIER),
-        ("PaymentClient.charge()", TokenKind.IDENTIFIER),
-        ("keep_days", TokenKind.IDENTIFIER),
-        ("--keep-days", TokenKind.IDENTIFIER),
-        ("camelCase", TokenKind.IDENTIFIER),
-        ("larch-17-brisk", TokenKind.IDENTIFIER),
-        ("7719-Falke", TokenKind.IDENTIFIER),
-        ("Wi-Fi", TokenKind.WORD),
-        ("Nord-Atelier", TokenKind.WORD),
-        ("EUR", TokenKind.UNIT),
-        ("Dr", TokenKind.TITLE),
-        ("März", TokenKind.CALENDAR),
-        ("backups", TokenKind.WORD),
-        ("thing", TokenKind.COMMON),
-        ("because", TokenKind.STOP),
-        ("What've", TokenKind.STOP),
-    ],
-)
+@each_case(("text", "kind"), [
+    ("https://example.org/a?b=1", TokenKind.URL),
+    ("ops@example.com", TokenKind.EMAIL),
+    ("2026-03-02", TokenKind.DATE),
+    ("02.03.2026", TokenKind.DATE),
+    ("15:30", TokenKind.TIME),
+    ("5pm", TokenKind.TIME),
+    ("€48,500", TokenKind.MONEY),
+    ("4.12.0", TokenKind.VERSION),
+    ("v2", TokenKind.VERSION),
+    ("93122", TokenKind.NUMBER),
+    ("12%", TokenKind.NUMBER),
+    ("/etc/cron.d/backups", TokenKind.PATH),
+    ("src/app/retry.py", TokenKind.PATH),
+    ("C:\\Temp\\x", TokenKind.PATH),
+    ("OPS-4127", TokenKind.IDENTIFIER),
+    ("PaymentClient.charge()", TokenKind.IDENTIFIER),
+    ("keep_days", TokenKind.IDENTIFIER),
+    ("--keep-days", TokenKind.IDENTIFIER),
+    ("camelCase", TokenKind.IDENTIFIER),
+    ("larch-17-brisk", TokenKind.IDENTIFIER),
+    ("7719-Falke", TokenKind.IDENTIFIER),
+    ("Wi-Fi", TokenKind.WORD),
+    ("Nord-Atelier", TokenKind.WORD),
+    ("EUR", TokenKind.UNIT),
+    ("Dr", TokenKind.TITLE),
+    ("März", TokenKind.CALENDAR),
+    ("backups", TokenKind.WORD),
+    ("thing", TokenKind.COMMON),
+    ("because", TokenKind.STOP),
+    ("What've", TokenKind.STOP),
+])  # fmt: skip
 def test_a_word_or_value_is_named_for_what_it_is(text: str, kind: TokenKind) -> None:
     assert [(token.surface, token.kind) for token in tokenize(f"({text}),")] == [
         (text, kind)
@@ -171,19 +168,16 @@ def test_tokens_of_any_text_stand_in_it(text: str) -> None:
         assert all(token.surface in sentence for token in tokenize(sentence))
 
 
-@each_case(
-    ("text", "anchored"),
-    [
-        ("I left yesterday.", "I left yesterday (7 May 2023)."),
-        ("Moved three years ago", "Moved three years ago (2020)"),
-        ("We wed last month!", "We wed last month (April 2023)!"),
-        ("Ends in next year's plan", "Ends in next year's plan"),
-        ("See you last Friday", "See you last Friday"),
-        ("run `log --since yesterday` now", "run `log --since yesterday` now"),
-        ("--since=yesterday", "--since=yesterday"),
-        ('he said "not yesterday"', 'he said "not yesterday"'),
-    ],
-)
+@each_case(("text", "anchored"), [
+    ("I left yesterday.", "I left yesterday (7 May 2023)."),
+    ("Moved three years ago", "Moved three years ago (2020)"),
+    ("We wed last month!", "We wed last month (April 2023)!"),
+    ("Ends in next year's plan", "Ends in next year's plan"),
+    ("See you last Friday", "See you last Friday"),
+    ("run `log --since yesterday` now", "run `log --since yesterday` now"),
+    ("--since=yesterday", "--since=yesterday"),
+    ('he said "not yesterday"', 'he said "not yesterday"'),
+])  # fmt: skip
 def test_a_relative_date_is_followed_by_the_day_it_meant(
     text: str, anchored: str
 ) -> None:

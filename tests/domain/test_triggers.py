@@ -117,16 +117,13 @@ def test_on_its_battery_in_use_or_under_load_the_machine_may_refuse(
     assert bool(refusal) == bool(why)
 
 
-@each_case(
-    ("begins", "ends", "hour", "held"),
-    [
-        (22, 7, 23, True),
-        (22, 7, 6, True),
-        (22, 7, 7, False),
-        (9, 17, 12, True),
-        (9, 17, 8, False),
-    ],
-)
+@each_case(("begins", "ends", "hour", "held"), [
+    (22, 7, 23, True),
+    (22, 7, 6, True),
+    (22, 7, 7, False),
+    (9, 17, 12, True),
+    (9, 17, 8, False),
+])  # fmt: skip
 def test_quiet_hours_go_over_midnight(
     begins: int, ends: int, hour: int, *, held: bool
 ) -> None:

@@ -55,20 +55,17 @@ def test_a_clock_or_a_duration_is_an_instant(text: str, moment: str) -> None:
     assert ends(text) == (here(moment), here(moment))
 
 
-@each_case(
-    ("text", "since"),
-    [
-        ("friday", "2026-11-27"),
-        ("monday", "2026-11-23"),
-        ("18 Nov", "2027-11-18"),
-        ("29 feb", "2028-02-29"),
-        ("7d", "2026-11-30T01:30"),
-        ("01:00", "2026-11-24T01:00"),
-        ("monday 01:00", "2026-11-30T01:00"),
-        ("2 days ago", "2026-11-21T01:30"),
-        ("2026-11-18", "2026-11-18"),
-    ],
-)
+@each_case(("text", "since"), [
+    ("friday", "2026-11-27"),
+    ("monday", "2026-11-23"),
+    ("18 Nov", "2027-11-18"),
+    ("29 feb", "2028-02-29"),
+    ("7d", "2026-11-30T01:30"),
+    ("01:00", "2026-11-24T01:00"),
+    ("monday 01:00", "2026-11-30T01:00"),
+    ("2 days ago", "2026-11-21T01:30"),
+    ("2026-11-18", "2026-11-18"),
+])  # fmt: skip
 def test_a_time_to_come_is_the_next_of_its_kind(text: str, since: str) -> None:
     assert ends(text, ahead=True)[0] == here(since)
 
@@ -220,18 +217,15 @@ def test_any_text_is_read_or_refused_at_once(text: str) -> None:
 # --------------------------------------------------------------------- periods
 
 
-@each_case(
-    ("text", "unit", "since", "until"),
-    [
-        ("yesterday", "day", "2026-11-22", "2026-11-23"),
-        ("3 days ago", "day", "2026-11-20", "2026-11-21"),
-        ("last week", "week", "2026-11-16", "2026-11-23"),
-        ("18 Nov", "week", "2026-11-16", "2026-11-23"),
-        ("2026-11-18", "month", "2026-11-01", "2026-12-01"),
-        ("december 2026", "month", "2026-12-01", "2027-01-01"),
-        ("2026-03-29", "day", "2026-03-29", "2026-03-30"),
-    ],
-)
+@each_case(("text", "unit", "since", "until"), [
+    ("yesterday", "day", "2026-11-22", "2026-11-23"),
+    ("3 days ago", "day", "2026-11-20", "2026-11-21"),
+    ("last week", "week", "2026-11-16", "2026-11-23"),
+    ("18 Nov", "week", "2026-11-16", "2026-11-23"),
+    ("2026-11-18", "month", "2026-11-01", "2026-12-01"),
+    ("december 2026", "month", "2026-12-01", "2027-01-01"),
+    ("2026-03-29", "day", "2026-03-29", "2026-03-30"),
+])  # fmt: skip
 def test_a_period_is_the_one_that_a_time_begins_in(
     text: str, unit: str, since: str, until: str
 ) -> None:

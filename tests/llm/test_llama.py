@@ -91,17 +91,14 @@ def test_a_prompt_over_the_window_is_refused_without_its_words(
     assert say(model) == SENTENCE
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (None, "cannot be read.*mnem model pull"),
-        (b"", "not a model"),
-        (b"<!DOCTYPE html>", "not a model"),
-        (b"GGUF", "damaged"),
-        (b"GGUF" + bytes(4096), "damaged"),
-        (b"GGUF\3\0\0\0" + b"\xff" * 4096, "damaged"),
-    ],
-)
+@pytest.mark.parametrize(("content", "words"), [
+    (None, "cannot be read.*mnem model pull"),
+    (b"", "not a model"),
+    (b"<!DOCTYPE html>", "not a model"),
+    (b"GGUF", "damaged"),
+    (b"GGUF" + bytes(4096), "damaged"),
+    (b"GGUF\3\0\0\0" + b"\xff" * 4096, "damaged"),
+])  # fmt: skip
 def test_what_is_no_model_is_named(
     load: Maker, tmp_path: Path, content: bytes | None, words: str
 ) -> None:
