@@ -165,9 +165,7 @@ def test_a_model_that_fails_or_talks_on_costs_nothing_but_its_words(
     assert done.tokens_after <= 6_000
 
 
-def test_a_failure_of_our_own_is_not_taken_for_the_models(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_failure_of_our_own_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise KeyError("role")
 

@@ -79,9 +79,7 @@ def test_a_rule_that_cannot_be_read_is_refused(rule: str) -> None:
 
 
 @each_case(("hours", "late"), [(24, False), (48, False), (49, True)])
-def test_a_backup_is_overdue_after_twice_its_interval(
-    hours: int, *, late: bool
-) -> None:
+def test_a_backup_is_overdue_after_two_intervals(hours: int, *, late: bool) -> None:
     last = NOON - timedelta(hours=hours)
 
     assert is_backup_overdue(last, interval=timedelta(days=1), now=NOON) is late

@@ -90,9 +90,7 @@ def test_of_agents_only_failures_and_open_tasks_are_told() -> None:
     ("thanks! We ship on Tuesdays only, never from the 20th on. can you note that?",
      "We ship on Tuesdays only, never from the 20th on."),
 ])  # fmt: skip
-def test_only_the_telling_sentences_of_a_message_are_told(
-    text: str, told: str | None
-) -> None:
+def test_only_telling_sentences_are_told(text: str, told: str | None) -> None:
     assert statements(text) == [told or text]
 
 

@@ -42,7 +42,7 @@ limits = st.builds(
 
 
 @given(memories_of_a_week, limits)
-def test_every_memory_is_in_exactly_one_batch(
+def test_each_memory_is_in_one_batch(
     pending: list[Pending], limits: GroupLimits
 ) -> None:
     batches = plan(pending, limits=limits)
@@ -64,7 +64,7 @@ def test_a_batch_keeps_every_limit(pending: list[Pending], limits: GroupLimits) 
 
 
 @given(memories_of_a_week, limits)
-def test_the_batch_with_the_oldest_memory_comes_first(
+def test_the_oldest_batch_comes_first(
     pending: list[Pending], limits: GroupLimits
 ) -> None:
     begins = [batch.covers_from for batch in plan(pending, limits=limits)]

@@ -59,9 +59,7 @@ def test_the_breakdown_tells_where_the_tokens_went() -> None:
     assert not context.over_budget
 
 
-def test_unused_memory_tokens_are_lent_to_the_history_and_learnings_shrink_on_request() -> (
-    None
-):
+def test_unused_tokens_are_lent_and_learnings_shrink_on_request() -> None:
     lessons = ["a" * 200, "b" * 100, "c" * 200]
     given: dict[str, Any] = {
         "new_message": "n" * 40,

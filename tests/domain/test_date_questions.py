@@ -43,7 +43,7 @@ def span(since: str, until: str) -> TimeSpan:
     ("el 1º de noviembre", "2025-11-01", "2025-11-02"),
     ("1-го ноября", "2025-11-01", "2025-11-02"),
 ])  # fmt: skip
-def test_a_time_expression_means_a_stretch_of_time(
+def test_an_expression_means_a_stretch_of_time(
     text: str, since: str, until: str
 ) -> None:
     assert parse_times(text, NOW).spans == (span(since, until),)

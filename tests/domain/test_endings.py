@@ -83,9 +83,7 @@ class EagerMeanings:
     ("Removed server 3", "Removed server 4", False),
     ("Cancelled order 118.", "Cancelled order 119.", False),
 ])  # fmt: skip
-def test_another_number_in_the_same_words_needs_no_cue(
-    older: str, newer: str, *, ends: bool
-) -> None:
+def test_another_number_needs_no_cue(older: str, newer: str, *, ends: bool) -> None:
     ending = find_ending(older, newer, EagerMeanings())
 
     assert (ending is not None) == ends
@@ -133,9 +131,7 @@ def test_most_texts_are_told_apart_from_endings_without_a_comparison(text: str) 
 
 
 @each_case("rules", RULES)
-def test_no_pattern_of_a_language_can_match_in_endless_ways(
-    rules: LanguageRules,
-) -> None:
+def test_no_pattern_can_match_in_endless_ways(rules: LanguageRules) -> None:
     for name in rules.patterns.texts:
         assert not is_ambiguous(rules.patterns[name]), name
 

@@ -109,7 +109,7 @@ def test_a_value_ends_where_a_script_without_spaces_begins(
     ("https://ja.wikipedia.org/wiki/日本", [("url", "https://ja.wikipedia.org/wiki/日本")]),
     ("2026年3月に3時間", [("date", "2026年3月"), ("duration", "3時間")]),
 ])  # fmt: skip
-def test_a_value_may_itself_be_written_in_such_a_script(
+def test_a_value_may_be_in_such_a_script(
     text: str, expected: list[tuple[str, str]]
 ) -> None:
     assert found(text) == expected

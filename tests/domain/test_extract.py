@@ -111,9 +111,7 @@ def test_sentences_keep_their_order() -> None:
     assert found == sorted(found)
 
 
-def test_index_terms_are_the_days_and_words_of_the_sources_that_the_lines_lack() -> (
-    None
-):
+def test_index_terms_are_the_days_and_words_that_the_lines_lack() -> None:
     kept = extract(DEBUGGING, ratio=RATIO)
     everything = " ".join([*(memory.content for memory in DEBUGGING), "2 March 2026"])
 
@@ -172,9 +170,7 @@ CONTENTS = st.lists(
 @example(["😀😀😀", "🎉"], "")
 @example(["The lantern number 7 burns in house Nightfall. " * 20_000], "")
 @example(["lorem%20ipsum" * 3_000], "")
-def test_odd_content_never_raises_and_never_grows(
-    contents: list[str], role: str
-) -> None:
+def test_odd_content_neither_raises_nor_grows(contents: list[str], role: str) -> None:
     memories = group(
         *((role if at % 2 else "x", one) for at, one in enumerate(contents))
     )
@@ -300,9 +296,7 @@ def test_an_event_is_worth_more_than_any_feeling_advice_or_reply(event: str) -> 
     assert all(rate_event(event) > rate_event(other) for other in OTHERS)
 
 
-def test_a_rule_is_worth_as_much_as_a_plain_statement_and_encouragement_is_none() -> (
-    None
-):
+def test_a_rule_is_worth_as_much_as_a_plain_statement() -> None:
     rule = "Never delete dumps younger than 30 days."
 
     assert rate_event(rule, is_ruling=True) == 1.0

@@ -45,9 +45,7 @@ def test_a_grounded_summary_is_accepted(sources: str, summary: str) -> None:
 
 
 @each_case(("sources", "summary", "kind"), CASES["bad"].values())
-def test_an_ungrounded_summary_is_refused(
-    sources: str, summary: str, kind: str
-) -> None:
+def test_an_invented_summary_is_refused(sources: str, summary: str, kind: str) -> None:
     assert kind in check_case(sources, summary)
 
 

@@ -60,9 +60,7 @@ def test_a_hit_tells_where_and_when_it_was_said() -> None:
     assert hit.created_at == NOON - timedelta(hours=2)
 
 
-def test_an_episode_is_shown_by_the_line_that_matched_or_else_by_its_own_words() -> (
-    None
-):
+def test_an_episode_is_shown_by_its_match_or_its_own_words() -> None:
     original = memory("1", "the bike is in the cellar", role="user")
     by_line = RankedResult(1.0, episode=5, lines=((1, 0.5),))
 
@@ -157,15 +155,11 @@ def reader(question: str) -> TermReader:
     ("ants were there, and the bees came", False),
     ("bee ant, ants beekeeper bees", True),
 ])  # fmt: skip
-def test_neighboring_words_count_where_one_follows_the_other_closely(
-    *, text: str, close: bool
-) -> None:
+def test_words_count_more_where_one_follows_another(*, text: str, close: bool) -> None:
     assert (reader("ant bee").read(text).phrase > 0) is close
 
 
-def test_a_word_is_looked_for_at_a_limited_number_of_places(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_word_is_looked_for_at_few_places(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
     look = reading._FormMatcher.weights_at  # noqa: SLF001 it is counted
 

@@ -52,9 +52,7 @@ def local(
 
 
 @given(zoned_datetimes, st.timedeltas())
-def test_a_shift_ends_within_the_calendar_and_is_exact_there(
-    moment: datetime, by: timedelta
-) -> None:
+def test_a_shift_ends_within_the_calendar(moment: datetime, by: timedelta) -> None:
     shifted = shift(moment, by)
 
     assert shifted.tzinfo == moment.tzinfo
@@ -66,9 +64,7 @@ def test_a_shift_ends_within_the_calendar_and_is_exact_there(
 
 
 @given(zoned_datetimes, zones)
-def test_an_instant_in_another_zone_is_the_same_or_the_end(
-    moment: datetime, zone: tzinfo
-) -> None:
+def test_an_instant_is_the_same_in_another_zone(moment: datetime, zone: tzinfo) -> None:
     there = in_zone(moment, zone)
 
     assert there.tzinfo == zone
@@ -99,9 +95,7 @@ def test_a_day_beyond_the_calendar_has_no_name() -> None:
 
 
 @given(spoken, zoned_datetimes)
-def test_a_question_at_either_end_of_the_calendar_is_read(
-    text: str, asked: datetime
-) -> None:
+def test_a_question_at_either_end_of_time_is_read(text: str, asked: datetime) -> None:
     for span in parse_times(f"what was {text} in the log?", asked).spans:
         assert FIRST <= span.since < span.until <= LAST
         around = span.with_margin()
@@ -110,9 +104,7 @@ def test_a_question_at_either_end_of_the_calendar_is_read(
 
 
 @given(spoken, zoned_datetimes)
-def test_times_at_the_ends_of_the_calendar_are_resolved_or_left_out(
-    text: str, said: datetime
-) -> None:
+def test_times_at_the_ends_are_resolved_or_left_out(text: str, said: datetime) -> None:
     read = dates.annotate_relative_dates(f"we met {text}, I think", said)
 
     meant = re.findall(r" \((?:about )?(?:(?:\d+ )?[A-Z][a-z]+ )?(\d+)\)", read)
@@ -172,9 +164,7 @@ def test_memories_of_either_end_are_summarized_and_checked(
 
 
 @given(instants, st.sampled_from(LEVELS))
-def test_every_instant_lies_in_a_period_with_a_name(
-    moment: datetime, level: Level
-) -> None:
+def test_each_instant_has_a_period_with_a_name(moment: datetime, level: Level) -> None:
     begins = begin_of(level, moment)
     ends = end_of(level, begins)
 

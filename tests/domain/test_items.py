@@ -48,9 +48,7 @@ def test_a_category_whose_model_fails_stays_while_others_go_on() -> None:
     assert done.failures == {"b": "TimeoutError"}
 
 
-def test_a_failure_of_our_own_is_not_taken_for_the_models(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_failure_of_our_own_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: object) -> None:
         raise KeyError("created_at")
 

@@ -117,7 +117,7 @@ YEAR = TimeSpan(datetime(2027, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UT
     ("the parts arrive next week", FRIDAY, False),
     ("", FRIDAY, False),
 ])  # fmt: skip
-def test_a_date_to_come_is_read_from_when_it_was_said(
+def test_a_date_to_come_is_mentioned(
     text: str, span: TimeSpan, *, mentioned: bool
 ) -> None:
     assert MentionReader([span]).mentions_any_time(text, SAID) is mentioned

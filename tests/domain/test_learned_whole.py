@@ -47,9 +47,7 @@ def test_instructions_and_preferences_are_learned_with_all_their_clauses() -> No
     ("Always use tabs. Can you fix the parser?", "Always use tabs."),
     ("Always use tabs. If you have time, look at the parser.", "Always use tabs."),
 ])  # fmt: skip
-def test_what_belongs_to_an_instruction_is_kept_with_it(
-    text: str, learned_of_it: str | None
-) -> None:
+def test_what_belongs_to_a_rule_is_kept(text: str, learned_of_it: str | None) -> None:
     assert learned(text) == [learned_of_it or text]
 
 

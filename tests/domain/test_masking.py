@@ -51,9 +51,7 @@ def without_hints(text: str) -> list[Secret]:
     *([f"see {form}{value} there" for value in VALUES] for form in FORMS),
     *([f"the {word}{link}{value}." for link, value in product(LINKS, VALUES)] for word in WORDS),
 ])  # fmt: skip
-def test_every_form_and_every_word_of_a_secret_passes_its_hints(
-    texts: list[str],
-) -> None:
+def test_each_form_and_word_of_a_secret_passes_its_hints(texts: list[str]) -> None:
     found = [without_hints(text) for text in texts]
 
     assert any(found)
@@ -76,9 +74,7 @@ REPEATED = (
 
 @pytest.mark.fault
 @pytest.mark.parametrize("repeated", REPEATED)
-def test_a_text_of_nothing_but_beginnings_of_secrets_takes_time_by_its_length(
-    repeated: str,
-) -> None:
+def test_beginnings_of_secrets_take_time_by_their_length(repeated: str) -> None:
     def seconds(chars: int) -> float:
         text = (repeated * chars)[:chars]
         times = []
@@ -156,9 +152,7 @@ DETAILS = st.lists(st.builds(Detail, KINDS, PARTS, st.booleans()), max_size=60)
 
 
 @given(DETAILS, st.lists(PARTS, max_size=20))
-def test_many_known_secrets_are_masked_as_one_by_one(
-    known: list[Detail], words: list[str]
-) -> None:
+def test_many_secrets_are_masked_as_one(known: list[Detail], words: list[str]) -> None:
     text = " ".join([*words, *(detail.value for detail in known[:5])])
 
     assert KnownSecrets(known).mask(text) == mask_secrets(text, known)

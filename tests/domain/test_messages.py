@@ -40,7 +40,7 @@ IMAGE = {"type": "image_url", "image_url": {"url": "data:x"}}
     ([call(""), result(""), result(""), says("b"), result("")], [0, 3, 4, 5]),
     ([OLDER_CALL, {"role": "function", "name": "f", "content": "ok"}], [0, 2]),
 ], ids=["words", "several", "blocks", "ids again", "between", "no ids", "older form"])  # fmt: skip
-def test_a_call_and_its_results_are_not_cut_apart(
+def test_calls_and_results_stay_together(
     messages: list[Message], cuts: list[int]
 ) -> None:
     found = group_messages(messages)
@@ -79,9 +79,7 @@ def test_content_that_is_no_text_is_never_turned_into_some(content: object) -> N
     assert CharsCounter().message(message) == 1
 
 
-def test_pictures_cost_the_same_wherever_they_are_and_calls_count_where_all_does() -> (
-    None
-):
+def test_pictures_cost_the_same_wherever_they_are() -> None:
     seed, full = CharsCounter(), FullCounter(Chars4())
     answered = result("1", [text_block("x" * 40), IMAGE])
     long = tool_use("1", x="y" * 400)
@@ -106,9 +104,7 @@ SHOT = tool_result("t1", [IMAGE])
     (says([IMAGE]), True),
     (says(None), True),
 ])  # fmt: skip
-def test_what_a_tool_answers_is_no_word_of_the_users(
-    message: Message, *, is_users: bool
-) -> None:
+def test_a_tools_answer_is_no_users_word(message: Message, *, is_users: bool) -> None:
     assert is_intent(message) is is_users
 
 

@@ -36,7 +36,7 @@ def test_the_labelled_messages_are_many_of_ten_languages_and_half_look_alikes() 
     [message for message in MESSAGES if not message.held_out],
     [message for message in MESSAGES if message.held_out],
 ])  # fmt: skip
-def test_the_clause_of_a_preference_is_learned_and_no_look_alike(
+def test_preferences_are_learned_and_no_look_alike(
     chosen: list[LabelledMessage],
 ) -> None:
     figures = preference_figures(chosen, learned)
@@ -70,9 +70,7 @@ def test_no_language_falls_behind(language: str) -> None:
         ("Je préfère le train à l'avion.", "Préfère le train à l'avion"),
     ],
 )
-def test_a_preference_is_held_in_the_third_person_and_a_constraint_as_it_is(
-    said: str, held: str
-) -> None:
+def test_a_preference_is_kept_in_the_third_person(said: str, held: str) -> None:
     assert learned(said) == [held]
 
 

@@ -138,9 +138,7 @@ def test_a_rule_that_needs_none_is_found_out() -> None:
         assert not needs_a_hint(list(parser.parse(pattern, re.IGNORECASE)), "english")
 
 
-def test_every_labelled_instruction_is_hinted_at(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_each_labelled_instruction_is_hinted(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [one.text for one in SENTENCES]
     missed = [one for one in SENTENCES if one.kind and not may_match_rule(one.text)]
     hinted = [find_statements(text) for text in texts]

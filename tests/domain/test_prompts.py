@@ -73,7 +73,7 @@ def test_code_is_not_compared_in_meaning() -> None:
     ("wer liest das Manuskript?", "das liest niemand", False),
     ("which port is it?", "Tuesday, says Jule", False),
 ])  # fmt: skip
-def test_an_answer_has_the_form_that_the_question_asks_for(
+def test_an_answer_has_the_form_asked_for(
     prompt: str, text: str, *, fits: bool
 ) -> None:
     assert has_answer_form(prompt, text) == fits

@@ -58,9 +58,7 @@ def test_a_star_import_brings_the_public_names_alone() -> None:
     assert {name for name in names if not name.startswith("__")} == set(PUBLIC)
 
 
-def test_the_pure_part_loads_neither_the_engine_nor_anything_that_must_be_installed() -> (
-    None
-):
+def test_the_pure_part_loads_nothing_that_must_be_installed() -> None:
     script = (
         "import sys, mnemosyned\n"
         "assert {name for name in sys.modules if name.startswith('mnemosyned.')} == "
@@ -82,9 +80,7 @@ def test_an_extra_comes_from_pip_or_uv_where_no_package_manager_has_it() -> None
     assert "psycopg[binary]" in install_command("postgres")
 
 
-def test_in_the_debian_package_an_extra_is_another_package(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_in_debian_an_extra_is_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", DEBIAN_PREFIX)
 
     assert install_command("top") == "sudo apt install mnemosyned-top"

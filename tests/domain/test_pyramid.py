@@ -13,9 +13,7 @@ def child(date: str, **changes: object) -> Child:
     return Child(id=date, covers_from=moment, **changes)  # type: ignore[arg-type]
 
 
-def test_fewer_than_a_minimum_wait_and_weeks_belong_to_the_month_they_begin_in() -> (
-    None
-):
+def test_few_wait_and_a_week_belongs_to_the_month_it_begins_in() -> None:
     weeks = [child(day) for day in ("2026-03-16", "2026-03-30", "2026-04-06")]
 
     found = group_into_periods(weeks, to_level=3, minimum=1)

@@ -99,7 +99,7 @@ def test_summaries_without_exact_words_fill_the_places_that_are_left() -> None:
     ("who is the young one", False, False),
     ("port", False, False),
 ])  # fmt: skip
-def test_a_question_that_begins_with_when_expects_a_time_and_one_to_the_assistant_its_words(
+def test_a_question_expects_a_time_or_the_assistant(
     question: str, *, time: bool, assistant: bool
 ) -> None:
     expected = expected_answer(question)

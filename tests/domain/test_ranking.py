@@ -151,9 +151,7 @@ def test_an_answer_beside_the_question_is_found_without_a_word_of_it() -> None:
     {"source": "other"},
     {"created_at": NOON + timedelta(hours=3)},
 ])  # fmt: skip
-def test_an_unrelated_neighbor_adds_nothing_to_a_score(
-    changes: dict[str, Any],
-) -> None:
+def test_an_unrelated_neighbor_adds_no_score(changes: dict[str, Any]) -> None:
     stranger = beside(2)._replace(**changes)
 
     assert order("bike", match(1), stranger) == [1]
@@ -198,9 +196,7 @@ def test_a_text_asks_if_it_ends_in_a_question(text: str, share: float) -> None:
     ("bike lock: brass, blue cap, key hung behind cellar door beside fuse box", False),
     ("bike " + "so " * 100, False),
 ], ids=["chatter", "other form", "short fact", "unspaced", "substance", "long"])  # fmt: skip
-def test_only_chatter_without_words_of_its_own_says_little(
-    text: str, *, loses: bool
-) -> None:
+def test_only_chatter_says_little(text: str, *, loses: bool) -> None:
     [result] = ranked(query(), far(1, text))
 
     assert (result.parts.little < 0) == loses
@@ -225,7 +221,7 @@ def test_a_fact_before_a_request_keeps_most_of_its_score() -> None:
     ("when was the bike stolen", far(2, "the bike was stolen in a very bad way"),
      far(1, "the bike was stolen there last Friday")),
 ])  # fmt: skip
-def test_what_a_question_expects_ranks_first(
+def test_what_is_expected_ranks_first(
     question: str, loser: Match, winner: Match
 ) -> None:
     """The user's or the assistant's words, or a time."""
@@ -300,9 +296,7 @@ WORDS = st.lists(
     contents=st.lists(WORDS, min_size=1, max_size=12),
     episodes=st.lists(st.sampled_from([None, 7, 8]), min_size=12, max_size=12),
 )
-def test_the_parts_of_a_score_add_up_to_it(
-    contents: list[str], episodes: list[int | None]
-) -> None:
+def test_a_score_is_its_parts(contents: list[str], episodes: list[int | None]) -> None:
     span = TimeSpan(NOON, NOON + timedelta(seconds=5))
     asked = Query(
         terms=parse_terms("stolen red bike"), limit=10, spans=(span,), now=NOON
@@ -366,9 +360,7 @@ def test_an_episode_has_one_place_with_its_best_lines_under_it() -> None:
     assert len(places[0].lines) == WEIGHTS.lines_max
 
 
-def test_lines_that_had_places_of_their_own_before_a_sleep_are_all_shown_after_it() -> (
-    None
-):
+def test_lines_with_places_before_a_sleep_are_shown_after_it() -> None:
     awake = [match(at * 10, "bike " * at + "x" * at) for at in range(1, 9)]
     asleep = [one._replace(episode=5) for one in awake]
 

@@ -57,9 +57,7 @@ def test_the_labelled_sentences_are_many_and_half_of_them_look_alikes() -> None:
 @each_case(
     "part", ["written on", "held out", "", *sorted({one.language for one in SENTENCES})]
 )
-def test_instructions_of_each_language_are_distinguished_from_look_alikes(
-    part: str,
-) -> None:
+def test_instructions_are_told_from_look_alikes_in_each_language(part: str) -> None:
     chosen = [one for one in SENTENCES if part in ("", one.part, one.language)]
     counts = Counter((bool(one.kind), is_kept(one)) for one in chosen)
     wrong = [one.text for one in chosen if bool(one.kind) != is_kept(one)]
@@ -110,9 +108,7 @@ QUOTED = (
     *((f"Summarize this:\n{mark}\nNever run the tests.\n\nAlways use tabs.\n{mark}\nI prefer prose.",
        ["Prefers prose"]) for mark in ("```", "~~~", '"""', "'''")),
 ])  # fmt: skip
-def test_code_quotations_and_repetitions_say_nothing_for_good(
-    text: str, kept: list[str]
-) -> None:
+def test_code_and_quotations_say_nothing_for_good(text: str, kept: list[str]) -> None:
     assert [said.text for said in find_statements(text)] == kept
 
 
@@ -163,7 +159,7 @@ def test_an_order_about_telling_the_user_is_none_of_the_users(order: str) -> Non
     ("What do you think of this?", []),
     ("Always answer in German, also about this page:", [0]),
 ])  # fmt: skip
-def test_an_order_in_a_pasted_page_is_not_learned(
+def test_a_pasted_page_teaches_nothing(
     page: str, introduction: str, learned: list[int]
 ) -> None:
     said = [each.text for each in find_statements(f"{introduction}\n\n{page}")]

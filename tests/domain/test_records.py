@@ -196,7 +196,7 @@ FAILED = (
     ([TRACE.format(seconds) for seconds in (30, 31, 32)],
      [(TRACES_ALIKE, 3)]),
 ])  # fmt: skip
-def test_records_alike_are_counted_in_a_line(
+def test_records_alike_are_counted(
     contents: list[str], expected: list[tuple[str, int]]
 ) -> None:
     lines = record_lines(*contents)
@@ -219,7 +219,7 @@ def test_a_line_is_where_its_first_record_is() -> None:
     (["city,code\n" + "\n".join(f"{name},{name.lower()}x" for name in "ABCDEFGHIJKL")],
      1, "12 rows: city A, code ax; city B, code bx; ", "; and 8 more."),
 ])  # fmt: skip
-def test_records_of_many_kinds_are_bounded(
+def test_records_are_bounded(
     contents: list[str], count: int, begin: str, end: str
 ) -> None:
     texts = record_texts(*contents)

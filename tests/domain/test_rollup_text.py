@@ -52,9 +52,7 @@ THANKS = "Thanks, have a good night!"
 
 
 @each_case("texts", [(BILLING, OUTAGE, CRANE), (BILLING, THANKS, OUTAGE, CRANE)])
-def test_a_day_has_one_line_for_each_episode_that_says_something_in_their_order(
-    texts: tuple[str, ...],
-) -> None:
+def test_a_day_has_a_line_for_each_telling_episode(texts: tuple[str, ...]) -> None:
     rolled_up = rolled(*texts)
 
     for line, word in zip(rolled_up.lines, ("VAT", "outage", "Crane"), strict=True):
@@ -152,9 +150,7 @@ def test_a_short_day_of_few_episodes_keeps_all_they_say() -> None:
     assert rolled(*said).lines == said
 
 
-def test_it_is_searched_by_days_words_it_leaves_out_and_terms_of_the_summaries() -> (
-    None
-):
+def test_it_is_searched_by_days_left_out_words_and_terms() -> None:
     rolled_up = rolled(BILLING, OUTAGE, CRANE, terms="Xylander\nPX-4471")
     terms = rolled_up.index_terms.split("\n")
 
@@ -167,9 +163,7 @@ def test_it_is_searched_by_days_words_it_leaves_out_and_terms_of_the_summaries()
     (datetime(2026, 3, 30, tzinfo=UTC), "30 March–5 April: "),
     (MONDAY, "9–15 March: "),
 ])  # fmt: skip
-def test_the_line_of_a_week_names_its_first_and_last_day(
-    begins: datetime, label: str
-) -> None:
+def test_a_week_names_its_first_and_last_day(begins: datetime, label: str) -> None:
     assert format_date_label(Level.MONTH, begins) == label
     assert format_date_label(Level.MONTH, datetime.max.replace(tzinfo=UTC))
 
@@ -182,9 +176,7 @@ def test_the_line_of_a_week_names_its_first_and_last_day(
     ),
     st.sampled_from([Level.DAY, Level.WEEK, Level.MONTH]),
 )
-def test_odd_texts_never_raise_and_always_give_something(
-    texts: list[str], level: Level
-) -> None:
+def test_odd_texts_always_give_something(texts: list[str], level: Level) -> None:
     rolled_up = rolled(*texts, level=level)
 
     assert bool(rolled_up.text) == any(text.strip() for text in texts)
@@ -209,7 +201,5 @@ def test_odd_texts_never_raise_and_always_give_something(
         ("We never deploy on Friday unless Priya says so in the chat.", 40, ""),
     ],
 )
-def test_a_sentence_is_shortened_where_a_clause_ends(
-    text: str, chars_max: int, head: str
-) -> None:
+def test_a_sentence_is_cut_after_a_clause(text: str, chars_max: int, head: str) -> None:
     assert shorten_at_clause(text, chars_max) == head

@@ -116,9 +116,7 @@ def edits_of(id: str, **values: object) -> BriefingEdits:
     ("my test readers: Hanne reads for plot", "so my sister Jule reads for plot instead"),
     ("the retention of raw files is 13 months", "retention of raw files: 24 months"),
 ])  # fmt: skip
-def test_an_older_statement_is_told_behind_the_newer_one(
-    older: str, newer: str
-) -> None:
+def test_an_older_statement_is_told_behind_a_newer(older: str, newer: str) -> None:
     memories = said(older, *OTHERS, newer)
     likely = {("m0", "m5"): 0.0}
 
@@ -320,9 +318,7 @@ def test_a_repeated_statement_is_told_once_as_it_was_said_last() -> None:
     assert told(memories, "m0") == [told_behind(memories[0])]
 
 
-def test_a_dropped_statement_is_no_successor_and_a_reworded_one_has_its_new_words() -> (
-    None
-):
+def test_a_dropped_successor_is_none_and_a_reworded_one_has_new_words() -> None:
     dropped, reworded = (
         edits_of("m5", dropped=True),
         edits_of("m5", text="Postgres it is"),

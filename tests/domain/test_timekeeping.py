@@ -72,7 +72,7 @@ def test_a_jump_that_is_taken_back_leaves_no_trace() -> None:
 @each_case(
     ("off", "ahead"), [(3 * DAY, 0 * DAY), (OFF_MAX, 0 * DAY), (800 * DAY, 800 * DAY)]
 )
-def test_a_machine_that_was_off_for_long_is_asked_about(
+def test_a_machine_off_for_long_is_asked_about(
     off: timedelta, ahead: timedelta
 ) -> None:
     judged = seen(FIRST, passed=timedelta(minutes=2), jumped=off, boot="b")

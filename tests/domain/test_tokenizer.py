@@ -114,7 +114,7 @@ def test_a_word_or_value_is_named_for_what_it_is(text: str, kind: TokenKind) -> 
     (f"x/{AMOUNT}", ["x", AMOUNT]),
     (f"x/1,{AMOUNT}", ["x", "1", AMOUNT]),  # it has so many digits and points before its unit
 ])  # fmt: skip
-def test_a_run_of_text_falls_apart_into_its_words_and_values(
+def test_a_text_falls_apart_into_words_and_values(
     text: str, surfaces: list[str]
 ) -> None:
     assert [token.surface for token in tokenize(text)] == surfaces
@@ -178,9 +178,7 @@ def test_tokens_of_any_text_stand_in_it(text: str) -> None:
     ("--since=yesterday", "--since=yesterday"),
     ('he said "not yesterday"', 'he said "not yesterday"'),
 ])  # fmt: skip
-def test_a_relative_date_is_followed_by_the_day_it_meant(
-    text: str, anchored: str
-) -> None:
+def test_a_relative_date_is_followed_by_its_day(text: str, anchored: str) -> None:
     assert dates.annotate_relative_dates(text, SAID) == anchored
 
 

@@ -124,7 +124,7 @@ def test_on_its_battery_in_use_or_under_load_the_machine_may_refuse(
     (9, 17, 12, True),
     (9, 17, 8, False),
 ])  # fmt: skip
-def test_quiet_hours_go_over_midnight(
+def test_quiet_hours_cross_midnight(
     begins: int, ends: int, hour: int, *, held: bool
 ) -> None:
     sleep = SleepConfig(quiet_hours=f"{begins:02}:00-{ends:02}:00")

@@ -143,9 +143,7 @@ GRAMMARS = [language.times for language in LANGUAGES if language.times]
 
 
 @given(st.data())
-def test_every_phrase_of_every_language_means_what_it_means_in_english(
-    data: st.DataObject,
-) -> None:
+def test_each_phrase_means_what_it_means_in_english(data: st.DataObject) -> None:
     grammar = data.draw(st.sampled_from(GRAMMARS))
     phrase, pattern = data.draw(st.sampled_from(sorted(grammar.phrases.items())))
     words = data.draw(st.from_regex(LOOKBEHIND.sub("", pattern), fullmatch=True))
@@ -226,7 +224,7 @@ def test_any_text_is_read_or_refused_at_once(text: str) -> None:
     ("december 2026", "month", "2026-12-01", "2027-01-01"),
     ("2026-03-29", "day", "2026-03-29", "2026-03-30"),
 ])  # fmt: skip
-def test_a_period_is_the_one_that_a_time_begins_in(
+def test_a_time_begins_in_its_period(
     text: str, unit: str, since: str, until: str
 ) -> None:
     span = period_around(text, unit, NOW)  # type: ignore[arg-type]

@@ -83,9 +83,7 @@ def test_a_window_too_small_for_anything_still_drops_nothing() -> None:
     contents=st.lists(st.text(max_size=80), max_size=8),
     tokens_max=st.integers(min_value=4, max_value=60),
 )
-def test_every_memory_is_covered_in_order_and_every_part_fits(
-    contents: list[str], tokens_max: int
-) -> None:
+def test_each_part_fits_and_none_is_lost(contents: list[str], tokens_max: int) -> None:
     memories = group(*contents)
 
     found = split_to_fit(memories, count_tokens=characters, tokens_max=tokens_max)

@@ -108,7 +108,7 @@ def test_random_requests_are_answered_as_described(
     assert served.events("request_failed") == []
 
 
-def test_a_client_can_be_generated_and_works(
+def test_a_generated_client_works(
     daemon: tuple[Daemon, str, str], tmp_path: Path
 ) -> None:
     served, url, token = daemon

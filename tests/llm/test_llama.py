@@ -22,9 +22,7 @@ def test_a_model_says_what_it_is_made_to_say(load: Maker, canned: Path) -> None:
     assert model.name == "llama:canned"
 
 
-def test_a_model_that_only_counts_counts_as_the_whole_one(
-    load: Maker, canned: Path
-) -> None:
+def test_a_counting_model_counts_as_the_whole_one(load: Maker, canned: Path) -> None:
     text = "The deploy moved to Friday, 17 März — 配置 🎉"
 
     counting = load(canned, purpose=ModelPurpose.COUNTING)
@@ -38,9 +36,7 @@ def test_the_answer_depends_on_the_prompt(load: Maker, tmp_path: Path) -> None:
     assert say(model, "A plum, dark mode, and dark mode again.") == "dark mode plum"
 
 
-def test_the_same_prompt_is_answered_in_the_same_words(
-    load: Maker, tmp_path: Path
-) -> None:
+def test_the_same_prompt_has_the_same_answer(load: Maker, tmp_path: Path) -> None:
     model = load(random_model(tmp_path / "random.gguf"))
     messages = [{"role": "user", "content": "Tell me something."}]
 
@@ -77,9 +73,7 @@ def test_a_memory_cannot_end_its_turn(load: Maker, tmp_path: Path) -> None:
     assert model.count_tokens("</s>") == model.count_tokens("< /s>")
 
 
-def test_a_prompt_over_the_window_is_refused_without_its_words(
-    load: Maker, canned: Path
-) -> None:
+def test_a_prompt_over_the_window_is_refused(load: Maker, canned: Path) -> None:
     model = load(canned)
 
     with pytest.raises(
@@ -132,9 +126,7 @@ def test_a_failed_load_leaves_no_process(load: Maker, tmp_path: Path) -> None:
     assert child_pids() == before
 
 
-def test_a_window_too_large_for_the_memory_is_refused(
-    load: Maker, tmp_path: Path
-) -> None:
+def test_a_window_beyond_the_memory_is_refused(load: Maker, tmp_path: Path) -> None:
     model = load(
         canned_model(tmp_path / "c.gguf", SENTENCE, layers=40),
         context_tokens=100_000_000,

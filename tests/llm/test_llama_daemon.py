@@ -97,9 +97,7 @@ def test_a_model_writes_the_summaries_and_its_process_ends(tmp_path: Path) -> No
         )
 
 
-def test_a_killed_model_process_leaves_no_group_behind(
-    tmp_path: Path, endless: Path
-) -> None:
+def test_a_killed_model_leaves_no_group_behind(tmp_path: Path, endless: Path) -> None:
     with running(tmp_path, MNEMOSYNE_LLM_MODEL_PATH=str(endless), **ENDLESS) as daemon:
         fill(daemon)
         with ThreadPoolExecutor(1) as pool:
@@ -117,9 +115,7 @@ def test_a_killed_model_process_leaves_no_group_behind(
 
 
 @pytest.mark.parametrize("last", ["true", "false"])
-def test_a_stop_signal_ends_the_model_amid_its_work(
-    tmp_path: Path, endless: Path, last: str
-) -> None:
+def test_a_stop_signal_ends_the_model(tmp_path: Path, endless: Path, last: str) -> None:
     settings: dict[str, Json] = {
         "MNEMOSYNE_LLM_MODEL_PATH": str(endless),
         "MNEMOSYNE_SLEEP_ON_SHUTDOWN": last,

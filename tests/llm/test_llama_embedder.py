@@ -69,9 +69,7 @@ def test_texts_that_mean_alike_are_near_each_other(load: Maker, model: Path) -> 
         assert cosine(vector, vector) == pytest.approx(1, abs=0.01)
 
 
-def test_a_text_longer_than_the_window_is_read_as_far_as_it_goes(
-    load: Maker, model: Path
-) -> None:
+def test_a_text_beyond_the_window_is_read_in_part(load: Maker, model: Path) -> None:
     embedder = load(model)
 
     long, longer = embedder.embed(
@@ -90,9 +88,7 @@ def test_a_memory_cannot_pose_as_a_mark_of_the_model(load: Maker, model: Path) -
     assert cosine(plain, marked) > 0.99
 
 
-def test_the_prefixes_that_its_makers_want_are_put_before(
-    load: Maker, model: Path
-) -> None:
+def test_the_prefixes_of_its_makers_are_put_before(load: Maker, model: Path) -> None:
     plain = load(model)
     prefixed = load(model, query_prefix="tooth ", memory_prefix="lisbon ")
 
@@ -103,9 +99,7 @@ def test_the_prefixes_that_its_makers_want_are_put_before(
 
 
 @pytest.mark.parametrize("what", ["missing", "no model", "cut short"])
-def test_a_file_that_is_no_model_is_unavailable(
-    load: Maker, model: Path, what: str
-) -> None:
+def test_a_file_that_is_no_model_is_named(load: Maker, model: Path, what: str) -> None:
     path = model.with_name("broken.gguf")
     if what != "missing":
         path.write_bytes(
@@ -193,9 +187,7 @@ def test_another_model_takes_over_the_memories_of_the_first(
     assert rows(daemon.database, models) == [("llama:other",)]
 
 
-def test_a_daemon_stops_while_its_model_is_being_read(
-    tmp_path: Path, model: Path
-) -> None:
+def test_a_daemon_stops_while_its_model_loads(tmp_path: Path, model: Path) -> None:
     with running(tmp_path, **settings(model)) as daemon:
         daemon.post("remember", content="the tesla came")
         eventually(
@@ -225,9 +217,7 @@ def test_a_killed_model_is_started_again(tmp_path: Path, model: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", ["missing", "a model of another kind"])
-def test_without_its_model_a_daemon_goes_by_words_and_says_so(
-    tmp_path: Path, broken: str
-) -> None:
+def test_without_its_model_a_daemon_goes_by_words(tmp_path: Path, broken: str) -> None:
     path = tmp_path / "broken.gguf"
     if broken != "missing":
         path.write_bytes(

@@ -56,9 +56,7 @@ def test_it_steps_back_behind_whoever_wants_the_processor(
     assert os.getpriority(os.PRIO_PROCESS, pid) == min(own + nice, 19)
 
 
-def test_closing_amid_generation_takes_less_than_a_second(
-    load: Maker, endless: Path
-) -> None:
+def test_closing_amid_generation_is_quick(load: Maker, endless: Path) -> None:
     before = child_pids()
     model = load(endless, context_tokens=100_000)
     model.count_tokens("loaded")
@@ -74,9 +72,7 @@ def test_closing_amid_generation_takes_less_than_a_second(
     assert child_pids() == before
 
 
-def test_closing_amid_loading_says_nothing_against_the_model(
-    load: Maker, endless: Path
-) -> None:
+def test_closing_amid_loading_blames_no_model(load: Maker, endless: Path) -> None:
     before = child_pids()
     model = load(endless)
     asked = Asked(model, wait_s=0.1)
@@ -88,9 +84,7 @@ def test_closing_amid_loading_says_nothing_against_the_model(
     assert child_pids() == before
 
 
-def test_waiting_requests_do_not_reopen_a_closed_model(
-    load: Maker, endless: Path
-) -> None:
+def test_waiting_requests_reopen_no_closed_model(load: Maker, endless: Path) -> None:
     before = child_pids()
     model = load(endless, context_tokens=100_000)
     running, waiting = Asked(model), Asked(model)
@@ -126,9 +120,7 @@ def test_the_time_limit_ends_generation(load: Maker, endless: Path) -> None:
     assert model.count_tokens("abc") == 4
 
 
-def test_the_time_limit_ends_a_process_that_stands_still(
-    load: Maker, canned: Path
-) -> None:
+def test_the_time_limit_ends_a_stopped_process(load: Maker, canned: Path) -> None:
     before = child_pids()
     model = load(canned, time_limit_s=5.0)
     model.count_tokens("loaded")
@@ -163,9 +155,7 @@ def test_a_killed_process_starts_again(load: Maker, canned: Path) -> None:
     assert say(model) == SENTENCE
 
 
-def test_a_process_killed_amid_its_work_fails_that_call_alone(
-    load: Maker, endless: Path
-) -> None:
+def test_a_process_killed_at_work_fails_one_call(load: Maker, endless: Path) -> None:
     before = child_pids()
     model = load(endless, context_tokens=100_000)
     model.count_tokens("loaded")
