@@ -1,7 +1,5 @@
 """The file the cases are read from; `--seed-cases PATH` names another of the same form."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

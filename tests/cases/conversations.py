@@ -1,7 +1,5 @@
 """Cases about conversations: contexts, key facts, consolidation and rounds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The form cases are written in: what a value stands for, what was given, what is expected."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

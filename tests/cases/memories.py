@@ -1,7 +1,5 @@
 """Cases about memories: the tutorial's list and trigger, details, levels."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta

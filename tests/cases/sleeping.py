@@ -1,7 +1,5 @@
 """Cases about the store: what it is after a sleep, and its cap."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The seeds' cases: what is given goes to the public functions, what is expected must come out."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

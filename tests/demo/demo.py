@@ -1,7 +1,5 @@
 """`make demo`: a week of an agent's memory and one night's sleep, with the real daemon."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

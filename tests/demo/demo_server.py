@@ -1,7 +1,5 @@
 """`make demo-server`: two daemons and three owners on a PostgreSQL server of the demo's own."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

@@ -5,8 +5,6 @@ memory, notes that are imported, a sleep, a question. The text goes into docs/fi
 picture of each scene next to it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

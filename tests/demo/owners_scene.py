@@ -1,7 +1,5 @@
 """The owners of `make demo-server`: three memories in one database, each met by its own tokens."""
 
-from __future__ import annotations
-
 from demo.stage import Stage, Story
 
 from mnemosyned import Client, MnemosynedError

@@ -1,7 +1,5 @@
 """What `make demo` stands on: a story with numbered steps, and a daemon of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

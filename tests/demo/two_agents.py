@@ -4,8 +4,6 @@ What the first agent and its user say is written here. What the second agent get
 later is what the daemon answers to its hook.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

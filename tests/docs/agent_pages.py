@@ -1,7 +1,5 @@
 """A page for each agent's tool, from the table of tools and a dry run of `mnem setup`."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

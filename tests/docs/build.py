@@ -4,8 +4,6 @@ Sources are `docs/`, README, CONTRIBUTING and CHANGELOG. Pages keep their links:
 of the repository becomes one to the page of the site, and a linked file is copied next to it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

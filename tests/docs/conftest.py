@@ -1,7 +1,5 @@
 """The site is built and opened where MkDocs and Playwright are installed: by `make test-docs`."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 HAS_BROWSER = find_spec("playwright") is not None

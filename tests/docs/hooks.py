@@ -1,7 +1,5 @@
 """Changes to the HTML that MkDocs makes, for people who use a screen reader."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """Markdown for generated pages: text that is escaped once, code, and tables."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Sequence

@@ -3,8 +3,6 @@
 They are narrow with large letters, so that they can be read on a telephone.
 """
 
-from __future__ import annotations
-
 from html import escape
 
 from support.pages import DOCS

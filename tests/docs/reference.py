@@ -1,7 +1,5 @@
 """The reference, generated from the code: commands, settings, verbs, types, errors and packages."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import json

@@ -1,7 +1,5 @@
 """The site of the documentation: built strictly, whole in its links, and read in a real browser."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Iterator

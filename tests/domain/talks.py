@@ -1,7 +1,5 @@
 """Conversations of all kinds, for tests that hold for any of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

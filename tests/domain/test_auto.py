@@ -1,7 +1,5 @@
 """The daemon's own compaction: the least that makes room, and nothing lost on the way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Compaction by the seeds' two policies, beyond what their cases say of it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

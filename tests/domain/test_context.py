@@ -1,7 +1,5 @@
 """What an agent's window holds, beyond what the seeds' cases say of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

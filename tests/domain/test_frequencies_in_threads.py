@@ -1,7 +1,5 @@
 """Frequencies of words are asked for by all threads of a daemon."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import time

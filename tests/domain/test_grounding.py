@@ -1,7 +1,5 @@
 """The check of a model's summary against its sources, and the sentences that pass it."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Sequence
 from datetime import UTC, datetime

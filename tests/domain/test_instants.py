@@ -1,7 +1,5 @@
 """Arithmetic that saturates at the calendar's ends, and the rules that count days with it."""
 
-from __future__ import annotations
-
 import ast
 import re
 import time

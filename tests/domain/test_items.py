@@ -1,7 +1,5 @@
 """The tutorial's list of memories, beyond what its cases say of it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Instructions and preferences as people say them: learned with all clauses, and not of look-alikes."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is read out of messages in three forms, and what belongs together in them."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -7,8 +7,6 @@ Possessive repetitions and atomic groups would, too, but Python before 3.11.6, a
 matches them wrongly inside repeated groups.
 """
 
-from __future__ import annotations
-
 import pkgutil
 import re
 import symtable

@@ -1,7 +1,5 @@
 """Preferences said in passing: which messages state one, and in what form it is held."""
 
-from __future__ import annotations
-
 import time
 
 from support.cases import each_case

@@ -1,7 +1,5 @@
 """No rule can match where its language has no hint: read off the rules' own syntax trees."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from re import _constants as codes, _parser as parser  # type: ignore[attr-defined]

@@ -1,7 +1,5 @@
 """What `mnemosyned` itself hands out, and what loading that costs."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

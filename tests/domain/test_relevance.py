@@ -1,7 +1,5 @@
 """Which learnings matter to a request, and where each applies."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

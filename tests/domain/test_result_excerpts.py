@@ -1,7 +1,5 @@
 """Excerpts of tool results keep what a reader looks for: failures, totals, the end."""
 
-from __future__ import annotations
-
 from support.cases import each_case
 from support.messages import call, result, says
 

@@ -1,7 +1,5 @@
 """What holds for any conversation, whatever its form and however odd."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import get_args

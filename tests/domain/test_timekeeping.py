@@ -1,7 +1,5 @@
 """Which clocks are believed: those that are no further ahead than the time that has passed."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from support.cases import each_case

@@ -1,7 +1,5 @@
 """A folder in which paths lead to something, and paths into it, of which many cannot be."""
 
-from __future__ import annotations
-
 import os
 import random
 from pathlib import Path

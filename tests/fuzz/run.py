@@ -1,7 +1,5 @@
 """Sends random requests to a real daemon and keeps those that it should not have answered so."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Requests for what is no verb: agents' protocol, hooks, exports and exact imports."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

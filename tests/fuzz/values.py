@@ -1,7 +1,5 @@
 """Values that have broken programs: texts, times, numbers and shapes, and their JSON."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A program against a generated client: remember, recall, an error, and no token."""
 
-from __future__ import annotations
-
 import sys
 
 from generated import AuthenticatedClient

@@ -1,7 +1,5 @@
 """Schemathesis' hooks: count the responses by operation, status and code, for the test to read."""
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

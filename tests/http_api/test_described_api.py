@@ -4,8 +4,6 @@
 and kind of data; 5 make about 2,000 requests, 250 over 10,000. HTTP_SEED repeats a run: it is printed.
 """
 
-from __future__ import annotations
-
 import compileall
 import json
 import os

@@ -1,7 +1,5 @@
 """Models made here, and what loads them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

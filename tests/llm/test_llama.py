@@ -1,7 +1,5 @@
 """The language model in its own process: the real llama.cpp, on models made here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A real daemon with a real language model: it writes, dies, is killed, and nothing is lost."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """The real llama.cpp making vectors, on models made here: alone, and in a real daemon."""
 
-from __future__ import annotations
-
 import os
 import signal
 import struct

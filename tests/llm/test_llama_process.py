@@ -1,7 +1,5 @@
 """The process of the language model: how it begins, steps back, and ends whatever happens."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

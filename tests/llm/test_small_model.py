@@ -3,8 +3,6 @@
 `make test-llm` fetches it into `build/small-model`; `SMALL_MODEL` names another file.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from datetime import UTC

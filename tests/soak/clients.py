@@ -1,7 +1,5 @@
 """The soak's clients: each does a bit of everything and checks what it can see of its own."""
 
-from __future__ import annotations
-
 import json
 import random
 import threading

@@ -1,7 +1,5 @@
 """A ledger of what a soaked store acknowledged and what it was told to forget."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

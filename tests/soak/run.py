@@ -1,7 +1,5 @@
 """A soak: many clients on one real daemon for a while, and everything that went wrong."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """Samples of a process while it is under load: resident memory, descriptors, threads."""
 
-from __future__ import annotations
-
 import os
 import statistics
 import threading

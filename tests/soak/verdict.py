@@ -1,7 +1,5 @@
 """A verdict on the files that a soaked daemon leaves behind, read without the product."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from collections import Counter

@@ -1,7 +1,5 @@
 """A kept-alive HTTP connection that sees every answer and every hang-up as it is."""
 
-from __future__ import annotations
-
 import json
 import time
 from contextlib import suppress
