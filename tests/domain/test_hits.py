@@ -10,8 +10,7 @@ from support.fakes import NOON, memory
 
 from mnemosyned.memory.consolidation import make_episode
 from mnemosyned.memory.values import Hit, MemoryRecord, Tier
-from mnemosyned.search import bm25 as reading
-from mnemosyned.search.bm25 import PLACES_MAX, TermReader
+from mnemosyned.search import scoring as reading
 from mnemosyned.search.query import (
     Corpus,
     Documents,
@@ -20,6 +19,7 @@ from mnemosyned.search.query import (
     ScoreBreakdown,
 )
 from mnemosyned.search.ranking import make_hits
+from mnemosyned.search.scoring import PLACES_MAX, TermReader
 from mnemosyned.text.terms import SNIPPET_CHARS, Terms, cut_snippet, parse_terms
 
 EPISODE = make_episode(
