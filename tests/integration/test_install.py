@@ -17,6 +17,11 @@ from support.pages import README, blocks
 pytestmark = pytest.mark.packaging
 
 CHECKOUT = Path(__file__).parents[2]
+COMMANDS = Path(".local", "bin")
+VENV = Path(".local", "share", "mnemosyned", "venv")
+PYTHON = VENV / "bin" / "python"
+CONFIG = Path(".config", "mnemosyned", "mnemosyned.yaml")
+UNITS = Path(".config", "systemd", "user")
 
 
 @pytest.fixture
@@ -85,44 +90,25 @@ def test_an_installation_runs_and_leaves_only_memory_when_undone(home: Path) -> 
     began = time.monotonic()
     said = make("install", home)
     print(f"make install: a line is found after {time.monotonic() - began:.1f} s")
-    commands = home / ".local" / "bin"
-    unit = home / ".config" / "systemd" / "user" / "mnemosyned.service"
-    config = home / ".config" / "mnemosyned" / "mnemosyned.yaml"
+    commands = home / COMMANDS
     memory = home / ".local" / "state" / "mnemosyned" / "memory.db"
     assert "started, as process" in said
     assert "mnemosyned was installed here" in said
     assert "installed, and it runs" in said
 
-    checked = subprocess.run(
-        [commands / "mnemosyned", "--config", config, "--check"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert "valid" in checked.stdout
-    assert f"Environment=PATH={commands}:" in unit.read_text()
+    assert "valid" in run(f"mnemosyned --config {CONFIG} --check", home).stdout
+    unit = (home / UNITS / "mnemosyned.service").read_text()
+    assert f"Environment=PATH={commands}:" in unit
     assert memory.parent.stat().st_mode & 0o777 == 0o700
 
-    python = home / ".local" / "share" / "mnemosyned" / "venv" / "bin" / "python"
     example = next(block for block in blocks(README) if "import Client" in block.text)
-    printed = subprocess.run(
-        [python, "-c", example.text],
-        env={"HOME": str(home)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert printed.stdout == example.output
+    (home / "example.py").write_text(example.text)
+    assert run(f"{PYTHON} example.py", home).stdout == example.output
 
     remembered = run("mnem remember We deploy on Tuesdays --id tuesdays", home)
     assert remembered.returncode == 0, remembered.stderr
 
-    subprocess.run(
-        [commands / "mnem", "setup", "cursor", "opencode", "--yes"],
-        env={"HOME": str(home), "PATH": f"{commands}:/usr/bin:/bin"},
-        check=True,
-    )
+    assert run("mnem setup cursor opencode --yes", home).returncode == 0
     written = (home / ".cursor" / "mcp.json").read_text()
     assert f'"command": "{commands / "mnem"}"' in written
 
@@ -146,13 +132,10 @@ def test_an_upgrade_keeps_extras_and_one_that_fails_keeps_what_runs(
     home: Path,
 ) -> None:
     make("install", home)
-    python = home / ".local" / "share" / "mnemosyned" / "venv" / "bin" / "python"
-    mnem = home / ".local" / "bin" / "mnem"
-    bare = run("mnem start", home, MNEMOSYNE_DATABASE="postgresql://nobody@nowhere/x")
+    server = {"MNEMOSYNE_DATABASE": "postgresql://nobody@nowhere/x"}
+    bare = run("mnem start", home, **server)
     run("mnem stop", home)
-    missing = run(
-        "mnem start", home, MNEMOSYNE_DATABASE="postgresql://nobody@nowhere/x"
-    )
+    missing = run("mnem start", home, **server)
     commands = missing.stderr.split("needs psycopg: ")[1], "mnem start"
     codes = [run(command, home).returncode for command in commands]
     failed = make("install", home, works=False, without_index=True)
@@ -165,18 +148,16 @@ def test_an_upgrade_keeps_extras_and_one_that_fails_keeps_what_runs(
     assert status.returncode == 0, "the old one still runs"
     assert "with the extras that were there: postgres" in upgraded
     assert "installed, and it runs" in upgraded
-    driver = subprocess.run(
-        [python, "-c", "import psycopg, psycopg_binary, icalendar"], check=False
-    )
-    assert driver.returncode == 0
-    scripts = [mnem.resolve(), python.with_name("pip")]
-    assert all(f"#!{python}" in script.read_text() for script in scripts)
-    assert not python.parents[2].joinpath("venv-new").exists()
+    imports = f"{PYTHON} -c 'import psycopg, psycopg_binary, icalendar'"
+    assert run(imports, home).returncode == 0
+    scripts = [(home / COMMANDS / "mnem").resolve(), home / VENV / "bin" / "pip"]
+    assert all(f"#!{home / PYTHON}" in script.read_text() for script in scripts)
+    assert not (home / VENV).with_name("venv-new").exists()
     make("uninstall", home)
 
 
 def test_an_installation_that_cannot_start_says_what_stopped_it(home: Path) -> None:
-    config = home / ".config" / "mnemosyned" / "mnemosyned.yaml"
+    config = home / CONFIG
     config.parent.mkdir(parents=True)
     config.write_text("wm_maxx: 7\n")
 
@@ -186,12 +167,7 @@ def test_an_installation_that_cannot_start_says_what_stopped_it(home: Path) -> N
     assert "mnem config edit" in said
     assert "installed, but it does not run yet" in said
     config.write_text("wm_max: 7\n")
-    started = subprocess.run(
-        [home / ".local" / "bin" / "mnem", "start"],
-        env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
-        check=False,
-    )
-    assert started.returncode == 0
+    assert run("mnem start", home).returncode == 0
     make("uninstall", home)
 
 
@@ -204,18 +180,18 @@ def program(file: Path, script: str) -> None:
 def test_a_daemon_that_cannot_be_stopped_is_told_and_nothing_is_removed(
     home: Path,
 ) -> None:
-    mnem = home / ".local" / "bin" / "mnem"
+    mnem = home / COMMANDS / "mnem"
     program(mnem, '[ "$2" = --help ] || { echo "it goes on" >&2; exit 3; }')
 
     said = [make(target, home, works=False) for target in ("install", "uninstall")]
 
     assert all("it goes on" in each for each in said)
     assert mnem.exists()
-    assert not (home / ".local" / "share" / "mnemosyned" / "venv").exists()
+    assert not (home / VENV).exists()
 
 
 def test_a_client_that_cannot_run_is_removed_all_the_same(home: Path) -> None:
-    mnem = home / ".local" / "bin" / "mnem"
+    mnem = home / COMMANDS / "mnem"
     program(mnem, "exit 127")
 
     said = make("uninstall", home)
@@ -225,7 +201,7 @@ def test_a_client_that_cannot_run_is_removed_all_the_same(home: Path) -> None:
 
 
 def test_an_error_of_systemd_is_told_and_nothing_is_removed(home: Path) -> None:
-    unit = home / ".config" / "systemd" / "user" / "mnemosyned.service"
+    unit = home / UNITS / "mnemosyned.service"
     unit.parent.mkdir(parents=True)
     unit.touch()
     program(
@@ -239,22 +215,15 @@ def test_an_error_of_systemd_is_told_and_nothing_is_removed(home: Path) -> None:
     assert unit.exists()
 
 
-def test_a_change_of_the_unit_survives(home: Path) -> None:
-    drop_ins = home / ".config" / "systemd" / "user" / "mnemosyned.service.d"
+def test_a_change_of_the_unit_and_of_the_settings_survives(home: Path) -> None:
+    drop_ins, config = home / UNITS / "mnemosyned.service.d", home / CONFIG
     drop_ins.mkdir(parents=True)
+    config.parent.mkdir(parents=True)
+    config.write_text("wm_max: 7\n")
     (drop_ins / "override.conf").touch()
     (drop_ins / "without-user-namespaces.conf").touch()
 
     make("uninstall", home)
 
     assert [file.name for file in drop_ins.iterdir()] == ["override.conf"]
-
-
-def test_a_config_that_was_changed_survives(home: Path) -> None:
-    config = home / ".config" / "mnemosyned" / "mnemosyned.yaml"
-    config.parent.mkdir(parents=True)
-    config.write_text("wm_max: 7\n")
-
-    make("uninstall", home)
-
     assert config.read_text() == "wm_max: 7\n"

@@ -37,7 +37,7 @@ def told(day: int, source: str, number: int) -> Remember:
 
 
 def summaries(
-    database: Path, *, forgotten: int, said: bool, rollup_min_items: int
+    database: Path, forgotten: int, rollup_min_items: int, *, said: bool
 ) -> list[str]:
     """The summaries above the first day, with some forgotten after all sleep, or never said."""
     clock = FakeClock(MONDAY + timedelta(days=40))
@@ -47,15 +47,13 @@ def summaries(
         for source in ("mail", "chat", "notes", "git")
         for number in range(8)
     ]
-    left = [one for one in everything if not (one.id or "").startswith("mail-0-")]
-    mail = [one for one in everything if (one.id or "").startswith("mail-0-")]
-    with Memory(
-        database, clock=clock, **{"sleep.rollup_min_items": rollup_min_items}
-    ) as memory:
-        memory.remember_many(left + (mail if said else mail[forgotten:]))
+    gone = {f"mail-0-{number}" for number in range(forgotten)}
+    settings = {"sleep.rollup_min_items": rollup_min_items}
+    with Memory(database, clock=clock, **settings) as memory:
+        memory.remember_many([one for one in everything if said or one.id not in gone])
         memory.sleep()
-        for one in mail[:forgotten] if said else ():
-            memory.forget(one.id)
+        for id in sorted(gone) if said else ():
+            memory.forget(id)
         found = memory.get("notes-0-0").memory
         contents = []
         above = found.episode if found else None
@@ -68,26 +66,14 @@ def summaries(
 
 
 @pytest.mark.parametrize(
-    ("forgotten", "rollup_min_items"),
-    [
-        (8, 3),
-        *thorough((1, 3), (8, 4), (2, 5)),
-    ],
+    ("forgotten", "rollup_min_items"), [(8, 3), *thorough((1, 3), (8, 4), (2, 5))]
 )
 def test_a_rewritten_summary_has_no_trace_of_what_was_forgotten(
     tmp_path: Path, forgotten: int, rollup_min_items: int
 ) -> None:
-    mended = summaries(
-        tmp_path / "a.db",
-        forgotten=forgotten,
-        said=True,
-        rollup_min_items=rollup_min_items,
-    )
-    never = summaries(
-        tmp_path / "b.db",
-        forgotten=forgotten,
-        said=False,
-        rollup_min_items=rollup_min_items,
+    mended, never = (
+        summaries(tmp_path / f"{said}.db", forgotten, rollup_min_items, said=said)
+        for said in (True, False)
     )
 
     assert len(mended) == 4
@@ -113,13 +99,7 @@ def day_of(database: Path, *, said: bool) -> str:
         memory.sleep()
         if said:
             memory.forget("m0-0")
-        found = memory.get("m3-9").memory
-        assert found
-        assert found.episode
-        episode = memory.get(found.episode).episode
-        assert episode
-        day = memory.get(episode.parent or "").episode
-        assert day
+        (day,) = memory.list(level="day").episodes
         return day.content
 
 

@@ -14,6 +14,7 @@ from support.fakes import FakeClock
 
 from mnemosyned.errors import SummarizerFailed
 from mnemosyned.memory.engine_ports import TextModel
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.models.fallback import FallbackSummarizer
 from mnemosyned.models.summarizer import ModelSummarizer
 from mnemosyned.summary.extract import ExtractiveSummarizer, extract
@@ -48,22 +49,13 @@ class ScriptedModel(FakeTextModel):
     def count_tokens(self, text: str) -> int:
         return len(text) // 4 + 1
 
-    def complete(
-        self,
-        messages: Sequence[Mapping[str, str]],
-        *,
-        max_tokens: int,
-        temperature: float,
-    ) -> str:
+    def complete(self, messages: Sequence[Mapping[str, str]], **limits: float) -> str:
         taken = sum(self.count_tokens(message["content"]) for message in messages)
-        assert taken + max_tokens <= self.context_tokens
-        self.asked.append(messages[-1]["content"])
-        self.temperatures.append(temperature)
-        return (
-            self._answer(messages[-1]["content"])
-            if self._answer
-            else self._answers.pop(0)
-        )
+        assert taken + limits["max_tokens"] <= self.context_tokens
+        prompt = messages[-1]["content"]
+        self.asked.append(prompt)
+        self.temperatures.append(limits["temperature"])
+        return self._answer(prompt) if self._answer else self._answers.pop(0)
 
 
 WORDS = """amber birch cedar delta ember flint grove heath iris jade kelp lime maple nettle olive
@@ -102,16 +94,13 @@ def test_a_grounded_summary_is_kept_with_terms_for_what_it_leaves_out() -> None:
     assert (by_model.accepted, by_model.retried, by_model.rejected) == (1, 0, 0)
 
 
-def test_an_episode_by_a_model_keeps_as_much_as_one_by_rule_and_is_shorter_than_its_sources() -> (
-    None
-):
+def test_an_episode_by_a_model_keeps_as_much_as_one_by_rule() -> None:
     summary = summarizer(ScriptedModel(GOOD)).summarize(EPISODE)
     text = f"{summary.text}\n{summary.index_terms}"
     told = values(" ".join(memory.content for memory in EPISODE))
 
-    assert len(values(text) & told) >= len(
-        values(extract(EPISODE, ratio=RATIO).text) & told
-    )
+    by_rule = values(extract(EPISODE, ratio=RATIO).text)
+    assert len(values(text) & told) >= len(by_rule & told)
     assert len(text) < sum(len(memory.content) for memory in EPISODE)
 
 
@@ -121,9 +110,7 @@ def test_what_a_model_wraps_around_its_summary_is_taken_off() -> None:
     assert summarizer(model).summarize(EPISODE).text == GOOD
 
 
-def test_an_invention_is_refused_and_named_in_a_second_request_at_temperature_zero() -> (
-    None
-):
+def test_an_invention_is_refused_and_named_in_a_request_at_temperature_zero() -> None:
     model = ScriptedModel(INVENTED, GOOD)
     by_model = summarizer(model)
 
@@ -179,9 +166,7 @@ def echo(prompt: str) -> str:
     return "\n".join([line for block in blocks for line in block.split("\n")][::3])
 
 
-def test_a_group_larger_than_the_window_is_summarized_in_parts_and_these_in_order() -> (
-    None
-):
+def test_a_group_larger_than_the_window_is_summarized_in_parts_in_order() -> None:
     model = ScriptedModel(answer=echo, context=1600)
 
     text = summarizer(model, max_tokens=400).summarize(LONG).text
@@ -205,20 +190,17 @@ def test_a_memory_larger_than_the_window_is_shown_whole_in_parts() -> None:
     assert all(f"{word} " in shown or f"{word}\n" in shown for word in words)
 
 
-def test_a_window_too_small_for_the_prompt_is_a_failure() -> None:
-    model = ScriptedModel(context=300)
+@pytest.mark.parametrize(
+    ("context", "episode", "problem"),
+    [(300, EPISODE, "too small"), (1600, LONG * 30, "windows")],
+)
+def test_a_window_too_small_for_the_prompt_or_the_group_is_a_failure(
+    context: int, episode: list[MemoryRecord], problem: str
+) -> None:
+    model = ScriptedModel(context=context)
 
-    with pytest.raises(SummarizerFailed, match="too small"):
-        summarizer(model).summarize(EPISODE)
-
-    assert not model.asked
-
-
-def test_a_group_of_too_many_windows_is_left_to_the_fallback() -> None:
-    model = ScriptedModel(context=1600)
-
-    with pytest.raises(SummarizerFailed, match="windows"):
-        summarizer(model).summarize(memories(*(one.content for one in LONG * 30)))
+    with pytest.raises(SummarizerFailed, match=problem):
+        summarizer(model).summarize(memories(*(one.content for one in episode)))
 
     assert not model.asked
 
@@ -239,15 +221,10 @@ def test_nothing_to_keep_is_a_failure(contents: tuple[str, ...]) -> None:
 
 
 def test_an_answer_that_ran_into_its_limit_loses_its_last_half_sentence() -> None:
-    model = ScriptedModel(f"{GOOD} The invo")
+    answer = f"{GOOD} The invo"
+    by_model = summarizer(ScriptedModel(answer), max_tokens=len(answer) // 4 + 1)
 
-    text = (
-        summarizer(model, max_tokens=len(f"{GOOD} The invo") // 4 + 1)
-        .summarize(EPISODE)
-        .text
-    )
-
-    assert text == GOOD
+    assert by_model.summarize(EPISODE).text == GOOD
 
 
 # ------------------------------------------------------------------ small models

@@ -18,7 +18,7 @@ from mnemosyned.memory.forgetting import ForgetFilter
 from mnemosyned.memory.values import Tier
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite.fulltext import TEXTS
-from mnemosyned.storage.sqlite.store import open_store
+from mnemosyned.storage.sqlite.store import SqliteStore, open_store
 from mnemosyned.text.terms import gram_text, parse_terms
 
 FILE = Path(__file__).parents[1] / "data" / "schema_11.db.gz"
@@ -55,15 +55,18 @@ def test_it_opens_whole(old_memory: Memory) -> None:
     counts = {tier.value: totals.count for tier, totals in status.tiers.items()}
     assert counts == {"working": 2, "episodic": 67, "archive": 77}
     assert status.problems == []
+    rules = {learning.text for learning in old_memory.learnings().learnings}
+    assert rules == {"Deploys happen on Tuesdays.", "Always answer in short sentences."}
 
 
 def test_it_recalls_the_same_as_the_version_that_wrote_it(old_memory: Memory) -> None:
-    assert first(old_memory, "office") == "The office is in Milan."
-    assert first(old_memory, "東京") == "日本の会議は東京で十時に始まる。"
-    assert (
-        first(old_memory, "parcel 7788")
-        == "Bert waits for the parcel 7788 at the gate."
-    )
+    for question, answer in (
+        ("office", "The office is in Milan."),
+        ("東京", "日本の会議は東京で十時に始まる。"),
+        ("parcel 7788", "Bert waits for the parcel 7788 at the gate."),
+    ):
+        assert first(old_memory, question) == answer
+    assert f"OPS-{FORGOTTEN}" not in str(old_memory.recall(f"OPS-{FORGOTTEN}"))
     assert "tr0ub4dor" not in str(old_memory.recall("deployment password"))
     assert_every_ticket_is_found(old_memory)
 
@@ -76,10 +79,6 @@ def test_a_summary_leads_to_its_exact_words(old_memory: Memory) -> None:
     assert "roof garden" in hit.content
     assert "Answer 11: the roof garden opens at 11:15." in words
     assert len(words) == 26
-
-
-def test_what_was_forgotten_stays_so(old_memory: Memory) -> None:
-    assert f"OPS-{FORGOTTEN}" not in str(old_memory.recall(f"OPS-{FORGOTTEN}"))
 
 
 @pytest.mark.thorough
@@ -120,12 +119,6 @@ def test_it_forgets(old_memory: Memory) -> None:
     assert not re.search("OPS-117", str(old_memory.recall("OPS-117")))
 
 
-def test_its_learnings_hold(old_memory: Memory) -> None:
-    texts = {learning.text for learning in old_memory.learnings().learnings}
-
-    assert texts == {"Deploys happen on Tuesdays.", "Always answer in short sentences."}
-
-
 def test_headings_and_keywords_of_its_summaries_became_index_terms(
     old_memory: Memory, tmp_path: Path
 ) -> None:
@@ -133,6 +126,8 @@ def test_headings_and_keywords_of_its_summaries_became_index_terms(
         rows = connection.execute(
             "SELECT content, index_terms FROM episodic_memory WHERE summarizer = 'aaak'"
         ).fetchall()
+        select = "SELECT sum(length(content)) FROM episodic_memory"
+        (characters,) = connection.execute(select).fetchone()
         found = connection.execute(
             "SELECT e.content FROM episode_fts AS f JOIN episodic_memory AS e "
             "ON e.seq = f.rowid WHERE episode_fts MATCH 'index_terms : \"OPS-141\"'"
@@ -143,15 +138,7 @@ def test_headings_and_keywords_of_its_summaries_became_index_terms(
     assert all(terms.split("\n")[0].endswith(" March 2026") for _, terms in rows)
     assert found
     assert "OPS-141" not in found[0][0]
-    assert old_memory.status().tiers[Tier.EPISODIC].characters == sum(
-        map(len, _contents(tmp_path))
-    )
-
-
-def _contents(folder: Path) -> list[str]:
-    with closing(sqlite3.connect(folder / "memory.db")) as connection:
-        rows = connection.execute("SELECT content FROM episodic_memory").fetchall()
-    return [content for (content,) in rows]
+    assert old_memory.status().tiers[Tier.EPISODIC].characters == characters
 
 
 # A SQLite file of before words that touch a script without spaces were indexed by themselves.
@@ -190,13 +177,15 @@ def make_old(database: Path) -> None:
         )
 
 
+def fill(store: SqliteStore) -> None:
+    remember_batch(store, *SLEPT, *PLAIN, *GLUED)
+    consolidate(store, promotion("e", *SLEPT, content="Anaさんが来て、Redisを直した"))
+
+
 @pytest.fixture
 def old(database: Path) -> Path:
     with open_store(database, migrations=MIGRATIONS) as store:
-        remember_batch(store, *SLEPT, *PLAIN, *GLUED)
-        consolidate(
-            store, promotion("e", *SLEPT, content="Anaさんが来て、Redisを直した")
-        )
+        fill(store)
     make_old(database)
     return database
 
@@ -215,22 +204,14 @@ def entries(database: Path, index: str) -> list[tuple[int, str]]:
         return sorted(connection.execute("SELECT doc, term, offset FROM v"))
 
 
-def due(database: Path) -> list[tuple[str, int]]:
-    with closing(sqlite3.connect(database)) as connection:
-        return connection.execute("SELECT name, seq FROM reindexing").fetchall()
-
-
 def test_what_an_earlier_version_indexed_is_found_once_the_file_is_opened(
     old: Path,
 ) -> None:
-    assert selected(old, "nginx") == [
-        "camel",
-        *(each.id for each in GLUED),
-        "han",
-        "plain",
-    ]
+    glued = [each.id for each in GLUED]
+    assert selected(old, "nginx") == ["camel", *glued, "han", "plain"]
     assert selected(old, "Ana") == ["slept-1", "slept-2"]
-    assert due(old) == []
+    with closing(sqlite3.connect(old)) as connection:
+        assert not connection.execute("SELECT name, seq FROM reindexing").fetchall()
 
 
 def test_an_entry_is_the_same_whether_it_was_written_now_or_written_again(
@@ -240,10 +221,7 @@ def test_an_entry_is_the_same_whether_it_was_written_now_or_written_again(
 
     fresh = tmp_path / "fresh.db"
     with open_store(fresh, migrations=MIGRATIONS) as store:
-        remember_batch(store, *SLEPT, *PLAIN, *GLUED)
-        consolidate(
-            store, promotion("e", *SLEPT, content="Anaさんが来て、Redisを直した")
-        )
+        fill(store)
     for index in TEXTS:
         assert entries(old, index) == entries(fresh, index)
 

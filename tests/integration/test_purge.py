@@ -50,15 +50,12 @@ CODE = "camelCaseName"
 def fill(database: Path) -> None:
     """Twelve memories, six of them slept, with words in all four indexes."""
     with Library(database) as library:
-        for number in range(6):
-            library.remember(
-                f"note {number} of the meadow, {CODE}{number}", id=f"a{number}"
-            )
-        library.sleep(force=True)
-        for number in range(6):
-            library.remember(
-                f"note {number} of the harbor, {CODE}{number}", id=f"w{number}"
-            )
+        for place in ("meadow", "harbor"):
+            for number in range(6):
+                text = f"note {number} of the {place}, {CODE}{number}"
+                library.remember(text, id=f"{place}{number}")
+            if place == "meadow":
+                library.sleep(force=True)
 
 
 def deepen(database: Path, index: str, levels: int) -> None:
@@ -75,9 +72,8 @@ def deepen(database: Path, index: str, levels: int) -> None:
             connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
 
 
-def many_words() -> str:
-    """A text whose words fill several pages of an index, as those of a real store do."""
-    return " ".join(f"word{number} partOf{number}" for number in range(3_000))
+MANY_WORDS = " ".join(f"word{number} partOf{number}" for number in range(3_000))
+"""Words that fill several pages of an index, as those of a real store do."""
 
 
 def rewrite_structure(database: Path, index: str, block: bytes) -> None:
@@ -101,9 +97,10 @@ def test_an_index_that_cannot_be_read_is_rebuilt_when_the_file_is_opened(
     assert damage(database)
 
     with Library(database) as library:
-        assert {f"w{number}" for number in range(6)} <= everything(library, "harbor")
-        assert {f"a{number}" for number in range(6)} <= everything(library, "meadow")
-        assert {"a3", "w3"} <= everything(library, f"{CODE}3")
+        for place in ("meadow", "harbor"):
+            found = everything(library, place)
+            assert {f"{place}{number}" for number in range(6)} <= found
+        assert {"meadow3", "harbor3"} <= everything(library, f"{CODE}3")
         (warning,) = library.status().warnings
         library.remember("another of the harbor")
 
@@ -124,7 +121,7 @@ def test_an_index_near_the_limit_is_rebuilt_when_the_file_is_opened(
     assert depths(database)[index] >= DEPTH_UNSAFE
 
     with Library(database) as library:
-        assert {"a3", "w3"} <= everything(library, f"{CODE}3")
+        assert {"meadow3", "harbor3"} <= everything(library, f"{CODE}3")
 
     assert max(depths(database).values()) < DEPTH_MAX
     assert damage(database) == []
@@ -139,7 +136,7 @@ def test_a_file_broken_by_a_thousand_purges_of_old_opens_whole(database: Path) -
 
     with Library(database) as library:
         assert len(everything(library, "harbor")) == 6
-        assert library.forget(id="w1").complete
+        assert library.forget(id="harbor1").complete
 
     assert damage(database) == []
 
@@ -148,14 +145,8 @@ def test_a_file_broken_by_a_thousand_purges_of_old_opens_whole(database: Path) -
 def test_forgetting_again_and_again_keeps_every_index_shallow(
     file_store: SqliteStore, service: MemoryService
 ) -> None:
-    remember_batch(
-        file_store,
-        *(
-            memory(f"m{number}", f"{CODE}{number} of the ledger")
-            for number in range(60)
-        ),
-    )
-    remember_batch(file_store, memory("long", many_words()))
+    notes = [memory(f"m{number}", f"{CODE}{number} of it") for number in range(60)]
+    remember_batch(file_store, *notes, memory("long", MANY_WORDS))
     service.call(Sleep(force=True))
 
     deepest = 0
@@ -172,20 +163,16 @@ def test_forgetting_again_and_again_keeps_every_index_shallow(
 def test_a_purge_beside_writers_keeps_every_index_shallow(
     file_store: SqliteStore, service: MemoryService
 ) -> None:
-    remember_batch(
-        file_store,
-        *(memory(f"m{number}", f"{CODE}{number} at sea") for number in range(40)),
-    )
-    remember_batch(file_store, memory("long", many_words()))
+    notes = [memory(f"m{number}", f"{CODE}{number} at sea") for number in range(40)]
+    remember_batch(file_store, *notes, memory("long", MANY_WORDS))
     ended = threading.Event()
 
     def write() -> None:
-        number = 0
-        while not ended.is_set() and number < 5_000:
-            number += 1
-            remember_batch(
-                file_store, memory(f"n{number}", f"{CODE}N{number} at the quay")
-            )
+        for number in range(5_000):
+            if ended.is_set():
+                return
+            note = memory(f"n{number}", f"{CODE}N{number} at the quay")
+            remember_batch(file_store, note)
 
     writer = threading.Thread(target=write)
     writer.start()
@@ -205,9 +192,8 @@ def test_what_is_deleted_while_a_purge_runs_stays_due(
     file_store.deletion.forget(["1"])
 
     def forgetting_meanwhile(index: str) -> None:
-        if (
-            index == "episode_gram_fts"
-        ):  # the last: the words of the second are in no merge
+        # After the last, the words of the second are in no merge.
+        if index == "episode_gram_fts":
             file_store.deletion.forget(["2"])
 
     monkeypatch.setattr(file_store.deletion, "_purge_index", forgetting_meanwhile)
@@ -297,58 +283,33 @@ def test_while_others_are_served_a_purge_waits_for_its_turn(
     purger.close()
 
 
-def test_alone_each_forgetting_is_purged_at_once(
-    store: SqliteStore, slow: Slow
+@pytest.mark.parametrize("background", [True, False])
+def test_alone_or_without_a_background_each_forgetting_is_purged_at_once(
+    store: SqliteStore, slow: Slow, *, background: bool
 ) -> None:
-    purger = purging(store, busy=lambda: False, background=True)
+    purger = purging(store, busy=lambda: not background, background=background)
 
     assert all(forgotten(store, purger, str(number)) for number in range(3))
     assert slow.runs == 3
 
 
-def test_without_a_background_no_purge_waits(store: SqliteStore, slow: Slow) -> None:
-    purger = purging(store, busy=lambda: True)
-
-    assert all(forgotten(store, purger, str(number)) for number in range(3))
-    assert slow.runs == 3
-
-
-def test_a_planned_purge_comes_by_itself(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "rest_free_s", [0.0, -10.0], ids=["without a rest", "after minutes of rest"]
+)
+def test_a_planned_purge_comes_by_itself_or_once_nobody_else_is_served(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, rest_free_s: float
 ) -> None:
-    monkeypatch.setattr("mnemosyned.service.forgetting.REST_FREE_S", 0.0)
-    monkeypatch.setattr("mnemosyned.service.forgetting.WAIT_MAX_S", 0.0)
-    purger = purging(store, busy=lambda: True, background=True)
-    purged = threading.Event()
-    scrub: Callable[[], bool] = store.deletion.purge_deleted
-    assert forgotten(store, purger, "1")
-
-    def tell() -> bool:
-        clean = scrub()
-        purged.set()
-        return clean
-
-    monkeypatch.setattr(store.deletion, "purge_deleted", tell)
-    assert not forgotten(store, purger, "2")
-
-    assert purged.wait(20)
-    purger.close()
-    assert left_of(store, "zqxjv") == []
-
-
-def test_a_planned_purge_comes_once_nobody_else_is_served(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        "mnemosyned.service.forgetting.REST_FREE_S", -10.0
-    )  # minutes of rest
+    monkeypatch.setattr("mnemosyned.service.forgetting.REST_FREE_S", rest_free_s)
+    if not rest_free_s:
+        monkeypatch.setattr("mnemosyned.service.forgetting.WAIT_MAX_S", 0.0)
     served = threading.Event()
     served.set()
     purger = purging(store, busy=served.is_set, background=True)
     assert forgotten(store, purger, "1")
     assert not forgotten(store, purger, "2")
 
-    served.clear()
+    if rest_free_s:
+        served.clear()
     ends = time.monotonic() + 20
     while store.deletion.purge_due():
         assert time.monotonic() < ends
