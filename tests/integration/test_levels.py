@@ -19,7 +19,7 @@ from mnemosyned.memory.consolidation import (
     Trigger,
 )
 from mnemosyned.memory.ports import Rollup
-from mnemosyned.memory.values import Episode, Hit, MemoryRecord, Tier
+from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
@@ -40,11 +40,12 @@ def said(at: datetime, name: str, **fields: Any) -> list[MemoryRecord]:  # noqa:
     ]
 
 
-def a_day(store: SqliteStore, day: int, *, episodes: int = 3) -> None:
-    """Episodes three hours apart in sources of their own, from the morning on."""
-    for at in range(episodes):
-        moment = MONDAY + timedelta(days=day, hours=at)
-        remember_batch(store, *said(moment, f"d{day}e{at}x", source=f"s{at}"))
+def a_day(store: SqliteStore, *days: int, episodes: int = 3) -> None:
+    """Episodes an hour apart in sources of their own, from the morning on, on each day."""
+    for day in days:
+        for at in range(episodes):
+            moment = MONDAY + timedelta(days=day, hours=at)
+            remember_batch(store, *said(moment, f"d{day}e{at}x", source=f"s{at}"))
 
 
 def sleep(cycle: SleepCycle, clock: FakeClock, *, day: int) -> CycleReport:
@@ -70,6 +71,15 @@ def keys(report: CycleReport) -> list[str]:
 @pytest.fixture(autouse=True)
 def on_monday(clock: FakeClock) -> None:
     clock.moment = MONDAY + timedelta(hours=12)
+
+
+@pytest.fixture
+def day(store: SqliteStore, cycle: SleepCycle, clock: FakeClock) -> Episode:
+    """A day of three episodes, after its sleep."""
+    a_day(store, 0)
+    sleep(cycle, clock, day=0)
+    (day,) = level(store, 1)
+    return day
 
 
 # ------------------------------------------------------------------- folding
@@ -99,29 +109,19 @@ def test_a_day_that_is_over_is_rolled_up_once_without_a_model(
     assert len(summarizer.calls) == 3
 
 
-def test_a_day_that_is_not_over_waits(
+def test_a_day_that_is_not_over_waits_and_other_cycles_fold_nothing(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
-    a_day(store, 0)
+    a_day(store, 0, 1)
     clock.moment = MONDAY + timedelta(hours=26)
 
-    report = cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
+    waiting = cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
+    clock.moment = MONDAY + timedelta(days=9)
+    relief = cycle.run(CycleRequest(trigger=Trigger.CAP, selection=Selection(oldest=3)))
+    session = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, session="default"))
 
-    assert (report.promoted, report.rolled_up) == (3, 0)
-
-
-def test_the_upper_levels_are_composed_by_rule_and_lower_ones_remain(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
-) -> None:
-    for day in range(35):
-        a_day(store, day)
-
-    sleep(cycle, clock, day=36)
-
-    assert [len(level(store, number)) for number in range(4)] == [105, 35, 5, 1]
-    (month,) = level(store, 3)
-    assert (month.item_count, month.summarizer) == (35 * 9, "aaak")
-    assert len(store.memories.originals(month.id)) == 35 * 9
+    assert (waiting.promoted, waiting.rolled_up) == (3, 0)
+    assert (relief.rolled_up, session.rolled_up) == (0, 0)
 
 
 def test_sessions_that_share_a_day_keep_to_themselves_under_a_filter(
@@ -173,19 +173,6 @@ def test_a_day_names_the_project_of_each_session_and_each_line_leads_to_its_word
         assert get_memory(store, original).content == words
 
 
-def test_a_month_is_over_with_the_last_week_that_begins_in_it(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
-) -> None:
-    for day in range(35):
-        a_day(store, day, episodes=1)
-
-    early = sleep(cycle, clock, day=33)
-    late = sleep(cycle, clock, day=35)
-
-    assert "2026-03" not in keys(early)
-    assert keys(late) == ["2026-04-05", "2026-W14", "2026-03"]
-
-
 def test_a_very_long_day_keeps_to_a_readable_size(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
@@ -211,70 +198,55 @@ def test_a_very_long_day_keeps_to_a_readable_size(
 def test_a_late_arrival_opens_its_day_week_and_month_again(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock
 ) -> None:
-    for day in range(35):
-        a_day(store, day)
-    sleep(cycle, clock, day=36)
-    before = [level(store, number) for number in (1, 2, 3)]
+    a_day(store, *range(35))
+    early = sleep(cycle, clock, day=33)
+    over = sleep(cycle, clock, day=36)
+    counts = [len(level(store, number)) for number in range(4)]
+    before = [[one.id for one in level(store, number)] for number in (1, 2, 3)]
 
     remember_batch(store, *said(MONDAY + timedelta(days=8, hours=5), "late"))
     report = sleep(cycle, clock, day=37)
 
+    # A month is over with the last week that begins in it.
+    assert "2026-03" not in keys(early)
+    assert keys(over) == ["2026-04-05", "2026-W14", "2026-03"]
+    assert counts == [105, 35, 5, 1]
     assert keys(report) == ["2026-03-10", "2026-W11", "2026-03"]
     after = [level(store, number) for number in (1, 2, 3)]
-    assert [[one.id for one in row] for row in after] == [
-        [one.id for one in row] for row in before
-    ]
-    assert all(
-        "late1" in row[at].content for row, at in zip(after, (8, 1, 0), strict=True)
-    )
-    assert after[2][0].item_count == 35 * 9 + 3
-
-
-def test_a_rewritten_day_is_found_by_its_new_words_only(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
-) -> None:
-    a_day(store, 0)
-    sleep(cycle, clock, day=0)
-    remember_batch(store, *said(MONDAY + 5 * HOUR, "late"))
-    sleep(cycle, clock, day=1)
-
-    (hit,) = service.call(Recall("late1", tier=Tier.EPISODIC)).hits
-
-    assert hit.lines[0].id == "late1"
+    assert [[one.id for one in row] for row in after] == before
+    reopened = [row[at].content for row, at in zip(after, (8, 1, 0), strict=True)]
+    assert all("late1" in content for content in reopened)
+    ((month,),) = after[2:]
+    assert (month.item_count, month.summarizer) == (35 * 9 + 3, "aaak")
+    assert len(store.memories.originals(month.id)) == 35 * 9 + 3
 
 
 # ------------------------------------------------------------ looking at it
 
 
-def test_one_place_is_taken_by_an_episode_and_what_it_was_rolled_up_into(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
-) -> None:
-    for day in range(7):
-        a_day(store, day)
-    sleep(cycle, clock, day=7)
-
-    hits: list[Hit] = service.call(Recall("d3e1x1", limit=20)).hits
-
-    assert [hit.lines[0].id for hit in hits] == ["d3e1x1"]
-
-
 def test_expand_goes_down_one_level_or_to_the_words(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
+    service: MemoryService, day: Episode
 ) -> None:
-    a_day(store, 0)
-    sleep(cycle, clock, day=0)
-    (day,) = level(store, 1)
-
     words = service.call(Expand(day.id))
     below = service.call(Expand(day.id, depth=1))
     bottom = service.call(Expand(below.summaries[0].id, depth=1))
 
     assert (len(words.originals), words.summaries) == (9, [])
     assert (below.originals, [one.level for one in below.summaries]) == ([], [0, 0, 0])
-    assert ([one.id for one in bottom.originals], bottom.summaries) == (
-        ["d0e0x0", "d0e0x1", "d0e0x2"],
-        [],
-    )
+    ids = [one.id for one in bottom.originals]
+    assert (ids, bottom.summaries) == (["d0e0x0", "d0e0x1", "d0e0x2"], [])
+
+
+@pytest.mark.usefixtures("day")
+def test_a_memory_has_one_place_also_in_a_day_that_was_rewritten(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
+) -> None:
+    remember_batch(store, *said(MONDAY + 5 * HOUR, "late"))
+    sleep(cycle, clock, day=1)
+
+    for word in ("late1", "d0e1x1"):
+        (hit,) = service.call(Recall(word, limit=20)).hits
+        assert [line.id for line in hit.lines] == [word]
 
 
 def test_exact_details_are_carried_up_each_once(
@@ -297,8 +269,7 @@ def test_a_dry_run_shows_what_would_be_rolled_up_and_asks_nobody(
     service: MemoryService,
     summarizer: FakeSummarizer,
 ) -> None:
-    for day in range(8):
-        a_day(store, day)
+    a_day(store, *range(8))
     clock.moment = MONDAY + timedelta(days=8, hours=20)
     before = contents(store)
 
@@ -307,8 +278,11 @@ def test_a_dry_run_shows_what_would_be_rolled_up_and_asks_nobody(
     assert contents(store) == before
     assert (summarizer.calls, store.sleep.log(limit=9)) == ([], [])
     done = service.call(Sleep())
-    shape = [(group.level, group.period, group.items) for group in planned.groups]
-    assert shape == [(group.level, group.period, group.items) for group in done.groups]
+    shapes = [
+        [(group.level, group.period, group.items) for group in report.groups]
+        for report in (planned, done)
+    ]
+    assert shapes[0] == shapes[1]
     assert {group.status for group in planned.groups} == {GroupStatus.PLANNED}
     assert planned.groups[0].period == "2026-03-02"
 
@@ -322,8 +296,7 @@ def test_a_fold_that_fails_leaves_all_as_it_was_and_is_tried_again(
     clock: FakeClock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for day in range(7):
-        a_day(store, day)
+    a_day(store, *range(7))
 
     def refuse(_: Rollup) -> None:
         raise StorageFailed("disk full")
@@ -336,9 +309,8 @@ def test_a_fold_that_fails_leaves_all_as_it_was_and_is_tried_again(
     assert (failed.rolled_up, failed.failed, failed.promoted) == (0, 7, 21)
     assert failed.status is CycleStatus.PARTIAL
     assert again.rolled_up == 8
-    assert {
-        row.error for row in store.sleep.log(limit=99) if row.level and row.error
-    } == {"storage_failed"}
+    errors = {row.error for row in store.sleep.log(limit=99) if row.level}
+    assert errors == {None, "storage_failed"}
 
 
 def test_a_memory_forgotten_during_a_roll_up_does_not_return(
@@ -370,8 +342,7 @@ def test_a_memory_forgotten_during_a_roll_up_does_not_return(
 def test_forgetting_rewrites_the_summaries_above_at_once(
     store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
 ) -> None:
-    for day in range(7):
-        a_day(store, day)
+    a_day(store, *range(7))
     sleep(cycle, clock, day=7)
 
     service.call(Forget("d3e1x1"))
@@ -380,21 +351,6 @@ def test_forgetting_rewrites_the_summaries_above_at_once(
     assert (fourth.item_count, week.item_count) == (8, 62)
     assert fourth.content
     assert keys(sleep(cycle, clock, day=7)) == []
-    assert not any(
-        "d3e1x1" in one.content for number in (1, 2) for one in level(store, number)
-    )
-    assert not any(
-        "d3e1x1" in row.summary_preview for row in store.sleep.log(limit=999)
-    )
-
-
-def test_relief_at_the_cap_and_a_cycle_of_one_session_fold_nothing(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
-) -> None:
-    a_day(store, 0)
-    clock.moment = MONDAY + timedelta(days=9)
-
-    relief = cycle.run(CycleRequest(trigger=Trigger.CAP, selection=Selection(oldest=3)))
-    session = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, session="default"))
-
-    assert (relief.rolled_up, session.rolled_up) == (0, 0)
+    texts = [one.content for one in (*level(store, 1), *level(store, 2))]
+    texts += [row.summary_preview for row in store.sleep.log(limit=999)]
+    assert not any("d3e1x1" in text for text in texts)
