@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import cycle
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from support.cases import each_case
 from support.engines import POSTGRES, new_database
 from support.fakes import consolidate, memory, promotion, remember_batch
 from support.stores import TRIO, get_memory, run_cycle
@@ -78,47 +81,35 @@ def test_ids_are_found_by_their_beginning_in_either_case_with_their_summaries(
     listed_memory.remember("one", id="Über-1")
     listed_memory.remember_many([Remember(f"tea {n}", session="tea") for n in range(5)])
     listed_memory.sleep(force=True)
-    (episode,) = {
-        record.episode
-        for record in listed_memory.list(session="tea").memories
-        if record.episode
-    }
-
     summaries = [each.id for each in listed_memory.list(level="episode").episodes]
-    beginning = episode[:-1]
+    episode = listed_memory.list(session="tea").memories[0].episode
+    assert episode
 
-    found = listed_memory.list(id_prefix=beginning.lower())
+    found = listed_memory.list(id_prefix=episode[:-1].lower()).episodes
 
     # The other episode may be of the same millisecond, and then its id begins alike.
     assert len(summaries) == 2
-    assert [each.id for each in found.episodes] == [
-        id for id in summaries if id.startswith(beginning)
-    ]
-    assert episode in summaries
+    alike = [id for id in summaries if id.startswith(episode[:-1])]
+    assert [each.id for each in found] == alike
+    assert episode in alike
     assert [record.id for record in listed_memory.list(id_prefix="üBER")] == ["Über-1"]
     assert not listed_memory.list(id_prefix="ü_er")
-    assert not listed_memory.list(id_prefix="%")
 
 
 def test_summaries_are_listed_by_level(listed_memory: Memory) -> None:
-    for day in range(3):
-        listed_memory.remember_many(
-            [
-                Remember(f"day {day}: step {n}", created_at=START + timedelta(days=day))
-                for n in range(4)
-            ]
-        )
+    days = [START + timedelta(days=day) for day in range(3)]
+    listed_memory.remember_many(
+        [Remember(f"{day}: {n}", created_at=day) for day in days for n in range(4)]
+    )
     listed_memory.sleep(force=True)
 
-    days = listed_memory.list(level="day", limit=2)
+    page = listed_memory.list(level="day", limit=2)
+    rest = listed_memory.list(level="day", limit=2, after=page.next)
+    narrow = listed_memory.list(level="day", since=days[1])
 
-    assert [summary.level for summary in days.episodes] == [1, 1]
-    assert days.episodes[0].covers_from > days.episodes[1].covers_from
-    assert days.memories == []
-    (oldest,) = listed_memory.list(level="day", limit=2, after=days.next).episodes
-    assert oldest.covers_from == START
-    narrow = listed_memory.list(level="day", since=START + timedelta(days=1))
-    assert len(narrow.episodes) == 2
+    shown = [(one.level, one.covers_from) for one in (*page.episodes, *rest.episodes)]
+    assert shown == [(1, day) for day in reversed(days)]
+    assert (page.memories, len(narrow.episodes)) == ([], 2)
     with pytest.raises(InvalidRequest, match="level is for summaries"):
         listed_memory.list(level="day", tier=Tier.ARCHIVE)
 
@@ -161,39 +152,46 @@ def test_sessions_and_sources_are_those_that_begin_so(listed_memory: Memory) -> 
 
 
 def test_days_are_counted_one_by_one_and_a_few_at_once(listed_memory: Memory) -> None:
-    listed_memory.remember("late", created_at="2026-03-09T12:00:00Z")
-    listed_memory.remember("early", created_at="2026-03-11T12:00:00Z")
+    for day in (9, 11):
+        listed_memory.remember(f"{day}", created_at=f"2026-03-{day:02}T12:00:00Z")
 
     days = listed_memory.days(since="2026-03-09", until="2026-03-11").days
 
-    assert [(str(one.day), one.memories, one.given) for one in days] == [
-        ("2026-03-09", 1, 0),
-        ("2026-03-10", 0, 0),
-        ("2026-03-11", 1, 0),
-    ]
-    assert len(listed_memory.days()) == 30
+    counted = [(str(one.day), one.memories, one.given) for one in days]
+    assert [count for _, *count in counted] == [[1, 0], [0, 0], [1, 0]]
+    assert [day for day, *_ in counted] == ["2026-03-09", "2026-03-10", "2026-03-11"]
     leapt = "2026-03-31T23:30+02:00"  # two days after the clock leapt
     for by, count in (("hour", 24), ("day", 30), ("month", 12)):
         named = listed_memory.days(by=by, until=leapt, zone="Europe/Berlin")  # type: ignore[arg-type]
         assert len(named) == count
     for end in ("0001-01-20", "9999-12-31"):
         assert len(listed_memory.days(until=end)) >= 20
-    for since, until, problem in (
-        ("2026-03-11", "2026-03-09", "since is after until"),
-        ("9998-03-11", None, "since is in the future"),
-        ("2020-01-01", "2026-03-09", "1 to 400 days"),
-    ):
-        with pytest.raises(InvalidRequest, match=problem):
-            listed_memory.days(since=since, until=until)
+
+
+@each_case(
+    ("period", "problem"),
+    [
+        ({"since": "2026-03-11", "until": "2026-03-09"}, "since is after until"),
+        ({"since": "9998-03-11"}, "since is in the future"),
+        ({"since": "2020-01-01", "until": "2026-03-09"}, "1 to 400 days"),
+        ({"since": "2026-01-01", "zone": "Nowhere/Here"}, "is no time zone"),
+        ({"since": "2026-01-01", "zone": "../UTC"}, "is no time zone"),
+        ({"since": "2026-01-01", "zone": "Europe"}, "is no time zone"),
+    ],
+)
+def test_days_that_cannot_be_counted_are_refused(
+    listed_memory: Memory, period: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=problem):
+        listed_memory.days(**period)
 
 
 def test_hours_days_and_months_are_counted_alike_before_and_after_sleeps(
     listed_memory: Memory,
 ) -> None:
     chance, first = random.Random(3), datetime(2026, 2, 1, 22, tzinfo=UTC)
-    times = [
-        first + timedelta(minutes=chance.randrange(60 * 24 * 60)) for _ in range(400)
-    ]
+    minutes = [chance.randrange(60 * 24 * 60) for _ in range(400)]
+    times = [first + timedelta(minutes=each) for each in minutes]
     berlin = ZoneInfo("Europe/Berlin")
 
     def check(memory: Memory, kept: list[datetime]) -> None:
@@ -202,12 +200,7 @@ def test_hours_days_and_months_are_counted_alike_before_and_after_sleeps(
             day, days = (25, 10) if by == "hour" else (1, 100)
             since = datetime(2026, 3 if by == "hour" else 1, day, tzinfo=berlin)
             until = since + timedelta(days=days)
-            counted = memory.days(
-                since=since,
-                until=until,
-                by=by,  # type: ignore[arg-type]
-                zone="Europe/Berlin",
-            )
+            counted = memory.days(since=since, until=until, by=by, zone="Europe/Berlin")  # type: ignore[arg-type]
             seen = {
                 f"{one.day}" + (f" {one.hour:02}" if by == "hour" else ""): one.memories
                 for one in counted.days
@@ -245,24 +238,19 @@ def test_a_day_of_very_many_episodes_has_the_values_of_the_first(
     listed_memory: Memory,
 ) -> None:
     count = DETAILED_MAX + 3
-    listed_memory.remember_many(
-        [
-            Remember(
-                f"The ticket is number {10_000 + number}.",
-                session=f"s{number}",
-                created_at=START + timedelta(seconds=number),
-            )
-            for number in range(count)
-        ]
-    )
+    values = [f"{10_000 + number}" for number in range(count)]
+    for number, value in enumerate(values):
+        moment = START + timedelta(seconds=number)
+        text = f"The ticket is number {value}."
+        listed_memory.remember(text, session=f"s{number}", created_at=moment)
     listed_memory.sleep(force=True)
     (day,) = listed_memory.list(level="day").episodes
 
     shown = listed_memory.expand(day.id, depth=1)
 
     assert len(shown.summaries) == count
-    values = [detail.value for detail in shown.episode.details]
-    assert values == [f"{10_000 + number}" for number in range(DETAILED_MAX)]
+    details = [detail.value for detail in shown.episode.details]
+    assert details == values[:DETAILED_MAX]
 
 
 def test_a_secret_of_any_episode_is_masked_in_all_originals_of_a_month(
@@ -275,43 +263,29 @@ def test_a_secret_of_any_episode_is_masked_in_all_originals_of_a_month(
         "The password is hunter2xyz, from today on.",
         "Ana typed hunter2xyz once more.",
     ]
-    listed_memory.remember_many(
-        [
-            Remember(text, session=f"s{hour}", created_at=START + timedelta(hours=hour))
-            for hour, text in enumerate(texts)
-        ]
-    )
+    for hour, text in enumerate(texts):
+        moment = START + timedelta(hours=hour)
+        listed_memory.remember(text, session=f"s{hour}", created_at=moment)
     listed_memory.sleep(force=True)
     (month,) = listed_memory.list(level="month").episodes
 
     shown = listed_memory.expand(month.id)
     revealed = listed_memory.expand(month.id, reveal=True)
 
-    assert [original.content for original in shown.originals] == [
-        "The ticket is number 10007.",
-        "The password is [secret:password], from today on.",
-        "Ana typed [secret:password] once more.",
-    ]
+    masked = [text.replace("hunter2xyz", "[secret:password]") for text in texts]
+    assert [original.content for original in shown.originals] == masked
     assert [original.content for original in revealed.originals] == texts
 
 
 def test_days_are_those_of_a_zone(listed_memory: Memory) -> None:
     listed_memory.remember("new year", created_at="2025-12-31T16:00:00Z")
 
-    (tokyo,) = listed_memory.days(
-        since="2026-01-01T00:00+09:00",
-        until="2026-01-01T12:00+09:00",
-        zone="Asia/Tokyo",
-    )
-
-    assert (str(tokyo.day), tokyo.memories) == ("2026-01-01", 1)
-    (named,) = listed_memory.days(
-        since="2026-01-01", until="2026-01-01", zone="Asia/Tokyo"
-    )
-    assert named == tokyo
-    for unknown in ("Nowhere/Here", "../UTC", "Europe"):
-        with pytest.raises(InvalidRequest, match="is no time zone"):
-            listed_memory.days(zone=unknown, since="2026-01-01")
+    for since, until in (
+        ("2026-01-01T00:00+09:00", "2026-01-01T12:00+09:00"),
+        ("2026-01-01", "2026-01-01"),
+    ):
+        (day,) = listed_memory.days(since=since, until=until, zone="Asia/Tokyo")
+        assert (str(day.day), day.memories) == ("2026-01-01", 1)
 
 
 @pytest.mark.parametrize(
@@ -345,23 +319,14 @@ def test_hours_that_a_clock_leaps_over_hold_nothing(
     assert seen == list(hours.values())
 
 
-class SteppingClock:
-    """A clock that shows two times in turn, a day apart."""
-
-    def __init__(self) -> None:
-        self._shown = cycle((START, START - timedelta(days=1)))
-
-    def now(self) -> datetime:
-        return next(self._shown)
-
-
 def test_today_is_counted_by_one_look_at_the_clock(store: SqliteStore) -> None:
     days = [START + timedelta(days=day) for day in (-1, 0, 0, 0, 1)]
     said = [memory(f"{at}", created_at=day) for at, day in enumerate(days)]
     remember_batch(store, *said)
-    lists = ListService(
-        store=store.lists, clock=SteppingClock(), bytes_on_disk=lambda: 0
-    )
+    # A clock that shows two times in turn, a day apart.
+    moments = cycle((START, START - timedelta(days=1)))
+    clock = SimpleNamespace(now=lambda: next(moments))
+    lists = ListService(store=store.lists, clock=clock, bytes_on_disk=lambda: 0)
 
     assert [lists.count_today(), lists.count_today()] == [3, 1]
 
