@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from support.cases import each_case
-from support.endpoints import Behavior, gives, serving
+from support.endpoints import Behavior, Endpoint, gives, serving
 
 from mnemosyned import AsyncClient, Client
 from mnemosyned.agents.mcp.pump import (
@@ -70,20 +70,24 @@ def run(*words: str, stdin: str = "") -> Result:
     return CliRunner().invoke(mnem, words, input=stdin, standalone_mode=False)
 
 
-def url_of(port_url: str) -> str:
-    return port_url.removesuffix("/v1")
+def url_of(server: Endpoint) -> str:
+    return server.url.removesuffix("/v1")
+
+
+def log_in(server: Endpoint, *words: str) -> Result:
+    return run("login", url_of(server), *words, stdin="code\n")
 
 
 def test_a_code_becomes_a_token_that_only_the_user_can_read() -> None:
     with serving(issues(TOKEN)) as server:
-        url = url_of(server.url)
+        url = url_of(server)
 
-        done = run("login", url, "--name", "laptop", stdin="code-1\n")
+        done = log_in(server, "--name", "laptop")
 
         assert done.exception is None
         assert f"logged in at {url} as anna" in done.output
         (seen,) = server.seen
-    assert (seen.path, seen.body) == ("/v1/login", {"code": "code-1", "name": "laptop"})
+    assert (seen.path, seen.body) == ("/v1/login", {"code": "code", "name": "laptop"})
     assert "authorization" not in {name.lower() for name in seen.headers}
     saved = saved_connection()
     assert saved is not None
@@ -108,7 +112,7 @@ def test_a_code_becomes_a_token_that_only_the_user_can_read() -> None:
 )
 def test_a_login_that_fails_leaves_nothing_behind(answer: Behavior, words: str) -> None:
     with serving(answer) as server:
-        done = run("login", url_of(server.url), stdin="code-1\n")
+        done = log_in(server)
 
     assert words in str(done.exception)
     assert not Path(connection_path()).exists()
@@ -117,7 +121,7 @@ def test_a_login_that_fails_leaves_nothing_behind(answer: Behavior, words: str) 
 def test_no_code_is_spent_where_its_token_could_not_be_written(home: Path) -> None:
     (home / ".config").write_text("not a folder")
     with serving(issues(TOKEN)) as server:
-        done = run("login", url_of(server.url), stdin="code\n")
+        done = log_in(server)
 
     assert "Not a directory" in str(done.exception)
     assert server.seen == []
@@ -142,8 +146,8 @@ def test_the_nearest_folder_decides_which_memory_is_used(
     shop, inner = home / "shop", home / "shop" / "inner"
     (inner / "deep").mkdir(parents=True)
     with serving(issues(TOKEN)) as server:
-        url = url_of(server.url)
-        run("login", url, "--project", str(shop), stdin="code\n")
+        url = url_of(server)
+        log_in(server, "--project", str(shop))
     (home / "link").symlink_to(inner)
 
     assert connection_for(str(home)) is None
@@ -173,28 +177,26 @@ def test_a_folder_stays_local_after_a_logout_and_another_login(home: Path) -> No
     diary = home / "diary"
     path = Path(connection_path())
     with serving(issues(TOKEN), issues(TOKEN), issues(TOKEN)) as server:
-        url = url_of(server.url)
-        run("login", url, stdin="code\n")
+        log_in(server)
         run("use", LOCAL, str(diary))
         run("logout")
-        assert [file.name for file in path.parent.glob("connection*")] == [
-            "connection.former.json"
-        ]
+        (former,) = path.parent.glob("connection*")
+        assert former.name == "connection.former.json"
 
-        run("login", url, stdin="code\n")
+        log_in(server)
 
         assert connection_for(str(diary)) is None
         assert connection_for(str(home)) is not None
         path.write_text('{"url": ')
-        done = run("login", url, stdin="code\n")
+        done = log_in(server)
     assert "memory: your own, on this machine, everywhere" in done.output
     assert connection_for(str(home)) is None
 
 
 def test_setup_replaces_no_login(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(issues(TOKEN)) as server:
-        url = url_of(server.url)
-        run("login", url, stdin="code\n")
+        url = url_of(server)
+        log_in(server)
     file = home / "token"
     file.write_text(SUCCESSOR)
     file.chmod(0o600)
@@ -229,7 +231,7 @@ def due_in_s(saved: SavedConnection | None) -> float:
 
 def test_a_token_is_renewed_once_by_many_and_all_go_on_with_it() -> None:
     with serving(issues(TOKEN), issues(SUCCESSOR)) as server:
-        run("login", url_of(server.url), stdin="code\n")
+        log_in(server)
         address = address_of(None)
         address.connect(1).close()
         assert len(server.seen) == 1  # it is not due
@@ -254,12 +256,12 @@ def test_a_token_is_renewed_once_by_many_and_all_go_on_with_it() -> None:
 
 def test_a_program_of_one_server_never_takes_the_token_of_another() -> None:
     with serving(issues(TOKEN)) as first, serving(issues(SUCCESSOR)) as second:
-        run("login", url_of(first.url), stdin="code\n")
+        log_in(first)
         make_due()
         saved = saved_connection()
         assert saved is not None
         remote = remote_of(saved)
-        run("login", url_of(second.url), stdin="code\n")
+        log_in(second)
 
         remote.renew_if_due()
 
@@ -272,7 +274,7 @@ def test_a_program_of_one_server_never_takes_the_token_of_another() -> None:
 
 def test_a_renewal_that_fails_keeps_the_token_and_is_tried_again() -> None:
     with serving(issues(TOKEN), refuses(401, "unauthorized")) as server:
-        run("login", url_of(server.url), stdin="code\n")
+        log_in(server)
         make_due()
         assert 3_600 < due_in_s(renew_token()) < 2 * 86_400
     make_due()
@@ -284,7 +286,7 @@ def test_a_renewal_that_fails_keeps_the_token_and_is_tried_again() -> None:
 
 def test_no_successor_is_asked_for_where_it_could_not_be_written() -> None:
     with serving(issues(TOKEN), issues(SUCCESSOR)) as server:
-        run("login", url_of(server.url), stdin="code-1\n")
+        log_in(server)
         make_due()
         limit = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, limit[1]))
@@ -321,14 +323,14 @@ def limited(seconds: str) -> Behavior:
     return refuses(429, "limit_reached", Retry_After=seconds)
 
 
-def remember(url: str, *, timeout_s: float) -> str:
-    with Client(url=url, token=TOKEN, timeout_s=timeout_s) as client:
+def remember(server: Endpoint) -> str:
+    with Client(url=url_of(server), token=TOKEN, timeout_s=9) as client:
         return client.remember("a").id
 
 
-def remember_in_a_loop(url: str, *, timeout_s: float) -> str:
+def remember_in_a_loop(server: Endpoint) -> str:
     async def remember() -> str:
-        async with AsyncClient(url=url, token=TOKEN, timeout_s=timeout_s) as client:
+        async with AsyncClient(url=url_of(server), token=TOKEN, timeout_s=9) as client:
             return (await client.remember("a")).id
 
     return asyncio.run(remember())
@@ -351,7 +353,7 @@ def test_a_client_waits_and_sends_the_same_request_again(
     call: Callable[..., str], pauses: list[float]
 ) -> None:
     with serving(limited("3"), limited("2"), gives(200, KEPT)) as daemon:
-        assert call(url_of(daemon.url), timeout_s=9) == "kept"
+        assert call(daemon) == "kept"
 
     assert pauses == [3, 2]
     first, *others = [seen.body["id"] for seen in daemon.seen]
@@ -367,7 +369,7 @@ def test_a_client_says_how_long_a_wait_beyond_its_time_limit_is(
         serving(limited("10")) as daemon,
         pytest.raises(LimitReached, match="it is refused") as refused,
     ):
-        call(url_of(daemon.url), timeout_s=9)
+        call(daemon)
 
     assert (refused.value.retry_after_s, pauses) == (10, [])
 
@@ -375,7 +377,7 @@ def test_a_client_says_how_long_a_wait_beyond_its_time_limit_is(
 def test_an_import_waits(pauses: list[float]) -> None:
     report = b'{"stored": {"memory": 1}}'
     with serving(limited("600"), gives(200, report)) as daemon:
-        address = address_of(None, url_of(daemon.url), TOKEN, None)
+        address = address_of(None, url_of(daemon), TOKEN, None)
         with closing(Transfers(address)) as transfers:
             transfers.restore(b"{}")
 
@@ -386,7 +388,7 @@ def test_a_message_of_an_agent_waits_a_while(pauses: list[float]) -> None:
     answer = b'{"jsonrpc":"2.0","id":1,"result":{}}'
     waits = [limited(seconds) for seconds in "33211"]
     with serving(*waits, gives(200, answer), limited("30")) as daemon:
-        url = url_of(daemon.url)
+        url = url_of(daemon)
         sender = PumpedDaemon(remote_daemon(url, token=TOKEN))
 
         def send() -> list[bytes]:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -101,10 +100,6 @@ def waiting(turns: ModelTurns) -> int:
     return sum(map(len, turns._queues.values()))  # noqa: SLF001 else the test would guess by time
 
 
-def are_waiting(turns: ModelTurns, count: int) -> bool:
-    return waiting(turns) == count
-
-
 def test_owners_have_turns_whatever_one_of_them_has_waiting() -> None:
     model = HeldModel()
     turns = ModelTurns([model], wait_s=WAIT_S)
@@ -113,7 +108,7 @@ def test_owners_have_turns_whatever_one_of_them_has_waiting() -> None:
         [(1, "a1"), (1, "a2"), (1, "a3"), (2, "b1"), (3, "c1"), (2, "b2")], 1
     ):
         threads.append(asking(OwnerModel(turns, owner), text))
-        until(partial(are_waiting, turns, count))
+        until(lambda count=count: waiting(turns) == count)  # type: ignore[misc]
 
     model.let_go(len(threads))
     for thread in threads:
@@ -158,10 +153,12 @@ def test_calls_that_wait_too_long_fail_and_leave_no_place_behind(count: int) -> 
     assert ask(OwnerModel(turns, 2), "again") == "9 0.5"
 
 
-def test_closing_an_owners_share_ends_its_own_call_alone() -> None:
+def test_a_share_is_like_the_model_and_closing_it_ends_its_own_call_alone() -> None:
     model = HeldModel()
     turns = ModelTurns([model], wait_s=WAIT_S)
     own = OwnerModel(turns, 1)
+    assert (own.name, own.context_tokens, own.parameters) == ("held", 4_096, 7)
+    assert own.count_tokens("abc") == 3
     thread = asking(own, "long")
     until(lambda: model.asked)
 
@@ -185,14 +182,6 @@ def test_models_that_are_closed_end_when_nobody_waits_for_them_any_more() -> Non
     busy.let_go()
     thread.join(WAIT_S)
     until(lambda: busy.closed)
-
-
-def test_a_share_is_like_the_model() -> None:
-    model = HeldModel()
-    share = OwnerModel(ModelTurns([model], wait_s=1), 5)
-
-    assert (share.name, share.context_tokens, share.parameters) == ("held", 4_096, 7)
-    assert share.count_tokens("abc") == 3
 
 
 # Owners take turns on the processor: who used more rests while another is at work.

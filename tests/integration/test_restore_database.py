@@ -66,15 +66,15 @@ def test_a_backup_becomes_the_database_and_the_present_one_is_set_aside(
 
 def test_a_log_is_set_aside_with_its_database(backup: Path, database: Path) -> None:
     """What a crash left in the log belongs to the old file; the new one must not see it."""
+    files = (database, database.with_name("memory.db-wal"))
     with closing(sqlite3.connect(database)) as crashed:
         crashed.execute("PRAGMA journal_mode = WAL")
         crashed.execute("PRAGMA wal_autocheckpoint = 0")
         crashed.execute("UPDATE working_memory SET importance = 1")
         crashed.commit()
-        for name in ("memory.db", "memory.db-wal"):
-            shutil.copy(database.with_name(name), database.with_name(f"{name}.left"))
-    for name in ("memory.db", "memory.db-wal"):
-        database.with_name(f"{name}.left").rename(database.with_name(name))
+        left = [file.read_bytes() for file in files]
+    for file, data in zip(files, left, strict=True):
+        file.write_bytes(data)
 
     done = restore_database(backup, database)
 
@@ -143,20 +143,18 @@ def test_what_is_not_whole_is_refused_and_the_database_stays(
     assert ids(database) == ["ada", "bob"]
 
 
-def test_the_database_itself_is_refused(backup: Path, database: Path) -> None:
-    backup.unlink()
-    backup.symlink_to(database)
-
-    with pytest.raises(InvalidRequest, match="the database itself"):
-        restore_database(backup, database)
-
-
-def test_a_database_in_use_is_refused(backup: Path, database: Path) -> None:
+def test_the_database_itself_and_one_in_use_are_refused(
+    backup: Path, database: Path
+) -> None:
     with Memory(database) as memory:
         with pytest.raises(DatabaseInUse, match=f"process {os.getpid()}"):
             restore_database(backup, database)
 
         assert len(memory.recall("tea", limit=9).hits) == 2
+    backup.unlink()
+    backup.symlink_to(database)
+    with pytest.raises(InvalidRequest, match="the database itself"):
+        restore_database(backup, database)
 
 
 def test_a_full_disk_changes_nothing(
@@ -187,23 +185,17 @@ def restore_until(
     """Restore a backup, and be killed at a step."""
     steps = iter(range(step))
 
-    def killed_at_step() -> None:
-        if next(steps, None) is None:
-            raise Killed
+    def killed_at_step(call: Callable[..., Any]) -> Callable[..., Any]:
+        def call_or_end(*arguments: Path) -> object:
+            if next(steps, None) is None:
+                raise Killed
+            return call(*arguments)
 
-    rename, flush = Path.rename, copies.flush
-
-    def rename_or_end(file: Path, target: Path) -> Path:
-        killed_at_step()
-        return rename(file, target)
-
-    def flush_or_end(path: Path) -> None:
-        killed_at_step()
-        flush(path)
+        return call_or_end
 
     with monkeypatch.context() as killing:
-        killing.setattr(Path, "rename", rename_or_end)
-        killing.setattr(copies, "flush", flush_or_end)
+        killing.setattr(Path, "rename", killed_at_step(Path.rename))
+        killing.setattr(copies, "flush", killed_at_step(copies.flush))
         restore_database(backup, database)
 
 
@@ -245,6 +237,12 @@ def dated(database: Path, blank: Path) -> Path:
     return backup
 
 
+def restored(backup: Path, database: Path) -> tuple[int | None, list[str]]:
+    """Restore a backup and forget again; return how many were forgotten, and what is kept."""
+    done = restore_database(backup, database, forget_again=True)
+    return done.forgotten, sorted(kept(database))
+
+
 def test_what_was_forgotten_after_a_backup_is_forgotten_again(
     dated: Path, database: Path
 ) -> None:
@@ -255,11 +253,8 @@ def test_what_was_forgotten_after_a_backup_is_forgotten_again(
     assert sorted(kept(database)) == ["ada", "eve"]
     assert b"bob" not in database.read_bytes()
     assert damage(database) == []
-    left = {file.name for file in database.parent.glob("memory.db.*")}
-    assert {name.split("-2")[0] for name in left} <= {
-        "memory.db.lock",
-        "memory.db.before-restore",
-    }
+    left = {file.name.split("-2")[0] for file in database.parent.glob("memory.db.*")}
+    assert left <= {"memory.db.lock", "memory.db.before-restore"}
 
 
 def test_what_was_forgotten_is_back_and_can_be_forgotten_again(
@@ -270,11 +265,9 @@ def test_what_was_forgotten_is_back_and_can_be_forgotten_again(
     assert (done.forgotten, done.forgotten_again) == (1, False)
     assert sorted(kept(database)) == ["ada", "bob", "eve"]
     (remark,) = [line for line in restore_text(done).splitlines() if "back, " in line]
-    assert remark.endswith(
-        f"1 memory; to forget again: mnem restore-db --forget-again {dated}"
-    )
-    assert restore_database(dated, database, forget_again=True).forgotten_again
-    assert sorted(kept(database)) == ["ada", "eve"]
+    command = f"mnem restore-db --forget-again {dated}"
+    assert remark.endswith(f"1 memory; to forget again: {command}")
+    assert restored(dated, database) == (1, ["ada", "eve"])
 
 
 def test_what_is_remembered_again_is_in_the_next_backup_and_stays(
@@ -284,11 +277,8 @@ def test_what_is_remembered_again_is_in_the_next_backup_and_stays(
     with Memory(database) as memory:
         memory.backup(str(tmp_path / "next.db"))
 
-    done = restore_database(tmp_path / "next.db", database, forget_again=True)
-    assert done.forgotten == 0
-    assert sorted(kept(database)) == ["ada", "bob", "eve"]
-    assert restore_database(dated, database, forget_again=True).forgotten == 1
-    assert sorted(kept(database)) == ["ada", "eve"]
+    assert restored(tmp_path / "next.db", database) == (0, ["ada", "bob", "eve"])
+    assert restored(dated, database) == (1, ["ada", "eve"])
 
 
 def test_a_restore_that_is_taken_back_loses_nothing_that_was_remembered_again(
@@ -323,10 +313,9 @@ def test_without_a_list_or_its_key_nothing_is_claimed(
 def test_the_list_goes_with_the_folder_of_backups(dated: Path, tmp_path: Path) -> None:
     moved = tmp_path / "another machine" / "backups"
     shutil.copytree(dated.parent, moved)
-    new = moved.with_name("memory.db")
 
-    assert restore_database(moved / dated.name, new, forget_again=True).forgotten == 1
-    assert sorted(kept(new)) == ["ada", "eve"]
+    new = moved.with_name("memory.db")
+    assert restored(moved / dated.name, new) == (1, ["ada", "eve"])
 
 
 def test_a_backup_that_the_list_does_not_know_is_placed_by_its_date(
@@ -361,8 +350,7 @@ def test_a_memory_that_is_put_back_is_not_forgotten_again(
         memory.forget(["ada", "bob"])
         memory.restore("ada")
 
-    assert restore_database(backup, database, forget_again=True).forgotten == 1
-    assert sorted(kept(database)) == ["ada"]
+    assert restored(backup, database) == (1, ["ada"])
 
 
 def test_a_memory_that_could_not_be_forgotten_is_not_on_the_list(
@@ -376,8 +364,7 @@ def test_a_memory_that_could_not_be_forgotten_is_not_on_the_list(
         with pytest.raises(StorageFailed):
             memory.forget("ada")
 
-    assert restore_database(dated, database, forget_again=True).forgotten == 1
-    assert sorted(kept(database)) == ["ada", "eve"]
+    assert restored(dated, database) == (1, ["ada", "eve"])
 
 
 def test_the_list_is_private_holds_no_id_and_survives_a_line_that_was_cut_off(
@@ -391,8 +378,7 @@ def test_the_list_is_private_holds_no_id_and_survives_a_line_that_was_cut_off(
     assert file.stat().st_mode & 0o777 == 0o600
     # Hexadecimal digits may spell "ada".
     assert not any(id in text for id in (b"bob", b"eve", b"zoe"))
-    assert restore_database(dated, database, forget_again=True).forgotten == 1
-    assert sorted(kept(database)) == ["ada", "bob"]
+    assert restored(dated, database) == (1, ["ada", "bob"])
 
 
 def test_a_list_that_cannot_be_written_holds_up_nothing(
