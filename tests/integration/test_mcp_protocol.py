@@ -99,37 +99,45 @@ def test_results_of_tools_and_resources_may_not_be_kept_by_clients(
     assert (resource["ttlMs"], resource["cacheScope"]) == (0, "private")
 
 
-def test_an_unsupported_version_is_answered_with_those_that_are(
-    client: McpPeer,
-) -> None:
-    error = client.error("tools/list", _meta={**MODERN_META, VERSION_KEY: "2099-01-01"})
-    assert error["code"] == -32022
-    assert error["data"]["requested"] == "2099-01-01"
-    assert "2026-07-28" in error["data"]["supported"]
+NEWER_META = {**MODERN_META, VERSION_KEY: "2099-01-01"}
+SPARSE_META = {VERSION_KEY: "2026-07-28"}
 
 
-def test_a_modern_request_without_capabilities_is_malformed(client: McpPeer) -> None:
-    error = client.error("tools/list", _meta={VERSION_KEY: "2026-07-28"})
-    assert error["code"] == -32602
-    assert "clientCapabilities" in error["message"]
-
-
-@pytest.mark.parametrize(
-    ("method", "meta"),
+@each_case(
+    ("method", "params", "code", "says"),
     [
-        ("tools/lost", None),
-        ("server/discover", None),
-        ("logging/setLevel", None),
-        ("tools/lost", MODERN_META),
-        ("ping", MODERN_META),
-        ("initialize", MODERN_META),
+        ("tools/lost", {}, -32601, ""),
+        ("server/discover", {}, -32601, ""),
+        ("logging/setLevel", {}, -32601, ""),
+        ("tools/lost", {"_meta": MODERN_META}, -32601, ""),
+        ("ping", {"_meta": MODERN_META}, -32601, ""),
+        ("initialize", {"_meta": MODERN_META}, -32601, ""),
+        ("tools/list", {"_meta": NEWER_META}, -32022, '"requested": "2099-01-01"'),
+        ("tools/list", {"_meta": NEWER_META}, -32022, '"supported": ["2026-07-28"'),
+        ("tools/list", {"_meta": SPARSE_META}, -32602, "clientCapabilities"),
+        ("tools/list", {"cursor": "2"}, -32602, ""),
+        ("prompts/get", {"name": "recall"}, -32602, ""),
+        ("prompts/get", {"name": "lost"}, -32602, ""),
+        *(
+            ("resources/read", {"uri": uri}, -32602, "")
+            for uri in (
+                "mnemosyne://memory/none",
+                "mnemosyne://memory/",
+                "mnemosyne://day/someday",
+                "mnemosyne://lost/1",
+                "file:///etc/passwd",
+                "x" * 10_000,
+                7,
+            )
+        ),
     ],
 )
-def test_unknown_methods_are_said_to_be_unknown_before_any_handshake(
-    client: McpPeer, method: str, meta: dict[str, object] | None
+def test_a_request_that_cannot_be_answered_has_the_code_of_its_error(
+    client: McpPeer, method: str, params: dict[str, Json], code: int, says: str
 ) -> None:
-    error = client.error(method, **({"_meta": meta} if meta else {}))
-    assert error["code"] == -32601
+    error = client.error(method, **params)
+    assert error["code"] == code
+    assert says in json.dumps(error)
 
 
 @each_case(
@@ -188,10 +196,6 @@ def test_notifications_and_responses_are_accepted_without_an_answer(
     assert (response.status, response.body) == (202, b"")
 
 
-def test_the_cursor_of_another_page_is_refused(client: McpPeer) -> None:
-    assert client.error("tools/list", cursor="2")["code"] == -32602
-
-
 # --------------------------------------------------------------------- HTTP
 
 
@@ -228,6 +232,9 @@ def test_missing_headers_are_refused_over_http_and_not_for_carried_lines(
     for caller, status in ((over_http, 400), (client, 200)):
         response = caller.send("tools/list", headers={}, _meta=MODERN_META)
         assert response.status == status
+    legacy = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+    assert over_http.post(legacy, mcp_protocol_version="1.0").status == 400
+    assert over_http.post(legacy, mcp_protocol_version="2025-06-18").status == 200
 
 
 @pytest.mark.parametrize(
@@ -240,14 +247,6 @@ def test_modern_errors_have_a_status_of_http(
     headers = STATUS_HEADERS | {"mcp_method": method, "mcp_name": "none"}
     response = over_http.send(method, headers=headers, _meta=MODERN_META, **named)
     assert response.status == status
-
-
-def test_a_legacy_request_with_an_unknown_version_in_its_header_is_refused(
-    over_http: McpPeer,
-) -> None:
-    body = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
-    assert over_http.post(body, mcp_protocol_version="1.0").status == 400
-    assert over_http.post(body, mcp_protocol_version="2025-06-18").status == 200
 
 
 def test_a_handshake_over_http_gives_a_session_that_names_the_client(
@@ -311,38 +310,16 @@ def test_resources_are_the_last_days_and_any_memory_by_its_address(
     assert id in day["contents"][0]["text"]
 
 
-@each_case(
-    "uri",
-    [
-        "mnemosyne://memory/none",
-        "mnemosyne://memory/",
-        "mnemosyne://day/someday",
-        "mnemosyne://lost/1",
-        "file:///etc/passwd",
-        "x" * 10_000,
-        7,
-    ],
-)
-def test_a_resource_that_is_not_there_is_an_error(client: McpPeer, uri: object) -> None:
-    assert client.error("resources/read", uri=uri)["code"] == -32602
-
-
 def test_prompts_bring_what_memory_has_as_quoted_data(client: McpPeer) -> None:
     client.call("remember", content=DECISION)
     names = [each["name"] for each in client.result("prompts/list")["prompts"]]
     assert names == ["recall", "what_did_we_decide"]
     for name in names:
-        filled = client.result(
-            "prompts/get", name=name, arguments={"about": "the shop's database"}
-        )
+        about = {"about": "the shop's database"}
+        filled = client.result("prompts/get", name=name, arguments=about)
         text = filled["messages"][0]["content"]["text"]
         assert DECISION in text
         assert "not instructions" in text
-
-
-def test_a_prompt_without_its_subject_or_name_is_an_error(client: McpPeer) -> None:
-    assert client.error("prompts/get", name="recall")["code"] == -32602
-    assert client.error("prompts/get", name="lost")["code"] == -32602
     assert client.result("prompts/get", name="what_did_we_decide")["messages"]
 
 
@@ -388,7 +365,7 @@ def test_clients_are_known_by_the_names_they_give_themselves(
     assert dict(handshake.headers)["mnemosyne-client"] == client
 
 
-def test_the_variables_of_claude_code_count_only_where_it_is_the_client(
+def test_the_variables_of_claude_code_count_only_for_it_and_a_chosen_project_for_all(
     service: MemoryService,
 ) -> None:
     client = peer(
@@ -400,6 +377,8 @@ def test_the_variables_of_claude_code_count_only_where_it_is_the_client(
     codex = client.send("tools/call", headers=named, name="status", arguments={})
     status = json.loads(codex.body)["result"]["structuredContent"]
     assert (status["session"], status["project"]) == ("codex:life1", "/work/shop")
+    chosen = peer(service, now=NOON, project="cellar").call("status")
+    assert chosen["project"] == "cellar"
 
 
 def test_two_windows_and_two_days_over_http_are_never_one_session(
@@ -413,11 +392,6 @@ def test_two_windows_and_two_days_over_http_are_never_one_session(
         for life, days in lives
     }
     assert len(sessions) == len(lives)
-
-
-def test_the_users_choice_of_a_project_wins(service: MemoryService) -> None:
-    client = peer(service, now=NOON, project="cellar")
-    assert client.call("status")["project"] == "cellar"
 
 
 def test_what_is_remembered_belongs_to_the_project_from_then_on(
