@@ -216,30 +216,21 @@ def test_a_database_with_a_log_that_nobody_has_open_is_read_whole(
     tmp_path: Path,
 ) -> None:
     path = write_sample("mem0_history", tmp_path)
+    copies = tmp_path / "crashed"
+    copies.mkdir()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(
             "UPDATE history SET new_memory = 'Likes water' WHERE id = '3'"
         )
         connection.commit()
-        copies = tmp_path / "crashed"
-        copies.mkdir()
         for suffix in ("", "-wal"):
             shutil.copy(f"{path}{suffix}", copies)
 
-    items, bad = read(copies / path.name)
+    (item,), bad = read(copies / path.name)
 
-    assert ([item.memory.content for item in items], bad) == (["Likes water"], [])
+    assert (item.memory.content, bad) == ("Likes water", [])
     assert len(list(copies.iterdir())) == 2
-
-
-def test_a_vault_that_is_kept_in_git_is_read_as_notes(tmp_path: Path) -> None:
-    write_sample("note", tmp_path)
-    (tmp_path / "Vault" / ".git").mkdir()
-
-    plan = plan_import([ImportSource.of_path(tmp_path / "Vault")], None)
-
-    assert [part.format.name for part in plan.parts] == ["notes"]
 
 
 # What `mnem import` makes of broken and hostile files: bad records with their reason, and no crash.
@@ -409,20 +400,21 @@ def test_a_git_that_complains_at_length_is_reported_by_its_first_line(
     assert (items, [record.reason for record in bad]) == ([], ["git says: 1"])
 
 
-def test_a_folder_with_loops_and_devices_is_read_as_far_as_it_has_files(
+def test_a_folder_with_loops_devices_and_git_is_read_as_far_as_it_has_notes(
     tmp_path: Path,
 ) -> None:
     write_sample("note", tmp_path)
-    (tmp_path / "Vault" / "again").symlink_to(tmp_path, target_is_directory=True)
-    (tmp_path / "Vault" / "self.md").symlink_to("self.md")
-    os.mkfifo(tmp_path / "Vault" / "pipe.md")
-    deleted = tmp_path / "Vault" / ".trash" / "old.md"
-    deleted.parent.mkdir()
-    deleted.write_text("Old")
+    vault = tmp_path / "Vault"
+    (vault / "again").symlink_to(tmp_path, target_is_directory=True)
+    (vault / "self.md").symlink_to("self.md")
+    os.mkfifo(vault / "pipe.md")
+    for name in (".git", ".trash"):
+        (vault / name).mkdir()
+    (vault / ".trash" / "old.md").write_text("Old")
 
-    plan = plan_import([ImportSource.of_path(tmp_path)], None)
-
-    assert [part.source.path.name for part in plan.parts] == ["Ferry.md"]
+    for folder in (tmp_path, vault):
+        (part,) = plan_import([ImportSource.of_path(folder)], None).parts
+        assert (part.source.path.name, part.format.name) == ("Ferry.md", "notes")
 
 
 def test_a_giant_value_in_a_database_is_refused(tmp_path: Path) -> None:
@@ -554,32 +546,24 @@ def stopped_import(path: Path, journal: Path, batches: int) -> StoppingDaemon:
     return daemon
 
 
-def test_an_import_goes_on_where_it_stopped(tmp_path: Path, file: Path) -> None:
-    journal = tmp_path / "journal"
-    file.write_text(lines(3 * BATCH_ITEMS))
-    daemon = stopped_import(file, journal, 2)
-
-    report = run_of(daemon, file, journal).run()
-
-    assert (report.stored, report.known) == (BATCH_ITEMS, 0)
-    assert report.continued
-    assert daemon.received == len(daemon.memories) == 3 * BATCH_ITEMS
-    assert not journal.exists()
-
-
-def test_a_batch_whose_position_was_not_kept_is_stored_once(
-    tmp_path: Path, file: Path
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_an_import_goes_on_where_it_stopped_or_at_the_last_position_that_was_kept(
+    tmp_path: Path, file: Path, *, is_cut: bool
 ) -> None:
     journal = tmp_path / "journal"
     file.write_text(lines(3 * BATCH_ITEMS))
     daemon = stopped_import(file, journal, 2)
-    first, second = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(first + second[: len(second) // 2])
+    if is_cut:
+        first, second = journal.read_bytes().splitlines(keepends=True)
+        journal.write_bytes(first + second[: len(second) // 2])
 
     report = run_of(daemon, file, journal).run()
 
-    assert (report.stored, report.known) == (BATCH_ITEMS, BATCH_ITEMS)
+    assert (report.stored, report.known) == (BATCH_ITEMS, is_cut * BATCH_ITEMS)
+    assert report.continued
     assert len(daemon.memories) == 3 * BATCH_ITEMS
+    assert daemon.received == (3 + is_cut) * BATCH_ITEMS
+    assert not journal.exists()
 
 
 def test_a_file_that_grew_after_it_was_done_is_read_on(tmp_path: Path) -> None:

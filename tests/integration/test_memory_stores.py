@@ -154,34 +154,35 @@ def test_rows_that_are_broken_are_named_and_the_others_read(
 MOMENT = datetime(2026, 3, 16, 9, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("epoch", "text", "expected"),
-    [
-        (AT, "", MOMENT),
-        (AT // 1000, "", MOMENT),
-        (AT * 1000, "", MOMENT),
-        (str(AT), "", MOMENT),
-        (0, "2026-03-16T10:00:00+01:00", MOMENT),
-        (0, "2026-03-16T09:00:00.000Z", MOMENT),
-        (-1, "2026-03-16 09:00:00", MOMENT),
-        (4_102_444_800_000, "2026-03-16 09:00:00", MOMENT),
-        ("soon", "yesterday", None),
-        (9e999, "", None),
-    ],
-)
+TIMES: list[tuple[object, str, datetime | None]] = [
+    (AT, "", MOMENT),
+    (AT // 1000, "", MOMENT),
+    (AT * 1000, "", MOMENT),
+    (str(AT), "", MOMENT),
+    (0, "2026-03-16T10:00:00+01:00", MOMENT),
+    (0, "2026-03-16T09:00:00.000Z", MOMENT),
+    (-1, "2026-03-16 09:00:00", MOMENT),
+    (4_102_444_800_000, "2026-03-16 09:00:00", MOMENT),
+    ("soon", "yesterday", None),
+    (9e999, "", None),
+]
+
+
 def test_a_time_is_read_in_every_shape_and_never_one_to_come(
-    claude_mem: Path,
-    rival: sqlite3.Connection,
-    epoch: object,
-    text: str,
-    expected: datetime | None,
+    claude_mem: Path, rival: sqlite3.Connection
 ) -> None:
     rival.execute("DELETE FROM observations")
-    rival.execute(OBSERVATION.replace("?, '', ?", "'x', ?, ?"), (text, epoch))
+    for number, (epoch, text, _) in enumerate(TIMES):
+        insert = OBSERVATION.replace("?, '', ?", f"'x{number}', ?, ?")
+        rival.execute(insert, (text, epoch))
 
-    (item,) = [each for each in read(claude_mem)[0] if ", observ" in each.place]
+    items, _ = read(claude_mem)
 
-    assert instant(item.memory.created_at) == expected
+    assert {
+        item.memory.content: instant(item.memory.created_at)
+        for item in items
+        if ", observ" in item.place
+    } == {f"x{number}": expected for number, (*_, expected) in enumerate(TIMES)}
 
 
 def test_a_memory_that_changed_while_it_was_read_without_its_log_is_to_be_read_again(
@@ -225,15 +226,17 @@ def test_rows_of_two_memories_with_the_same_numbers_are_different(
 def test_an_upgraded_memory_has_the_same_records(tmp_path: Path) -> None:
     path = write_sample("claude_mem_old", tmp_path)
     before = [(item.memory.id, item.memory.session) for item in read(path)[0]]
+    renamed = (
+        ("observations", "sdk", "memory"),
+        ("session_summaries", "sdk", "memory"),
+        ("sdk_sessions", "sdk", "memory"),
+        ("sdk_sessions", "claude", "content"),
+        ("user_prompts", "claude", "content"),
+    )
     with closing(sqlite3.connect(path)) as connection:
-        for table in ("sdk_sessions", "observations", "session_summaries"):
-            connection.execute(
-                f"ALTER TABLE {table} RENAME COLUMN sdk_session_id TO memory_session_id"
-            )
-        for table in ("sdk_sessions", "user_prompts"):
-            connection.execute(
-                f"ALTER TABLE {table} RENAME COLUMN claude_session_id TO content_session_id"
-            )
+        for table, old, new in renamed:
+            change = f"RENAME COLUMN {old}_session_id TO {new}_session_id"
+            connection.execute(f"ALTER TABLE {table} {change}")
         connection.execute("ALTER TABLE observations ADD COLUMN title TEXT")
         connection.commit()
 
