@@ -52,9 +52,9 @@ def _limits(
     """Limits that this memory is far below, and others that it exceeds."""
     engine = request.config.getoption("--engine")
     folder = SQLITE if engine == SQLITE else POSTGRES
-    for module in ("common.listing", f"{folder}.search"):
-        name = f"mnemosyned.storage.{module}.LIST_LIMITS"
-        monkeypatch.setattr(name, request.param)
+    for room in ("common", folder):
+        module = f"mnemosyned.storage.{room}.listing"
+        monkeypatch.setattr(f"{module}.LIST_LIMITS", request.param)
     limits: ListLimits = request.param
     return limits
 

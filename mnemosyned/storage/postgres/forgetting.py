@@ -29,6 +29,10 @@ from mnemosyned.storage.common.forgetting import (
 from mnemosyned.storage.common.index_words import term_matcher
 from mnemosyned.storage.common.listing import tag_conditions
 from mnemosyned.storage.common.session import Row
+from mnemosyned.storage.postgres.listing import (
+    all_terms_condition,
+    postgres_filter,
+)
 from mnemosyned.storage.postgres.memories import (
     insert_again,
     insert_new,
@@ -36,10 +40,6 @@ from mnemosyned.storage.postgres.memories import (
     newest_number,
 )
 from mnemosyned.storage.postgres.pool import Pool, PostgresEngine
-from mnemosyned.storage.postgres.search import (
-    all_terms_condition,
-    postgres_filter,
-)
 from mnemosyned.storage.postgres.session import OF_IDS, PostgresSession, values_of
 
 TABLES = (

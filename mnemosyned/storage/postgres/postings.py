@@ -23,7 +23,7 @@ from itertools import accumulate
 from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from mnemosyned.storage.common.session import Result
-from mnemosyned.storage.postgres.search import PostgresFilter
+from mnemosyned.storage.postgres.listing import PostgresFilter
 from mnemosyned.storage.postgres.session import PostgresSession
 
 Table = Literal["memory", "episode"]

@@ -23,6 +23,7 @@ from typing import NamedTuple
 from mnemosyned.search.finding import SCORED_MAX
 from mnemosyned.search.words import Forms, Having, WordRows
 from mnemosyned.storage.postgres.fulltext import COLUMN_END, phrase_hashes
+from mnemosyned.storage.postgres.listing import PostgresFilter
 from mnemosyned.storage.postgres.postings import (
     SINCE_MAX,
     AnyOf,
@@ -42,7 +43,6 @@ from mnemosyned.storage.postgres.postings import (
     rows_with_all,
     texts_with_any,
 )
-from mnemosyned.storage.postgres.search import PostgresFilter
 from mnemosyned.storage.postgres.session import PostgresSession
 
 BOUNDED_FROM = 10

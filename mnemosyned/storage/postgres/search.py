@@ -1,17 +1,13 @@
-"""Candidates for a question by words, by time and by order in time; pages of lists, and their filters."""
+"""Candidates for a question: rows by words, by time and by order in time, with their summaries."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from datetime import datetime
 from itertools import chain
-from typing import NamedTuple
 
-from mnemosyned.memory.listing import LIST_LIMITS
 from mnemosyned.memory.ports import SearchStore
-from mnemosyned.memory.values import Tier
 from mnemosyned.search.finding import (
     ORDERED_MAX,
     REACH,
@@ -30,21 +26,23 @@ from mnemosyned.search.scoring import READ_CHARS_MAX
 from mnemosyned.search.weights import WEIGHTS as RANKING_WEIGHTS
 from mnemosyned.search.words import Forms, Frequencies
 from mnemosyned.storage.common.listing import (
-    Condition,
-    ListStore,
-    MemoryTable,
     asked_conditions,
     column_conditions,
-    id_range,
-    join_conditions,
-    source_name_conditions,
-    summary_conditions,
     time_conditions,
 )
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
 from mnemosyned.storage.common.search import CommonIndex
 from mnemosyned.storage.common.session import Row, StorePart
 from mnemosyned.storage.postgres.fulltext import gram_term_hashes, phrase_hashes
+from mnemosyned.storage.postgres.listing import (
+    EVERYTHING,
+    PostgresFilter,
+    episode_filter,
+    memory_filter,
+    postgres_filter,
+    query_filter,
+    tier_condition,
+)
 from mnemosyned.storage.postgres.pool import PostgresEngine
 from mnemosyned.storage.postgres.postings import (
     AnyOf,
@@ -70,211 +68,6 @@ from mnemosyned.storage.postgres.session import (
 )
 from mnemosyned.text.dates.mentions import MENTION_CHARS_MAX
 from mnemosyned.text.languages.tables import TimeOrder
-from mnemosyned.text.stems import accent_variants
-from mnemosyned.text.terms import Terms
-
-FEW_MAX = 5_000
-"""So many rows of the sessions asked for are named before the words are looked for."""
-_HOMES = {Tier.WORKING: "fresh", Tier.ARCHIVE: "placed"}
-
-
-class PostgresFilter(NamedTuple):
-    """Conditions, each after an `AND`, and bound values that narrow a search."""
-
-    where: str
-    values: Mapping[str, object]
-    only: Sequence[int] | None = None
-    """All rows that pass, ascending, where they are so few that words are looked for around them
-    alone: a session has lines side by side, and a common word a million."""
-
-
-EVERYTHING = PostgresFilter("", {})
-
-
-def tier_condition(tier: Tier | None) -> list[Condition]:
-    """Return the condition for memories `m` of a tier; no condition for None, both tiers."""
-    if tier is None:
-        return []
-    home = _HOMES.get(tier, "placed")
-    text = f"EXISTS (SELECT 1 FROM {home} AS h WHERE h.owner = %(owner)s AND h.seq = m.seq)"
-    return [Condition(text, {})]
-
-
-def postgres_filter(conditions: Iterable[Condition]) -> PostgresFilter:
-    """Return a filter with these conditions, each after an AND, and their values."""
-    return PostgresFilter(*join_conditions(conditions))
-
-
-def memory_filter(query: Query) -> PostgresFilter:
-    """Return the filter for memories `m` that a question sets."""
-    return postgres_filter(
-        [
-            *column_conditions(query.columns),
-            *source_name_conditions(query.source_names, "m.source"),
-            *time_conditions(query, first="m.created_at", last="m.created_at"),
-            *tier_condition(query.tier),
-            *asked_conditions(query),
-        ]
-    )
-
-
-def episode_filter(query: Query) -> PostgresFilter:
-    """Return the filter for summaries `e` that a question sets."""
-    return postgres_filter(summary_conditions(query))
-
-
-def all_terms_condition(owner: int, terms: Terms, seq: str = "m.seq") -> Condition:
-    """Return the condition for memories whose index entries have the hashes of all terms.
-
-    `seq` is the column with the row number. Different words may share a hash of 32 bits: who must
-    not err compares the texts afterward.
-    """
-    has = [
-        _term_condition(owner, term, number, only_grams=term in terms.grams)
-        for number, term in enumerate((*terms.words, *terms.grams))
-    ]
-    every, values = " AND ".join(each.text for each in has), dict[str, object]()
-    for each in has:
-        values |= each.values
-    text = (
-        f"{seq} IN (SELECT i.seq FROM memory_index AS i "
-        f"WHERE i.owner = %(owner)s AND {every})"
-    )
-    return Condition(text, values)
-
-
-def _term_condition(
-    owner: int, term: str, number: int, *, only_grams: bool
-) -> Condition:
-    """Return the condition for index entries with any spelling of a term.
-
-    `number` makes the names of its bind values distinct. With `only_grams` the first index, of
-    stemmed words, is left out.
-    """
-    texts = [term, *accent_variants(term)]
-    phrases: dict[str, list[list[int]]] = {
-        "grams": [gram_term_hashes(owner, text) for text in texts]
-    }
-    if not only_grams:
-        phrases["words"] = [phrase_hashes(owner, text) for text in texts]
-    clauses: list[str] = []
-    values: dict[str, object] = {}
-    for column, hashes in phrases.items():
-        for place, phrase in enumerate(filter(None, hashes)):
-            name = f"{column}_{number}_{place}"
-            clauses.append(f"i.{column} @> %({name})s::integer[]")
-            values[name] = phrase
-    return Condition(f"({' OR '.join(clauses) or 'false'})", values)
-
-
-def query_filter(session: PostgresSession, query: Query) -> PostgresFilter:
-    """Return a question's filter for memories `m`: by row number if few pass sessions or tags."""
-    narrow = memory_filter(query)
-    if not (query.sessions or query.tags):
-        return narrow
-    # The tags are read once: those whose memories they lead to are not looked up again.
-    held = memory_filter(replace(query, tags=()))
-    rows = session.execute(
-        f"SELECT m.seq FROM {_narrowest(query)} WHERE m.owner = %(owner)s{held.where} "
-        "LIMIT %(few)s",
-        **narrow.values,
-        few=FEW_MAX + 1,
-    ).fetchall()
-    if len(rows) > FEW_MAX:
-        return narrow
-    return narrow._replace(only=sorted(seq for (seq,) in rows))
-
-
-def _narrowest(query: Query) -> str:
-    """Return the FROM clause that reads a question's memories `m`, by way of its tags if any."""
-    if not query.tags:
-        return "memory AS m"
-    # One tag names each memory once.
-    distinct = "DISTINCT " if len(query.tags) > 1 else ""
-    return (
-        f"(SELECT {distinct}n.memory_seq AS seq FROM tag AS n WHERE n.owner = %(owner)s "
-        "AND n.name = ANY(%(tags)s::text[])) AS n "
-        "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = n.seq"
-    )
-
-
-_BEGINNING = (
-    "SELECT r.low FROM unnest(%(lows)s::text[], %(highs)s::text[]) "
-    "WITH ORDINALITY AS r (low, high, number) WHERE "
-    + " OR ".join(
-        f"EXISTS (SELECT 1 FROM {table} AS t WHERE t.owner = %(owner)s "
-        "AND t.id >= r.low AND t.id < r.high)"
-        for table in ("memory", "episode")
-    )
-    + " ORDER BY r.number"
-)
-# Words have roles among them; with those that were pruned, the words went.
-_SPOKEN = (
-    "SELECT m.seq FROM memory_index AS m WHERE m.owner = %(owner)s "
-    "AND m.role = ANY(%(roles)s::text[]) AND ({said}) UNION ALL "
-    "SELECT s.memory_seq FROM memory_state AS s "
-    "WHERE s.owner = %(owner)s AND s.pruned_at IS NOT NULL LIMIT %(most)s"
-)
-_GROUPS = (
-    "SELECT session_id, source, count, first, last FROM ("
-    "SELECT 0 AS home, m.session_id, m.source, count(*) AS count, "
-    "min(f.created_at) AS first, max(f.created_at) AS last "
-    "FROM fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
-    "WHERE f.owner = %(owner)s GROUP BY m.session_id, m.source UNION ALL "
-    "SELECT 1, e.session_id, e.source, sum(e.item_count)::bigint, "
-    "min(e.covers_from), max(e.covers_until) FROM episode AS e "
-    "WHERE e.owner = %(owner)s AND e.level = 0 GROUP BY e.session_id, e.source) AS g "
-    "ORDER BY home, session_id, source NULLS FIRST"
-)
-
-
-class PostgresLists(ListStore):
-    """A `ListStore` of one owner in PostgreSQL."""
-
-    _engine: PostgresEngine
-
-    _groups = _GROUPS
-    _working = MemoryTable(
-        "fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq", "f"
-    )
-    _archive = MemoryTable(
-        "placed AS p JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq"
-    )
-    _of_episode = "p.owner = %(owner)s AND p.episode_seq"
-
-    def _prefixes_of_ids(
-        self, session: PostgresSession, prefixes: Sequence[str]
-    ) -> list[str]:
-        ranges = [id_range(prefix) for prefix in prefixes]
-        return session.column(
-            _BEGINNING,
-            lows=[low for low, _ in ranges],
-            highs=[high for _, high in ranges],
-        )
-
-    def _tables_by_number(
-        self, tier: Tier | None
-    ) -> Iterable[tuple[str, Sequence[Condition]]]:
-        return [("memory", tier_condition(tier))]
-
-    def _term_conditions(self, terms: Terms, seq: str) -> list[Condition]:
-        return [all_terms_condition(self._engine.owner, terms, seq)]
-
-    def _rows_of_roles(
-        self, session: PostgresSession, roles: Sequence[str]
-    ) -> list[int] | None:
-        words = [phrase_hashes(session.owner, role) for role in roles]
-        if not all(words):
-            return None
-        names = [f"words_{number}" for number in range(len(words))]
-        said = " OR ".join(f"m.words @> %({name})s::integer[]" for name in names)
-        rows = session.execute(
-            _SPOKEN.format(said=said),
-            **dict(zip(names, words, strict=True)),
-            roles=list(roles),
-            most=LIST_LIMITS.few + 1,
-        ).fetchall()
-        return None if len(rows) > LIST_LIMITS.few else [seq for (seq,) in rows]
 
 
 def _hash_forms(session: PostgresSession, forms: Iterable[str]) -> AnyOf:

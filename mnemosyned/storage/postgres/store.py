@@ -43,6 +43,7 @@ from mnemosyned.storage.postgres.forgetting import (
     purge_server,
 )
 from mnemosyned.storage.postgres.health import check_server
+from mnemosyned.storage.postgres.listing import PostgresLists
 from mnemosyned.storage.postgres.memories import (
     PostgresAgents,
     PostgresChanges,
@@ -69,7 +70,7 @@ from mnemosyned.storage.postgres.schema import (
     prepare_search,
     upgrade,
 )
-from mnemosyned.storage.postgres.search import PostgresLists, PostgresSearch
+from mnemosyned.storage.postgres.search import PostgresSearch
 from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.vectors import PostgresVectors
 

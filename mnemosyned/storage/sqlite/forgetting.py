@@ -32,8 +32,8 @@ from mnemosyned.storage.sqlite.fulltext import (
     rebuild_index,
     unindex_memory,
 )
+from mnemosyned.storage.sqlite.listing import bind_by_place, term_conditions
 from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED, leave_secrets
-from mnemosyned.storage.sqlite.search import bind_by_place, term_conditions
 from mnemosyned.storage.sqlite.session import SqliteSession, memory_row
 from mnemosyned.storage.sqlite.writer import SqliteEngine
 

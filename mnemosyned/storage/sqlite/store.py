@@ -40,6 +40,7 @@ from mnemosyned.storage.sqlite.fulltext import (
     finish_reindexing,
     heal_indexes,
 )
+from mnemosyned.storage.sqlite.listing import SqliteLists
 from mnemosyned.storage.sqlite.memories import (
     SqliteAgents,
     SqliteChanges,
@@ -56,7 +57,7 @@ from mnemosyned.storage.sqlite.ownership import (
     own_database,
 )
 from mnemosyned.storage.sqlite.schema import refuse_foreign, schema_version, upgrade
-from mnemosyned.storage.sqlite.search import SqliteLists, SqliteSearch
+from mnemosyned.storage.sqlite.search import SqliteSearch
 from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqliteEngine, Writer
 
