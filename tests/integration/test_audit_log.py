@@ -1,7 +1,5 @@
 """The audit log without a database: its files, its queue, and what it does when neither can be written."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -111,7 +109,7 @@ def test_a_strict_log_refuses_what_it_cannot_write_and_another_counts_it(
     assert lost
 
 
-def test_a_line_that_a_crash_cut_off_is_no_fault_and_spoils_no_other(
+def test_a_line_that_a_crash_cut_off_is_no_fault_and_spoils_none(
     tmp_path: Path,
 ) -> None:
     file = AuditFile(tmp_path / "audit.jsonl")

@@ -1,7 +1,5 @@
 """A backup is whole, private and made beside all other work; it never destroys another file."""
 
-from __future__ import annotations
-
 import os
 import re
 import sqlite3
@@ -87,7 +85,7 @@ def test_a_backup_goes_nowhere_where_it_destroys_something(
 
 
 @pytest.mark.sqlite
-def test_a_backup_that_fails_leaves_the_one_before(
+def test_a_failed_backup_leaves_the_one_before(
     store: SqliteStore, tmp_path: Path
 ) -> None:
     copy = tmp_path / "copy.sqlite"
@@ -101,9 +99,7 @@ def test_a_backup_that_fails_leaves_the_one_before(
     assert copy.read_bytes() == before
 
 
-def test_looking_for_copies_leaves_another_memory_of_the_program_locked(
-    tmp_path: Path,
-) -> None:
+def test_looking_for_copies_leaves_another_memory_locked(tmp_path: Path) -> None:
     """A second look at an open file drops SQLite's locks of it, and then its log is deleted."""
     look = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('PRAGMA user_version')"
     with Memory(tmp_path / "a.db") as a, Memory(tmp_path / "b.db") as b:
@@ -276,7 +272,7 @@ def test_the_list_of_what_was_forgotten_ends_with_the_last_backup_that_needs_it(
 
 
 @pytest.mark.sqlite
-def test_no_backup_is_made_while_a_cycle_runs(
+def test_no_backup_joins_a_cycle(
     lab: Lab, keeper: BackupKeeper, copies_folder: Path
 ) -> None:
     with lab.cycle.lease.exclusive():
@@ -338,9 +334,7 @@ def test_a_backup_dated_by_a_wrong_clock_does_not_end_the_schedule(
 
 
 @pytest.mark.sqlite
-def test_a_schedule_in_cron_fields_counts_from_the_last_backup(
-    lab: Lab, keeper: BackupKeeper
-) -> None:
+def test_a_cron_schedule_counts_from_a_backup(lab: Lab, keeper: BackupKeeper) -> None:
     change(lab.settings, {"backup.schedule": "30 3 * * *"})
     keeper.run_scheduled()
 
@@ -382,9 +376,7 @@ def own_backups(tmp_path: Path) -> list[Path]:
     return list((tmp_path / "state").rglob("memory-*.db*"))
 
 
-def test_a_backup_is_moved_out_of_the_sandbox(
-    sandboxed: Connection, tmp_path: Path
-) -> None:
+def test_a_backup_leaves_the_sandbox(sandboxed: Connection, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
 
     done = back_up(sandboxed, Backup(str(target)))
@@ -396,9 +388,7 @@ def test_a_backup_is_moved_out_of_the_sandbox(
     assert ids(target) == ["a"]
 
 
-def test_a_note_of_a_person_is_no_backup_to_replace(
-    sandboxed: Connection, tmp_path: Path
-) -> None:
+def test_a_note_of_a_person_is_no_backup(sandboxed: Connection, tmp_path: Path) -> None:
     note = tmp_path / "copy.db"
     note.write_text("My own words")
 

@@ -1,7 +1,5 @@
 """`mnem bench`: a person's own conversations, replayed in a memory of their own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -52,9 +50,7 @@ def transcripts(tmp_path: Path) -> Path:
     return folder
 
 
-def test_it_says_what_starts_and_prompts_would_have_been_given_and_its_cost(
-    transcripts: Path,
-) -> None:
+def test_it_says_what_would_have_been_given_and_its_cost(transcripts: Path) -> None:
     result = CliRunner().invoke(bench, [str(transcripts), "--show"])
 
     assert result.exit_code == 0, result.output
@@ -66,9 +62,7 @@ def test_it_says_what_starts_and_prompts_would_have_been_given_and_its_cost(
     assert "of the" in shown.partition("cost: ")[2]
 
 
-def test_its_json_has_every_injection_with_the_reason_of_each_line(
-    transcripts: Path,
-) -> None:
+def test_its_json_has_every_injection_with_its_reasons(transcripts: Path) -> None:
     result = CliRunner().invoke(bench, [str(transcripts), "--json"])
 
     report = json.loads(result.stdout)
@@ -81,9 +75,7 @@ def test_its_json_has_every_injection_with_the_reason_of_each_line(
     )
 
 
-def test_files_that_are_no_conversation_are_counted_and_left_out(
-    transcripts: Path,
-) -> None:
+def test_files_without_a_conversation_are_left_out(transcripts: Path) -> None:
     (transcripts / "notes.md").write_text("Water the tomatoes")
     write_lines(transcripts / "rollout-2026-03-16T09-00-00-0199.jsonl", [codex_meta()])
 
@@ -92,9 +84,7 @@ def test_files_that_are_no_conversation_are_counted_and_left_out(
     assert "left out: 1 file without a conversation" in result.stdout
 
 
-def test_a_folder_without_a_conversation_is_refused_with_what_to_name(
-    tmp_path: Path,
-) -> None:
+def test_a_folder_without_a_conversation_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("Water the tomatoes")
 
     result = CliRunner().invoke(bench, [str(tmp_path)], standalone_mode=False)

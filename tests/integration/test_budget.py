@@ -1,7 +1,5 @@
 """A backlog is worked off in steps, within a cycle's time and tokens, and told while it goes."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Sequence

@@ -172,9 +172,7 @@ def test_a_clock_set_back_does_not_keep_the_model_out(chain: Chain) -> None:
     assert chain.write() == BY_MODEL
 
 
-def test_an_error_nobody_foresaw_is_the_models_and_keeps_its_words(
-    chain: Chain,
-) -> None:
+def test_an_unforeseen_error_is_the_models_and_keeps_its_words(chain: Chain) -> None:
     chain.writer.does = raising(ValueError(GROUP[0].content))
 
     assert chain.write() == ("aaak", "ValueError")
@@ -245,9 +243,7 @@ def writing(chain: Chain) -> Iterator[list[Summary]]:
     assert not working.is_alive()
 
 
-def test_an_interrupt_ends_what_the_model_writes_and_blames_nobody(
-    chain: Chain,
-) -> None:
+def test_an_interrupt_ends_what_a_model_writes_and_blames_nobody(chain: Chain) -> None:
     def until_closed() -> None:
         assert chain.closable.closed.wait(5)
         raise ModelUnavailable("it was closed")
@@ -274,9 +270,7 @@ def test_an_interrupt_insists_where_the_model_is_asked_again(chain: Chain) -> No
         chain.interrupt()
 
 
-def test_an_interrupt_with_nothing_under_way_leaves_the_model_alone(
-    chain: Chain,
-) -> None:
+def test_an_interrupt_of_nothing_leaves_the_model_alone(chain: Chain) -> None:
     chain.interrupt()
 
     assert not chain.closable.closed.is_set()

@@ -148,9 +148,7 @@ def test_pruning_by_size_ignores_the_clock(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("days", [6, 800])
-def test_after_a_time_switched_off_it_asks_rather_than_lose(
-    machine: Machine, days: int
-) -> None:
+def test_after_a_time_switched_off_it_asks_first(machine: Machine, days: int) -> None:
     machine.status()
     machine.starts_again(days=days)
 
@@ -200,9 +198,7 @@ def test_a_full_disk_keeps_nobody_from_sleeping(
     assert "clock_not_kept" in [record.message for record in caplog.records]
 
 
-def test_a_sighting_is_kept_each_hour_and_at_the_end_but_not_for_a_moment(
-    lab: Lab,
-) -> None:
+def test_a_sighting_is_kept_each_hour_and_at_the_end_not_sooner(lab: Lab) -> None:
     machine = Machine(**vars(lab))
     ages: list[float] = []
 
@@ -243,9 +239,7 @@ def test_a_memory_expired_by_a_wrong_clock_returns(machine: Machine) -> None:
     assert "the heron nests here" in hit.lines[0].content
 
 
-def test_a_memory_of_the_future_is_consolidated_once_it_is_old(
-    machine: Machine,
-) -> None:
+def test_a_memory_of_the_future_is_consolidated_once_old(machine: Machine) -> None:
     machine.jumps(days=800)
     for at in range(3):
         machine.remember(f"ahead {at}", id=f"ahead{at}")

@@ -1,7 +1,5 @@
 """Verbs, commands and manual pages say what they do, and agree with each other."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import shlex
@@ -28,35 +26,27 @@ from mnemosyned import (
     MnemosynedError,
     Remember,
 )
-from mnemosyned.cli.main import load_command
+from mnemosyned.cli.main import load_command, mnem
 from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.verbs.facade import ALIASES, VERBS, AsyncVerbs, Verbs
 from mnemosyned.verbs.request import Request, result_type
 
 UNLISTED = {
-    "remember_many",
-    "prune",
-    "rate_injection",
-    "edit_briefing",
-    "undo_ending",
+    *("remember_many", "prune", "rate_injection", "edit_briefing", "undo_ending"),
 }
 """Verbs that commands of other names run, such as `import` and `archive prune`."""
 
 
 @each_case("name", COMMANDS)
-def test_a_summary_is_the_first_sentence_of_the_command(name: str) -> None:
-    command = load_command(COMMANDS[name])
+def test_the_help_of_a_command_has_its_summary_and_its_example(name: str) -> None:
+    command, entry = load_command(COMMANDS[name]), COMMANDS[name]
 
-    assert command.get_short_help_str(limit=200) == COMMANDS[name].summary
+    assert command.get_short_help_str(limit=200) == entry.summary
+    assert entry.example in command.get_help(click.Context(command, info_name=name))
+    assert entry.example.split()[:2] == ["mnem", name]
 
 
-@each_case("name", COMMANDS)
-def test_the_help_of_a_command_has_its_example(name: str) -> None:
-    command = load_command(COMMANDS[name])
-    example = COMMANDS[name].example
-
-    assert example in command.get_help(click.Context(command, info_name=name))
-    assert example.split()[:2] == ["mnem", name]
+"""Verbs that commands of other names run, such as `import` and `archive prune`."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -87,14 +77,40 @@ def test_every_verb_has_a_command() -> None:
 
 def test_a_request_knows_the_name_of_its_verb() -> None:
     """A class whose name is not the verb's says it: `verb = "list"`."""
-    assert {name: verb.verb_name() for name, verb in VERBS.items()} == {
-        name: name for name in VERBS
-    }
+    assert [verb.verb_name() for verb in VERBS.values()] == [*VERBS]
 
 
-def modules_after(line: str) -> set[str]:
-    program = f"import sys\nfrom mnemosyned.cli.entry import main\nsys.argv = {line.split()}\n"
-    program += "try: main()\nfinally: print(*sys.modules, file=sys.stderr)"
+def test_a_misspelled_command_gets_the_nearest_one() -> None:
+    with pytest.raises(click.UsageError, match="did you mean recall"):
+        mnem(["recal"], standalone_mode=False)
+
+
+# The shell and the client start fast: they load what they need, and none of the rules.
+
+
+NEEDLESS = {
+    *(
+        "asyncio",
+        "email",
+        "hashlib",
+        "http.client",
+        "logging",
+        "numpy",
+        "ssl",
+        "tempfile",
+    ),
+    "mnemosyned.text.languages.tables",
+    "mnemosyned.memory.forgetting",
+    "mnemosyned.text.terms",
+}
+"""Modules that the client had once, or could easily get, and does not need."""
+
+
+def modules_after(statement: str) -> set[str]:
+    """The modules in memory once a new interpreter has run a statement."""
+    program = (
+        f"import sys\ntry: {statement}\nfinally: print(*sys.modules, file=sys.stderr)"
+    )
     run = subprocess.run(
         [sys.executable, "-P", "-c", program],
         capture_output=True,
@@ -104,22 +120,27 @@ def modules_after(line: str) -> set[str]:
     return set(run.stderr.split())
 
 
+def modules_of_shell(line: str) -> set[str]:
+    start = "from mnemosyned.cli.entry import main"
+    return modules_after(f"{start}; sys.argv = {line.split()}; main()")
+
+
 def test_the_help_page_needs_the_table_alone() -> None:
-    loaded = modules_after("mnem --help")
+    loaded = modules_of_shell("mnem --help")
 
     assert "click" in loaded
     assert not loaded & {"msgspec", "mnemosyned.verbs", "mnemosyned.client", "yaml"}
 
 
 def test_a_recall_loads_its_own_verb_and_words() -> None:
-    loaded = modules_after("mnem recall x --socket /nowhere/socket")
+    loaded = modules_of_shell("mnem recall x --socket /nowhere/socket")
 
     assert "mnemosyned.client.connection" in loaded
     assert not loaded & {
         "mnemosyned.cli.output.upkeep",
         "mnemosyned.client.blocking",
         "mnemosyned.config",
-        "mnemosyned.text.secrets.masking",
+        "mnemosyned.text.secrets.formats",
         "mnemosyned.verbs.conversation",
         "mnemosyned.verbs.facade",
         "mnemosyned.verbs.retention",
@@ -128,15 +149,39 @@ def test_a_recall_loads_its_own_verb_and_words() -> None:
     }
 
 
-def test_a_misspelled_command_gets_the_nearest_one() -> None:
-    with pytest.raises(click.UsageError, match="did you mean recall"):
-        load_by_name("recal")
+def test_the_client_loads_no_rules_and_no_library_it_does_not_need() -> None:
+    loaded = modules_after("import mnemosyned.client.blocking")
+
+    assert "mnemosyned.client.blocking" in loaded
+    assert loaded & NEEDLESS == set()
 
 
-def load_by_name(name: str) -> None:
-    from mnemosyned.cli.main import mnem  # noqa: PLC0415 the group as users run it
+def test_tls_is_loaded_for_a_daemon_behind_https_alone() -> None:
+    make = "from mnemosyned.client.connection import Connection as C; C({})"
+    local = modules_after(make.format("'/run/none'"))
+    loopback = modules_after(make.format("url='http://127.0.0.1:1', token='x'"))
+    elsewhere = modules_after(make.format("url='https://memory.example', token='x'"))
+    shell = modules_after("import mnemosyned.cli.main, mnemosyned.cli.calls")
 
-    mnem([name], standalone_mode=False)
+    assert "ssl" in elsewhere
+    assert not {"ssl", "mnemosyned.client.tls"} & (local | loopback | shell)
+    assert not {"mnemosyned.client.remote"} & (local | shell)
+
+
+@pytest.mark.thorough
+def test_a_framework_is_loaded_by_its_own_adapter_alone() -> None:
+    loaded = modules_after("import mnemosyned.adapters, mnemosyned.assembly.embedded")
+
+    assert "mnemosyned.adapters" in loaded
+    assert not {name for name in loaded if name.startswith("mnemosyned.adapters.")}
+    assert not loaded & {"agents", "langgraph", "llama_index", "pydantic_ai"}
+
+
+@pytest.mark.thorough
+def test_a_module_that_is_loaded_would_be_noticed() -> None:
+    loaded = modules_after("import http.client, mnemosyned.service.service")
+
+    assert {"http.client", "email", "mnemosyned.text.terms"} <= loaded
 
 
 # The methods of `Client` and `Memory` as `help`, editors and careless callers meet them.
@@ -189,25 +234,21 @@ def test_a_verb_has_the_name_and_docstring_of_a_method(
 
 @each_case("name", METHODS)
 @each_case("methods", [METHODS, COROUTINES])
-def test_a_verb_has_the_signature_of_its_request(
-    methods: dict[str, Any], name: str
-) -> None:
+def test_a_verb_has_its_requests_signature(methods: dict[str, Any], name: str) -> None:
     request = request_of(name)
+    signature = inspect.signature(methods[name])
 
-    itself, *parameters = inspect.signature(methods[name]).parameters.values()
+    itself, *parameters = signature.parameters.values()
 
     fields = msgspec.structs.fields(request)
     assert itself.name == "self"
-    assert [parameter.name for parameter in parameters] == [
-        field.name for field in fields
-    ]
     for parameter, field in zip(parameters, fields, strict=True):
+        assert parameter.name == field.name
         assert (parameter.default is parameter.empty) == field.required
         assert get_origin(parameter.annotation) is not Annotated
         assert "Meta(" not in str(parameter.annotation)
     assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in parameters[1:])
-    result = inspect.signature(methods[name]).return_annotation
-    assert result is result_type(request)
+    assert signature.return_annotation is result_type(request)
 
 
 @each_case("name", VERBS)
@@ -269,11 +310,7 @@ MAKEFILE = Path(__file__).parents[2] / "Makefile"
 
 
 def test_every_command_has_a_page_with_its_example() -> None:
-    assert {f"mnem-{name}" for name in COMMANDS} | {
-        "mnem",
-        "mnemosyned",
-    } <= PAGES.keys()
-    assert "mnem-archive-prune" in PAGES
+    assert {"mnem", "mnemosyned", "mnem-archive-prune"} <= PAGES.keys()
     for name, command in COMMANDS.items():
         page = PAGES[f"mnem-{name}"].replace(r"\-", "-")
         summary = command.summary.removesuffix(".")

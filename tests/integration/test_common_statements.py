@@ -1,7 +1,5 @@
 """Statements that both engines have alike, in the language of SQLite."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 

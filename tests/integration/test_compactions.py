@@ -1,7 +1,5 @@
 """What `compact` takes out of a conversation: where it is, and how it comes back."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3
@@ -61,9 +59,7 @@ def stubs_of(messages: Messages) -> Messages:
 @pytest.mark.parametrize(
     "talk", [rounds(20), anthropic_rounds(20)], ids=["openai", "anthropic"]
 )
-def test_compacted_messages_expand_word_for_word(
-    lab: Lab, policy: str, talk: Messages
-) -> None:
+def test_messages_expand_word_for_word(lab: Lab, policy: str, talk: Messages) -> None:
     answer = compact(lab, talk, policy=policy)
 
     assert answer.changed
@@ -90,7 +86,7 @@ def test_repeating_a_compaction_changes_nothing(lab: Lab, policy: str) -> None:
 
 @pytest.mark.parametrize("stripped", [False, True])
 @pytest.mark.parametrize("policy", ["auto", "facts"])
-def test_a_merged_compaction_brings_back_all(
+def test_a_merged_compaction_loses_none(
     lab: Lab, policy: str, *, stripped: bool
 ) -> None:
     talk, given, stubs = rounds(12), rounds(12), list[tuple[str, ...]]()
@@ -225,9 +221,7 @@ def test_a_compaction_of_which_all_is_forgotten_is_not_found(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("rule", ["mask", "refuse"])
-def test_compaction_stores_no_secret_that_is_refused(
-    lab: Lab, rule: SecretRule
-) -> None:
+def test_compaction_stores_no_refused_secret(lab: Lab, rule: SecretRule) -> None:
     """What may not be kept is not in an id either, where it could be guessed."""
     change(lab.settings, {"secrets": rule})
 
@@ -334,9 +328,7 @@ def model(cycle: SleepCycle) -> Model:
 
 
 @pytest.mark.parametrize("policy", ["auto", "rounds"])
-def test_a_models_words_go_on_top_of_what_the_rules_found(
-    lab: Lab, model: Model, policy: str
-) -> None:
+def test_a_models_words_go_on_top(lab: Lab, model: Model, policy: str) -> None:
     answer = compact(lab, rounds(20), policy=policy)
 
     assert model.answer in answer.summaries[0]
@@ -357,9 +349,7 @@ def test_a_model_that_takes_too_long_is_not_waited_for(lab: Lab, model: Model) -
     done.set()
 
 
-def test_a_summary_of_a_conversation_is_no_running_cycle(
-    lab: Lab, model: Model
-) -> None:
+def test_the_summary_of_a_talk_is_no_running_cycle(lab: Lab, model: Model) -> None:
     running: list[bool] = []
     refusals: list[str] = []
 
@@ -448,7 +438,7 @@ def taken(lab: Lab, messages: Messages) -> list[str]:
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("each", [WORDLESS_CONTENTS, DROPPED], ids=["none", "dropped"])
-def test_they_come_back_and_the_index_stays_whole(
+def test_they_return_and_the_index_stays_whole(
     lab: Lab, each: tuple[object, ...]
 ) -> None:
     database = lab.store.database
@@ -595,9 +585,7 @@ def test_a_file_from_before_is_healed(database: Path, before: Path) -> None:
     assert hashes == [(content_hash(WORDLESS),)] * 3
 
 
-def test_a_file_without_such_memories_is_left_as_it_is(
-    database: Path, before: Path
-) -> None:
+def test_a_file_without_such_memories_stays(database: Path, before: Path) -> None:
     with open_store(database, migrations=before):
         pass
 

@@ -1,7 +1,5 @@
 """Settings: every key, every variable, every mistake, and where files lie."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from operator import attrgetter
@@ -191,7 +189,7 @@ def test_a_file_without_the_url_of_a_server_is_refused_and_not_quoted(
     ],
     ids=["databases", "models"],
 )
-def test_two_at_once_are_refused(
+def test_of_two_one_must_be_chosen(
     file: Path, text: str, variable: str, value: str
 ) -> None:
     file.write_text(text)
@@ -259,7 +257,7 @@ def test_the_key_of_an_endpoint_is_no_setting() -> None:
     assert "sk-1" not in repr(config)
 
 
-def test_the_file_is_looked_for_where_it_was_named(
+def test_the_file_is_found_where_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CONFIGURATION_DIRECTORY", raising=False)
@@ -276,7 +274,7 @@ def test_the_file_is_looked_for_where_it_was_named(
     assert config_file() == Path("/elsewhere.yaml")
 
 
-def test_files_lie_in_the_directories_of_the_service_or_the_user(
+def test_files_lie_where_service_or_user_keep_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("STATE_DIRECTORY", "RUNTIME_DIRECTORY"):
@@ -421,9 +419,7 @@ def test_a_file_that_is_no_mapping_is_refused(file: Path, text: str, line: int) 
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"wm_max: \x00\n", None])
-def test_a_file_that_is_no_text_or_not_there_is_refused(
-    file: Path, content: bytes | None
-) -> None:
+def test_no_text_or_no_file_is_refused(file: Path, content: bytes | None) -> None:
     if content:
         file.write_bytes(content)
 

@@ -1,7 +1,5 @@
 """The window that `context` puts together: what is recalled, what holds, what is left out."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator
@@ -256,7 +254,7 @@ def test_no_context_exceeds_its_total(empty: Memory, seed: int) -> None:
         assert counted(window) <= window.total <= total
 
 
-def test_a_long_result_of_the_fresh_tail_keeps_its_beginning_and_its_totals(
+def test_a_long_result_of_the_tail_keeps_its_beginning_and_totals(
     empty: Memory,
 ) -> None:
     result = log(random.Random(1), lines=3_000)
@@ -304,9 +302,7 @@ def test_a_new_message_too_long_by_itself_is_refused(empty: Memory) -> None:
         empty.context("word " * 9_000, total=8_000)
 
 
-def test_memory_gives_up_its_share_before_the_fresh_tail_is_refused(
-    empty: Memory,
-) -> None:
+def test_memory_gives_up_its_share_before_a_tail_is_refused(empty: Memory) -> None:
     talk = [said("word " * 430)] * 8
     empty.remember("The harbor opens at seven.")
 
@@ -348,9 +344,7 @@ def prose_memory() -> Iterator[Memory]:
         "Could you sketch a poem about penguins, umbrellas and the cache of a squirrel?",
     ],
 )
-def test_a_message_without_content_brings_no_memory(
-    prose_memory: Memory, message: str
-) -> None:
+def test_no_content_brings_no_memory(prose_memory: Memory, message: str) -> None:
     assert prose_memory.context(message).recalled == []
 
 
@@ -421,9 +415,7 @@ def test_the_model_of_the_summaries_counts_where_that_is_wanted(tmp_path: Path) 
         ({"tokenizer": "/nowhere/x.bin"}, "neither"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(
-    settings: dict[str, Any], says: str
-) -> None:
+def test_impossible_settings_are_refused(settings: dict[str, Any], says: str) -> None:
     overrides = {f"context.{key}": one for key, one in settings.items()}
 
     with pytest.raises(ConfigInvalid, match=says) as refused:

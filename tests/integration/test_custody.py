@@ -3,8 +3,7 @@
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
@@ -24,9 +23,19 @@ from mnemosyned.storage.sqlite.store import SqliteStore, open_store
 pytestmark = pytest.mark.sqlite
 
 
+def opened(database: Path) -> AbstractContextManager[SqliteStore]:
+    return open_store(database, migrations=shipped("migrations"))
+
+
 def reopened(database: Path) -> list[str]:
-    with open_store(database, migrations=shipped("migrations")) as store:
+    with opened(database) as store:
         return working_ids(store)
+
+
+@pytest.fixture
+def free(database: Path, blank: Path) -> Path:
+    """A file of a memory that nobody has open."""
+    return Path(shutil.copy(blank, database))
 
 
 class Killed(BaseException):
@@ -35,18 +44,13 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("step", ["place", "flush", "copy_beside"])
 def test_a_rescue_that_is_cut_short_is_finished_by_the_next_start(
-    database: Path,
-    blank: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    step: str,
+    free: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """The state of the disk at that moment is what the next process finds."""
     found = tmp_path / "after"
-    shutil.copy(blank, database)
-    with open_store(database, migrations=shipped("migrations")) as store:
+    with opened(free) as store:
         remember_batch(store, memory("1"), memory("2"))
-        database.unlink()
+        free.unlink()
         usual = getattr(ownership, step)
 
         def killed(*given: object) -> None:
@@ -61,43 +65,35 @@ def test_a_rescue_that_is_cut_short_is_finished_by_the_next_start(
                 remember_batch(store, memory("3"))
 
     left = found / "memory.db"
-    if (
-        step == "copy_beside"
-    ):  # a copy that nobody knows to be whole is not taken for the memory
-        assert not left.exists()
+    if step == "copy_beside":
+        assert not left.exists(), "nobody knows whether the copy is whole"
         assert reopened(left) == []
     else:
         assert reopened(left) == ["1", "2"]
         assert not left.with_name("memory.db.rescued").exists()
 
 
-def test_a_rescued_copy_takes_no_other_files_place(database: Path, blank: Path) -> None:
-    shutil.copy(blank, database)
-    rescued = Path(shutil.copy(blank, database.with_name("memory.db.rescued")))
+def test_a_rescued_copy_takes_no_other_files_place(free: Path, blank: Path) -> None:
+    rescued = Path(shutil.copy(blank, free.with_name("memory.db.rescued")))
 
-    assert reopened(database) == []
-
+    assert reopened(free) == []
     assert rescued.exists()
 
 
-def test_a_program_with_an_embedded_memory_is_told_of_a_replaced_file(
-    database: Path, blank: Path
-) -> None:
-    with Memory(database) as embedded:
+def test_a_program_is_told_of_a_replaced_file(free: Path, blank: Path) -> None:
+    with Memory(free) as embedded:
         embedded.remember("tea at four", id="a")
-        Path(shutil.copy(blank, database.with_name("other.db"))).rename(database)
+        Path(shutil.copy(blank, free.with_name("other.db"))).rename(free)
 
         with pytest.raises(DatabaseReplaced, match="Restart"):
             embedded.remember("tea at five", id="b")
 
-    (aside,) = database.parent.glob("memory.db.replaced-*")
+    (aside,) = free.parent.glob("memory.db.replaced-*")
     assert reopened(aside) == ["a"]
-    assert reopened(database) == []
+    assert reopened(free) == []
 
 
-def test_an_embedded_memory_puts_a_deleted_file_back_when_it_closes(
-    database: Path,
-) -> None:
+def test_an_embedded_memory_puts_a_deleted_file_back_at_its_end(database: Path) -> None:
     with Memory(database) as embedded:
         embedded.remember("tea at four", id="a")
         database.unlink()
@@ -120,16 +116,13 @@ def test_closing_says_so_where_a_deleted_file_cannot_be_saved(
         embedded.close()
 
 
-def test_a_reader_that_connects_finds_the_deleted_file_put_back(
-    store: SqliteStore,
-) -> None:
+def test_a_reader_that_connects_finds_a_file_put_back(store: SqliteStore) -> None:
     remember_batch(store, memory("1"))
     store.database.unlink()
 
     with store._readers.snapshot():  # noqa: SLF001 it keeps the connection that there is
-        known = store.memories.get("1")
+        assert store.memories.get("1").id == "1"
 
-    assert known.id == "1"
     assert store.database.exists()
 
 
@@ -148,73 +141,41 @@ def test_every_write_looks_where_the_path_leads(store: SqliteStore) -> None:
             write()
 
 
-# ------------------------------------------------------------------ one owner
-
-
-@pytest.fixture
-def hard_link(store: SqliteStore) -> Iterator[Path]:
+def test_a_file_is_one_file_under_every_name(store: SqliteStore) -> None:
     link = store.database.with_name("link.db")
     os.link(store.database, link)
-    yield link
+    with pytest.raises(DatabaseInUse, match="another name"):
+        reopened(link)
+
+    remember_batch(store, memory("1"))
+    with closing(sqlite3.connect(store.database)) as connection:
+        connection.execute("SELECT * FROM tier_totals").fetchall()
+    assert store.database.with_name("memory.db-wal").exists()
     link.unlink()
 
 
-def test_a_file_is_one_file_under_every_name(
-    store: SqliteStore, hard_link: Path
-) -> None:
-    with (
-        pytest.raises(DatabaseInUse, match="another name"),
-        open_store(hard_link, migrations=shipped("migrations")),
-    ):
-        pass
+def test_a_free_file_with_two_names_is_refused(free: Path) -> None:
+    os.link(free, free.with_name("link.db"))
 
-    remember_batch(store, memory("1"))
-    look = closing(sqlite3.connect(store.database))
-    with look as connection:
-        connection.execute("SELECT * FROM tier_totals").fetchall()
-    assert store.database.with_name("memory.db-wal").exists()
-
-
-def test_a_free_file_with_two_names_is_refused_with_what_to_do(
-    database: Path, blank: Path
-) -> None:
-    shutil.copy(blank, database)
-    os.link(database, database.with_name("link.db"))
-
-    with (
-        pytest.raises(StorageFailed, match=r"hard links.*remove the other names"),
-        open_store(database, migrations=shipped("migrations")),
-    ):
-        pass
+    with pytest.raises(StorageFailed, match=r"hard links.*remove the other names"):
+        reopened(free)
 
 
 def test_a_lost_lock_file_lets_nobody_in(store: SqliteStore) -> None:
     store.database.with_name("memory.db.lock").unlink()
 
-    with (
-        pytest.raises(DatabaseInUse, match="lock file was deleted"),
-        open_store(store.database, migrations=shipped("migrations")),
-    ):
-        pass
-
-
-# --------------------------------------------------------------- permissions
+    with pytest.raises(DatabaseInUse, match="lock file was deleted"):
+        reopened(store.database)
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o666, 0o640])
-def test_files_that_others_can_read_are_closed_to_them(
-    database: Path, blank: Path, mode: int
-) -> None:
-    shutil.copy(blank, database)
-    database.chmod(mode)
+def test_files_that_others_can_read_are_closed(free: Path, mode: int) -> None:
+    free.chmod(mode)
 
-    with open_store(database, migrations=shipped("migrations")) as store:
+    with opened(free) as store:
         remember_batch(store, memory("1"))
-        modes = {
-            path.stat().st_mode & 0o777 for path in database.parent.glob("memory.db*")
-        }
-
-    assert modes == {0o600}
+        files = free.parent.glob("memory.db*")
+        assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
 
 
 @pytest.mark.parametrize(
@@ -223,14 +184,12 @@ def test_files_that_others_can_read_are_closed_to_them(
 def test_a_folder_in_which_others_can_replace_files_is_named(
     tmp_path: Path, mode: int, *, warned: bool
 ) -> None:
-    folder = tmp_path / "open"
-    folder.mkdir()
-    folder.chmod(mode)
+    tmp_path.chmod(mode)
 
-    with Memory(folder / "memory.db") as embedded:
+    with Memory(tmp_path / "memory.db") as embedded:
         warnings = embedded.status().warnings
 
-    assert [str(folder) in warning for warning in warnings] == [True] * warned
+    assert [str(tmp_path) in warning for warning in warnings] == [True] * warned
 
 
 @pytest.mark.parametrize(

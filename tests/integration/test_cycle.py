@@ -54,7 +54,7 @@ def episodes(lab: Lab, report: CycleReport) -> list[Episode]:
 
 
 @pytest.mark.parametrize("ttl_hours", [24, 1])
-def test_only_what_is_strictly_older_than_half_the_ttl_is_taken(
+def test_only_what_is_older_than_half_its_time_is_taken(
     lab: Lab, ttl_hours: int
 ) -> None:
     change(lab.settings, {"sleep.ttl_hours": ttl_hours})
@@ -425,7 +425,7 @@ def test_one_that_failed_says_so_to_who_stopped_it(lab: Lab) -> None:
     ],
     ids=["stop", "pause"],
 )
-def test_a_stop_and_a_pause_take_no_other_field(
+def test_a_stop_or_pause_takes_no_other_field(
     lab: Lab, asked: Sleep, said: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=said):

@@ -1,7 +1,5 @@
 """The pages of the documentation match the product: verbs, commands, settings, errors, files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -212,9 +210,7 @@ def page() -> dict[str, list[str]]:
     return {part.split("\n")[0]: BLOCK.findall(part) for part in parts}
 
 
-def test_every_summary_on_the_page_is_one_of_the_demo(
-    page: dict[str, list[str]],
-) -> None:
+def test_the_summaries_of_the_page_are_of_the_demo(page: dict[str, list[str]]) -> None:
     levels = [
         {episode.content for episode, _ in level}
         for level in written_levels(next(demo_week()))

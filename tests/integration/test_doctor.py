@@ -1,7 +1,5 @@
 """`mnem doctor` on broken installations: each fault is found, named, and mended where that is safe."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -24,7 +22,7 @@ from support.broken_installations import (
 
 from mnemosyned import Memory
 from mnemosyned.backup_schedule import backup_name
-from mnemosyned.cli.maintenance.checks import Severity
+from mnemosyned.cli.maintenance.checks import Finding, Severity
 from mnemosyned.cli.maintenance.databases import restore_database
 from mnemosyned.cli.maintenance.doctor import examine, present_installation, repair
 from mnemosyned.paths import shipped
@@ -38,26 +36,18 @@ from mnemosyned.storage.sqlite.repair import (
 IDS = ["fresh", "m0", "m1", "m2", "m3", "m4", "m5"]
 
 
-QUICK = (
-    "unknown setting",
-    "damaged page",
-    "unindexed memory",
-    "orphaned details",
-    "lost summary",
-    "lost values",
-    "dead socket",
-    "open database",
+QUICK = {
+    *("unknown setting", "damaged page", "unindexed memory", "orphaned details"),
+    *("lost summary", "lost values", "dead socket", "open database"),
     "interrupted restore",
-)
+}
 """The cases of `make test`; `make test-e2e` runs all."""
 
 
 def each_case() -> list[ParameterSet]:
-    marks = dict.fromkeys(QUICK, ())
+    rare = pytest.mark.thorough
     return [
-        pytest.param(
-            case, id=case.name, marks=marks.get(case.name, (pytest.mark.thorough,))
-        )
+        pytest.param(case, id=case.name, marks=() if case.name in QUICK else rare)
         for case in CASES
     ]
 
@@ -74,6 +64,21 @@ def filled(blank: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def home(filled: Path) -> Iterator[Home]:
     with short_room() as room:
         yield make_home(room / "home", filled)
+
+
+def look(home: Home, *, deep: bool = False) -> list[Finding]:
+    with home.lived_in():
+        return [*examine(present_installation(deep=deep))]
+
+
+def look_and_repair(home: Home) -> list[str]:
+    with home.lived_in():
+        findings = examine(present_installation())
+        return list(repair(findings, present_installation()))
+
+
+def bad(findings: list[Finding]) -> list[str]:
+    return [finding.text for finding in findings if finding.severity.is_bad]
 
 
 @pytest.mark.parametrize("case", each_case())
@@ -93,55 +98,52 @@ def test_a_fault_is_found_and_mended_where_that_is_safe(case: Case, home: Home) 
         assert seen.left is not None
 
 
+"""The cases of `make test`; `make test-e2e` runs all."""
+
+
 KEY = f"-----BEGIN PRIVATE KEY-----\n{'MIIEvQIBADAN' * 20}\n-----END PRIVATE KEY-----"
 SAID = f"""Mail bob.smith@example.co.uk about PROJ-123, see src/app/main.py.
 The deploy key is {KEY}
 and https://example.org/docs says how to use it."""
 
 
-def test_values_that_an_earlier_python_cut_or_lost_are_extracted_again(
-    home: Home,
-) -> None:
+def test_values_that_an_earlier_python_cut_or_lost_are_extracted(home: Home) -> None:
     with Memory(home.database) as memory:
         memory.remember(SAID, session="keys")
         memory.sleep(force=True)
-        (episode,) = memory.recall("bob smith deploy key", session="keys", limit=1).hits
-        whole = memory.get(episode.id).episode
+        (hit,) = memory.recall("bob smith deploy key", session="keys", limit=1).hits
+        whole = memory.get(hit.id).episode
     assert whole
     assert len(whole.details) > 4
     # As Python 3.11.2 left it: cut, lost, and a piece of the key in the summary.
-    home.sql(
-        "UPDATE detail SET value = 'smith@example.co.uk' "
-        "WHERE value = 'bob.smith@example.co.uk'"
-    )
-    home.sql("DELETE FROM detail WHERE value IN ('PROJ-123', 'src/app/main.py')")
-    home.sql("DELETE FROM detail WHERE value LIKE '-----BEGIN%'")
     piece = KEY.splitlines()[1]
-    home.sql(
-        f"UPDATE episodic_memory SET content = content || '{piece}' "
-        f"WHERE id = '{episode.id}'"
-    )
+    for statement in (
+        "UPDATE detail SET value = substr(value, 5) WHERE value = 'bob.smith@example.co.uk'",
+        "DELETE FROM detail WHERE value IN ('PROJ-123', 'src/app/main.py')",
+        "DELETE FROM detail WHERE value LIKE '-----BEGIN%'",
+        f"UPDATE episodic_memory SET content = content || '{piece}' WHERE id = '{hit.id}'",
+    ):
+        home.sql(statement)
     with closing(sqlite3.connect(home.database)) as connection, connection:
         rebuild_index(connection, "episode_gram_fts")
 
-    with home.lived_in():
-        findings = examine(present_installation())
-        repairs = list(repair(findings, present_installation()))
-        again = examine(present_installation())
+    findings = look(home)
+    repairs = look_and_repair(home)
+    again = look(home)
 
     assert "1 of the newest originals lack exact values" in str(findings)
     assert "of 1 originals again" in "; ".join(repairs)
     assert not any(finding.severity.is_bad and finding.remedy for finding in again)
     with Memory(home.database) as memory:
         memory.sleep(force=True)
-        mended = memory.get(episode.id).episode
+        mended = memory.get(hit.id).episode
     assert mended
     assert mended.details == whole.details
-    assert piece not in mended.content
     assert mended.content
+    assert piece not in mended.content
 
 
-def test_a_repair_of_the_database_makes_a_backup_first(
+def test_a_repair_of_a_database_makes_a_backup_first(
     home: Home, tmp_path: Path
 ) -> None:
     case = next(case for case in CASES if case.name == "orphaned details")
@@ -154,58 +156,39 @@ def test_a_repair_of_the_database_makes_a_backup_first(
     restore_database(backup, tmp_path / "again.db")
 
 
-def test_looking_changes_nothing(home: Home) -> None:
+def test_a_whole_installation_is_sound_and_looking_changes_nothing(home: Home) -> None:
     def files() -> dict[Path, tuple[int, bytes]]:
-        return {
-            path: (path.stat().st_mode, path.read_bytes())
-            for path in home.path.rglob("*")
-            if path.is_file()
-        }
+        paths = [path for path in home.path.rglob("*") if path.is_file()]
+        return {path: (path.stat().st_mode, path.read_bytes()) for path in paths}
 
     before = files()
 
-    with home.lived_in():
-        examine(present_installation(deep=True))
+    findings = look(home, deep=True)
 
     assert files() == before
-
-
-def test_nothing_is_wrong_with_a_whole_installation_but_that_no_daemon_runs(
-    home: Home,
-) -> None:
-    with home.lived_in():
-        findings = examine(present_installation(deep=True))
-
-    bad = [finding.text for finding in findings if finding.severity.is_bad]
-    assert bad == ["no daemon runs"]
-    assert {"settings", "database", "permissions", "disk", "programs"} <= {
-        finding.check for finding in findings if finding.severity is Severity.OK
-    }
+    assert bad(findings) == ["no daemon runs"]
+    sound = {each.check for each in findings if each.severity is Severity.OK}
+    assert {"settings", "database", "permissions", "disk", "programs"} <= sound
 
 
 def test_a_database_in_use_is_not_repaired(home: Home) -> None:
     home.sql("INSERT INTO detail VALUES (999, 1, '7.50 EUR', 0)")
-    with home.lived_in(), Memory(home.database):
-        findings = examine(present_installation())
-        done = list(repair(findings, present_installation()))
+    with Memory(home.database):
+        (done,) = look_and_repair(home)
 
-    assert len(done) == 1
-    assert "not done" in done[0]
-    assert "mnem stop" in done[0]
+    assert "not done" in done
+    assert "mnem stop" in done
     assert list(dangling(home.database)) == ["exact values of nothing"]
 
 
 def test_no_database_at_all_is_nothing_wrong(home: Home) -> None:
     home.database.unlink()
 
-    with home.lived_in():
-        findings = examine(present_installation())
+    findings = look(home)
 
     texts = [finding.text for finding in findings]
     assert any(text.startswith("there is no database yet") for text in texts)
-    assert [each.text for each in findings if each.severity.is_bad] == [
-        "no daemon runs"
-    ]
+    assert bad(findings) == ["no daemon runs"]
 
 
 def test_a_weekly_backup_of_five_days_ago_is_not_old(home: Home) -> None:
@@ -214,11 +197,8 @@ def test_a_weekly_backup_of_five_days_ago_is_not_old(home: Home) -> None:
     shutil.copy(home.database, home.state / "backups" / five_days_ago)
     home.configure("backup:\n  schedule: weekly\n")
 
-    with home.lived_in():
-        findings = examine(present_installation())
-
-    severities = [each.severity for each in findings if each.check == "backups"]
-    assert severities == [Severity.OK]
+    found = [each.severity for each in look(home) if each.check == "backups"]
+    assert found == [Severity.OK]
 
 
 def test_a_part_of_a_backup_is_found_and_a_download_is_left_alone(home: Home) -> None:
@@ -228,25 +208,17 @@ def test_a_part_of_a_backup_is_found_and_a_download_is_left_alone(home: Home) ->
     download = home.state / "film.mkv.partial"
     download.write_bytes(b"half a film")
 
-    with home.lived_in():
-        done = list(repair(examine(present_installation()), present_installation()))
-
-    assert done == [f"removed {part}"]
+    assert look_and_repair(home) == [f"removed {part}"]
     assert download.exists()
 
 
 @pytest.mark.parametrize("fields", ["99 99 * * *", "0 0 30 2 *"])
-def test_a_setting_that_only_its_part_refuses_is_a_problem(
-    home: Home, fields: str
-) -> None:
+def test_a_setting_its_part_refuses_is_a_problem(home: Home, fields: str) -> None:
     home.configure(f'backup:\n  schedule: "{fields}"\n')
 
-    with home.lived_in():
-        findings = examine(present_installation())
-
-    problems = [each.text for each in findings if each.severity is Severity.PROBLEM]
-    assert len(problems) == 1
-    assert problems[0].startswith("backup.schedule: ")
+    found = [each.text for each in look(home) if each.severity is Severity.PROBLEM]
+    assert len(found) == 1
+    assert found[0].startswith("backup.schedule: ")
 
 
 # The checks of a backup and of the doctor find nothing wrong with a database that was lived in.

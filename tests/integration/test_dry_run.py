@@ -1,10 +1,9 @@
 """A dry run shows the groups, the periods and their members that the cycle then makes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 
 import pytest
 from support.fakes import FakeClock, memory, remember_batch
@@ -14,9 +13,7 @@ from mnemosyned.cli.output.show import render
 from mnemosyned.memory.consolidation import CycleReport
 from mnemosyned.memory.ports import Draft
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.verbs.upkeep import Sleep
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
@@ -38,50 +35,29 @@ def weeks(store: SqliteStore) -> None:
     for day in range(20):
         for source in range(1 + day % 3):
             for one in range((1, 2, 4)[(day + source) % 3]):
-                hour = 13 + one if day % 3 else one
-                remember_batch(
-                    store,
-                    at(
-                        f"d{day}s{source}n{one}",
-                        days=day,
-                        hours=hour,
-                        source=f"s{source}",
-                    ),
-                )
+                when = {"days": day, "hours": 13 + one if day % 3 else one}
+                id = f"d{day}s{source}n{one}"
+                remember_batch(store, at(id, **when, source=f"s{source}"))
 
 
 def shape(report: CycleReport) -> Counter[tuple[object, ...]]:
     """What is to be exact: all but the characters that summaries will have."""
+    exact = attrgetter(
+        *("level", "session", "source", "period", "items"),
+        *("covers_from", "covers_until"),
+    )
     return Counter(
-        (
-            group.level,
-            group.session,
-            group.source,
-            group.period,
-            group.items,
-            group.covers_from,
-            group.covers_until,
-            None if group.level else group.chars_before,
-        )
+        (*exact(group), None if group.level else group.chars_before)
         for group in report.groups
     )
 
 
-def compared(service: MemoryService) -> CycleReport:
+def compared(lab: Lab) -> CycleReport:
     """What the cycle did, held against the dry run before it."""
-    planned = service.call(Sleep(dry_run=True))
-    done = service.call(Sleep())
+    planned, done = lab.sleep(dry_run=True), lab.sleep()
     assert shape(planned) == shape(done)
     assert planned.candidates == done.evicted
     return done
-
-
-def test_small_groups_go_to_their_days_one_by_one(lab: Lab) -> None:
-    weeks(lab.store)
-
-    done = compared(lab.service)
-
-    assert {group.level for group in done.groups} == {0, 1, 2, 3}
 
 
 def test_a_late_arrival_has_its_day_and_all_above_written_again(lab: Lab) -> None:
@@ -89,11 +65,21 @@ def test_a_late_arrival_has_its_day_and_all_above_written_again(lab: Lab) -> Non
     lab.sleep()
     remember_batch(lab.store, at("late", days=1, hours=5))
 
-    done = compared(lab.service)
+    done = compared(lab)
 
     written = [(group.level, group.period) for group in done.groups if group.level]
     assert written == [(1, "2026-03-03"), (2, "2026-W10"), (3, "2026-03")]
     assert next(group.items for group in done.groups if group.level == 1) > 1
+
+
+@pytest.mark.parametrize("step", [1, 3, 10, 37, 10_000])
+def test_a_backlog_is_parted_as_the_cycle_parts_it(lab: Lab, step: int) -> None:
+    lab.cycle.plan_size = step
+    weeks(lab.store)
+
+    done = compared(lab)
+
+    assert {group.level for group in done.groups} == {0, 1, 2, 3}
 
 
 def test_a_week_that_is_not_over_gets_a_day_more(lab: Lab) -> None:
@@ -102,7 +88,7 @@ def test_a_week_that_is_not_over_gets_a_day_more(lab: Lab) -> None:
     lab.sleep()
     lab.clock.moment = MONDAY + timedelta(days=18)
 
-    done = compared(lab.service)
+    done = compared(lab)
 
     assert {group.level for group in done.groups} == {0, 1}
 
@@ -118,18 +104,10 @@ def test_what_no_summary_speaks_of_shares_one_place(lab: Lab) -> None:
     remember_batch(lab.store, *(at(f"e{one}", days=3, hours=one) for one in range(4)))
     lab.store.memories.remember([Draft(at("f", days=4), supersedes="e1")])
 
-    done = compared(lab.service)
+    done = compared(lab)
 
     days = [(group.period, group.items) for group in done.groups if group.level == 1]
     assert days == [("2026-03-02", 2), ("2026-03-05", 1), ("2026-03-06", 1)]
-
-
-@pytest.mark.parametrize("step", [1, 3, 10, 37])
-def test_a_backlog_is_parted_as_the_cycle_parts_it(lab: Lab, step: int) -> None:
-    lab.service.sleeper.cycle.plan_size = step
-    weeks(lab.store)
-
-    compared(lab.service)
 
 
 def test_characters_of_what_is_not_written_yet_are_called_an_estimate(lab: Lab) -> None:

@@ -1,7 +1,5 @@
 """An edit: what it shows and keeps, and that everything made of the earlier words follows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -49,9 +47,7 @@ def found(lab: Lab, query: str) -> set[str]:
 
 
 @pytest.mark.parametrize("asleep", [False, True])
-def test_recall_finds_the_new_words_alone(
-    lab: Lab, kettle: str, *, asleep: bool
-) -> None:
+def test_recall_finds_new_words_alone(lab: Lab, kettle: str, *, asleep: bool) -> None:
     if asleep:
         run_cycle(lab.cycle)
 
@@ -288,7 +284,7 @@ def test_two_edits_at_once_both_remain(
     assert (after.session, after.importance, after.tags) == ("away", 0.9, ("kitchen",))
 
 
-def test_a_name_given_while_a_summary_is_rewritten_remains(
+def test_a_name_given_during_a_rewriting_stays(
     store: SqliteStore, trio: Episode
 ) -> None:
     store.deletion.forget(["2", "3"])
@@ -304,7 +300,7 @@ def test_a_name_given_while_a_summary_is_rewritten_remains(
     assert get_episode(store, trio.id).session == "new"
 
 
-def test_a_name_given_while_a_day_is_composed_reaches_it(
+def test_a_name_given_late_reaches_the_day(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab.remember("The kettle", id="m", session="home")
@@ -330,9 +326,7 @@ def test_a_name_given_while_a_day_is_composed_reaches_it(
 
 
 @pytest.mark.parametrize("asleep", [False, True])
-def test_revisions_are_kept_latest_first(
-    lab: Lab, kettle: str, *, asleep: bool
-) -> None:
+def test_revisions_come_latest_first(lab: Lab, kettle: str, *, asleep: bool) -> None:
     lab.edit(kettle, text="The samovar")
     if asleep:
         run_cycle(lab.cycle)
@@ -349,9 +343,7 @@ def test_revisions_are_kept_latest_first(
     assert lab.get(kettle).revisions == []
 
 
-def test_forgetting_a_memory_takes_its_history_out_of_the_file(
-    lab: Lab,
-) -> None:
+def test_forgetting_a_memory_takes_its_history_out_of_the_file(lab: Lab) -> None:
     lab.remember("the code is Zqxjv48213Kwyz", id="m")
     run_cycle(lab.cycle)
     lab.edit("m", text="the code is Wbvfk99071Pqrs")

@@ -72,7 +72,7 @@ def reports(day: int = 0) -> list[str]:
     return [f"Report {day}{n} of the harbor is at desk {n}." for n in range(12)]
 
 
-def test_recall_shows_the_successor_first_and_until_when_the_older_applied(
+def test_recall_shows_the_successor_and_the_end_of_the_older(
     memory: DatedMemory,
 ) -> None:
     old, new = memory.say_port()
@@ -86,9 +86,7 @@ def test_recall_shows_the_successor_first_and_until_when_the_older_applied(
     assert not hits[0].ended
 
 
-def test_an_ending_is_found_after_a_sleep_with_the_original(
-    memory: DatedMemory,
-) -> None:
+def test_an_ending_is_found_with_the_original_after_sleep(memory: DatedMemory) -> None:
     old, _ = memory.say_port()
     memory.sleep(force=True)
 
@@ -142,7 +140,7 @@ def test_a_context_says_until_when_a_statement_applied(memory: DatedMemory) -> N
     assert not any(OLD in line.text and NEW in line.text for line in injection.lines)
 
 
-def test_the_ledger_has_all_words_of_a_memory_that_reads_like_a_note(
+def test_the_ledger_has_all_words_of_what_reads_like_a_note(
     memory: DatedMemory,
 ) -> None:
     memory.say("The staging server\n(until it is replaced) listens on port 8080.")
@@ -153,9 +151,7 @@ def test_the_ledger_has_all_words_of_a_memory_that_reads_like_a_note(
     assert "port 8080" in injection.lines[0].text
 
 
-def test_only_what_is_ended_is_closed_among_two_hundred_others(
-    memory: DatedMemory,
-) -> None:
+def test_only_one_is_ended_among_two_hundred_others(memory: DatedMemory) -> None:
     (old,) = memory.say(OLD)
     for number in range(200):
         texts = (
@@ -227,9 +223,7 @@ def test_a_memory_that_is_put_back_has_its_endings_again(
     assert (ending.id, ending.by, ending.undone) == (old, new, undone)
 
 
-def test_what_an_assistant_says_of_itself_ends_nothing_of_another_project(
-    memory: DatedMemory,
-) -> None:
+def test_what_an_assistant_does_ends_nothing_elsewhere(memory: DatedMemory) -> None:
     before = "I use Redis for the sessions."
     after = "I no longer use Redis for the sessions."
     memory.say(before, source="mail", role="assistant")
@@ -242,9 +236,7 @@ def test_what_an_assistant_says_of_itself_ends_nothing_of_another_project(
     assert [each.id for each in memory.ended()] == [said]
 
 
-def test_a_week_tells_a_statement_again_whose_ending_was_undone(
-    memory: DatedMemory,
-) -> None:
+def test_a_week_tells_again_what_an_undo_put_in_force(memory: DatedMemory) -> None:
     memory.clock.moment += timedelta(days=1)  # it is a Monday
     for day, text in enumerate((OLD, NEW, "The parcel arrived at noon.")):
         memory.say(text, *reports(day), session=f"s{day}")

@@ -1,7 +1,5 @@
 """A model behind an endpoint: how it answers, what is done about it, and what leaves the machine."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading
@@ -87,9 +85,7 @@ def test_without_a_name_or_a_key_neither_is_sent() -> None:
     assert make_model(served.url, context_tokens=900).context_tokens == 900
 
 
-def test_a_proxy_of_the_environment_is_not_asked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_proxy_of_the_environment_is_unused(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{unused_port()}")
     with serving(says("Yes.")) as served:
@@ -131,9 +127,7 @@ def test_it_waits_as_long_as_it_is_told() -> None:
         *((gives(status, SECRET.encode()), 1, str(status)) for status in (404, 418)),
     ],
 )
-def test_a_no_to_all_requests_makes_it_unavailable(
-    bad: Behavior, tries: int, word: str
-) -> None:
+def test_a_no_to_all_makes_it_unavailable(bad: Behavior, tries: int, word: str) -> None:
     with serving(bad) as served:
         message = expect_unavailable(make_model(served.url, key="sk-1"))
 
@@ -188,9 +182,7 @@ def test_it_takes_no_longer_than_it_may(slow: Behavior) -> None:
         (gives(429, Retry_After="9"), True),
     ],
 )
-def test_closing_ends_a_call_and_the_next_one_works(
-    slow: Behavior, *, is_answered: bool
-) -> None:
+def test_closing_ends_one_call_alone(slow: Behavior, *, is_answered: bool) -> None:
     answered = threading.Event()
 
     def behave(exchange: Exchange) -> None:
@@ -325,9 +317,7 @@ def test_a_host_that_nobody_knows_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     assert make_model("http://models.test/v1", local_only=False).name
 
 
-def test_a_host_that_moves_away_is_not_followed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_host_that_moves_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     resolving(monkeypatch, "127.0.0.1")
     asked = make_model(f"http://models.test:{unused_port()}/v1")
     resolving(monkeypatch, "192.0.2.1")

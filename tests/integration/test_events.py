@@ -1,7 +1,5 @@
 """The bus of live events: bounded, never in a writer's way, and discreet."""
 
-from __future__ import annotations
-
 import pytest
 from support.fakes import FakeClock
 from support.services import Lab
@@ -40,9 +38,7 @@ def test_each_reader_gets_every_event_in_order(bus: EventBus) -> None:
     assert taken(first) == []
 
 
-def test_a_reader_that_falls_behind_is_dropped_and_the_others_go_on(
-    bus: EventBus,
-) -> None:
+def test_a_reader_that_falls_behind_is_dropped_and_others_go_on(bus: EventBus) -> None:
     slow, quick = bus.subscribe(), bus.subscribe()
 
     for _ in range(4):
@@ -78,16 +74,12 @@ def test_a_reader_that_comes_back_gets_what_it_missed(bus: EventBus) -> None:
     reader = bus.subscribe()
     bus.publish(EventKind.CHANGED, verb="pin")
     bus.unsubscribe(reader)
-    for number in range(3):
-        bus.publish(EventKind.CHANGED, verb=f"missed {number}")
+    for number in "012":
+        bus.publish(EventKind.CHANGED, verb=number)
 
     again = bus.subscribe(after=1)
 
-    assert [event.verb for event in taken(again)] == [
-        "missed 0",
-        "missed 1",
-        "missed 2",
-    ]
+    assert [event.verb for event in taken(again)] == [*"012"]
 
 
 def test_new_memories_are_told_with_their_secrets_masked(lab: Lab) -> None:
@@ -101,8 +93,7 @@ def test_new_memories_are_told_with_their_secrets_masked(lab: Lab) -> None:
     assert (one.kind, one.count, memory.session) == (EventKind.REMEMBERED, 1, "kitchen")
     assert "thyme77" not in memory.text
     assert memory.id
-    assert many.count == 30
-    assert len(many.memories) == events.MEMORIES_MAX
+    assert (many.count, len(many.memories)) == (30, events.MEMORIES_MAX)
 
 
 def test_a_question_is_told_without_its_words(lab: Lab) -> None:
@@ -131,17 +122,11 @@ def test_what_forgets_changes_or_fails_is_told(lab: Lab) -> None:
         lab.get("tea")
 
     changed, forgotten, refused = taken(reader)
-    assert (changed.kind, changed.verb, changed.ids) == (
-        EventKind.CHANGED,
-        "pin",
-        ["tea"],
-    )
+    assert (changed.kind, changed.verb) == (EventKind.CHANGED, "pin")
+    assert changed.ids == ["tea"]
     assert (forgotten.kind, forgotten.count) == (EventKind.FORGOTTEN, 1)
-    assert (refused.kind, refused.verb, refused.code) == (
-        EventKind.REFUSED,
-        "get",
-        "not_found",
-    )
+    assert (refused.kind, refused.verb) == (EventKind.REFUSED, "get")
+    assert refused.code == "not_found"
 
 
 @pytest.mark.parametrize("after", ["-1", "x", "²", "9" * 30])

@@ -169,9 +169,7 @@ def test_originals_that_are_here_keep_their_place(mine: Person, other: Person) -
     assert other.sleep(force=True).evicted == 3
 
 
-def test_what_is_remembered_after_an_import_takes_no_other_place(
-    mine: Person, other: Person
-) -> None:
+def test_an_import_leaves_further_places_free(mine: Person, other: Person) -> None:
     mine.remember_all("a", "b", "c")
     mine.sleep(force=True)
     other.restore_from(mine)
@@ -243,7 +241,7 @@ def test_a_line_of_a_newer_version_is_refused_by_its_place(mine: Person) -> None
     assert error.value.field == "lines[1]"
 
 
-def test_a_request_has_a_limited_number_of_lines(
+def test_lines_of_a_request_are_limited(
     mine: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exchange, "LINES_MAX", 2)
@@ -277,7 +275,7 @@ def revised(**changes: object) -> dict[str, object]:
         (revised(content_hash=1 << 70), "content_hash has more than 64 bits"),
     ],
 )
-def test_a_memory_that_was_made_up_is_refused(
+def test_an_invented_memory_is_refused(
     mine: Person, changes: dict[str, object], reason: str
 ) -> None:
     mine.remember_all("a")
@@ -299,9 +297,7 @@ def test_tags_are_stored_as_they_are_searched(mine: Person) -> None:
     assert [(memory.id, memory.tags) for memory in tagged] == [("other", ("to do",))]
 
 
-def test_secrets_that_are_not_to_be_stored_are_masked(
-    mine: Person, tmp_path: Path
-) -> None:
+def test_secrets_not_to_be_stored_are_masked(mine: Person, tmp_path: Path) -> None:
     mine.remember(f"The token is ghp_{'a1B2' * 9}", id="t")
     config = config_by_words(tmp_path / "masked.db", secrets="mask")
 
@@ -319,9 +315,7 @@ def test_an_export_refuses_a_filter_before_its_first_line(mine: Person) -> None:
     assert mine.exported()  # the place of the export is free
 
 
-def test_an_original_that_was_forgotten_comes_back_without_its_summary(
-    lab: Lab,
-) -> None:
+def test_a_forgotten_original_comes_back_without_its_summary(lab: Lab) -> None:
     remember_batch(lab.store, *TRIO)
     run_cycle(lab.cycle)
     lines = Person(lab.service).exported()
@@ -409,9 +403,7 @@ def test_of_a_cut_episode_the_originals_are_stored(file: Path) -> None:
     ]
 
 
-def test_a_large_episode_is_stored_in_parts(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_episode_has_parts(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_files, "GROUP_LINES_MAX", 2)
     originals = [memory_line(id, "e") for id in "abcd"]
     source = written(file, episode_line("e", 5), *originals, whole=False)

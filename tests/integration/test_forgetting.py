@@ -1,7 +1,5 @@
 """Forgotten means gone: from the tiers, the index, the log, and every file, as bytes."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -162,7 +160,7 @@ def test_forgetting_a_month_forgets_all_it_was_made_of(lab: Lab) -> None:
     assert find_remains(lab.store, WORDS["words"]) == []
 
 
-def test_a_forget_without_matches_does_not_purge(
+def test_without_a_match_nothing_is_purged(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse() -> bool:
@@ -320,7 +318,7 @@ def test_opening_a_memory_rewrites_what_a_crash_left_empty(database: Path) -> No
         ({"id": "nobody"}, "id"),
     ],
 )
-def test_a_forget_without_a_valid_selection_is_refused(
+def test_an_invalid_selection_is_refused(
     lab: Lab, given: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(MnemosynedError) as refused:
@@ -369,7 +367,7 @@ def test_copies_that_rows_left_in_other_pages_are_gone_too(tmp_path: Path) -> No
 # The shell joins the pages of a long preview.
 
 
-def test_a_preview_of_several_pages_is_shown_whole(
+def test_the_shell_joins_pages_of_previews(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "LISTED_MAX", 4)

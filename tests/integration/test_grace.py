@@ -1,7 +1,5 @@
 """A grace time: what is forgotten vanishes at once, and can be put back until the time is over."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -48,9 +46,7 @@ def assert_unseen(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("asleep", [False, True])
-def test_what_is_forgotten_is_unseen_and_comes_back_as_it_was(
-    lab: Lab, *, asleep: bool
-) -> None:
+def test_what_is_forgotten_is_unseen_and_can_return(lab: Lab, *, asleep: bool) -> None:
     lab.edit("m", text=f"Always call the code {WORD}!")
     if asleep:
         run_cycle(lab.cycle)

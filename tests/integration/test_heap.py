@@ -1,7 +1,5 @@
 """What the process does with its memory, in a process of its own."""
 
-from __future__ import annotations
-
 import gc
 import resource
 import subprocess

@@ -1,7 +1,5 @@
 """HTTP: requests out of bytes, handlers by path and method, and streams."""
 
-from __future__ import annotations
-
 import json
 import select
 import socket
@@ -145,9 +143,7 @@ IN_CHUNKS = HOST + b"Transfer-Encoding: chunked\r\n\r\n"
         (IN_CHUNKS + b"0\r\n" + b"X: y\r\n" * (HEAD_BYTES_MAX // 6 + 1), 431),
     ],
 )
-def test_a_malformed_request_is_refused_with_an_answer(
-    data: bytes, status: int
-) -> None:
+def test_a_malformed_request_gets_an_answer(data: bytes, status: int) -> None:
     protocol = HttpProtocol(body_bytes_max=MOST)
     protocol.feed(data)
     with pytest.raises(RequestRefused) as whole:
@@ -168,9 +164,7 @@ def test_a_malformed_request_is_refused_with_an_answer(
 @pytest.mark.parametrize(
     "before", [HOST, IN_CHUNKS + b"0\r\n"], ids=["headers", "trailers"]
 )
-def test_blanks_without_end_are_refused_before_they_cost_time(
-    before: bytes, blank: bytes
-) -> None:
+def test_endless_blanks_are_refused_at_once(before: bytes, blank: bytes) -> None:
     with pytest.raises(RequestRefused):
         parsed(before + b"X:" + blank * 60_000 + b"\x00\r\n\r\n")
 
@@ -317,9 +311,7 @@ def test_an_error_is_answered_by_its_code(
         ("", 403),
     ],
 )
-def test_pages_of_this_machine_alone_may_ask(
-    served: Server, origin: str, status: int
-) -> None:
+def test_pages_elsewhere_may_not_ask(served: Server, origin: str, status: int) -> None:
     with served.response("GET", "/echo", {"Origin": origin}) as got:
         assert got.status == status
 
@@ -438,9 +430,7 @@ def test_a_client_of_http_1_0_reads_to_the_end() -> None:
 
 
 @each_case("chunks", [ticking, flood])
-def test_a_stream_ends_when_its_client_leaves(
-    chunks: Callable[[], Iterator[bytes]],
-) -> None:
+def test_a_stream_ends_with_its_client(chunks: Callable[[], Iterator[bytes]]) -> None:
     source = Source(chunks)
     with serve(source) as running:
         with running.raw(GET) as client:
@@ -449,9 +439,7 @@ def test_a_stream_ends_when_its_client_leaves(
         assert source.closed.wait(WAIT_S)
 
 
-def test_a_client_that_does_not_read_is_sent_no_more(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_client_that_reads_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "STREAM_STALL_S", 0.5)
     source = Source(flood)
     with serve(source) as running, running.raw(GET):
@@ -473,7 +461,7 @@ def test_a_stream_past_its_deadline_or_with_a_failure_is_cut_without_its_end(
     assert not received.endswith(b"0\r\n\r\n")
 
 
-def test_a_stream_without_a_thread_is_refused_and_takes_no_place(
+def test_a_stream_without_a_thread_takes_no_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(_: threading.Thread) -> None:
@@ -568,9 +556,7 @@ def test_requests_of_one_owner_leave_threads_to_another() -> None:
         assert {client.recv(15) for client in clients} == {OK}
 
 
-def test_an_owner_whose_requests_wait_is_told_so(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_owner_is_told_that_requests_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "WAITING_MAX", 1)
     with holding(threads=2) as (send, _):
         clients = [send("slow", 1) for _ in range(4)]
@@ -592,9 +578,7 @@ def test_streams_end_with_the_server() -> None:
     assert source.closed.wait(WAIT_S)
 
 
-def test_a_stream_that_ends_as_the_server_stops_is_sent_whole(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_stream_that_ends_in_time_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     stopping = threading.Event()
     drain = workers.Workers.drain
 
