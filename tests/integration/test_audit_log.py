@@ -21,7 +21,7 @@ from mnemosyned.service.audit import (
     read_lines,
 )
 
-ANNA = Requester(2, "0a", "token", "192.0.2.7")
+ANNA = Requester(2, "0a", "token", "192.0.2.7")._asdict()
 
 
 class FakeTable:
@@ -64,42 +64,48 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit, "GATHER_S", 0.01)
 
 
-def test_a_file_that_cannot_be_written_is_as_before_and_gets_all_lines_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table, file = FakeTable(), AuditFile(tmp_path / "audit.jsonl")
+@pytest.fixture
+def table() -> FakeTable:
+    return FakeTable()
 
+
+@pytest.fixture
+def file(tmp_path: Path) -> AuditFile:
+    return AuditFile(tmp_path / "audit.jsonl")
+
+
+def test_a_file_that_cannot_be_written_is_as_before_and_gets_all_lines_later(
+    table: FakeTable, file: AuditFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     with log_on(table, file) as log:
-        log.note("recall", whole=True, **ANNA._asdict())
+        log.note("recall", whole=True, **ANNA)
         (path,) = file.files()
         before = path.read_bytes()
         with monkeypatch.context() as patch:
             patch.setattr(os, "fdatasync", refuse)
-            log.note("remember", ids=["a"], whole=True, **ANNA._asdict())
+            log.note("remember", ids=["a"], whole=True, **ANNA)
             assert path.read_bytes() == before
-        log.note("forgotten", ids=["a"], whole=True, **ANNA._asdict())
+        log.note("forgotten", ids=["a"], whole=True, **ANNA)
 
-    assert [entry.verb for entry in table.entries] == [
-        *("started", "recall", "remember", "forgotten", "stopped"),
-    ]
+    verbs = [entry.verb for entry in table.entries]
+    assert verbs == ["started", "recall", "remember", "forgotten", "stopped"]
     assert list(read_lines(file.files())) == table.lines
 
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_a_strict_log_refuses_what_it_cannot_write_and_another_counts_it(
-    monkeypatch: pytest.MonkeyPatch, *, strict: bool
+    table: FakeTable, monkeypatch: pytest.MonkeyPatch, *, strict: bool
 ) -> None:
     monkeypatch.setattr(audit, "QUEUE_MAX", 3)
-    table = FakeTable()
     table.is_away = True
     refused = pytest.raises(StorageFailed, match="cannot be written")
     with log_on(table, strict=strict) as log:
         for _ in range(5):
             with refused if strict else nullcontext():
-                log.note("recall", whole=True, **ANNA._asdict())
+                log.note("recall", whole=True, **ANNA)
         with refused if strict else nullcontext():
             log.check()
         table.is_away = False
@@ -110,13 +116,11 @@ def test_a_strict_log_refuses_what_it_cannot_write_and_another_counts_it(
 
 
 def test_a_line_that_a_crash_cut_off_is_no_fault_and_spoils_none(
-    tmp_path: Path,
+    file: AuditFile,
 ) -> None:
-    file = AuditFile(tmp_path / "audit.jsonl")
     for whole in (True, False):
-        table = FakeTable()
-        with log_on(table, file) as log:
-            log.note("recall", whole=True, **ANNA._asdict())
+        with log_on(FakeTable(), file) as log:
+            log.note("recall", whole=True, **ANNA)
         (path,) = file.files()
         if whole:
             path.write_bytes(path.read_bytes()[:-30])
@@ -128,17 +132,13 @@ def test_a_line_that_a_crash_cut_off_is_no_fault_and_spoils_none(
 
 
 def test_failed_logins_are_counted_by_address_and_addresses_have_a_limit(
-    monkeypatch: pytest.MonkeyPatch,
+    table: FakeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit, "ADDRESSES_MAX", 2)
-    table = FakeTable()
     with log_on(table) as log:
-        for address in ("192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.3"):
-            log.note_failed_login(address, 7)
+        for number in (1, 1, 2, 3):
+            log.note_failed_login(f"192.0.2.{number}", 7)
 
-    found = {
-        (entry.address, entry.about): entry.count
-        for entry in table.entries
-        if entry.verb == "login"
-    }
+    logins = [entry for entry in table.entries if entry.verb == "login"]
+    found = {(entry.address, entry.about): entry.count for entry in logins}
     assert found == {("192.0.2.1", 7): 2, ("192.0.2.2", 7): 1, ("", 0): 1}

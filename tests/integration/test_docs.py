@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 import pytest
-import yaml
 from bench.published import BENCHMARKS, CHARTS, charts
 from bench.readability import Readability
 from bench.scale import PAGE, Assumed, tables, written
@@ -15,6 +14,8 @@ from support.cases import each_case
 from support.pages import DOCS, PAGES, PROJECT, README, anchors, blocks, links
 
 from mnemosyned.cli.main import mnem
+from mnemosyned.config.settings import keys
+from mnemosyned.memory.values import Episode
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.owners import ADMINISTRATION, ENROLMENT
 
@@ -25,6 +26,7 @@ OTHERS_FILES = {"AGENTS.md", "CLAUDE.md"}
 CONTRIBUTING = PROJECT / "CONTRIBUTING.md"
 DEFAULTS = PROJECT / "config" / "mnemosyned.yaml"
 ALL_TEXT = "\n".join(page.read_text("utf-8") for page in PAGES)
+SECTIONS = {key.partition(".")[0] for key, _ in keys() if "." in key}
 
 
 def commands(
@@ -41,18 +43,6 @@ def commands(
 
 COMMANDS = dict(commands(mnem, click.Context(mnem)))
 GROUPS = {path.rsplit(" ", 1)[0] for path in COMMANDS}
-
-
-def settings() -> dict[str, str]:
-    """Every setting and its default, as the configuration file spells it."""
-    keys: dict[str, str] = {}
-    section = ""
-    for line in DEFAULTS.read_text("utf-8").splitlines():
-        if heading := re.fullmatch(r"(\w+):\s*(?:#.*)?", line):
-            section = f"{heading[1]}."
-        elif setting := re.match(r"( *)(\w+): +(.+?)(?:\s+#|$)", line):
-            keys[(section if setting[1] else "") + setting[2]] = setting[3]
-    return keys
 
 
 def table(page: str, shape: str) -> list[tuple[str, str]]:
@@ -86,86 +76,75 @@ def test_every_page_is_in_the_menu_of_the_site() -> None:
     assert {path.name for path in DOCS.glob("*.md")} <= listed
 
 
-def test_every_documented_command_and_option_exists() -> None:
-    lines = [
+def documented_calls() -> Iterator[list[str]]:
+    """The words of each call that a page shows, with those that name the command joined."""
+    shown = [
         line.removeprefix("$ ")
         for page in PAGES
         for block in blocks(page)
         if block.language in ("console", "sh")
         for line in block.text.replace("\\\n", "").splitlines()
     ]
-    lines += re.findall(r"`(mnem [^`]+)`", ALL_TEXT)
-
-    for line in lines:
+    for line in [*shown, *re.findall(r"`(mnem [^`]+)`", ALL_TEXT)]:
         for call in re.findall(r"\bmnem (?![|.])[^|;)#]*", line):
-            path, *rest = _split(call)
-            if path in GROUPS:
-                continue
-            assert path in COMMANDS, f"there is no {path!r}, in {line!r}"
-            options = {name for part in COMMANDS[path].params for name in part.opts} | {
-                "--help"
-            }
-            for word in rest:
-                option = word.split("=")[0].strip('"')
-                if re.fullmatch(r"--[a-z][a-z-]*", option):
-                    assert option in options, f"{path} has no {option}, in {line!r}"
+            words = re.sub(r'"[^"]*"', '""', call).split()
+            named = {*COMMANDS, *GROUPS}
+            length = next((n for n in (3, 2) if " ".join(words[:n]) in named), 2)
+            yield [" ".join(words[:length]), *words[length:]]
 
 
-def _split(call: str) -> list[str]:
-    """The words of a call, with those that name the command joined."""
-    words = re.sub(r'"[^"]*"', '""', call).split()
-    length = next((n for n in (3, 2) if " ".join(words[:n]) in {*COMMANDS, *GROUPS}), 2)
-    return [" ".join(words[:length]), *words[length:]]
+def test_every_documented_command_and_option_exists() -> None:
+    for path, *rest in documented_calls():
+        if path in GROUPS:
+            continue
+        assert path in COMMANDS, f"there is no {path!r}, with {rest}"
+        options = {name for part in COMMANDS[path].params for name in part.opts}
+        for word in rest:
+            option = word.split("=")[0].strip('"')
+            if re.fullmatch(r"--[a-z][a-z-]*", option):
+                assert option in {*options, "--help"}, f"{path} has no {option}"
 
 
 def test_a_listed_route_takes_its_methods() -> None:
-    rows = table("http-api.md", r"^\| \[?`/v1/([\w/]+)`\S* \| ([A-Z, ]+) \|")
-    verbs = VERBS | {verb.verb_name(): verb for verb in (*ENROLMENT, *ADMINISTRATION)}
+    rows = dict(table("http-api.md", r"^\| \[?`/v1/([\w/]+)`\S* \| ([A-Z, ]+) \|"))
+    of_owners = {verb.verb_name(): verb for verb in (*ENROLMENT, *ADMINISTRATION)}
     methods = {"events": "GET"} | {
-        name: "POST" if verb.writes else "GET, POST" for name, verb in verbs.items()
+        name: "POST" if verb.writes else "GET, POST"
+        for name, verb in (VERBS | of_owners).items()
     }
 
-    assert {name: methods.get(name) for name, _ in rows} == dict(rows)
-    assert {verb.verb_name() for verb in (*ENROLMENT, *ADMINISTRATION)} <= dict(
-        rows
-    ).keys()
+    assert {name: methods.get(name) for name in rows} == rows
+    assert of_owners.keys() <= rows.keys()
 
 
 def test_every_section_of_the_settings_has_its_row() -> None:
-    sections = yaml.safe_load(DEFAULTS.read_text("utf-8"))
     rows = table("settings.md", r"^\| `(\w+)` \| (.+) \|$")
 
-    assert {name for name, _ in rows} == {
-        name for name, value in sections.items() if isinstance(value, dict)
-    }
+    assert {name for name, _ in rows} == SECTIONS
 
 
 def test_every_setting_that_a_page_names_exists() -> None:
-    sections = yaml.safe_load(DEFAULTS.read_text("utf-8"))
-    names = "|".join(key for key, value in sections.items() if isinstance(value, dict))
+    names = "|".join(SECTIONS)
     named = set(re.findall(rf"`((?:{names})\.[a-z_]+)`", ALL_TEXT)) - {"config.py"}
 
-    assert named <= settings().keys()
+    assert named <= {key for key, _ in keys()}
 
 
 def test_every_file_that_a_page_names_exists() -> None:
     named = re.findall(r"`([\w.-]+(?:/[\w.-]+)*(?:/|\.py|\.md|\.yaml))`", ALL_TEXT)
     roots = (PROJECT, PROJECT / "mnemosyned")
 
-    missing = [
+    missing = {
         name for name in named if not any((root / name).exists() for root in roots)
-    ]
-    assert set(missing) <= OTHERS_FILES
+    }
+    assert missing <= OTHERS_FILES
 
 
 def test_the_map_has_every_room_and_stays_short() -> None:
     package = PROJECT / "mnemosyned"
-    rooms = {
-        f"{folder.name}/" for folder in package.iterdir() if any(folder.glob("*.py"))
-    }
-    rows = re.findall(
-        r"^\| `([\w/]+/)` \|", CONTRIBUTING.read_text("utf-8"), re.MULTILINE
-    )
+    rooms = {f"{file.parent.name}/" for file in package.glob("*/*.py")}
+    text = CONTRIBUTING.read_text("utf-8")
+    rows = re.findall(r"^\| `([\w/]+/)` \|", text, re.MULTILINE)
     mapped = [row for row in rows if not row.startswith("tests/")]
 
     assert set(mapped) == rooms
@@ -199,32 +178,27 @@ def test_the_changelog_has_features_alone_before_the_first_release() -> None:
 # The page of summaries shows what the product writes of the demo's week, word for word.
 
 
-SUMMARIES_PAGE = Path(__file__).parents[2] / "docs" / "summaries.md"
-BLOCK = re.compile(r"```text\n(.+?)\n```", re.DOTALL)
+Levels = list[list[tuple[Episode, list[str]]]]
 
 
 @pytest.fixture(scope="module")
-def page() -> dict[str, list[str]]:
-    """The shown summaries, by the heading above them."""
-    parts = SUMMARIES_PAGE.read_text("utf-8").split("\n## ")[1:]
-    return {part.split("\n")[0]: BLOCK.findall(part) for part in parts}
+def levels() -> Levels:
+    """The summaries of the demo's week by their levels, each with what it was made of."""
+    return written_levels(next(demo_week()))
 
 
-def test_the_summaries_of_the_page_are_of_the_demo(page: dict[str, list[str]]) -> None:
-    levels = [
-        {episode.content for episode, _ in level}
-        for level in written_levels(next(demo_week()))
-    ]
+def test_every_summary_on_the_page_is_one_of_the_demo(levels: Levels) -> None:
+    parts = (DOCS / "summaries.md").read_text("utf-8").split("\n## ")[1:]
+    blocks = re.compile(r"```text\n(.+?)\n```", re.DOTALL)
+    page = {part.split("\n")[0]: blocks.findall(part) for part in parts}
 
-    assert [len(page[name]) for name in ("Episodes", "A day", "A week")] == [5, 1, 1]
-    assert set(page["Episodes"]) <= levels[0]
-    assert set(page["A day"]) <= levels[1]
-    assert set(page["A week"]) <= levels[2]
+    shown = [page[name] for name in ("Episodes", "A day", "A week")]
+    assert [len(texts) for texts in shown] == [5, 1, 1]
+    for texts, level in zip(shown, levels, strict=False):
+        assert set(texts) <= {episode.content for episode, _ in level}
 
 
-def test_the_summaries_of_the_demo_can_be_read() -> None:
-    levels = written_levels(next(demo_week()))
-
+def test_the_summaries_of_the_demo_can_be_read(levels: Levels) -> None:
     for name, level in zip(LEVELS, levels, strict=True):
         readable = Readability()
         for episode, below in level:
