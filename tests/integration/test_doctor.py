@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -228,29 +229,24 @@ def live(database: Path) -> None:
     """Remember, sleep, change, forget, restore, supersede, compact and undo."""
     with Memory(database) as memory:
         for number in range(40):
-            memory.remember(
-                f"Ada paid {number}.50 EUR for tea on 2026-03-0{number % 9 + 1}",
-                id=f"m{number}",
-                session=f"s{number % 4}",
-                created_at=f"2026-03-0{number % 9 + 1}T10:00:00Z",
-            )
+            day = f"2026-03-0{number % 9 + 1}"
+            text = f"Ada paid {number}.50 EUR for tea on {day}"
+            where: Any = {"id": f"m{number}", "session": f"s{number % 4}"}
+            memory.remember(text, created_at=f"{day}T10:00:00Z", **where)
         memory.sleep(force=True)
         memory.undo()
         memory.sleep(force=True)
         memory.restore("m8")
         memory.unpin("m8")
         memory.edit("m9", text="Ada paid nothing for coffee")
-        memory.tag("m10", tags=["tea"])
-        memory.tag("m11", tags=["tea"])
-        for id in ("m9", "m10", "m12"):
-            memory.forget(id)
+        memory.tag(["m10", "m11"], tags=["tea"])
+        memory.forget(["m9", "m10", "m12"])
         memory.forget(session="s1")
         memory.learn("Answer in English.")
         memory.remember("Ada paid 5 EUR", id="newer", supersedes="m14")
         memory.forget("newer")
-        talk = [
-            {"role": "user", "content": f"line {number} " * 50} for number in range(40)
-        ]
+        lines = (f"line {number} " * 50 for number in range(40))
+        talk = [{"role": "user", "content": line} for line in lines]
         memory.compact(talk, max_tokens=500, session="talk")
         memory.sleep(force=True)
         memory.prune(characters_max=100)

@@ -220,34 +220,34 @@ def test_a_postponed_cycle_does_not_begin_by_itself(mine: Person) -> None:
     assert mine.status().tiers[Tier.WORKING].count <= WM_MAX
 
 
+FORGOTTEN = b'{"record": "forgotten", "id": "x"}\n'
+
+
 def test_a_whole_export_is_restored_as_it_was_sent(mine: Person, other: Person) -> None:
     mine.remember_all("The bike is blue.", "The bell is old.")
-    lines = mine.exported()
+    whole = b"".join(mine.exported())
 
-    restored = other.service.restore_lines(b"".join(lines))
-
-    assert restored.stored == {"memory": 2}
-    with pytest.raises(InvalidRequest, match="'header' is not") as error:
-        other.service.restore_lines(b"".join([*lines[:2], lines[0]]))
-    assert error.value.field == "lines[2]"
+    assert other.service.restore_lines(whole).stored == {"memory": 2}
 
 
-def test_a_line_of_a_newer_version_is_refused_by_its_place(mine: Person) -> None:
-    lines = b'{"record": "forgotten", "id": "x"}\n{"record": "dream", "id": "y"}\n'
-
-    with pytest.raises(InvalidRequest, match="'dream' is not a kind of rec") as error:
-        mine.service.restore_lines(lines)
-
-    assert error.value.field == "lines[1]"
-
-
-def test_lines_of_a_request_are_limited(
-    mine: Person, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("lines", "says", "field"),
+    [
+        (FORGOTTEN + b'{"record": "header"}\n', "'header' is not", "lines[1]"),
+        (FORGOTTEN + b'{"record": "dream"}\n', "'dream' is not a kind of", "lines[1]"),
+        (FORGOTTEN * 3, "3 lines in one request; send 2 at most", None),
+    ],
+    ids=["header", "newer version", "too many"],
+)
+def test_lines_that_do_not_belong_are_refused(
+    mine: Person, monkeypatch: pytest.MonkeyPatch, lines: bytes, says: str, field: str
 ) -> None:
     monkeypatch.setattr(exchange, "LINES_MAX", 2)
 
-    with pytest.raises(InvalidRequest, match="3 lines in one request; send 2 at most"):
-        mine.service.restore_lines(b'{"record": "forgotten", "id": "x"}\n' * 3)
+    with pytest.raises(InvalidRequest, match=says) as error:
+        mine.service.restore_lines(lines)
+
+    assert error.value.field == field
 
 
 def revised(**changes: object) -> dict[str, object]:

@@ -198,15 +198,6 @@ def test_learnings_forgotten_by_themselves_are_final_in_time(lab: Lab) -> None:
     assert lab.store.grace.recoverable().final_at is None
 
 
-def test_without_a_setting_forgetting_is_final(lab: Lab) -> None:
-    change(lab.settings, {"forget.grace_hours": 0})
-
-    receipt = lab.forget("m")
-
-    assert (receipt.complete, receipt.final_at, receipt.call) == (True, None, "")
-    assert left_of(lab.store, WORD) == []
-
-
 def test_a_position_that_was_taken_meanwhile_is_left_to_its_owner(lab: Lab) -> None:
     lab.forget("m")
     taking = ExportedMemory(

@@ -20,6 +20,9 @@ from mnemosyned.errors import NotFound
 from mnemosyned.http_messages import HttpRequest, Resource, Response
 
 MOST = 1_000
+Headers = dict[str, str | None]
+
+
 OK = b"HTTP/1.1 200 OK"
 ANSWER = Response(HTTPStatus.OK, b"{}")
 PLAIN = b"POST /v1/recall?a=b HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
@@ -231,47 +234,36 @@ def served() -> Iterator[Server]:
         yield running
 
 
-def test_a_handler_gets_the_headers_by_lower_case_name(served: Server) -> None:
-    with served.response("GET", "/echo", {"Mcp-Name": "Recall"}) as got:
-        seen = json.loads(got.read())
+def test_a_handler_gets_the_headers_by_lower_case_name_and_joined(
+    served: Server,
+) -> None:
+    request = (
+        b"GET /echo HTTP/1.1\r\nHost: x\r\nMcp-Name: Recall\r\nAccept: a\r\n"
+        b"Connection: close\r\nAccept: b\r\n\r\n"
+    )
+    with served.raw(request) as connection:
+        seen = json.loads(read_whole(connection).partition(b"\r\n\r\n")[2])
 
     assert seen["headers"]["mcp-name"] == "Recall"
+    assert seen["headers"]["accept"] == "a, b"
     assert seen["local"]
 
 
-def test_a_repeated_header_is_joined(served: Server) -> None:
-    request = (
-        b"GET /echo HTTP/1.1\r\nHost: x\r\nAccept: a\r\nConnection: close\r\n"
-        b"Accept: b\r\n\r\n"
-    )
-    with served.raw(request) as connection:
-        received = read_whole(connection)
-
-    assert json.loads(received.partition(b"\r\n\r\n")[2])["headers"]["accept"] == "a, b"
-
-
 @pytest.mark.parametrize(
-    ("method", "path", "status", "body", "headers"),
+    ("request_", "status", "body", "headers"),
     [
-        ("GET", "/page", 202, b"<p>", {"Content-Type": "text/html", "X-Page": "1"}),
-        ("HEAD", "/page", 202, b"", {"Content-Length": "3"}),
-        ("GET", "/empty", 202, b"", {"Content-Length": "0", "Content-Type": None}),
-        ("HEAD", "/write", 405, b"", {"Allow": "POST, OPTIONS"}),
-        ("OPTIONS", "/echo", 204, b"", {"Allow": "GET, POST, HEAD, OPTIONS"}),
-        ("GET", "/other", 404, None, {}),
-        ("POST", "/other", 404, None, {}),
-        ("OPTIONS", "/other", 404, None, {}),
+        ("GET /page", 202, b"<p>", {"Content-Type": "text/html", "X-Page": "1"}),
+        ("HEAD /page", 202, b"", {"Content-Length": "3"}),
+        ("GET /empty", 202, b"", {"Content-Length": "0", "Content-Type": None}),
+        ("HEAD /write", 405, b"", {"Allow": "POST, OPTIONS"}),
+        ("OPTIONS /echo", 204, b"", {"Allow": "GET, POST, HEAD, OPTIONS"}),
+        *((f"{method} /other", 404, None, {}) for method in ("GET", "POST", "OPTIONS")),
     ],
 )
 def test_a_response_has_its_status_type_headers_and_body(
-    served: Server,
-    *,
-    method: str,
-    path: str,
-    status: int,
-    body: bytes | None,
-    headers: dict[str, str | None],
+    served: Server, request_: str, status: int, body: bytes | None, headers: Headers
 ) -> None:
+    method, path = request_.split()
     with served.response(method, path) as got:
         assert got.status == status
         assert body in (None, got.read())
