@@ -59,17 +59,14 @@ def test_the_newest_of_each_period_stays(rule: str, days: list[int]) -> None:
     assert kept(rule, daily(60)) == days
 
 
-def test_the_newest_of_a_day_stands_for_it() -> None:
+def test_the_newest_of_a_day_stands_for_it_and_what_no_schedule_made_stays() -> None:
     morning = dated_backup("memory-20260310T060000Z.auto.db")
     assert morning
 
-    assert BackupRetention.parse("9 daily").select_expired([morning, *daily(2)]) == [
-        morning
-    ]
+    expired = BackupRetention.parse("9 daily").select_expired([morning, *daily(2)])
 
-
-def test_what_no_schedule_made_is_never_expired() -> None:
-    assert BackupRetention.parse("1").select_expired(daily(9, scheduled=False)) == []
+    assert expired == [morning]
+    assert kept("1", daily(9, scheduled=False)) == [*range(9)]
 
 
 @each_case("rule", ["", "0", "daily", "3 yearly", "2 daily;", "-1"])

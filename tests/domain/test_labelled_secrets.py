@@ -26,25 +26,16 @@ HOSTILE = (
 
 
 def test_secrets_are_masked_and_all_else_stays_readable() -> None:
-    samples = [*labelled(), *innocents()]
-
-    score = scored(samples)
+    score = scored([*labelled(), *innocents()])
 
     assert (len(labelled()) >= 300, len(innocents()) >= 500) == (True, True)
     assert score.recall >= RECALL_MIN
     assert score.precision >= PRECISION_MIN
 
 
-@each_case("half", HALVES)
-def test_the_half_that_was_held_out_is_masked_as_well(half: str) -> None:
-    score = scored(sample for sample in labelled() if sample.half == half)
-
-    assert score.recall >= RECALL_MIN
-
-
-@each_case("language", ["en", "de", "fr", "es", "it"])
-def test_no_language_is_left_behind(language: str) -> None:
-    score = scored(sample for sample in labelled() if sample.language == language)
+@each_case("part", [*HALVES, "en", "de", "fr", "es", "it"])
+def test_no_half_and_no_language_is_left_behind(part: str) -> None:
+    score = scored(each for each in labelled() if part in (each.half, each.language))
 
     assert score.total >= 25
     assert score.recall >= RECALL_MIN
@@ -57,17 +48,14 @@ def test_masking_is_idempotent() -> None:
 
 
 def test_every_name_has_a_hint() -> None:
-    names = [
-        name for table in LABELS.values() for row in table.values() for name in row
+    hints = HINTS + HINTS_BEYOND_ASCII + HINTS_OF_LOGINS
+    rows = [row for table in LABELS.values() for row in table.values()]
+
+    unhinted = [
+        name for row in rows for name in row if not any(map(name.__contains__, hints))
     ]
 
-    assert [
-        name
-        for name in names
-        if not any(
-            hint in name for hint in HINTS + HINTS_BEYOND_ASCII + HINTS_OF_LOGINS
-        )
-    ] == []
+    assert unhinted == []
 
 
 @each_case("pattern", HOSTILE)
@@ -82,12 +70,8 @@ def test_time_is_linear_in_hostile_text(pattern: str) -> None:
 
 def test_a_secret_that_ended_its_sentence_is_known_without_the_mark() -> None:
     text = "My password is hunter22x! Later hunter22x failed."
+    masked = "My password is [secret:password] Later [secret:password] failed."
 
-    assert (
-        mask_secrets(text)
-        == "My password is [secret:password] Later [secret:password] failed."
-    )
-    assert (
-        mask_secrets("hunter22x worked", extract_details(text))
-        == "[secret:password] worked"
-    )
+    assert mask_secrets(text) == masked
+    later = mask_secrets("hunter22x worked", extract_details(text))
+    assert later == "[secret:password] worked"

@@ -9,33 +9,26 @@ from mnemosyned.text.word_cache import WORD_CHARS_MAX, WordCache, clear_word_cac
 WORD = "zqxjvkw"
 
 
-def test_a_value_is_computed_once_for_each_word() -> None:
+def test_a_value_is_computed_once_for_each_word_until_the_cache_is_full() -> None:
     asked: list[str] = []
 
     def length(word: str) -> int:
         asked.append(word)
         return len(word)
 
-    cache = WordCache(length, entries_max=10)
+    cache = WordCache(length, entries_max=3)
 
-    assert [cache["bell"], cache["bell"], cache["yard"]] == [4, 4, 4]
-    assert asked == ["bell", "yard"]
-
-
-def test_a_full_cache_starts_afresh() -> None:
-    cache = WordCache(len, entries_max=3)
-
+    assert [cache["bell"], cache["bell"], cache["yards"]] == [4, 4, 5]
+    assert asked == ["bell", "yards"]
     for number in range(10):
         assert cache[f"word{number}"] == 5
         assert len(cache) <= 3
-
-
-def test_a_word_as_long_as_a_page_is_computed_and_not_kept() -> None:
-    cache = WordCache(len, entries_max=3)
-
-    assert cache["x" * WORD_CHARS_MAX] == WORD_CHARS_MAX
-    assert cache["x" * 5_000] == 5_000
-    assert list(cache) == ["x" * WORD_CHARS_MAX]
+    assert [cache["x" * size] for size in (WORD_CHARS_MAX, 5_000)] == [
+        WORD_CHARS_MAX,
+        5_000,
+    ]
+    assert "x" * WORD_CHARS_MAX in cache
+    assert "x" * 5_000 not in cache
 
 
 def test_a_long_word_read_by_the_domain_stays_in_no_cache() -> None:
