@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from e2e.daemons import WAIT_S, Daemon, Json, eventually, rows, running
 from support.gguf import canned_model, keywords_model
-from support.processes import child_pids
+from support.processes import child_pids, has_ended
 
 pytestmark = pytest.mark.llm
 
@@ -33,29 +33,11 @@ def fill(daemon: Daemon) -> None:
             )
 
 
-def gone(pid: int) -> bool:
-    try:
-        return (
-            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-        )
-    except OSError:
-        return True
-
-
 def model_of(daemon: Daemon) -> int:
     """The process of the model, once it has work."""
     eventually(lambda: daemon.events("model_started"), "the model is loaded")
     (pid,) = child_pids(daemon.process.pid)
     return pid
-
-
-def by(daemon: Daemon) -> set[str]:
-    return {
-        name
-        for (name,) in rows(
-            daemon.database, "SELECT summarizer FROM consolidation_log WHERE level = 0"
-        )
-    }
 
 
 def archived(daemon: Daemon) -> int:
@@ -79,16 +61,17 @@ def test_a_model_writes_the_summaries_and_its_process_ends(tmp_path: Path) -> No
     with running(tmp_path, MNEMOSYNE_LOG_LEVEL="info", **settings) as daemon:
         fill(daemon)
         report = daemon.post("sleep").body
-        written = [
-            text
-            for (text,) in rows(
-                daemon.database, "SELECT content FROM episodic_memory WHERE level = 0"
-            )
-        ]
+        lowest = "FROM {} WHERE level = 0"
+        written = rows(
+            daemon.database, "SELECT content " + lowest.format("episodic_memory")
+        )
+        by = rows(
+            daemon.database, "SELECT summarizer " + lowest.format("consolidation_log")
+        )
 
         assert (report["status"], report["promoted"]) == ("done", GROUPS)
-        assert by(daemon) == {"llama:words"}
-        assert all("ferry" in text for text in written)
+        assert set(by) == {("llama:words",)}
+        assert all("ferry" in text for (text,) in written)
         assert archived(daemon) == GROUPS * GROUP
         eventually(
             lambda: not child_pids(daemon.process.pid), "the model's process has ended"
@@ -128,7 +111,7 @@ def test_a_stop_signal_ends_the_model(tmp_path: Path, endless: Path, last: str) 
             asked.result(WAIT_S)
         ended_s = daemon.seconds_between("stopping", "model_ended")
 
-    assert (code, gone(pid)) == (0, True)
+    assert (code, has_ended(pid)) == (0, True)
     assert ended_s < 1
 
 
@@ -142,4 +125,4 @@ def test_a_killed_daemon_takes_the_model_with_it(tmp_path: Path, endless: Path) 
             daemon.kill()
             assert asked.exception(WAIT_S)
 
-    eventually(lambda: gone(pid), "the model's process has ended", timeout_s=2)
+    eventually(lambda: has_ended(pid), "the model's process has ended", timeout_s=2)

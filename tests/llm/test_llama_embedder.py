@@ -127,18 +127,16 @@ def settings(model: Path) -> dict[str, Json]:
     }
 
 
-def embedded(daemon: Daemon, count: int) -> None:
+def wait_until(daemon: Daemon, **wanted: Json) -> None:
+    """Wait until the status says so of the embedder."""
     eventually(
-        lambda: daemon.post("status").body["embedder"]["embedded"] == count,
-        f"{count} memories are embedded",
+        lambda: wanted.items() <= daemon.post("status").body["embedder"].items(),
+        f"the embedder has {wanted}",
     )
 
 
-def ready(daemon: Daemon) -> None:
-    eventually(
-        lambda: daemon.post("status").body["embedder"]["state"] == "ready",
-        "the model is ready",
-    )
+def ready(daemon: Daemon, *, embedded: int) -> None:
+    wait_until(daemon, state="ready", embedded=embedded)
 
 
 def found(daemon: Daemon, query: str) -> list[str]:
@@ -153,17 +151,15 @@ def test_a_daemon_finds_by_meaning_forgets_and_remembers_its_vectors(
             daemon.post("remember", content=text).body["id"]
             for text in ("the tesla came", "my tooth aches", "plums are ripe")
         ]
-        ready(daemon)
-        embedded(daemon, 3)
+        ready(daemon, embedded=3)
         assert found(daemon, "car") == ["the tesla came"]
         daemon.post("forget", id=ids[0])
         assert found(daemon, "car") == []
-        embedded(daemon, 2)
+        ready(daemon, embedded=2)
     assert rows(daemon.database, "SELECT count(*) FROM embedding") == [(2,)]
 
     with running(tmp_path, **settings(model)) as daemon:
-        ready(daemon)
-        embedded(daemon, 2)
+        ready(daemon, embedded=2)
         assert found(daemon, "dentist") == ["my tooth aches"]
 
 
@@ -173,13 +169,11 @@ def test_another_model_takes_over_the_memories_of_the_first(
     other = meaning_model(tmp_path / "other.gguf", [["tesla", "fruit"]])
     with running(tmp_path, **settings(model)) as daemon:
         daemon.post("remember", content="the tesla came")
-        ready(daemon)
-        embedded(daemon, 1)
+        ready(daemon, embedded=1)
         assert found(daemon, "fruit") == []
 
     with running(tmp_path, **settings(other)) as daemon:
-        ready(daemon)
-        embedded(daemon, 1)
+        ready(daemon, embedded=1)
         assert found(daemon, "fruit") == ["the tesla came"]
     models = "SELECT name FROM embedding_model JOIN embedding ON model = number"
     assert rows(daemon.database, models) == [("llama:other",)]
@@ -203,8 +197,7 @@ def test_a_daemon_stops_while_its_model_loads(tmp_path: Path, model: Path) -> No
 def test_a_killed_model_is_started_again(tmp_path: Path, model: Path) -> None:
     with running(tmp_path, **settings(model)) as daemon:
         daemon.post("remember", content="the tesla came")
-        ready(daemon)
-        embedded(daemon, 1)
+        ready(daemon, embedded=1)
 
         (pid,) = child_pids(daemon.process.pid)
         os.kill(pid, signal.SIGKILL)
@@ -223,10 +216,7 @@ def test_without_its_model_a_daemon_goes_by_words(tmp_path: Path, broken: str) -
         )
     with running(tmp_path, **settings(path)) as daemon:
         daemon.post("remember", content="the tesla came")
-        eventually(
-            lambda: daemon.post("status").body["embedder"]["state"] == "unavailable",
-            "the model is known to be broken",
-        )
+        wait_until(daemon, state="unavailable")
 
         answer = daemon.post("recall", query="tesla").body
 

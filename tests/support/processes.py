@@ -19,3 +19,12 @@ def child_pids(parent: int | None = None) -> set[int]:
         if int(fields[1]) == parent:
             pids.add(int(stat.parent.name))
     return pids
+
+
+def has_ended(pid: int) -> bool:
+    """Tell whether a process ended, also one that nobody reaps, as without an init."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
+    return stat.rpartition(")")[2].split()[0] == "Z"
