@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from demo.stage import PATIENCE_S, WIDTH, ClaimFailed, Stage, Story
 
-from mnemosyned.errors import DaemonUnreachable, MnemosynedError
+from mnemosyned.errors import MnemosynedError
 from mnemosyned.memory.consolidation import CycleReport
 from mnemosyned.memory.values import Hit, Line, Tier
 from mnemosyned.verbs.memories import Remember
@@ -69,14 +69,8 @@ def start(story: Story, stage: Stage, process: subprocess.Popen[bytes]) -> None:
         "Usually systemd starts it for you.",
     )
     story.command("mnemosyned", "--database", "memory.db", "--socket", "mnem.sock")
-    started, pid = time.monotonic(), 0
-    while (
-        not pid and process.poll() is None and time.monotonic() - started < PATIENCE_S
-    ):
-        try:
-            pid = stage.client.status().pid
-        except DaemonUnreachable:
-            time.sleep(0.02)
+    started = time.monotonic()
+    pid = stage.answering_pid()
     took_s = time.monotonic() - started
     story.claim(
         f"The daemon answers: after {took_s:.1f} s, as process {pid}.",
@@ -94,8 +88,7 @@ def remember_week(story: Story, stage: Stage, week: Memories) -> None:
     file = stage.database.with_name("week.jsonl")
     lines = (json.dumps(memory, ensure_ascii=False) for memory in week)
     file.write_text("\n".join(lines) + "\n", "utf-8")
-    story.command("mnem", "import", "week.jsonl")
-    stage.mnem("import", str(file))
+    stage.show(story, "import", str(file), typed=("import", "week.jsonl"))
     tiers = stage.tiers()
     story.claim(
         f"All {len(week)} memories are in working memory, and the other tiers are empty.",
@@ -106,8 +99,7 @@ def remember_week(story: Story, stage: Stage, week: Memories) -> None:
 
 def ask(story: Story, stage: Stage, title: str, why: str) -> Hit:
     story.step(title, why)
-    story.command("mnem", "recall", QUESTION, "--limit", "1")
-    stage.mnem("recall", QUESTION, "--limit", "1")
+    stage.show(story, "recall", QUESTION, "--limit", "1")
     return stage.client.recall(QUESTION, limit=1).hits[0]
 
 
@@ -122,22 +114,20 @@ def sleep(story: Story, stage: Stage, week: Memories, now: datetime) -> CycleRep
     report = stage.client.sleep()
     headers = ("session", "source", "memories", "episodes", "chars", "after")
     click.echo(tabulate(_by_source(report), headers, intfmt=","))
-    due = sum(
-        now - _instant(memory) > AGE_RULE and not memory.get("pinned")
-        for memory in week
-    )
-    young = len(week) - due
+    old = (each for each in week if now - _instant(each) > AGE_RULE)
+    due = [memory for memory in old if not memory.get("pinned")]
+    young = len(week) - len(due)
     story.claim(
         f"In {report.duration_s:.2f} s, {report.evicted} memories became {report.promoted} "
         "episodes: exactly those that were old enough and not pinned.",
-        holds=(report.evicted, report.failed) == (due, 0),
-        because=(report.evicted, due, report.failed),
+        holds=(report.evicted, report.failed) == (len(due), 0),
+        because=(report.evicted, len(due), report.failed),
     )
     tiers = stage.tiers()
     story.claim(
         f"Nothing is lost: {young} young or pinned memories stay in working memory, and the "
-        f"{due} originals are in the archive.",
-        holds=tiers == [young, report.promoted + report.rolled_up, due],
+        f"{len(due)} originals are in the archive.",
+        holds=tiers == [young, report.promoted + report.rolled_up, len(due)],
         because=tiers,
     )
     story.claim(
@@ -145,12 +135,7 @@ def sleep(story: Story, stage: Stage, week: Memories, now: datetime) -> CycleRep
         holds=report.rolled_up > 0,
         because=report.rolled_up,
     )
-    said = {
-        value
-        for memory in week
-        if now - _instant(memory) > AGE_RULE and not memory.get("pinned")
-        for value in EXACT.findall(memory["content"])
-    }
+    said = {value for memory in due for value in EXACT.findall(memory["content"])}
     episodes = [id for group in report.groups for id in group.episodes]
     found = filter(None, (stage.client.get(id).episode for id in episodes))
     kept = {detail.value for episode in found for detail in episode.details}
@@ -169,12 +154,8 @@ def _by_source(report: CycleReport) -> list[tuple[object, ...]]:
         if group.level:
             continue
         row = rows.setdefault((group.session, group.source or ""), [0, 0, 0, 0])
-        numbers = (
-            group.items,
-            len(group.episodes),
-            group.chars_before,
-            group.chars_after,
-        )
+        episodes, chars = len(group.episodes), (group.chars_before, group.chars_after)
+        numbers = (group.items, episodes, *chars)
         row[:] = [old + new for old, new in zip(row, numbers, strict=True)]
     total = (report.evicted, report.promoted, report.chars_before, report.chars_after)
     return [*((*name, *row) for name, row in rows.items()), ("all", "", *total)]
@@ -186,9 +167,7 @@ def read_log(story: Story, stage: Stage, report: CycleReport) -> None:
         "Every group leaves a row, also one that fails: when, why, how many, by which summarizer, "
         "and how the summary begins.",
     )
-    words = ("log", "--session", "tideline", "--limit", "5")
-    story.command("mnem", *words)
-    stage.mnem(*words)
+    stage.show(story, "log", "--session", "tideline", "--limit", "5")
     rows = stage.client.log(limit=1_000, cycle=report.cycle).rows
     logged = sum(row.items_consolidated for row in rows)
     story.claim(
@@ -204,8 +183,7 @@ def expand(story: Story, stage: Stage, hit: Hit, week: Memories) -> None:
         "Go back to the originals",
         "An episode knows what it was made of: below the summary stands all that was said.",
     )
-    story.command("mnem", "expand", hit.id)
-    stage.mnem("expand", hit.id)
+    stage.show(story, "expand", hit.id)
     originals = stage.client.expand(hit.id).originals
     story.claim(
         f"These are its {len(originals)} originals, letter for letter as they came in.",
@@ -228,8 +206,7 @@ def look_at_a_day(story: Story, stage: Stage, report: CycleReport, hit: Hit) -> 
     day = next(
         (day for day in below if hit.id in {one.id for one in below[day]}), min(below)
     )
-    story.command("mnem", "expand", day, "--depth", "1")
-    stage.mnem("expand", day, "--depth", "1")
+    stage.show(story, "expand", day, "--depth", "1")
     story.claim(
         f"The episode with the code is among the {len(below[day])} of {found[day]}.",
         holds=hit.id in {one.id for one in below[day]},
@@ -244,9 +221,7 @@ def forget(story: Story, stage: Stage, week: Memories) -> Memories:
         "The command shows what would go and asks first; --yes goes on at once. The summaries that "
         "spoke of her, up to the week, are rewritten from what remains.",
     )
-    words = ("forget", "--person", LEAVER, "--yes")
-    story.command("mnem", *words)
-    stage.mnem(*words)
+    stage.show(story, "forget", "--person", LEAVER, "--yes")
     files = stage.database.parent.glob(f"{stage.database.name}*")
     story.claim(
         f"The name {LEAVER} is in no file of the database any more.",
@@ -262,8 +237,7 @@ def restore(story: Story, stage: Stage, line: Line) -> None:
         "One original comes back from the archive to working memory, where it stays. A whole sleep "
         "is taken back with mnem undo.",
     )
-    story.command("mnem", "restore", line.id)
-    stage.mnem("restore", line.id)
+    stage.show(story, "restore", line.id)
     memory = stage.client.get(line.id).memory
     story.claim(
         "The line with the code is in working memory again, pinned.",
@@ -283,8 +257,7 @@ def remember_late(story: Story, stage: Stage) -> None:
     then = datetime.now(UTC) - LATE_BY
     stamp = f"{then:%Y-%m-%dT%H:%M:%SZ}"
     words = ("remember", LATE[0], "--source", "phone", "--created-at", stamp)
-    story.command("mnem", *words)
-    stage.mnem(*words)
+    stage.show(story, *words)
     notes = [Remember(text, source="phone", created_at=then) for text in LATE[1:]]
     stage.client.remember_many(notes)
     due = stage.client.status().sleep.due

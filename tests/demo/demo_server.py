@@ -14,12 +14,11 @@ import click
 sys.path.pop(0)  # this folder, in which `demo` would be this file
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from demo.owners_scene import meet
 from demo.stage import PATIENCE_S, ClaimFailed, Stage, Story
 from support.postgres import Server
 
+from mnemosyned import Client
 from mnemosyned.errors import (
-    DaemonUnreachable,
     DatabaseUnreachable,
     MnemosynedError,
     NotFound,
@@ -61,7 +60,7 @@ def start(story: Story, stack: ExitStack, folder: Path, dsn: str) -> Party:
         )
         processes.append(stack.enter_context(stage.daemon()))
         stages.append(stage)
-    pids = [_answered(stage) for stage in stages]
+    pids = [stage.answering_pid() for stage in stages]
     story.claim(
         f"Both answer, as processes {pids[0]} and {pids[1]}, and name the same database.",
         holds=pids == [process.pid for process in processes]
@@ -69,16 +68,6 @@ def start(story: Story, stack: ExitStack, folder: Path, dsn: str) -> Party:
         because=[stage.log.read_text() for stage in stages],
     )
     return Party(stages[0], stages[1], processes[0])
-
-
-def _answered(stage: Stage) -> int:
-    ends = time.monotonic() + PATIENCE_S
-    while time.monotonic() < ends:
-        try:
-            return stage.client.status().pid
-        except DaemonUnreachable:
-            time.sleep(0.02)
-    raise ClaimFailed(stage.log.read_text())
 
 
 def share(story: Story, party: Party) -> None:
@@ -97,6 +86,54 @@ def share(story: Story, party: Party) -> None:
         holds=hits == ["key"],
         because=hits,
     )
+
+
+WHERE = "Where does my key hang?"
+PLACES = {"anna": "behind the flour", "bert": "in the shed", "clara": "at the mill"}
+
+
+def meet(story: Story, first: Stage, second: Stage) -> None:
+    """Show three owners, who share both daemons and see nothing of each other."""
+    story.step(
+        "Three owners share both daemons",
+        "Over TCP a token says whose memory is meant. Every statement is held to that owner by the "
+        "query, and once more by the database. (Other machines come with TLS; this is loopback.)",
+    )
+    tokens: dict[str, str] = {}
+    for name, place in PLACES.items():
+        story.command("mnem", "owner", "add", name)
+        first.printed("owner", "add", name)
+        tokens[name] = first.printed("owner", "token", "add", name, "--name", "demo")
+        with Client(url=f"http://{first.address()}", token=tokens[name]) as client:
+            client.remember(f"My key hangs {place}.", id="key")
+    found = {name: _answers_of(second, token) for name, token in tokens.items()}
+    story.claim(
+        "Each remembered on the first daemon under the same id, and the second one answers each with "
+        "its own: "
+        + ", ".join(f"{name} {place}" for name, place in PLACES.items())
+        + ".",
+        holds=found
+        == {name: [f"My key hangs {place}."] for name, place in PLACES.items()},
+        because=found,
+    )
+    story.command("mnem", "owner", "token", "add", "anna", "--scopes", "read")
+    reader = first.printed("owner", "token", "add", "anna", "--scopes", "read")
+    refused = ""
+    with Client(url=f"http://{second.address()}", token=reader) as client:
+        try:
+            client.forget("key", now=True)
+        except MnemosynedError as error:
+            refused = error.message
+    story.claim(
+        f"A token that may only read cannot forget: “{refused}”.",
+        holds="needs the scope forget" in refused and bool(_answers_of(second, reader)),
+        because=refused,
+    )
+
+
+def _answers_of(stage: Stage, token: str) -> list[str]:
+    with Client(url=f"http://{stage.address()}", token=token) as client:
+        return [hit.content for hit in client.recall(WHERE).hits]
 
 
 def fill(party: Party) -> list[str]:
@@ -205,15 +242,12 @@ def forget(story: Story, stack: ExitStack, party: Party) -> None:
         "The first daemon is started again, and asked for somebody who wants to be forgotten.",
     )
     stack.enter_context(party.first.daemon())
-    _answered(party.first)
+    party.first.answering_pid()
     before = party.first.client.recall(LEAVER).hits
     story.command("mnem", "--socket", "second.sock", "forget", "--query", LEAVER)
     forgotten = party.second.client.forget(query=LEAVER, now=True)
-    after = [
-        hit.id
-        for hit in party.first.client.recall(LEAVER).hits
-        if LEAVER in hit.content
-    ]
+    hits = party.first.client.recall(LEAVER).hits
+    after = [hit.id for hit in hits if LEAVER in hit.content]
     story.claim(
         f"{forgotten.archived} memories were forgotten on the second daemon, and the first, which had "
         "shown them, finds none of them.",

@@ -8,7 +8,8 @@ import subprocess
 import sys
 import sysconfig
 import textwrap
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import click
 
 from mnemosyned import Client
+from mnemosyned.errors import DaemonUnreachable
 from mnemosyned.memory.values import Tier
 
 PATIENCE_S = 60
@@ -121,14 +123,9 @@ class Stage:
 
     def mnem(self, *words: str) -> None:
         """Run the shell client and let the reader see what it prints."""
-        done = subprocess.run(
-            self.command(*words),
-            env=self.environment,
-            stdout=None if COLOR else subprocess.PIPE,
-            stderr=None if sys.stderr.isatty() else subprocess.PIPE,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        out = None if COLOR else subprocess.PIPE
+        errors = None if sys.stderr.isatty() else subprocess.PIPE
+        done = self._run(*words, stdout=out, stderr=errors)
         if done.stdout:
             click.echo(done.stdout.decode(), nl=False)
         if done.returncode:
@@ -137,18 +134,36 @@ class Stage:
                 f"mnem {words[0]} ended with {done.returncode}: {problem}"
             )
 
+    def show(self, story: Story, *words: str, typed: Sequence[str] = ()) -> None:
+        """Show a command of the shell client, as a person types it, and run it."""
+        story.command("mnem", *(typed or words))
+        self.mnem(*words)
+
     def printed(self, *words: str) -> str:
         """Run the shell client for what it prints."""
-        done = subprocess.run(
-            self.command(*words),
-            env=self.environment,
-            capture_output=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        done = self._run(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if done.returncode:
             raise ClaimFailed(done.stderr.decode().strip())
-        return done.stdout.decode().strip()
+        return str(done.stdout.decode().strip())
+
+    def _run(self, *words: str, **streams: Any) -> subprocess.CompletedProcess[bytes]:  # noqa: ANN401
+        return subprocess.run(
+            self.command(*words),
+            env=self.environment,
+            timeout=PATIENCE_S,
+            check=False,
+            **streams,
+        )
+
+    def answering_pid(self) -> int:
+        """Wait until the daemon answers, and return the id of its process."""
+        ends = time.monotonic() + PATIENCE_S
+        while time.monotonic() < ends:
+            try:
+                return self.client.status().pid
+            except DaemonUnreachable:
+                time.sleep(0.02)
+        raise ClaimFailed(self.log.read_text())
 
     def address(self) -> str:
         """The address over TCP, from the log."""
