@@ -180,19 +180,14 @@ def test_an_instruction_about_another_field_is_not_shown() -> None:
     asking = learning("Never delete files without asking me.")
 
     assert shown([tabs, asking], "What could I cook for dinner?", 100) == [asking]
-    assert set(map(str, shown([tabs, asking], "Write a function", 100))) == {
-        str(tabs),
-        str(asking),
-    }
+    both = shown([tabs, asking], "Write a function", 100)
+    assert {each.id for each in both} == {tabs.id, asking.id}
 
 
-def test_a_user_does_not_overrule_a_lesson_by_its_words() -> None:
+def test_a_user_does_not_overrule_a_lesson_and_marks_make_no_other_words() -> None:
     lesson = learning("Always use tabs.", kind="lesson")
 
     assert not superseded(learning("Always use spaces."), [lesson])
-
-
-def test_the_same_words_are_the_same_whatever_their_marks() -> None:
     assert same("Never use emojis!", "never use  emojis")
     assert not same("Never use emojis", "Never use tables")
 
@@ -206,17 +201,15 @@ def test_what_matches_the_question_comes_first_and_then_the_most_recent() -> Non
     assert shown([older, new, old], "Hello") == [new, older, old]
 
 
-def test_superseded_learnings_and_those_beyond_the_budget_are_not_shown() -> None:
+def test_superseded_learnings_and_those_beyond_the_budget_or_five_are_not_shown() -> (
+    None
+):
     long = learning("Always " + "very " * 100 + "politely decline.", days_ago=1)
     short = learning("Never use emojis.", days_ago=2)
     gone = replace(learning("Call me Robert.", kind="name"), superseded_by="x")
-
-    assert shown([long, short, gone], "emojis", budget_tokens=10) == [short]
-
-
-def test_no_more_are_shown_than_five() -> None:
     many = [learning(f"Never use word{at}.", days_ago=at) for at in range(9)]
 
+    assert shown([long, short, gone], "emojis", budget_tokens=10) == [short]
     assert shown(many, "anything") == many[:5]
 
 

@@ -42,34 +42,22 @@ limits = st.builds(
 
 
 @given(memories_of_a_week, limits)
-def test_each_memory_is_in_one_batch(
+def test_each_memory_is_in_one_batch_and_each_batch_keeps_every_limit(
     pending: list[Pending], limits: GroupLimits
 ) -> None:
     batches = plan(pending, limits=limits)
 
     planned = Counter(id for batch in batches for id in batch.ids)
     assert planned == Counter(memory.id for memory in pending)
-
-
-@given(memories_of_a_week, limits)
-def test_a_batch_keeps_every_limit(pending: list[Pending], limits: GroupLimits) -> None:
-    for batch in plan(pending, limits=limits):
+    begins = [batch.covers_from for batch in batches]
+    assert begins == sorted(begins)
+    for batch in batches:
         times = [memory.created_at for memory in batch.members]
         pauses = [later - earlier for earlier, later in pairwise(times)]
-
         assert len({(memory.session, memory.source) for memory in batch.members}) == 1
         assert len(batch.members) <= limits.entries_max
         assert batch.chars <= limits.chars_max or len(batch.members) == 1
         assert all(timedelta() <= pause < limits.pause for pause in pauses)
-
-
-@given(memories_of_a_week, limits)
-def test_the_oldest_batch_comes_first(
-    pending: list[Pending], limits: GroupLimits
-) -> None:
-    begins = [batch.covers_from for batch in plan(pending, limits=limits)]
-
-    assert begins == sorted(begins)
 
 
 @given(memories_of_a_week, limits, st.randoms(use_true_random=False))

@@ -62,6 +62,11 @@ def found(text: str) -> list[tuple[str, str]]:
     ("e.g. this. Next, i.e. that", []),
     ('{"port": 8080, "wait": "30s"}', [("number", "8080"), ("duration", "30s")]),
     ("500 for A, 500 for B", [("number", "500")]),
+    ("和/或, 读/写/删", []),
+    ("~/文档/第2章", [("path", "~/文档/第2章")]),
+    ("/home/用户/文件.txt", [("path", "/home/用户/文件.txt")]),
+    ("https://ja.wikipedia.org/wiki/日本", [("url", "https://ja.wikipedia.org/wiki/日本")]),
+    ("2026年3月に3時間", [("date", "2026年3月"), ("duration", "3時間")]),
 ])  # fmt: skip
 def test_values_are_found(text: str, expected: list[tuple[str, str]]) -> None:
     assert found(text) == expected
@@ -100,19 +105,6 @@ def test_a_value_ends_where_a_script_without_spaces_begins(
     value: str, kind: DetailKind, around: str
 ) -> None:
     assert (kind.value, value) in found(around.format(value))
-
-
-@each_case(("text", "expected"), [
-    ("和/或, 读/写/删", []),
-    ("~/文档/第2章", [("path", "~/文档/第2章")]),
-    ("/home/用户/文件.txt", [("path", "/home/用户/文件.txt")]),
-    ("https://ja.wikipedia.org/wiki/日本", [("url", "https://ja.wikipedia.org/wiki/日本")]),
-    ("2026年3月に3時間", [("date", "2026年3月"), ("duration", "3時間")]),
-])  # fmt: skip
-def test_a_value_may_be_in_such_a_script(
-    text: str, expected: list[tuple[str, str]]
-) -> None:
-    assert found(text) == expected
 
 
 @each_case(("text", "kind", "value"), [

@@ -14,13 +14,18 @@ from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.values import tag_name, tag_names
 
 
-def test_an_id_tells_when_it_was_made() -> None:
-    assert made_at(IdFactory()(NOON)) == NOON
+def test_an_id_is_a_ulid_that_tells_when_it_was_made() -> None:
+    id = IdFactory()(NOON)
+
+    assert made_at(id) == NOON
     assert {made_at(id) for id in ("", "mine", "8" + 25 * "0", 26 * "7")} == {None}
-
-
-def test_a_later_id_sorts_after_an_earlier_one_of_another_process() -> None:
-    assert IdFactory()(NOON) < IdFactory()(NOON + timedelta(milliseconds=1))
+    assert len(id) == 26
+    assert set(id) <= set(CROCKFORD)
+    millis = 0
+    for char in id[:10]:
+        millis = millis * 32 + CROCKFORD.index(char)
+    assert millis == NOON.timestamp() * 1000
+    assert id < IdFactory()(NOON + timedelta(milliseconds=1))  # of another process
 
 
 def test_ids_ascend_over_instants_within_them_and_when_the_clock_is_set_back() -> None:
@@ -30,17 +35,6 @@ def test_ids_ascend_over_instants_within_them_and_when_the_clock_is_set_back() -
     ids.append(new_id(NOON - timedelta(days=1)))
 
     assert all(earlier < later for earlier, later in pairwise(ids))
-
-
-def test_an_id_is_a_ulid_that_tells_its_time() -> None:
-    id = IdFactory()(NOON)
-
-    assert len(id) == 26
-    assert set(id) <= set(CROCKFORD)
-    millis = 0
-    for char in id[:10]:
-        millis = millis * 32 + CROCKFORD.index(char)
-    assert millis == NOON.timestamp() * 1000
 
 
 def test_threads_never_get_the_same_id() -> None:

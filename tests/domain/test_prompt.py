@@ -14,7 +14,6 @@ from mnemosyned.models.summarizer import (
     write_retry_request,
     write_summary_request,
 )
-from mnemosyned.text.frames import neutralize
 
 WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 SUMMARY = "Caroline prefers tea and moved the deploy to Friday."
@@ -82,12 +81,6 @@ def test_a_role_cannot_leave_its_attribute() -> None:
     assert text.count('"') == 4
     assert text.count("<memory") == 1
     assert len(text) < 140
-
-
-def test_code_in_a_memory_stays_readable() -> None:
-    code = "if a < b and c > d: print(List<int>, '<div>', x | y, a[0])"
-
-    assert neutralize(code) == code
 
 
 def test_partial_summaries_are_combined_in_order() -> None:

@@ -107,13 +107,10 @@ def test_a_question_expects_a_time_or_the_assistant(
     assert (bool(expected.time), bool(expected.assistant)) == (time, assistant)
 
 
-@each_case("text", [
-    "We met yesterday", "on 7 September", "im Oktober", "in 2023", "at 7:30", "on Friday",
+@each_case(("text", "has_time"), [
+    *((text, True) for text in ("We met yesterday", "on 7 September", "im Oktober", "in 2023", "at 7:30",
+                                "on Friday")),
+    *((text, False) for text in ("You may go", "the sunny room", "dial 0176 555", "")),
 ])  # fmt: skip
-def test_texts_that_name_a_time(text: str) -> None:
-    assert says_when(text)
-
-
-@each_case("text", ["You may go", "the sunny room", "dial 0176 555", ""])
-def test_texts_that_name_none(text: str) -> None:
-    assert not says_when(text)
+def test_texts_that_name_a_time(text: str, *, has_time: bool) -> None:
+    assert bool(says_when(text)) is has_time

@@ -59,35 +59,26 @@ def originals(messages: Sequence[Message], given: Sequence[Message]) -> list[int
 
 @policies
 @given(talk=talks(), limit=LIMITS)
-def test_a_compaction_parts_nothing_and_keeps_the_order(
+def test_a_compaction_parts_nothing_counts_its_tokens_and_is_done_once(
     policy: Callable[[int], CompactionPolicy], talk: list[Message], limit: int
 ) -> None:
     before = deepcopy(talk)
+    counter: MessageCounter = CharsCounter() if policy is POLICIES["facts"] else FULL
 
     done = policy(limit).compact(talk)
+    again = policy(limit).compact(done.messages)
 
     assert talk == before
-    stubs = {
-        message_id(message): find_stub_pointer(message) for message in done.messages
-    }
+    stubs = {message_id(one): find_stub_pointer(one) for one in done.messages}
     assert {stubs.get(id) or id for id in orphans(done.messages)} <= orphans(talk)
     kept = originals(done.messages, talk)
     assert kept == sorted(set(kept))
     gone = {message_id(talk[at]) for at in range(len(talk)) if at not in kept}
     summaries = {message_id(message) for message in talk if is_summary(message)}
     assert gone <= set(done.expand) | summaries
-
-
-@policies
-@given(talk=talks(), limit=LIMITS)
-def test_compacting_again_changes_nothing(
-    policy: Callable[[int], CompactionPolicy], talk: list[Message], limit: int
-) -> None:
-    once = policy(limit).compact(talk)
-
-    again = policy(limit).compact(once.messages)
-
-    assert again.messages == once.messages
+    assert done.tokens_after == sum(map(counter.message, done.messages))
+    assert done.over_budget is (0 < limit < done.tokens_after)
+    assert again.messages == done.messages
     assert not again.changed
 
 
@@ -104,19 +95,6 @@ def test_no_fact_is_lost_however_often_it_is_compacted(
 
         assert known <= set(done.facts)
         known = set(done.facts)
-
-
-@policies
-@given(talk=talks(), limit=LIMITS)
-def test_it_is_over_budget_only_where_that_is_said(
-    policy: Callable[[int], CompactionPolicy], talk: list[Message], limit: int
-) -> None:
-    counter: MessageCounter = CharsCounter() if policy is POLICIES["facts"] else FULL
-
-    done = policy(limit).compact(talk)
-
-    assert done.tokens_after == sum(map(counter.message, done.messages))
-    assert done.over_budget is (0 < limit < done.tokens_after)
 
 
 @given(talk=talks(), keep=st.integers(0, 6))

@@ -55,28 +55,12 @@ def test_a_group_is_split_between_memories_sentences_words_or_characters(
     assert texts(found) == parts
 
 
-def test_an_accent_stays_with_its_letter() -> None:
+def test_an_accent_stays_with_its_letter_and_nothing_is_dropped() -> None:
     found = split_to_fit(group("e\u0301" * 6), count_tokens=characters, tokens_max=8)
+    tiny = split_to_fit(group("abc", ""), count_tokens=characters, tokens_max=0)
 
     assert all(piece.content.startswith("e") for part in found for piece in part)
-
-
-def test_a_piece_keeps_the_time_and_role_of_its_memory() -> None:
-    (memory,) = group("one two three four five")
-
-    found = split_to_fit([memory], count_tokens=words, tokens_max=3)
-
-    assert {
-        (piece.id, piece.created_at, piece.role) for part in found for piece in part
-    } == {(memory.id, memory.created_at, memory.role)}
-
-
-def test_a_window_too_small_for_anything_still_drops_nothing() -> None:
-    memories = group("abc", "")
-
-    found = split_to_fit(memories, count_tokens=characters, tokens_max=0)
-
-    assert said(found, memories) == ["abc", ""]
+    assert said(tiny, group("abc", "")) == ["abc", ""]
 
 
 @given(
@@ -90,7 +74,9 @@ def test_each_part_fits_and_none_is_lost(contents: list[str], tokens_max: int) -
 
     kept = ["".join(text.split()) for text in said(found, memories)]
     assert kept == ["".join(text.split()) for text in contents]
-    order = [int(piece.id) for part in found for piece in part]
+    pieces = [piece for part in found for piece in part]
+    order = [int(piece.id) for piece in pieces]
     assert order == sorted(order)
-    assert set(order) == set(range(len(contents)))
+    origins = {(piece.id, piece.created_at, piece.role) for piece in pieces}
+    assert origins == {(one.id, one.created_at, one.role) for one in memories}
     assert all(sum(map(characters, part)) <= tokens_max for part in found)
