@@ -1,4 +1,4 @@
-"""What users say to hold, from the words in session 1 to the context of session 20."""
+"""What users say to hold: learned, listed, edited, and forgotten."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -12,12 +12,10 @@ from support.settings import change
 
 from mnemosyned.cli.output.show import render
 from mnemosyned.config.settings import SettingsInForce
-from mnemosyned.conversation.learnings.relevance import select_relevant
 from mnemosyned.errors import EmptyContent, InvalidRequest, NotFound, SecretRefused
 from mnemosyned.memory.values import LearningKind, LearningScope
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.verbs.conversation import (
     EditBriefing,
     EditLearning,
@@ -28,44 +26,12 @@ from mnemosyned.verbs.conversation import (
 from mnemosyned.verbs.memories import Remember, RememberMany
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.upkeep import Sleep
 
 UNIQUE = "Zqxjv48213Kwyz"
 
 
 def texts(service: MemoryService, **fields: object) -> list[str]:
     return [one.text for one in service.call(Learnings(**fields)).learnings]  # type: ignore[arg-type]
-
-
-def test_a_learning_of_session_1_is_shown_in_session_20_after_three_sleeps(
-    service: MemoryService, clock: FakeClock
-) -> None:
-    said = "By the way: from now on, quote every price in Swiss francs. And never use emojis."
-    service.call(Remember(said, session="1", role="user", source="agent"))
-    for session in range(1, 21):
-        for turn in range(4):
-            words = f"Session {session}, turn {turn}: what about the harbour, the boat, the rope?"
-            service.call(
-                Remember(words, session=str(session), role="user", source="agent")
-            )
-        clock.advance(hours=6)
-        if session in (5, 11, 17):
-            assert service.call(Sleep(force=True)).promoted
-
-    kept = service.call(Learnings(source="agent")).learnings
-    shown = select_relevant(
-        kept,
-        question="What is the price of the ticket?",
-        now=clock.now(),
-        budget_tokens=1_300,
-        count=TokenEstimator().count,
-    )
-
-    assert [one.text for one in shown] == [
-        "By the way: from now on, quote every price in Swiss francs.",
-        "And never use emojis.",
-    ]
-    assert {one.session for one in shown} == {"1"}
 
 
 def test_the_list_says_where_each_learning_applies(service: MemoryService) -> None:

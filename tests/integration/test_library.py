@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,7 +24,6 @@ from mnemosyned.errors import (
     DatabaseInUse,
     InvalidRequest,
     InvalidText,
-    InvalidTime,
     StorageFailed,
 )
 from mnemosyned.memory.consolidation import CycleReport, CycleStatus
@@ -74,12 +73,23 @@ def test_it_is_at_hand_under_the_packages_name() -> None:
         _ = mnemosyned.Memorie  # type: ignore[attr-defined]  # mypy finds it, too
 
 
-@pytest.mark.parametrize("given", [5, True, object(), Remember("not in a list")])
-def test_a_batch_that_is_no_list_is_refused_in_words(
-    mem: Memory, given: object
+@pytest.mark.parametrize(
+    "hand_in",
+    [
+        lambda memory: memory.remember_many(5),
+        lambda memory: memory.remember_many(object()),
+        lambda memory: memory.remember_many(Remember("not in a list")),
+        lambda memory: memory.remember("\ud800"),
+        lambda memory: memory.remember("x", metadata={"a": {1, 2}, "b": object()}),
+    ],
+)
+def test_what_only_python_can_hand_in_is_refused_in_words(
+    mem: Memory, hand_in: Callable[[Memory], object]
 ) -> None:
-    with pytest.raises(InvalidRequest):
-        mem.remember_many(given)  # type: ignore[arg-type]
+    with pytest.raises((InvalidRequest, InvalidText)):
+        hand_in(mem)
+
+    assert mem.status().tiers[Tier.WORKING].count == 0
 
 
 def test_a_database_in_memory_has_every_verb_and_leaves_nothing(tmp_path: Path) -> None:
@@ -120,19 +130,6 @@ def test_the_next_database_in_memory_deletes_what_a_killed_program_left() -> Non
         with Memory(":memory:"):
             assert not left.exists()
             assert running.recall("x").hits == []
-
-
-def test_requests_are_held_to_the_rules_of_the_socket(mem: Memory) -> None:
-    with pytest.raises(InvalidRequest) as refused:
-        mem.recall("x", limit=1_000)
-    assert refused.value.field == "limit"
-    with pytest.raises(InvalidTime):
-        mem.remember("x", created_at="no time at all")
-    with pytest.raises(InvalidText):
-        mem.remember("\ud800")
-    with pytest.raises(InvalidRequest):
-        mem.remember("x", metadata={"a": {1, 2}, "b": object()})
-    assert mem.status().tiers[Tier.WORKING].count == 0
 
 
 def test_settings_are_given_by_their_keys(database: Path, clock: FakeClock) -> None:

@@ -101,22 +101,28 @@ def test_no_line_holds_what_was_said_whatever_goes_wrong(
     assert TOLD not in out + err
 
 
-def test_a_failed_group_is_logged_with_where_it_failed(
+def test_a_finished_cycle_is_one_line_of_numbers_and_a_failed_group_says_where(
     memory: OpenMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure_logs(level="info", form="json")
     remember(memory)
-    memory.service.sleeper.cycle.lease.replace(refusing(ValueError(TOLD)))
+    lease = memory.service.sleeper.cycle.lease
+    lease.replace(refusing(ValueError(TOLD)))
 
     memory.service.call(Sleep())
+    lease.replace(FakeSummarizer())
+    report = memory.service.call(Sleep())
 
-    failed, finished = lines(capsys.readouterr().err)
+    failed, partial, done = lines(capsys.readouterr().err)
     assert (failed["event"], failed["level"]) == ("group_failed", "error")
     assert (failed["items"], failed["error"]) == (3, "ValueError")
     raised = failed["exception"][0]
     assert raised["exc_type"] == "ValueError"
     assert raised["frames"][-1]["name"] == "refuse"
-    assert (finished["event"], finished["status"]) == ("cycle_finished", "partial")
+    assert (partial["event"], partial["status"]) == ("cycle_finished", "partial")
+    assert (done["event"], done["level"]) == ("cycle_finished", "info")
+    assert (done["cycle"], done["promoted"], done["evicted"]) == (report.cycle, 1, 3)
+    assert done["timestamp"].endswith("Z")
 
 
 @pytest.mark.parametrize(
@@ -170,21 +176,6 @@ def test_upkeep_that_fails_has_a_traceback_but_for_a_lost_database(
     assert (line["event"], line["level"]) == ("upkeep_put_off", level)
     assert ("exception" in line) == (level == "error")
     assert error.message in str(line)
-
-
-def test_a_finished_cycle_is_one_line_of_numbers(
-    memory: OpenMemory, capsys: pytest.CaptureFixture[str]
-) -> None:
-    configure_logs(level="info", form="json")
-    remember(memory)
-
-    report = memory.service.call(Sleep())
-
-    (line,) = lines(capsys.readouterr().err)
-    assert line["event"] == "cycle_finished"
-    assert (line["cycle"], line["promoted"], line["evicted"]) == (report.cycle, 1, 3)
-    assert line["timestamp"].endswith("Z")
-    assert line["level"] == "info"
 
 
 def test_nothing_is_written_below_the_level_or_unless_the_program_asks(

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from support.datasets.mixed_year import NOW, MixedYear, Question, Record, mixed_year
+from support.fakes import memory, remember_batch
 
-from mnemosyned.memory.ports import Draft, MemoryStore
-from mnemosyned.memory.values import DEFAULT_SESSION, MemoryRecord
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import DEFAULT_SESSION
 from mnemosyned.paths import shipped
 from mnemosyned.search.query import Query, SearchCandidates
 from mnemosyned.search.ranking import rank
@@ -50,10 +51,8 @@ class Case:
     def place(self, weights: RankingWeights) -> int:
         """Where among ten the answer is shown, counted from 1; 0 where it is not."""
         for number, result in enumerate(rank(self.query, self.found, weights), 1):
-            if self.answer in (
-                result.memory,
-                *(position for position, _ in result.lines),
-            ):
+            lines = (position for position, _ in result.lines)
+            if self.answer in (result.memory, *lines):
                 return number
         return 0
 
@@ -65,22 +64,20 @@ def cases(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> list[Case]:
     session = SESSIONS[request.param]
-    drafts = [
-        Draft(
-            MemoryRecord(
-                id=record.id,
-                content=record.content,
-                source=record.source,
-                role=record.role,
-                created_at=record.created_at,
-                session=session(record),
-            )
+    said = [
+        memory(
+            each.id,
+            each.content,
+            source=each.source,
+            role=each.role,
+            created_at=each.created_at,
+            session=session(each),
         )
-        for record in past.records
+        for each in past.records
     ]
     database = tmp_path_factory.mktemp("mixed") / "memory.db"
     with open_store(database, migrations=shipped("migrations")) as store:
-        store.memories.remember(drafts)
+        remember_batch(store, *said)
         return [case(store, past, asked) for asked in past.questions]
 
 
@@ -90,14 +87,10 @@ def case(store: MemoryStore, past: MixedYear, asked: Question) -> Case:
         terms=parse_terms(said.remaining_text), limit=10, spans=said.spans, now=NOW
     )
     found = store.search.candidates(query)
-    content = next(
-        record.content for record in past.records if record.id == asked.answer
-    )
-    answer = next(
-        (m.position for m in found.memories if m.content == content[:READ_CHARS_MAX]),
-        -1,
-    )
-    return Case(query, found, answer)
+    contents = {record.id: record.content for record in past.records}
+    content = contents[asked.answer][:READ_CHARS_MAX]
+    positions = [each.position for each in found.memories if each.content == content]
+    return Case(query, found, positions[0] if positions else -1)
 
 
 @pytest.fixture(scope="module")

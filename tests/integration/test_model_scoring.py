@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from bench.model_summaries import first_sessions, score, searched
 from bench.report import Report
 from bench.retention import Conversation, content_words, retention
-from support.endpoints import PROGRAMS, process, says, serving
+from support.endpoints import PROGRAMS, Behavior, says, serving
 from support.gguf import canned_model
 
 from mnemosyned.memory.values import MemoryRecord
@@ -53,33 +52,27 @@ def by_rule() -> float:
     )
 
 
-def test_a_model_behind_an_endpoint_is_scored_beside_the_rules(report: Report) -> None:
-    with process("--say", "begins") as (endpoint, _):
-        score(report, "model", [CONVERSATION], settings={"llm.endpoint": endpoint.url})
-
-    assert (report.figures["model/accepted"], report.figures["model/by_rule"]) == (2, 0)
-    assert (
-        report.figures["model/retention"] >= report.figures["model/retention_by_rule"]
-    )
-    assert report.figures["model/retention_by_rule"] == pytest.approx(
-        by_rule(), abs=1e-3
-    )
-    assert report.missed == 0
-
-
 @pytest.mark.parametrize(
-    "of_no_use", [PROGRAMS["nothing"], says("It cost 77 dollars in Quito.")]
+    ("behavior", "accepted", "by_rule_count"),
+    [
+        pytest.param(PROGRAMS["begins"], 2, 0, id="useful"),
+        pytest.param(PROGRAMS["nothing"], 0, 2, id="of no use"),
+        pytest.param(says("It cost 77 dollars in Quito."), 0, 2, id="invented"),
+    ],
 )
-def test_a_model_of_no_use_costs_nothing_that_the_rules_keep(
-    report: Report, of_no_use: Callable[..., None]
+def test_a_model_is_scored_beside_the_rules_and_costs_nothing_that_they_keep(
+    report: Report, behavior: Behavior, accepted: int, by_rule_count: int
 ) -> None:
-    with serving(of_no_use) as endpoint:
+    with serving(behavior) as endpoint:
         score(report, "model", [CONVERSATION], settings={"llm.endpoint": endpoint.url})
 
-    assert (report.figures["model/rejected"], report.figures["model/by_rule"]) == (2, 2)
-    assert (
-        report.figures["model/retention"] == report.figures["model/retention_by_rule"]
+    names = ("accepted", "rejected", "by_rule", "retention", "retention_by_rule")
+    found, rejected, by_rules, kept, kept_by_rule = (
+        report.figures[f"model/{name}"] for name in names
     )
+    assert (found, rejected, by_rules) == (accepted, by_rule_count, by_rule_count)
+    assert kept == kept_by_rule if by_rule_count else kept >= kept_by_rule
+    assert kept_by_rule == pytest.approx(by_rule(), abs=1e-3)
     assert report.missed == 0
 
 

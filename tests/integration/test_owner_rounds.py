@@ -101,20 +101,17 @@ def backlogs() -> Iterator[Backlogs]:
     backlogs.rounds.stop()
 
 
-def test_an_owner_with_a_backlog_goes_on_after_the_others(backlogs: Backlogs) -> None:
-    backlogs.rounds.run(Trigger.SCHEDULE)
-
-    assert backlogs.turns == [2, 3, 4, 2, 4, 2, 2]
-
-
-def test_an_owner_whose_turn_does_nothing_waits_for_the_next_round(
-    backlogs: Backlogs,
+@pytest.mark.parametrize(
+    ("evicted", "turns"), [(1, [2, 3, 4, 2, 4, 2, 2]), (0, [2, 3, 4])]
+)
+def test_an_owner_whose_turn_does_something_goes_on_after_the_others(
+    backlogs: Backlogs, evicted: int, turns: list[int]
 ) -> None:
-    backlogs.evicted = 0
+    backlogs.evicted = evicted
 
     backlogs.rounds.run(Trigger.SCHEDULE)
 
-    assert backlogs.turns == [2, 3, 4]
+    assert backlogs.turns == turns
 
 
 def test_what_exceeds_a_capacity_is_consolidated_in_turns_too(
@@ -145,7 +142,5 @@ def test_a_background_cycle_ends_with_its_turn(
 
         assert report is not None
         assert report.remaining == left
-        by_request = memory.service.sleeper.sleep(
-            CycleRequest(trigger=Trigger.EXPLICIT)
-        )
-        assert by_request.evicted == left
+        by_request = CycleRequest(trigger=Trigger.EXPLICIT)
+        assert memory.service.sleeper.sleep(by_request).evicted == left
