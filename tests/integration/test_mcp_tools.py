@@ -246,16 +246,20 @@ def test_a_long_original_is_cut_and_says_so(
 # ---------------------------------------------------------- learn and forget
 
 
-def test_a_rule_holds_for_all_agents_unless_it_is_for_this_one(
+def test_a_rule_holds_for_all_agents_unless_it_is_for_this_one_until_it_is_forgotten(
     service: MemoryService, client: McpPeer
 ) -> None:
-    client.call("learn", rule="Always use pnpm in the shop.")
+    id = client.call("learn", rule="Always use pnpm in the shop.")["id"]
     client.call("learn", rule="Answer in two sentences.", only_this_agent=True)
+    preview = client.call("forget", id=id)
     sources = {rule.text: rule.source for rule in service.call(Learnings())}
+    client.call("forget", id=id, confirm=True)
     assert sources == {
         "Always use pnpm in the shop.": None,
         "Answer in two sentences.": "claude-code",
     }
+    assert (preview["deleted"], preview["rules"]) == (False, 1)
+    assert len(service.call(Learnings())) == 1
 
 
 def test_forget_shows_what_would_go_and_deletes_once_confirmed(
@@ -280,14 +284,3 @@ def test_a_preview_of_many_shows_some_and_counts_the_rest(
     assert preview["memories"] == 40
     assert len(preview["lines"]) + preview["further"] == 40
     assert len(json.dumps(preview).encode()) < RESULT_BYTES_MAX
-
-
-def test_a_rule_is_forgotten_by_its_id_after_a_preview(
-    service: MemoryService, client: McpPeer
-) -> None:
-    id = client.call("learn", rule="Always use pnpm.")["id"]
-    preview = client.call("forget", id=id)
-    assert (preview["deleted"], preview["rules"]) == (False, 1)
-    assert len(service.call(Learnings())) == 1
-    client.call("forget", id=id, confirm=True)
-    assert len(service.call(Learnings())) == 0

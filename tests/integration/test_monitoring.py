@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -41,15 +41,13 @@ LABEL_VALUES = {
 
 
 def rules() -> list[dict[str, Any]]:
-    parsed = yaml.safe_load((FOLDER / "alerts.yml").read_text("utf-8"))
-    (group,) = parsed["groups"]
-    rules: list[dict[str, Any]] = group["rules"]
-    return rules
+    (group,) = yaml.safe_load((FOLDER / "alerts.yml").read_text("utf-8"))["groups"]
+    return cast("list[dict[str, Any]]", group["rules"])
 
 
 def dashboard() -> dict[str, Any]:
-    board: dict[str, Any] = json.loads((FOLDER / "dashboard.json").read_text("utf-8"))
-    return board
+    text = (FOLDER / "dashboard.json").read_text("utf-8")
+    return cast("dict[str, Any]", json.loads(text))
 
 
 def expressions() -> Iterator[tuple[str, str]]:
@@ -84,16 +82,13 @@ def test_every_alert_says_what_to_look_at() -> None:
             assert len(text.split()) >= 4
 
 
-def test_the_panels_lie_next_to_each_other() -> None:
-    places = [
-        (panel["gridPos"]["x"], panel["gridPos"]["y"])
-        for panel in dashboard()["panels"]
-    ]
+def test_the_panels_lie_next_to_each_other_and_show_the_chosen_source() -> None:
+    panels = dashboard()["panels"]
 
-    assert len(set(places)) == len(places)
-    assert all(
-        panel["datasource"]["uid"] == "${source}" for panel in dashboard()["panels"]
-    )
+    assert len(
+        {(each["gridPos"]["x"], each["gridPos"]["y"]) for each in panels}
+    ) == len(panels)
+    assert {each["datasource"]["uid"] for each in panels} == {"${source}"}
 
 
 def test_the_pages_name_every_metric() -> None:

@@ -221,27 +221,9 @@ def test_the_candidates_are_those_that_a_look_at_every_memory_would_leave(
         matched = {
             match.position: match.score for match in answer.memories if match.score
         }
-        assert {at: round(worth, 9) for at, worth in matched.items()} == {
-            at: worths[at] for at in expected
-        }, words
-
-
-@pytest.mark.usefixtures("texts")
-def test_a_question_asked_again_has_the_same_candidates(store: SqliteStore) -> None:
-    for words in QUESTIONS:
-        assert found(store, *words, limit=5) == found(store, *words, limit=5)
-
-
-@pytest.mark.usefixtures("texts")
-def test_beside_one_that_has_every_word_fewer_are_kept(store: SqliteStore) -> None:
-    remember_batch(store, memory("both", "zeppelin delta"))
-
-    def count(*words: str) -> int:
-        return sum(match.score > 0 for match in found(store, *words, limit=5).memories)
-
-    assert count("delta") == WEIGHTS.min_total
-    assert count("zeppelin", "delta") == 5
-    assert count("birch", "cobalt", "zeppelin") > 10
+        rounded = {at: round(worth, 9) for at, worth in matched.items()}
+        assert rounded == {at: worths[at] for at in expected}, words
+        assert found(store, *words, limit=limit) == answer
 
 
 @pytest.mark.usefixtures("texts")
