@@ -242,7 +242,9 @@ def test_what_is_remembered_is_recalled(tmp_path: Path) -> None:
         assert memory.recall("bike").hits
 
 
-def test_the_loop_runs_while_calls_wait_on_a_few_threads(tmp_path: Path) -> None:
+def test_the_loop_runs_while_calls_wait_on_a_few_threads_and_a_cancelled_one_is_finished(
+    tmp_path: Path,
+) -> None:
     clock = HeldClock()
     clock.released.set()
 
@@ -250,41 +252,27 @@ def test_the_loop_runs_while_calls_wait_on_a_few_threads(tmp_path: Path) -> None
         database = AsyncMemory(tmp_path / "memory.db", threads=2, clock=clock)
         async with database as memory:
             clock.readers.clear()
+            clock.read.clear()
             clock.released.clear()
             calls = [
-                asyncio.create_task(memory.remember(f"number {number}"))
+                asyncio.create_task(memory.remember(f"number {number}", id=f"{number}"))
                 for number in range(20)
             ]
+            await asyncio.to_thread(clock.read.wait, WAIT_S)
             for _ in range(20):
                 await asyncio.sleep(0.005)
             assert not any(call.done() for call in calls)
+            calls[0].cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await calls[0]
             clock.released.set()
-            assert len(await asyncio.gather(*calls)) == 20
+            assert len(await asyncio.gather(*calls[1:])) == 19
 
     asyncio.run(talk())
 
     assert 1 <= len(clock.readers) <= 2
-
-
-def test_a_call_cancelled_amid_its_work_is_finished(tmp_path: Path) -> None:
-    clock = HeldClock()
-    clock.released.set()
-
-    async def talk() -> None:
-        async with AsyncMemory(tmp_path / "memory.db", clock=clock) as memory:
-            clock.read.clear()
-            clock.released.clear()
-            call = asyncio.create_task(memory.remember("tea", id="tea"))
-            await asyncio.to_thread(clock.read.wait, WAIT_S)
-            call.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await call
-            clock.released.set()
-
-    asyncio.run(talk())
-
     with Memory(tmp_path / "memory.db") as memory:
-        assert memory.get("tea").memory
+        assert memory.get("0").memory
 
 
 def test_an_opening_that_is_cancelled_leaves_the_file_free(tmp_path: Path) -> None:

@@ -354,6 +354,8 @@ def test_recall_and_lists_have_only_what_has_one_of_the_tags_or_roles(
 
     assert found(service, "ibex", tag="SEA") == {"m0", "m3"}
     assert found(service, "ibex", tag=["sea", "hills"]) == {"m0", "m1", "m3"}
+    (hit,) = service.call(Recall("ibex", tag="hills", role="r1")).hits
+    assert (hit.lines[0] if asleep else hit).tags == ("hills",)
     assert found(service, "ibex", tag="desert") == set()
     assert found(service, "In short", tag="sea") == set()
     assert found(service, "ibex") == {"m0", "m1", "m2", "m3"}
@@ -362,16 +364,6 @@ def test_recall_and_lists_have_only_what_has_one_of_the_tags_or_roles(
     assert {memory.id for memory in listed} == {"m0", "m3"}
     prefixed = service.call(ListMemories(tag="hills", id_prefix="m1")).memories
     assert [memory.id for memory in prefixed] == ["m1"]
-
-
-def test_hits_and_lines_show_tags(service: MemoryService, cycle: SleepCycle) -> None:
-    service.call(Remember("an ibex", id="m", tags=["hills"]))
-    fresh = service.call(Recall("ibex")).hits[0]
-    run_cycle(cycle)
-    slept = service.call(Recall("ibex")).hits[0]
-
-    assert fresh.tags == ("hills",)
-    assert [line.tags for line in slept.lines] == [("hills",)]
 
 
 def test_an_episode_stands_for_its_originals(

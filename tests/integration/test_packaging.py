@@ -17,7 +17,7 @@ import threading
 import time
 import venv
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from email import message_from_string
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -301,7 +301,7 @@ def pyright(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home / "bin" / "basedpyright"
 
 
-def complaints(checker: tuple[str | Path, ...], program: str, room: Path) -> str:
+def complaints(checker: Sequence[str | Path], program: str, room: Path) -> str:
     """What a type checker says of a program."""
     file = room / "program.py"
     file.write_text(program)
@@ -317,9 +317,25 @@ def complaints(checker: tuple[str | Path, ...], program: str, room: Path) -> str
     return done.stdout + done.stderr
 
 
-def hold_types(checker: tuple[str | Path, ...], room: Path) -> None:
-    right = complaints(checker, TYPED_PROGRAM, room)
-    wrong = complaints(checker, TYPED_PROGRAM + "\n".join(MISTAKES), room)
+@pytest.mark.parametrize("name", ["mypy", "pyright"])
+def test_an_installed_package_is_typed(
+    request: pytest.FixtureRequest, wheel: Path, fresh: Path, tmp_path: Path, name: str
+) -> None:
+    python = fresh / "bin" / "python"
+    checker: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        f"--python-executable={python}",
+    ]
+    if name == "pyright":
+        checker = [request.getfixturevalue("pyright"), "--pythonpath", python]
+        (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "standard"}')
+    install(fresh, wheel)
+
+    right = complaints(checker, TYPED_PROGRAM, tmp_path)
+    wrong = complaints(checker, TYPED_PROGRAM + "\n".join(MISTAKES), tmp_path)
 
     assert "Recalled" in right
     assert "float" in right
@@ -328,24 +344,6 @@ def hold_types(checker: tuple[str | Path, ...], room: Path) -> None:
     for number, (line, word) in enumerate(MISTAKES.items(), first):
         assert re.search(rf"program\.py:{number}:.*error", wrong), (line, wrong)
         assert word in wrong, (line, wrong)
-
-
-def test_an_installed_package_is_typed_for_mypy(
-    wheel: Path, fresh: Path, tmp_path: Path
-) -> None:
-    install(fresh, wheel)
-
-    python = f"--python-executable={fresh / 'bin' / 'python'}"
-    hold_types((sys.executable, "-m", "mypy", "--strict", python), tmp_path)
-
-
-def test_an_installed_package_is_typed_for_pyright(
-    pyright: Path, wheel: Path, fresh: Path, tmp_path: Path
-) -> None:
-    install(fresh, wheel)
-
-    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "standard"}')
-    hold_types((pyright, "--pythonpath", fresh / "bin" / "python"), tmp_path)
 
 
 # ------------------------------------------------------------------ release
