@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from random import Random
+from typing import Any
 
 import pytest
 from support.fakes import (
@@ -70,13 +71,6 @@ def test_a_time_comes_back_as_the_same_instant_in_utc(
     assert kept.utcoffset() == timedelta()
 
 
-def test_a_batch_is_kept_whole(store: MemoryStore) -> None:
-    acknowledged = remember_batch(store, *TRIO)
-
-    assert [memory.id for memory in acknowledged] == ["1", "2", "3"]
-    assert working_ids(store) == ["1", "2", "3"]
-
-
 def test_a_batch_with_one_bad_memory_is_not_kept_at_all(store: MemoryStore) -> None:
     remember_batch(store, memory("2", "something else"))
 
@@ -88,90 +82,58 @@ def test_a_batch_with_one_bad_memory_is_not_kept_at_all(store: MemoryStore) -> N
     assert count_by_tier(store)["working"] == (1, len("something else"))
 
 
-def test_the_same_memory_again_is_known(store: MemoryStore) -> None:
-    first = remember_batch(store, memory("1", hours_ago=1))[0]
-
-    again = remember_batch(store, memory("1"))[0]
-
-    assert not again.stored
-    assert again.created_at == first.created_at
-    assert working_ids(store) == ["1"]
+AGAIN = memory("1", "again", hours_ago=1)
 
 
-def test_the_same_memory_twice_in_one_batch_is_kept_once(store: MemoryStore) -> None:
-    assert [
-        known.stored for known in remember_batch(store, memory("1"), memory("1"))
-    ] == [
-        True,
-        False,
-    ]
-    assert count_by_tier(store)["working"][0] == 1
-
-
-def test_an_id_of_other_words_is_taken(store: MemoryStore) -> None:
-    remember_batch(store, memory("1"))
-
-    with pytest.raises(IdTaken) as refused:
-        remember_batch(store, memory("1", "other words"))
-
-    assert refused.value.field == "id"
-    assert get_memory(store, "1").content == "note 1"
-
-
-def test_an_id_in_the_archive_is_known_and_taken_alike(store: MemoryStore) -> None:
-    remember_batch(store, *TRIO)
-    consolidate(store, promotion("e", *TRIO))
-
-    assert not remember_batch(store, memory("1"))[0].stored
-    with pytest.raises(IdTaken):
-        remember_batch(store, memory("1", "other words"))
-
-
-def test_the_id_of_an_episode_is_taken(store: MemoryStore) -> None:
-    remember_batch(store, *TRIO)
-    consolidate(store, promotion("e", *TRIO, content="a summary"))
-
-    with pytest.raises(IdTaken):
-        remember_batch(store, memory("e", "a summary"))
-
-
-def test_without_dedupe_the_same_words_are_two_memories(store: MemoryStore) -> None:
-    remember_batch(store, memory("1", "again"), memory("2", "again"))
-
-    assert working_ids(store) == ["1", "2"]
-
-
-def test_dedupe_answers_with_the_earlier_memory(store: MemoryStore) -> None:
-    remember_batch(store, memory("1", "again", hours_ago=1))
-
-    known = remember_batch(store, memory("2", "again"), dedupe=True)[0]
-
-    assert (known.id, known.created_at) == ("1", NOON - timedelta(hours=1))
-    assert not known.stored
-    assert working_ids(store) == ["1"]
-
-
-def test_dedupe_finds_what_is_in_the_archive(store: MemoryStore) -> None:
-    remember_batch(store, *TRIO)
-    consolidate(store, promotion("e", *TRIO))
-
-    assert remember_batch(store, memory("4", "note 1"), dedupe=True)[0].id == "1"
-
-
+@pytest.mark.parametrize("archived", [False, True])
 @pytest.mark.parametrize(
-    "other",
+    ("later", "dedupe", "known"),
     [
-        memory("2", "again", session="other"),
-        memory("2", "again", source="other"),
-        memory("2", "again "),
-        memory("2", "Again"),
+        (memory("1", "again"), False, True),
+        (memory("2", "again"), False, False),
+        (memory("2", "again"), True, True),
+        (memory("2", "again", session="other"), True, False),
+        (memory("2", "again", source="other"), True, False),
+        (memory("2", "again "), True, False),
+        (memory("2", "Again"), True, False),
     ],
 )
-def test_dedupe_keeps_what_differs(store: MemoryStore, other: MemoryRecord) -> None:
-    remember_batch(store, memory("1", "again"))
+def test_a_memory_is_known_by_its_id_and_with_dedupe_by_its_words(
+    store: MemoryStore,
+    later: MemoryRecord,
+    *,
+    archived: bool,
+    dedupe: bool,
+    known: bool,
+) -> None:
+    remember_batch(store, AGAIN)
+    if archived:
+        consolidate(store, promotion("e", AGAIN))
 
-    assert remember_batch(store, other, dedupe=True)[0].stored
-    assert working_ids(store) == ["1", "2"]
+    (answer,) = remember_batch(store, later, dedupe=dedupe)
+
+    assert answer.stored is not known
+    if known:
+        assert (answer.id, answer.created_at) == ("1", AGAIN.created_at)
+    assert (
+        len(store.memories.existing(["1", "2"])) == len(working_ids(store)) + archived
+    )
+    assert len(store.memories.existing(["2"])) == (not known)
+
+
+@pytest.mark.parametrize(("archived", "id"), [(False, "1"), (True, "1"), (True, "e")])
+def test_an_id_of_other_words_or_of_an_episode_is_taken(
+    store: MemoryStore, id: str, *, archived: bool
+) -> None:
+    remember_batch(store, AGAIN)
+    if archived:
+        consolidate(store, promotion("e", AGAIN, content="a summary"))
+
+    with pytest.raises(IdTaken) as refused:
+        remember_batch(store, memory(id, "a summary"))
+
+    assert refused.value.field == "id"
+    assert get_memory(store, "1").content == "again"
 
 
 def test_an_unknown_id_is_not_found(store: MemoryStore) -> None:
@@ -180,108 +142,92 @@ def test_an_unknown_id_is_not_found(store: MemoryStore) -> None:
     assert store.memories.originals("1") == []
 
 
-def test_pending_is_what_is_old_enough_and_not_pinned(store: MemoryStore) -> None:
-    remember_batch(
-        store,
-        *TRIO,
+def test_what_is_old_enough_and_not_pinned_is_pending_and_counted_as_due(
+    store: MemoryStore,
+) -> None:
+    pinned, of_session = (
         memory("4", hours_ago=5, pinned=True),
         memory("5", hours_ago=4, session="s"),
     )
+    remember_batch(store, *TRIO, pinned, of_session)
 
-    old = store.sleep.pending(Selection(before=NOON - timedelta(hours=1)), limit=10)
-    of_session = store.sleep.pending(Selection(session="s"), limit=10)
+    def pending(limit: int = 10, **which: Any) -> list[str]:  # noqa: ANN401 of a selection
+        found = store.sleep.pending(Selection(**which), limit=limit)
+        assert len(found) == store.sleep.count_due(Selection(**which), limit=limit)
+        assert all(each.chars == len("note 1") for each in found)
+        return [each.id for each in found]
 
-    assert [memory.id for memory in old] == ["5", "1", "2"]
-    assert [memory.id for memory in of_session] == ["5"]
-    assert [memory.id for memory in store.sleep.pending(Selection(), limit=2)] == [
-        "5",
-        "1",
-    ]
-    assert old[1].chars == len("note 1")
-
-
-def test_due_is_counted_up_to_a_limit(store: MemoryStore) -> None:
-    remember_batch(store, *TRIO, memory("4", hours_ago=5, pinned=True))
-
-    assert store.sleep.count_due(Selection(before=NOON), limit=10) == 3
-    assert store.sleep.count_due(Selection(before=NOON), limit=2) == 2
-    assert (
-        store.sleep.count_due(Selection(before=NOON - timedelta(hours=3)), limit=10)
-        == 0
-    )
-    assert store.memories.working_count() == 4
+    assert pending(before=NOON - timedelta(hours=1)) == ["5", "1", "2"]
+    assert pending(before=NOON - timedelta(hours=4)) == []
+    assert pending(session="s") == ["5"]
+    assert pending(limit=2) == ["5", "1"]
+    assert store.memories.working_count() == 5
 
 
-def test_working_gives_those_that_are_still_there_oldest_first(
+def test_existing_gives_those_of_either_tier_and_working_those_at_work(
     store: MemoryStore,
 ) -> None:
-    remember_batch(store, *TRIO)
-    store.deletion.forget(["2"])
-
-    assert [memory.id for memory in store.memories.working(["3", "2", "1", "9"])] == [
-        "1",
-        "3",
-    ]
-
-
-def test_existing_gives_those_of_either_tier(store: MemoryStore) -> None:
-    remember_batch(store, *TRIO)
+    remember_batch(store, *TRIO, memory("0", hours_ago=9))
     consolidate(store, promotion("e", TRIO[0]))
     store.deletion.forget(["2"])
 
-    found = {one.id: one for one in store.memories.existing(["3", "2", "1", "9"])}
+    ids = ["3", "2", "1", "9", "0"]
+    found = {one.id: one for one in store.memories.existing(ids)}
 
     assert {id: one.tier for id, one in found.items()} == {
+        "0": Tier.WORKING,
         "1": Tier.ARCHIVE,
         "3": Tier.WORKING,
     }
     assert found["1"] == store.memories.get("1")
     assert store.memories.existing([]) == []
+    assert [one.id for one in store.memories.working(ids)] == ["0", "3"]
 
 
 # --------------------------------------------------------------- consolidate
 
 
-def test_consolidated_memories_leave_the_working_tier_for_the_archive(
+def test_consolidated_memories_leave_for_the_archive_and_their_episode_leads_back(
     store: MemoryStore,
 ) -> None:
     remember_batch(store, *TRIO, memory("4"))
-
-    consolidate(store, promotion("e", *TRIO))
-
-    assert working_ids(store) == ["4"]
-    original = get_memory(store, "2")
-    assert (original.tier, original.episode) == (Tier.ARCHIVE, "e")
-    assert original.content == "note 2"
-
-
-def test_an_episode_leads_back_to_its_originals(store: MemoryStore) -> None:
-    remember_batch(store, *TRIO)
     consolidate(store, promotion("e", *TRIO, content="three notes"))
 
-    episode = get_episode(store, "e")
+    episode, first, last = get_episode(store, "e"), TRIO[0], TRIO[2]
 
+    assert working_ids(store) == ["4"]
+    for each in TRIO:
+        archived = replace(each, tier=Tier.ARCHIVE, episode="e")
+        assert get_memory(store, each.id) == archived
     assert (episode.content, episode.item_count) == ("three notes", 3)
     assert episode.summary_of == ("1", "2", "3")
     assert (episode.covers_from, episode.covers_until) == (
-        TRIO[0].created_at,
-        TRIO[2].created_at,
+        first.created_at,
+        last.created_at,
     )
-    assert [memory.content for memory in store.memories.originals("e")] == [
-        "note 1",
-        "note 2",
-        "note 3",
-    ]
+    contents = [memory.content for memory in store.memories.originals("e")]
+    assert contents == ["note 1", "note 2", "note 3"]
 
 
-def test_a_group_with_a_member_gone_is_not_promoted_at_all(store: MemoryStore) -> None:
-    remember_batch(store, *TRIO)
-    store.deletion.forget(["2"])
+PINNED = memory("4", pinned=True)
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [[(*TRIO, memory("gone"))], [(*TRIO, PINNED)], [TRIO[:1], (memory("gone"),)]],
+    ids=["a member is gone", "a member is pinned", "another of its group fails"],
+)
+def test_a_group_is_promoted_whole_or_not_at_all(
+    store: MemoryStore, groups: list[tuple[MemoryRecord, ...]]
+) -> None:
+    remember_batch(store, *TRIO, PINNED)
 
     with pytest.raises(BatchChanged):
-        consolidate(store, promotion("e", *TRIO))
+        consolidate(
+            store, *(promotion(f"e{at}", *each) for at, each in enumerate(groups))
+        )
 
-    assert working_ids(store) == ["1", "3"]
+    assert store.memories.working_count() == 4
     assert store.sleep.log(limit=10) == []
     assert count_by_tier(store)["episodic"] == (0, 0)
 
@@ -294,26 +240,6 @@ def test_a_memory_is_promoted_only_once(store: MemoryStore) -> None:
         consolidate(store, promotion("f", *TRIO))
 
     assert get_memory(store, "1").episode == "e"
-
-
-def test_a_pinned_memory_cannot_be_evicted(store: MemoryStore) -> None:
-    pinned = memory("4", pinned=True)
-    remember_batch(store, *TRIO, pinned)
-
-    with pytest.raises(BatchChanged):
-        consolidate(store, promotion("e", *TRIO, pinned))
-
-    assert store.memories.working_count() == 4
-
-
-def test_promotions_of_one_group_stand_or_fall_together(store: MemoryStore) -> None:
-    remember_batch(store, *TRIO)
-    gone = memory("gone")
-
-    with pytest.raises(BatchChanged):
-        consolidate(store, promotion("e", TRIO[0]), promotion("f", gone))
-
-    assert working_ids(store) == ["1", "2", "3"]
 
 
 def test_a_claim_holds_while_its_block_runs_and_is_granted_again(
@@ -345,16 +271,13 @@ def test_the_log_is_read_newest_first_and_by_session(store: MemoryStore) -> None
     consolidate(store, promotion("e", *TRIO))
     consolidate(store, promotion("f", *trio))
 
-    assert [row.episode for row in store.sleep.log(limit=10)] == ["f", "e"]
-    assert [row.episode for row in store.sleep.log(limit=1)] == ["f"]
-    assert [row.episode for row in store.sleep.log(limit=10, session="default")] == [
-        "e"
-    ]
-    assert [row.episode for row in store.sleep.log(limit=10, cycle="cycle")] == [
-        "f",
-        "e",
-    ]
-    assert store.sleep.log(limit=10, cycle="another") == []
+    def logged(limit: int = 10, **which: Any) -> list[str | None]:  # noqa: ANN401 a filter
+        return [row.episode for row in store.sleep.log(limit=limit, **which)]
+
+    assert logged() == logged(cycle="cycle") == ["f", "e"]
+    assert logged(limit=1) == ["f"]
+    assert logged(session="default") == ["e"]
+    assert logged(cycle="another") == []
 
 
 # A batch does what its memories do one by one, however the store takes them together.
@@ -461,20 +384,14 @@ def test_one_taken_id_far_down_refuses_all_and_is_named(store: MemoryStore) -> N
     assert found(store, "tick7") == []
 
 
-def test_remember_reports_the_size_of_working_memory(
-    store: MemoryStore,
-) -> None:
+def test_remember_reports_the_size_of_working_memory(store: MemoryStore) -> None:
     counts = [store.memories.remember([Draft(one)]).working for one in trio("a")]
     again = store.memories.remember([Draft(one) for one in trio("a")]).working
     consolidate(store, promotion("e", *trio("a")))
     after = store.memories.remember([Draft(memory("b")), Draft(memory("c"))]).working
 
     assert (counts, again, after) == ([1, 2, 3], 3, 2)
-    assert (
-        store.maintenance.totals()[Tier.WORKING].count
-        == store.memories.working_count()
-        == 2
-    )
+    assert count_by_tier(store)["working"][0] == store.memories.working_count() == 2
 
 
 def test_dedupe_ignores_an_expiring_memory_of_the_same_batch(
@@ -492,44 +409,28 @@ def test_dedupe_ignores_an_expiring_memory_of_the_same_batch(
 
 
 def test_totals_are_right_after_every_operation(store: MemoryStore) -> None:
+    def totals() -> list[tuple[int, int]]:
+        counts = count_by_tier(store)
+        return [counts[tier] for tier in ("working", "episodic", "archive")]
+
     remember_batch(store, *TRIO, memory("4", "東京"))
-    assert count_by_tier(store) == {
-        "working": (4, 20),
-        "episodic": (0, 0),
-        "archive": (0, 0),
-    }
+    assert totals() == [(4, 20), (0, 0), (0, 0)]
 
     consolidate(store, promotion("e", *TRIO, content="short"))
-    assert count_by_tier(store) == {
-        "working": (1, 2),
-        "episodic": (1, 5),
-        "archive": (3, 18),
-    }
+    assert totals() == [(1, 2), (1, 5), (3, 18)]
 
     store.deletion.forget(["2"])
-    assert count_by_tier(store) == {
-        "working": (1, 2),
-        "episodic": (1, 0),
-        "archive": (2, 12),
-    }
+    assert totals() == [(1, 2), (1, 0), (2, 12)]
     emptied = store.rollups.next_stale()
     assert emptied
     store.rollups.rewrite(emptied.token, replace(emptied.episode, content="shorter"))
-    assert count_by_tier(store) == {
-        "working": (1, 2),
-        "episodic": (1, 7),
-        "archive": (2, 12),
-    }
+    assert totals() == [(1, 2), (1, 7), (2, 12)]
 
     store.deletion.forget(["4"])
-    assert count_by_tier(store) == {
-        "working": (0, 0),
-        "episodic": (1, 7),
-        "archive": (2, 12),
-    }
+    assert totals() == [(0, 0), (1, 7), (2, 12)]
 
     store.deletion.forget(["1", "2", "3"])
-    assert count_by_tier(store) == {tier.value: (0, 0) for tier in Tier}
+    assert totals() == [(0, 0)] * 3
 
 
 def test_an_open_store_is_ready(store: MemoryStore) -> None:

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from support.fakes import NOON, consolidate, memory, promotion, remember_batch
-from support.stores import TRIO, get_memory
+from support.stores import TRIO, get_episode, get_memory
 
 from mnemosyned.conversation.learnings.recognize import (
     LateLearning,
@@ -25,7 +26,6 @@ from mnemosyned.memory.ports import (
 )
 from mnemosyned.memory.values import (
     TAGS_MAX,
-    Episode,
     Learning,
     LearningKind,
     MemoryRecord,
@@ -34,16 +34,14 @@ from mnemosyned.storage.common import learnings
 from mnemosyned.text.details import Detail, DetailKind
 
 
-def lesson(
-    id: str, text: str, *, hours_ago: float = 0, source: str | None = None
-) -> Learning:
+def lesson(id: str, text: str, *, hours_ago: float = 0, **where: Any) -> Learning:  # noqa: ANN401 of a learning
     return Learning(
         id=id,
         kind=LearningKind.LESSON,
         text=text,
         created_at=NOON - timedelta(hours=hours_ago),
         session="default",
-        source=source,
+        **where,
     )
 
 
@@ -55,10 +53,7 @@ def late(
     store: MemoryStore, learning: Learning, read: MemoryRecord | None = None
 ) -> LateLearning:
     """A learning that was read from its memory as stored, or as `read`."""
-    if read is None:
-        found = store.memories.get(learning.memory or "")
-        assert isinstance(found, MemoryRecord)
-        read = found
+    read = read or get_memory(store, learning.memory or "")
     return LateLearning(learning, read, frozenset())
 
 
@@ -68,20 +63,32 @@ def tell(store: MemoryStore, *memories: MemoryRecord) -> None:
     )
 
 
-def texts(store: MemoryStore) -> list[str]:
-    return [one.text for one in store.learnings.find(limit=100)]
+@pytest.fixture
+def robert_and_bob(store: MemoryStore) -> list[Learning]:
+    """A name and the one before it, as they were told in memories 1 and 2."""
+    tell(store, said("1", "Call me Robert.", hours_ago=3))
+    tell(store, said("2", "Call me Bob.", hours_ago=2))
+    return store.learnings.find(superseded=True, limit=100)[::-1]
 
 
-def test_a_memory_and_its_learnings_are_stored_together(store: MemoryStore) -> None:
-    tell(store, said("1", "Hi! Never use emojis. Call me Bob.", hours_ago=1))
+def texts(store: MemoryStore, **which: Any) -> list[str]:  # noqa: ANN401 a filter
+    return [one.text for one in store.learnings.find(limit=100, **which)]
 
-    found = store.learnings.find(limit=10)
+
+def test_a_memory_and_its_learnings_are_stored_together_and_once(
+    store: MemoryStore,
+) -> None:
+    for _ in range(2):
+        tell(store, said("1", "Hi! Never use emojis. Call me Bob.", hours_ago=1))
+
+    found = store.learnings.find(superseded=True, limit=10)
 
     assert [(one.text, one.kind, one.memory) for one in found] == [
         ("Call me Bob.", LearningKind.NAME, "1"),
         ("Never use emojis.", LearningKind.INSTRUCTION, "1"),
     ]
     assert found[0].created_at == NOON - timedelta(hours=1)
+    assert texts(store, kind=LearningKind.NAME) == ["Call me Bob."]
 
 
 def test_a_memory_that_is_refused_teaches_nothing(store: MemoryStore) -> None:
@@ -93,21 +100,17 @@ def test_a_memory_that_is_refused_teaches_nothing(store: MemoryStore) -> None:
     assert store.learnings.find(limit=10) == []
 
 
-def test_a_memory_handed_in_twice_teaches_once(store: MemoryStore) -> None:
-    for _ in range(2):
-        tell(store, said("1", "Never use emojis."))
-
-    assert len(store.learnings.find(superseded=True, limit=100)) == 1
-
-
-def test_the_newer_takes_the_place_of_the_older(store: MemoryStore) -> None:
-    tell(store, said("1", "Call me Robert.", hours_ago=2))
-    tell(store, said("2", "Call me Bob.", hours_ago=1))
-
-    bob, robert = store.learnings.find(superseded=True, limit=100)
+def test_the_newer_takes_the_place_of_the_older_also_after_sleep(
+    store: MemoryStore, robert_and_bob: list[Learning]
+) -> None:
+    robert, bob = robert_and_bob
 
     assert texts(store) == ["Call me Bob."]
     assert robert.superseded_by == bob.id
+    consolidate(store, promotion("e", *store.memories.working(["1", "2"])))
+    assert texts(store) == ["Call me Bob."]
+    store.deletion.forget(["2"])
+    assert texts(store) == ["Call me Robert."]
 
 
 def test_a_late_older_learning_does_not_supersede_a_newer_one(
@@ -121,17 +124,12 @@ def test_a_late_older_learning_does_not_supersede_a_newer_one(
 
 def test_each_source_has_its_own(store: MemoryStore) -> None:
     store.learnings.add(lesson("1", "Always use tabs.", source="a", hours_ago=2))
-    _, superseded = store.learnings.add(
-        lesson("2", "Always use spaces.", source="b", hours_ago=1)
-    )
+    spaces = lesson("2", "Always use spaces.", source="b", hours_ago=1)
+    assert store.learnings.add(spaces)[1] == []
     store.learnings.add(lesson("3", "Taste first."))
 
-    assert superseded == []
-    assert [one.id for one in store.learnings.find(sources=["a"], limit=9)] == ["1"]
-    assert [one.id for one in store.learnings.find(sources=["a", None], limit=9)] == [
-        "3",
-        "1",
-    ]
+    assert texts(store, sources=["a"]) == ["Always use tabs."]
+    assert texts(store, sources=["a", None]) == ["Taste first.", "Always use tabs."]
     assert [one.id for one in store.learnings.find(limit=2)] == ["3", "2"]
 
 
@@ -176,50 +174,42 @@ def test_learnings_are_found_by_parts_of_their_words(
 
 
 def test_a_learning_is_found_by_its_id_with_those_that_it_superseded(
-    store: MemoryStore,
+    store: MemoryStore, robert_and_bob: list[Learning]
 ) -> None:
-    tell(store, said("1", "Call me Robert.", hours_ago=3))
-    tell(store, said("2", "Call me Bob.", hours_ago=2))
     tell(store, said("3", "Never use emojis.", hours_ago=1))
-    (bob,) = [one for one in store.learnings.find(limit=9) if one.memory == "2"]
 
     def find(id: str) -> list[str | None]:
         page, _ = store.learnings.read_page(LearningFilter(ids=[id]), limit=9)
         return [each.memory for each in page]
 
-    robert = next(
-        one
-        for one in store.learnings.find(superseded=True, limit=9)
-        if one.memory == "1"
-    )
+    robert, bob = robert_and_bob
     assert find(bob.id) == ["2", "1"]
     assert find(robert.id) == ["1"]
     assert find("unknown") == []
 
 
+CLAUSES = "bitte keine Kommentare, und Namen auf Englisch, auch in Tests"
+
+
 def test_rules_that_are_read_later_are_stored_once_and_of_stored_memories_alone(
     store: MemoryStore,
 ) -> None:
-    text = "prices end in .50, nothing on credit"
-    store.memories.remember([Draft(memory("said", content=text))])
-    rule = replace(lesson("rule", text), memory="said")
-    unknown = memory("no", content=text)
+    remember_batch(store, memory("said", CLAUSES))
+    rule = replace(lesson("rule", CLAUSES), memory="said")
+    read = [late(store, rule), late(store, rule, memory("no", CLAUSES))]
 
-    assert (
-        store.learnings.add_late([late(store, rule), late(store, rule, unknown)]) == 1
-    )
+    assert store.learnings.add_late(read) == 1
     assert store.learnings.add_late([late(store, replace(rule, id="3"))]) == 0
     assert store.learnings.find(limit=9) == [rule]
 
 
 def test_a_whole_rule_supersedes_its_clause(store: MemoryStore) -> None:
-    text = "bitte keine Kommentare, und Namen auf Englisch, auch in Tests"
-    store.memories.remember([Draft(memory("said", content=text))])
-    whole = replace(lesson("whole", text), memory="said")
+    remember_batch(store, memory("said", CLAUSES))
+    whole = replace(lesson("whole", CLAUSES), memory="said")
     part = replace(whole, id="part", text="Keine Kommentare")
-    store.learnings.add_late([late(store, part)])
 
-    store.learnings.add_late([late(store, whole)])
+    for each in (part, whole):
+        store.learnings.add_late([late(store, each)])
 
     assert store.learnings.find(limit=9) == [whole]
 
@@ -227,39 +217,43 @@ def test_a_whole_rule_supersedes_its_clause(store: MemoryStore) -> None:
 def test_a_rule_is_not_learned_late_without_its_clause_that_somebody_removed(
     store: MemoryStore,
 ) -> None:
-    text = "bitte keine Kommentare, und Namen auf Englisch, auch in Tests"
-    store.memories.remember([Draft(memory("said", content=text))])
-    whole = late(store, replace(lesson("whole", text), memory="said"))
+    remember_batch(store, memory("said", CLAUSES))
+    whole = late(store, replace(lesson("whole", CLAUSES), memory="said"))
 
-    whole = whole._replace(clauses=frozenset({"keine Kommentare"}))
+    removed = frozenset({"keine Kommentare"})
 
-    assert store.learnings.add_late([whole]) == 0
+    assert store.learnings.add_late([whole._replace(clauses=removed)]) == 0
     assert store.learnings.find(limit=9) == []
 
 
 def test_a_rule_read_before_its_memory_was_edited_or_superseded_is_not_stored(
     store: MemoryStore,
 ) -> None:
-    said = [memory("edited", content="Use tabs"), memory("gone", content="Use spaces")]
-    store.memories.remember([Draft(each) for each in said])
+    said = [memory("edited", "Use tabs"), memory("gone", "Use spaces")]
+    remember_batch(store, *said)
     read = [
         late(store, replace(lesson(each.id, each.content), memory=each.id))
         for each in said
     ]
 
-    edited = replace(read[0].memory, content="Use four spaces")
-    store.changes.edit([MemoryEdit(before=read[0].memory, after=edited)], now=NOON)
+    edit(store, "edited", "Use four spaces")
     store.memories.remember([Draft(memory("newer"), supersedes="gone")])
 
     assert store.learnings.add_late(read) == 0
     assert store.learnings.find(superseded=True, limit=9) == []
 
 
+def edit(store: MemoryStore, id: str, text: str) -> None:
+    before = get_memory(store, id)
+    after = replace(before, content=text)
+    store.changes.edit([MemoryEdit(before=before, after=after)], now=NOON)
+
+
 def test_a_late_rule_that_newer_words_contradict_is_not_counted(
     store: MemoryStore,
 ) -> None:
-    store.memories.remember([Draft(memory("said", content="Never use tabs"))])
-    store.learnings.add(lesson("newer", "Always use tabs.", hours_ago=0))
+    remember_batch(store, memory("said", "Never use tabs"))
+    store.learnings.add(lesson("newer", "Always use tabs."))
     old = replace(lesson("old", "Never use tabs", hours_ago=2), memory="said")
 
     assert store.learnings.add_late([late(store, old)]) == 0
@@ -268,29 +262,23 @@ def test_a_late_rule_that_newer_words_contradict_is_not_counted(
 def test_an_edit_drops_the_rules_that_it_rewords_and_keeps_the_others(
     store: MemoryStore,
 ) -> None:
-    text = "prices end in .50, nothing on credit; signs in Spanish"
-    store.memories.remember([Draft(memory("said", content=text))])
+    prices, signs = "prices end in .50, nothing on credit", "signs in Spanish"
+    remember_batch(store, memory("said", f"{prices}; {signs}"))
     rules = [
-        replace(lesson(each, each), memory="said")
-        for each in ("prices end in .50, nothing on credit", "signs in Spanish", "mine")
+        replace(lesson(each, each), memory="said") for each in (prices, signs, "x")
     ]
     store.learnings.add_late([late(store, each) for each in rules])
-    before = late(store, rules[0]).memory
 
-    after = replace(before, content="prices end in .99; signs in Spanish")
-    store.changes.edit([MemoryEdit(before=before, after=after)], now=NOON)
+    edit(store, "said", "prices end in .99; signs in Spanish")
 
-    kept = {each.text for each in store.learnings.find(limit=9)}
-    assert kept == {"signs in Spanish", "mine"}
+    assert set(texts(store)) == {signs, "x"}
 
 
 def test_a_lesson_stated_again_is_the_one_that_is_there(store: MemoryStore) -> None:
     first, _ = store.learnings.add(lesson("1", "Taste first.", hours_ago=1))
 
-    again, superseded = store.learnings.add(lesson("2", "taste first"))
-
-    assert (again, superseded) == (first, [])
-    assert len(store.learnings.find(superseded=True, limit=100)) == 1
+    assert store.learnings.add(lesson("2", "taste first")) == (first, [])
+    assert texts(store, superseded=True) == ["Taste first."]
 
 
 def test_words_said_again_hold_by_the_newer_memory(store: MemoryStore) -> None:
@@ -304,50 +292,18 @@ def test_words_said_again_hold_by_the_newer_memory(store: MemoryStore) -> None:
     assert [one.memory for one in store.learnings.find(limit=9)] == ["1"]
 
 
-def test_forgetting_a_learning_restores_the_one_it_superseded(
-    store: MemoryStore,
-) -> None:
-    robert, bob = (
-        said("1", "Call me Robert.", hours_ago=3),
-        said("2", "Call me Bob.", hours_ago=2),
-    )
-    tell(store, robert, bob, said("3", "It rains."))
-    consolidate(store, promotion("e", robert, bob))
-
-    store.deletion.forget(["2"])
-
-    assert texts(store) == ["Call me Robert."]
-
-
-def test_learnings_outlive_sleep(store: MemoryStore) -> None:
-    one = said("1", "Never use emojis.", hours_ago=3)
-    tell(store, one)
-
-    consolidate(store, promotion("e", one))
-
-    assert texts(store) == ["Never use emojis."]
-
-
 def test_a_learning_can_be_given_other_words_and_deleted(store: MemoryStore) -> None:
     store.learnings.add(lesson("1", "Taste first."))
 
     store.learnings.edit("1", "Taste twice.")
-    edited = texts(store)
+    assert texts(store) == ["Taste twice."]
     store.learnings.remove("1")
 
-    assert (edited, texts(store)) == (["Taste twice."], [])
+    assert texts(store) == []
     with pytest.raises(NotFound, match="learnings"):
         store.learnings.edit("1", "x")
     with pytest.raises(NotFound, match="learnings"):
         store.learnings.remove("1")
-
-
-def test_learnings_are_listed_by_kind(store: MemoryStore) -> None:
-    tell(store, said("1", "Never use emojis. Call me Bob."))
-
-    assert [
-        one.text for one in store.learnings.find(kind=LearningKind.NAME, limit=9)
-    ] == ["Call me Bob."]
 
 
 # What every `MemoryStore` promises of what compactions took out.
@@ -360,11 +316,14 @@ def taken(
     return ArchivedMessage(Draft(one), may_reuse=True, has_timestamp=timed)
 
 
-def compacting(id: str, *parts: ArchivedMessage | str, text: str = "") -> NewCompaction:
+def compact(
+    store: MemoryStore, id: str, *parts: ArchivedMessage | str, text: str = ""
+) -> list[str]:
+    """Keep what a compaction took out: messages, and compactions that it goes on from."""
     made = CompactionRecord(
         id=id, session="default", source=None, policy="facts", created_at=NOON
     )
-    return NewCompaction(made, text or f"summary {id}", parts)
+    return store.compactions.add([NewCompaction(made, text or f"summary {id}", parts)])
 
 
 def left(store: MemoryStore, id: str) -> list[str]:
@@ -376,42 +335,37 @@ def left(store: MemoryStore, id: str) -> list[str]:
 def test_a_compaction_brings_its_messages_back_in_their_order(
     store: MemoryStore,
 ) -> None:
-    ids = store.compactions.add(
-        [compacting("c", taken("b", hours_ago=1), taken("a", hours_ago=5))]
-    )
+    messages = taken("b", hours_ago=1), taken("a", hours_ago=5)
 
-    assert ids == ["b", "a"]
+    assert compact(store, "c", *messages) == ["b", "a"]
     assert left(store, "c") == ["note b", "note a"]
     assert store.compactions.get("other") is None
 
 
 def test_one_goes_on_from_others_however_deep(store: MemoryStore) -> None:
-    store.compactions.add([compacting("c1", taken("a"))])
-    store.compactions.add(
-        [compacting("c2", "c1", "unknown", taken("b")), compacting("s", taken("a"))]
-    )
-    store.compactions.add(
-        [compacting("c3", "c2", "s", taken("c")), compacting("round", "c3", "round")]
-    )
+    compact(store, "c1", taken("a"))
+    compact(store, "c2", "c1", "unknown", taken("b"))
+    compact(store, "s", taken("a"))
+    compact(store, "c3", "c2", "s", taken("c"))
+    compact(store, "round", "c3", "round")
 
-    assert left(store, "c3") == ["note a", "note b", "note c"]
-    assert left(store, "round") == ["note a", "note b", "note c"]
+    assert left(store, "c1") == ["note a"]
+    assert left(store, "c2") == ["note a", "note b"]
+    assert left(store, "c3") == left(store, "round") == ["note a", "note b", "note c"]
 
 
 def test_a_stub_is_called_by_its_own_memory(store: MemoryStore) -> None:
-    store.compactions.add([compacting("a", taken("a"))])
-    store.compactions.add([compacting("c", "a", taken("b"))])
+    compact(store, "a", taken("a"))
+    compact(store, "c", "a", taken("b"))
 
     assert left(store, "a") == ["note a"]
     assert left(store, "c") == ["note a", "note b"]
 
 
 def test_a_known_message_is_not_stored_twice(store: MemoryStore) -> None:
-    remember_batch(store, *said_to_agent("1", "2"))
-    store.compactions.add([compacting("c", taken("m-1", "note 1"), taken("m-3"))])
-    again = store.compactions.add(
-        [compacting("c", taken("m-1", "note 1"), taken("m-3"))]
-    )
+    remember_batch(store, *(said(id, f"note {id}", hours_ago=0.1) for id in "12"))
+    for _ in range(2):
+        again = compact(store, "c", taken("m-1", "note 1"), taken("m-3"))
 
     assert again == ["1", "m-3"]
     assert left(store, "c") == ["note 1", "note m-3"]
@@ -419,20 +373,19 @@ def test_a_known_message_is_not_stored_twice(store: MemoryStore) -> None:
 
 
 def test_the_same_words_at_another_time_are_other_ones(store: MemoryStore) -> None:
-    remember_batch(store, *said_to_agent("1"))
+    remember_batch(store, said("1", "note 1", hours_ago=0.1))
     near = taken("m-1", "note 1", timed=True, hours_ago=0.5)
     far = taken("m-2", "note 1", timed=True, hours_ago=50)
 
-    assert store.compactions.add([compacting("c", near, far)]) == ["1", "m-2"]
+    assert compact(store, "c", near, far) == ["1", "m-2"]
 
 
 def test_compacted_messages_name_their_episode_and_leave_out_the_forgotten(
     store: MemoryStore,
 ) -> None:
-    store.compactions.add([compacting("c", taken("a"), taken("b"), taken("z"))])
-    (a,) = store.memories.working(["a"])
+    compact(store, "c", taken("a"), taken("b"), taken("z"))
 
-    consolidate(store, promotion("e", a))
+    consolidate(store, promotion("e", get_memory(store, "a")))
     store.deletion.forget(["b"])
 
     found = store.compactions.get("c")
@@ -441,7 +394,7 @@ def test_compacted_messages_name_their_episode_and_leave_out_the_forgotten(
 
 
 def test_a_summary_is_known_again_by_its_words(store: MemoryStore) -> None:
-    store.compactions.add([compacting("c", taken("a"), text="what was said")])
+    compact(store, "c", taken("a"), text="what was said")
 
     def found(text: str, *, session: str = "default") -> str | None:
         return store.compactions.find_by_summary(text, session=session, source=None)
@@ -449,12 +402,6 @@ def test_a_summary_is_known_again_by_its_words(store: MemoryStore) -> None:
     assert found("what was said") == "c"
     assert found("what was not said") is None
     assert found("what was said", session="another") is None
-
-
-def said_to_agent(*ids: str) -> list[MemoryRecord]:
-    return [
-        memory(id, role="user", created_at=NOON - timedelta(minutes=5)) for id in ids
-    ]
 
 
 # What every `MemoryStore` promises of the exact values of an episode's originals.
@@ -475,15 +422,7 @@ def with_details(promoted: Promotion, *details: Detail) -> Promotion:
 
 
 def details_of(store: MemoryStore, id: str) -> tuple[Detail, ...]:
-    found = store.memories.get(id)
-    assert isinstance(found, Episode)
-    return found.details
-
-
-def original(store: MemoryStore, id: str) -> MemoryRecord:
-    found = store.memories.get(id)
-    assert isinstance(found, MemoryRecord)
-    return found
+    return get_episode(store, id).details
 
 
 @pytest.fixture
@@ -557,12 +496,6 @@ def test_a_group_that_fails_leaves_no_details(store: MemoryStore) -> None:
 # What every `MemoryStore` promises of tags.
 
 
-def test_a_memory_is_stored_with_its_tags(store: MemoryStore) -> None:
-    remember_batch(store, memory("1", tags=("home", "travel")))
-
-    assert get_memory(store, "1").tags == ("home", "travel")
-
-
 def test_tags_go_with_a_memory_to_the_archive_and_back(store: MemoryStore) -> None:
     remember_batch(store, *TRIO)
     store.changes.tag(["2"], ["travel"])
@@ -593,11 +526,8 @@ def test_a_filter_selects_by_any_of_its_tags_in_every_tier(store: MemoryStore) -
     store.changes.tag(["2"], ["b"])
     consolidate(store, promotion("e", *TRIO))
 
-    assert sorted(store.deletion.select(ForgetFilter(tags=("a", "b")))) == [
-        "1",
-        "2",
-        "4",
-    ]
+    selected = store.deletion.select(ForgetFilter(tags=("a", "b")))
+    assert sorted(selected) == ["1", "2", "4"]
 
 
 def test_forgotten_tags_do_not_come_back_with_the_id(store: MemoryStore) -> None:

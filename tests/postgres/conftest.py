@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.engines import database_of_a_test
 
-from mnemosyned.paths import shipped
-
 if TYPE_CHECKING:
+    from postgres.daemons import Serve, Service
+
     from mnemosyned.storage.postgres.owners import PostgresOwners
+    from mnemosyned.storage.postgres.store import PostgresStore
 
 collect_ignore_glob = [] if find_spec("psycopg") else ["test_*.py"]
 
@@ -28,10 +31,38 @@ def dsn() -> Iterator[str]:
 @pytest.fixture
 def owners(dsn: str) -> Iterator[PostgresOwners]:
     """The owners of the database, as who owns its tables."""
-    from mnemosyned.storage.postgres.store import open_owners  # noqa: PLC0415 as above
+    from support.postgres import open_owners  # noqa: PLC0415 as above
 
-    with open_owners(dsn, migrations=shipped("migrations") / "postgres") as owners:
+    with open_owners(dsn) as owners:
         yield owners
+
+
+@pytest.fixture
+def store(dsn: str) -> Iterator[PostgresStore]:
+    """The memory of the local owner."""
+    from support.postgres import open_store  # noqa: PLC0415 as above
+
+    with open_store(dsn) as opened:
+        yield opened
+
+
+@pytest.fixture
+def serve(dsn: str, owners: PostgresOwners, tmp_path: Path) -> Serve:
+    """Start daemons that serve the owners, each with a folder of its own."""
+    from postgres.daemons import serve_owners  # noqa: PLC0415 as above
+
+    numbers = count()
+
+    def begin(**settings: Any) -> Any:  # noqa: ANN401 as `Serve` names it
+        return serve_owners(tmp_path / f"d{next(numbers)}", dsn, owners, **settings)
+
+    return begin
+
+
+@pytest.fixture
+def service(serve: Serve) -> Iterator[Service]:
+    with serve() as service:
+        yield service
 
 
 @pytest.fixture
@@ -44,13 +75,10 @@ def anna_and_bert(owners: PostgresOwners) -> None:
 @pytest.fixture
 def pgvector(dsn: str) -> None:
     """Skip where the server has no pgvector; in CI it has."""
-    import psycopg  # noqa: PLC0415 as above
+    from support.postgres import rows  # noqa: PLC0415 as above
 
-    with psycopg.connect(dsn) as connection:
-        row = connection.execute(
-            "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
-        ).fetchone()
-    if row is None and not os.environ.get("CI"):
+    found = rows(dsn, "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'")
+    if not found and not os.environ.get("CI"):
         pytest.skip("NOT RUN: this server has no pgvector")
 
 

@@ -7,23 +7,20 @@ import json
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from itertools import count
+from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import click
 import psycopg
 import pytest
 from click.testing import CliRunner
-from e2e.daemons import Daemon, running
+from postgres.daemons import Serve, Service
 from support.postgres import number_of, programs, rows, run
 
-from mnemosyned import Client
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.stores import open_audit
 from mnemosyned.cli.maintenance.audit import audit
@@ -44,31 +41,13 @@ from mnemosyned.verbs.memories import Get
 from mnemosyned.verbs.owners import Login
 
 pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("anna_and_bert")]
-Serve = Callable[..., AbstractContextManager[tuple[Daemon, str]]]
-"""Starts a daemon with settings; the daemon and its URL."""
-NUMBERS = count()
 ANNA = Requester(2, "0a", "token", "192.0.2.7")
 WORDS = ("blue", "bicycle", "shed", "where")
 
 
 @pytest.fixture
-def serve(dsn: str, tmp_path: Path) -> Serve:
-    @contextmanager
-    def begin(**settings: str) -> Iterator[tuple[Daemon, str]]:
-        all_settings: dict[str, Any] = {
-            "MNEMOSYNE_LISTEN": "127.0.0.1:0",
-            "MNEMOSYNE_OWNERS_SERVE": "true",
-            "MNEMOSYNE_SLEEP_ON_SHUTDOWN": "false",
-            "MNEMOSYNE_AUDIT_FILE": str(tmp_path / "audit.jsonl"),
-            **settings,
-        }
-        with running(
-            tmp_path / f"d{next(NUMBERS)}", "--database", dsn, **all_settings
-        ) as daemon:
-            (line,) = daemon.events("listening")
-            yield daemon, f"http://127.0.0.1:{line['address'].rpartition(':')[2]}"
-
-    return begin
+def serve(serve: Serve, tmp_path: Path) -> Serve:
+    return partial(serve, MNEMOSYNE_AUDIT_FILE=str(tmp_path / "audit.jsonl"))
 
 
 def logged(dsn: str) -> list[dict[str, Any]]:
@@ -81,20 +60,20 @@ def test_every_request_has_a_line_and_no_line_has_a_word(
     dsn: str, owners: PostgresOwners, serve: Serve, tmp_path: Path
 ) -> None:
     token = owners.issue("anna", "laptop", OWN_SCOPES)
-    with serve() as (daemon, url):
-        with Client(url=url, token=token.secret) as client:
+    with serve() as service:
+        with service.client(token.secret) as client:
             client.remember("The blue bicycle is in the shed.", id="bike")
             client.recall("where is the bicycle?")
             client.forget(session="default", dry_run=True)
             client.forget(session="default")
             client.status()
-        with Client(url=url, token="mnt_2_" + "x" * 43) as client:
+        with service.client("mnt_2_" + "x" * 43) as client:
             for _ in range(3):
                 with pytest.raises(Unauthorized):
                     client.recall("where?")
-        with daemon.client() as client:
+        with service.daemon.client() as client:
             client.remember("The daemon's own blue bicycle.", id="own")
-        daemon.stop()
+        service.daemon.stop()
 
     lines = logged(dsn)
     assert [
@@ -111,23 +90,31 @@ def test_every_request_has_a_line_and_no_line_has_a_word(
         ("login", "unauthorized", [], 3),
         ("stopped", "", [], None),
     ]
-    asked = lines[1]
-    assert (asked["owner"], asked["name"], asked["token"]) == (
-        2,
-        "anna",
-        token.token.id,
-    )
-    assert (asked["via"], asked["address"]) == ("token", "127.0.0.1")
-    assert (lines[6]["owner"], lines[6]["name"], lines[6]["via"]) == (
-        1,
-        "local",
-        "socket",
-    )
-    assert (lines[7]["address"], lines[7]["about"]) == ("127.0.0.1", 2)
-    (file,) = tmp_path.glob("audit-*.jsonl")
-    assert [json.loads(line) for line in file.read_text().splitlines()] == lines
+    asked, own, login = lines[1], lines[6], lines[7]
+    for name, value in {
+        "owner": 2,
+        "name": "anna",
+        "token": token.token.id,
+        "via": "token",
+        "address": "127.0.0.1",
+    }.items():
+        assert asked[name] == value
+    assert (own["owner"], own["name"], own["via"]) == (1, "local", "socket")
+    assert (login["address"], login["about"]) == ("127.0.0.1", 2)
+    file = audit_file(tmp_path)
+    assert filed(file) == lines
     assert file.stat().st_mode & 0o777 == 0o600
     assert not [word for word in WORDS if word in file.read_text()]
+
+
+def audit_file(folder: Path) -> Path:
+    """The one file of the log in a folder."""
+    (file,) = folder.glob("audit-*")
+    return file
+
+
+def filed(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
 
 
 @pytest.fixture(autouse=True)
@@ -150,11 +137,18 @@ def verified(*words: str) -> tuple[int, str]:
     return mnem(audit, "verify", *words)
 
 
+def replay(*words: str | Path) -> dict[str, Any]:
+    """What a replay of files says that it did."""
+    done = mnem(db, "replay", "--json", *map(str, words))[1]
+    answer: dict[str, Any] = json.loads(done)
+    return answer
+
+
 @contextmanager
-def writer(dsn: str, tmp_path: Path, *, strict: bool = False) -> Iterator[AuditLog]:
+def writer(dsn: str, tmp_path: Path) -> Iterator[AuditLog]:
     """A process that writes to the log."""
     file = AuditFile(tmp_path / "audit.jsonl")
-    with AuditTable(dsn) as table, AuditLog(table, file, strict=strict) as log:
+    with AuditTable(dsn) as table, AuditLog(table, file) as log:
         yield log
 
 
@@ -186,12 +180,10 @@ ATTACKS = {
 
 
 def test_what_was_touched_in_the_table_shows_by_other_chains(
-    dsn: str, owners: PostgresOwners, tmp_path: Path
+    dsn: str, tmp_path: Path
 ) -> None:
-    assert owners.owners()
     first, *_ = write_chains(dsn, tmp_path)
-    for file in tmp_path.glob("audit-*"):
-        file.unlink()
+    audit_file(tmp_path).unlink()
     code, said = verified()
     assert (code, "lines in 3 chains: whole; 0 " in said) == (0, True)
     run(dsn, "CREATE TABLE untouched AS TABLE audit")
@@ -207,13 +199,11 @@ def test_what_was_touched_in_the_table_shows_by_other_chains(
 
 
 def test_a_chain_cut_off_at_its_end_shows_against_what_was_printed_before(
-    dsn: str, owners: PostgresOwners, tmp_path: Path
+    dsn: str, tmp_path: Path
 ) -> None:
-    assert owners.owners()
     with writer(dsn, tmp_path) as log:
         log.note("recall", ids=["m1"], **ANNA._asdict())
-    for file in tmp_path.glob("audit-*"):
-        file.unlink()
+    audit_file(tmp_path).unlink()
     before = tmp_path / "before.json"
     before.write_text(verified("--json")[1])
     assert verified("--against", str(before))[0] == 0
@@ -259,48 +249,50 @@ def test_a_replay_forgets_removes_and_revokes_again_what_a_restore_brought_back(
         owners.join("team", member, OWN_SCOPES)
     dump = str(tmp_path / "dump")
 
-    def ask(url: str, name: str) -> list[str]:
-        with Client(url=url, token=tokens[name]) as client:
-            return [hit.id for hit in client.recall("where is the bicycle?").hits]
+    def ask(service: Service) -> list[list[str]]:
+        """What anna and bert find."""
+        found = []
+        for name in ("anna", "bert"):
+            with service.client(tokens[name]) as client:
+                hits = client.recall("where is the bicycle?").hits
+                found.append([hit.id for hit in hits])
+        return found
 
-    with serve() as (daemon, url):
+    with serve() as service:
         for name, token in tokens.items():
-            with Client(url=url, token=token) as client:
+            with service.client(token) as client:
                 for number in range(4):
-                    client.remember(
-                        f"The bicycle {number} is {name}'s.", id=f"b{number}"
-                    )
-                taught = client.learn("Answer in French.").learning.id
-        with Client(url=url, token=tokens["anna"], owner="team") as client:
+                    text = f"The bicycle {number} is {name}'s."
+                    client.remember(text, id=f"b{number}")
+                client.learn("Answer in French.")
+        with service.client(tokens["anna"], owner="team") as client:
             client.remember("The team has a tandem.", id="tandem")
         call_server(dsn, "pg_dump", "-Fc", "-f", dump)
-        with Client(url=url, token=tokens["anna"]) as client:
+        with service.client(tokens["anna"]) as client:
             client.forget(id=["b1", "b2"])
             client.forget(id="tandem")  # of the group, which is not named
             (learning,) = client.learnings().learnings
             client.remove_learning(learning.id)
-        assert taught != learning.id
-        assert mnem(owner, "token", "revoke", "anna", "lost")[0] == 0
         receipt = tmp_path / "receipt.json"
-        words = ("remove", "carl", "--yes", "--receipt", str(receipt))
-        assert mnem(owner, *words)[0] == 0
-        assert mnem(owner, "suspend", "dora")[0] == 0
+        for words in (
+            ("token", "revoke", "anna", "lost"),
+            ("remove", "carl", "--yes", "--receipt", str(receipt)),
+            ("suspend", "dora"),
+            ("group", "leave", "team", "bert"),
+        ):
+            assert mnem(owner, *words)[0] == 0
         asked = Login(invited.code, "laptop")
-        assert ask_for_token(RemoteDaemon(url, token=""), asked).owner == "bert"
-        assert mnem(owner, "group", "leave", "team", "bert")[0] == 0
-        expected = {name: ask(url, name) for name in ("anna", "bert")}
-        daemon.stop()
+        assert ask_for_token(RemoteDaemon(service.url, token=""), asked).owner == "bert"
+        expected = ask(service)
+        service.daemon.stop()
     said = receipt.read_text()
     body, digest = said.split(',\n  "sha256": ')
     assert hashlib.sha256(body.encode()).hexdigest() in digest
     removed = json.loads(said)
-    assert (removed["name"], removed["memories"], removed["rows"]["memory"]) == (
-        "carl",
-        4,
-        4,
-    )
+    assert (removed["name"], removed["memories"]) == ("carl", 4)
+    assert removed["rows"]["memory"] == 4
     assert any("audit log" in place for place in removed["left"])
-    files = sorted(map(str, tmp_path.glob("audit-*.jsonl")))
+    files = sorted(tmp_path.glob("audit-*.jsonl"))
     run(dsn, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
     call_server(dsn, "pg_restore", dump)
     settings = load_config(
@@ -312,9 +304,7 @@ def test_a_replay_forgets_removes_and_revokes_again_what_a_restore_brought_back(
     ):
         pass
 
-    foretold = json.loads(mnem(db, "replay", "--dry-run", "--json", *files)[1])
-    done = json.loads(mnem(db, "replay", "--json", *files)[1])
-    again = json.loads(mnem(db, "replay", "--json", *files)[1])
+    foretold, done, again = replay("--dry-run", *files), replay(*files), replay(*files)
 
     figures = ("forgotten", "owners", "tokens")
     assert [foretold[name] for name in figures] == [3, ["carl"], 1]
@@ -322,13 +312,12 @@ def test_a_replay_forgets_removes_and_revokes_again_what_a_restore_brought_back(
     assert [each.member for each in owners.memberships()] == ["anna"]
     assert [again[name] for name in ("lines", *figures)] == [0, 0, [], 0]
     assert verified()[0] == 0
-    with serve() as (daemon, url):
-        assert {name: ask(url, name) for name in ("anna", "bert")} == expected
-        with Client(url=url, token=tokens["anna"]) as client:
+    with serve() as service:
+        assert ask(service) == expected
+        with service.client(tokens["anna"]) as client:
             assert not client.learnings().learnings
         for token in (lost, tokens["carl"]):
-            with Client(url=url, token=token) as client, pytest.raises(Unauthorized):
-                client.recall("where?")
+            assert service.status("/v1/recall", token, query="where?") == 401
     left = ["anna", "bert", "dora", "local", "team"]
     assert [each.name for each in owners.owners()] == left
     assert {each.name for each in owners.owners() if each.suspended_at} == {"dora"}
@@ -345,14 +334,10 @@ def test_a_replay_leaves_an_owner_alone_who_got_the_number_of_one_removed(
         first.note_change("owner_suspend", owners.number("bert"))
         owners.on_change = second.note_change
         owners.remove("carol")
-    run(
-        dsn,
-        "DELETE FROM audit WHERE seq > 1",
-        f"SELECT setval('owner_number', {number}, false)",
-    )
+    again = f"SELECT setval('owner_number', {number}, false)"
+    run(dsn, "DELETE FROM audit WHERE seq > 1", again)
     for folder in (tmp_path, tmp_path / "b"):
-        (file,) = folder.glob("audit-*")
-        assert json.loads(mnem(db, "replay", "--json", str(file))[1])["lines"]
+        assert replay(audit_file(folder))["lines"]
         if folder == tmp_path:
             assert owners.add("dave").number == number
         there = owners.owners()
@@ -384,8 +369,7 @@ def test_a_replay_renames_again_and_ends_the_membership_of_who_was_renamed(
     owners.change("carla", new_name=spare)  # by a replay that was interrupted
     owners.add("carla")
 
-    (file,) = tmp_path.glob("audit-*")
-    assert json.loads(mnem(db, "replay", "--json", str(file))[1])["renamed"] == 3
+    assert replay(audit_file(tmp_path))["renamed"] == 3
 
     assert owners.number("bert") == numbers["anna"]
     assert owners.number("anna") == numbers["bert"]
@@ -417,12 +401,9 @@ def test_a_replay_withdraws_codes_and_takes_back_rights_in_groups(
     owners.join("team", "anna", OWN_SCOPES)
     owners.join("team", "bert", [Scope.READ, Scope.FORGET])
 
-    (file,) = tmp_path.glob("audit-*")
-    foretold = json.loads(mnem(db, "replay", "--dry-run", "--json", str(file))[1])
-    done = json.loads(mnem(db, "replay", "--json", str(file))[1])
-
-    assert foretold["codes"] == foretold["members"] == 1
-    assert done["codes"] == done["members"] == 1
+    file = audit_file(tmp_path)
+    for done in (replay("--dry-run", file), replay(file)):
+        assert done["codes"] == done["members"] == 1
     assert owners.redeem(leaked.code, "laptop") is None
     assert [each.invitations for each in owners.owners()][:2] == [0, 1]
     assert [each.scopes for each in owners.memberships("team")] == [
@@ -432,38 +413,31 @@ def test_a_replay_withdraws_codes_and_takes_back_rights_in_groups(
 
 
 def test_a_file_with_faults_or_of_another_database_is_not_replayed(
-    dsn: str, owners: PostgresOwners, tmp_path: Path
+    dsn: str, tmp_path: Path
 ) -> None:
-    assert owners.owners()
     write_chains(dsn, tmp_path)
-    (file,) = tmp_path.glob("audit-*")
+    file = audit_file(tmp_path)
     lines = file.read_text().splitlines(keepends=True)
     other = tmp_path / "other.jsonl"
     other.write_text("".join(lines[:3] + lines[4:]))
     run(dsn, "DELETE FROM audit")
     with pytest.raises(InvalidRequest, match=r"line 5 of .* follows line 3"):
-        mnem(db, "replay", str(other))
+        replay(other)
     with AuditTable(dsn) as table, AuditLog(table) as log:
         log.note("recall", **ANNA._asdict())
     with pytest.raises(InvalidRequest, match="is it another"):
-        mnem(db, "replay", str(file))
-    assert (
-        number_of(dsn, "SELECT count(*) FROM audit WHERE line LIKE '%forgotten%'") == 0
-    )
+        replay(file)
+    assert not rows(dsn, "SELECT 1 FROM audit WHERE line LIKE '%forgotten%'")
     assert mnem(db, "replay", "--despite-faults", str(other))[0] == 0
 
 
-def test_pruned_chains_can_be_checked(
-    dsn: str, owners: PostgresOwners, tmp_path: Path
-) -> None:
-    assert owners.owners()
+def test_pruned_chains_can_be_checked(dsn: str, tmp_path: Path) -> None:
     first, second, _ = write_chains(dsn, tmp_path)
-    (file,) = tmp_path.glob("audit-*")
-    old = file.rename(tmp_path / "audit-2025-01.jsonl")
-    run(
-        dsn,
-        f"UPDATE audit SET at = at - interval '500 days' WHERE writer = '{first}' OR seq < 3",
+    old = audit_file(tmp_path).rename(tmp_path / "audit-2025-01.jsonl")
+    aged = (
+        "UPDATE audit SET at = at - interval '500 days' WHERE writer = '{}' OR seq < 3"
     )
+    run(dsn, aged.format(first))
 
     code, said = mnem(audit, "prune", "--older", "400d")
 
@@ -476,19 +450,18 @@ def test_pruned_chains_can_be_checked(
 
 
 def test_after_a_prune_within_a_month_the_log_opens_and_a_replay_adds_nothing(
-    dsn: str, owners: PostgresOwners, tmp_path: Path
+    dsn: str, tmp_path: Path
 ) -> None:
-    assert owners.owners()
     write_chains(dsn, tmp_path)
-    (file,) = tmp_path.glob("audit-*")
-    before = len(file.read_text().splitlines())
+    file = audit_file(tmp_path)
+    before = len(filed(file))
 
     for _ in range(2):
         code, said = mnem(audit, "prune", "--older", "0d", "--json")
         assert (code, json.loads(said)["lines"] > 0) == (0, True)
 
     assert number_of(dsn, "SELECT count(*) FROM audit") < before
-    assert json.loads(mnem(db, "replay", "--json", str(file))[1])["lines"] == 0
+    assert replay(file)["lines"] == 0
 
 
 def test_lines_whose_numbers_another_took_follow_in_a_new_chain_and_are_replayed(
@@ -504,11 +477,9 @@ def test_lines_whose_numbers_another_took_follow_in_a_new_chain_and_are_replayed
         log.note_change("owner_suspend", number)
         (other,) = {*thief.heads(9)} - {taken}
 
-    (file,) = tmp_path.glob("audit-*")
-    filed = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [each["verb"] for each in filed if each["writer"] == other] == [
-        *("started", "owner_suspend", "stopped")
-    ]
+    file = audit_file(tmp_path)
+    verbs = [each["verb"] for each in filed(file) if each["writer"] == other]
+    assert verbs == ["started", "owner_suspend", "stopped"]
     assert verified()[0] == 1
     run(  # a backup with lines that a thief put in the place of those to come
         dsn,
@@ -516,8 +487,7 @@ def test_lines_whose_numbers_another_took_follow_in_a_new_chain_and_are_replayed
         f"INSERT INTO audit VALUES ('{other}', 2, now(), '{{}}'), ('{other}', 1000, now(), '{{}}')",
     )
     owners.change("bert", suspended=False)
-    words = ("replay", "--despite-faults", "--json", str(file))
-    done, again = (json.loads(mnem(db, *words)[1]) for _ in range(2))
+    done, again = (replay("--despite-faults", file) for _ in range(2))
     assert (done["lines"], done["suspended"], again["lines"]) == (2, 1, 0)
 
 
@@ -553,18 +523,18 @@ def test_an_export_of_an_owner_has_everything_and_can_be_imported(
     token = owners.issue("anna", "laptop", OWN_SCOPES)
     owners.add("team", is_group=True)
     owners.join("team", "anna", OWN_SCOPES)
-    with serve() as (daemon, url):
-        with Client(url=url, token=token.secret) as client:
+    with serve() as service:
+        with service.client(token.secret) as client:
             client.remember("The blue bicycle is in the shed.", id="bike")
             client.learn("Answer in French.")
-        daemon.stop()
+        service.daemon.stop()
     file = tmp_path / "anna.jsonl"
 
     code, said = mnem(owner, "export", "anna", str(file), "--json")
 
     receipt = json.loads(said)
     account = Path(f"{file}.account.jsonl")
-    kinds = [json.loads(line)["record"] for line in account.read_text().splitlines()]
+    kinds = [each["record"] for each in filed(account)]
     assert (code, receipt["records"]["memory"]) == (0, 1)
     assert kinds[:3] == ["owner", "token", "membership"]
     assert {"audit"} < set(kinds)
@@ -585,23 +555,16 @@ def test_logins_and_administration_over_tcp_are_logged(
 ) -> None:
     (invited,) = owners.invite([("anna", OWN_SCOPES, None)], lasts=timedelta(days=1))
     chief = owners.issue("bert", "chief", [Scope.ADMIN]).secret
+    code = {"code": invited.code, "name": "laptop"}
 
-    def ask(url: str, path: str, token: str, **fields: object) -> dict[str, Any]:
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        body = json.dumps(fields).encode()
-        request = Request(f"{url}/v1/{path}", body, headers)  # noqa: S310 our own
-        with suppress(HTTPError), urlopen(request) as answer:  # noqa: S310 the same
-            found: dict[str, Any] = json.load(answer)
-            return found
-        return {}
-
-    with serve() as (daemon, url):
-        token = ask(url, "login", "", code=invited.code, name="laptop")["token"]
-        assert not ask(url, "login", "", code=invited.code, name="laptop")
-        assert not ask(url, "owners/remove", token, name="bert")
-        assert ask(url, "owners", chief)["owners"]
-        assert ask(url, "owners/change", chief, name="anna", suspended=True)
-        daemon.stop()
+    with serve() as service:
+        ask = service.status
+        token = service.ask("/v1/login", fields=code)[2]["token"]
+        assert ask("/v1/login", **code) == 401
+        assert ask("/v1/owners/remove", token, name="bert") == 403
+        assert ask("/v1/owners", chief) == 200
+        assert ask("/v1/owners/change", chief, name="anna", suspended=True) == 200
+        service.daemon.stop()
 
     lines = [
         (each["verb"], each.get("outcome"), each.get("owner"), each.get("about"))
@@ -622,16 +585,15 @@ def test_two_killed_daemons_have_logged_what_was_forgotten_and_lack_no_line_betw
     dsn: str, owners: PostgresOwners, serve: Serve, tmp_path: Path
 ) -> None:
     token = owners.issue("anna", "laptop", OWN_SCOPES).secret
-    with serve() as (first, url), serve() as (second, other):
-        for place in (url, other, url, other):
-            with Client(url=place, token=token) as client:
+    with serve() as first, serve() as second:
+        for service in (first, second, first, second):
+            with service.client(token) as client:
                 done = client.remember("The bicycle is blue.")
                 client.forget(id=done.id)
-        first.kill()
-        second.kill()
+        first.daemon.kill()
+        second.daemon.kill()
 
-    (file,) = tmp_path.glob("audit-*")
-    for lines in (logged(dsn), [*map(json.loads, file.read_text().splitlines())]):
+    for lines in (logged(dsn), filed(audit_file(tmp_path))):
         verbs = Counter(line["verb"] for line in lines)
         assert verbs["forgotten"] == verbs["forget"] == verbs["remember"] == 4
     code, said = verified()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import psycopg
 import pytest
@@ -27,7 +27,6 @@ from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory.engine_ports import Scope
 from mnemosyned.memory.forgetting import ForgetFilter
 from mnemosyned.memory.periods import Level
-from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Episode
 from mnemosyned.storage.postgres.roles import request_role
 from mnemosyned.storage.postgres.schema import distribute, upgrade
@@ -97,7 +96,7 @@ def test_owners_come_and_go_and_see_nothing_of_each_other() -> None:
             with open_store(
                 dsn, migrations=MIGRATIONS, owner=owner.number, guarded=True
             ) as store:
-                remember_batch(cast("MemoryStore", store), memory("same", words))
+                remember_batch(store, memory("same", words))
                 found = store.deletion.select(
                     ForgetFilter(terms=parse_terms("kettle blue"))
                 )
@@ -126,7 +125,7 @@ def test_words_are_searched_by_their_index_under_the_policy_of_the_node() -> Non
     dsn = cluster()
     with open_store(dsn, migrations=MIGRATIONS, owner=77, guarded=True) as store:
         many = (memory(f"m{number}", f"note {number}") for number in range(3_000))
-        remember_batch(cast("MemoryStore", store), *many)
+        remember_batch(store, *many)
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE memory")
         with connection.transaction():
@@ -151,7 +150,7 @@ def test_a_statement_of_one_owner_sees_no_other_on_the_same_shard() -> None:
     for owner in range(200, 200 + 2 * SHARDS):
         with open_store(dsn, migrations=MIGRATIONS, owner=owner, guarded=True) as store:
             words = memory("only", f"of {owner}")
-            remember_batch(cast("MemoryStore", store), words)
+            remember_batch(store, words)
     with psycopg.connect(dsn) as connection:
         connection.execute(
             f'SET LOCAL ROLE "{request_role(PostgresSession(connection, 0))}"'.encode()
@@ -167,7 +166,7 @@ def test_a_statement_of_one_owner_sees_no_other_on_the_same_shard() -> None:
 def test_the_rows_of_an_owner_move_to_another_node_while_they_are_written() -> None:
     dsn, owner = cluster(), 78
     with open_store(dsn, migrations=MIGRATIONS, owner=owner, guarded=True) as store:
-        told = cast("MemoryStore", store)
+        told = store
         remember_batch(told, memory("before", "the kettle is hot"))
         shard, here = asked(
             "SELECT shardid, nodename FROM pg_dist_shard_placement WHERE shardid = "
@@ -219,7 +218,7 @@ def test_a_cluster_of_the_version_before_is_upgraded(tmp_path: Path) -> None:
 
     with open_store(dsn, migrations=MIGRATIONS, owner=1, guarded=True) as store:
         episode = store.memories.get("e1")
-        remember_batch(cast("MemoryStore", store), memory("new", "Dora has 5 keys"))
+        remember_batch(store, memory("new", "Dora has 5 keys"))
         found = store.deletion.select(ForgetFilter(terms=parse_terms("keys")))
     spread(dsn)
 

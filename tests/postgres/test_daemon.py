@@ -10,85 +10,30 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from e2e.conftest import Start, start
-from e2e.daemons import WAIT_S, Daemon, eventually, listens, mnem, spawn
+from e2e.daemons import WAIT_S, eventually, listens, mnem, spawn
 from e2e.programs import BIN
-from support.postgres import Server
+from support.postgres import Server, open_store, run
 
 from mnemosyned import Client
 from mnemosyned.daemon.main import EXIT_CONFIG, EXIT_FAILED
-from mnemosyned.errors import NotFound
-from mnemosyned.memory.values import Tier
-from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.store import open_store
 
 __all__ = ["start"]
 
 pytestmark = pytest.mark.postgres
 
-MIGRATIONS = shipped("migrations") / "postgres"
-WORDS = {
-    "cat": "The cat Minka sleeps in the bakery window.",
-    "key": "The cellar key hangs behind the flour.",
-    "oven": "The oven is serviced by Huber, 0664 555 0190.",
-}
 
-
-@pytest.fixture
-def daemon(start: Start, dsn: str) -> Daemon:
-    return start("--database", dsn, MNEMOSYNE_SLEEP_ON_SHUTDOWN="true")
-
-
-def remember_all(daemon: Daemon) -> None:
-    with daemon.client() as client:
-        for id, content in WORDS.items():
-            client.remember(content, id=id, session="bakery", source="chat")
-
-
-def words_of(client: Client, id: str) -> str:
-    memory = client.get(id).memory
-    assert memory
-    return memory.content
-
-
-def ended(tmp_path: Path, *options: str) -> tuple[int, str]:
+def ended(tmp_path: Path, *options: str, **how: Any) -> tuple[int, str]:  # noqa: ANN401 of `spawn`
     """Exit code and log of a daemon that should not start."""
     log = tmp_path / "log"
     socket = str(tmp_path / "d.sock")
-    process = spawn("--socket", socket, *options, home=tmp_path, log=log)
+    process = spawn("--socket", socket, *options, home=tmp_path, log=log, **how)
     try:
         return process.wait(WAIT_S), log.read_text()
     finally:
         process.kill()
         process.wait(WAIT_S)
-
-
-def test_a_daemon_remembers_recalls_lists_sleeps_edits_and_forgets(
-    daemon: Daemon,
-) -> None:
-    remember_all(daemon)
-    with daemon.client() as client:
-        (found,) = client.recall("where is the cellar key?", limit=1).hits
-        assert found.id == "key"
-        listed = client.list().memories
-        assert sorted(memory.id for memory in listed) == sorted(WORDS)
-
-        client.edit("key", text="The cellar key hangs at the door.")
-        assert words_of(client, "key") == "The cellar key hangs at the door."
-
-        report = client.sleep(force=True)
-        assert (report.promoted, report.evicted, report.failed) == (1, 3, 0)
-        (found,) = client.recall("at which door hangs the key?", limit=1).hits
-        assert "key" in found.summary_of
-
-        assert client.forget("oven", now=True).archived == 1
-        with pytest.raises(NotFound):
-            client.get("oven")
-        assert not any(
-            "Huber" in hit.content for hit in client.recall("Huber 0664 555 0190").hits
-        )
 
 
 def test_status_names_the_database_and_not_its_password(start: Start, dsn: str) -> None:
@@ -106,212 +51,157 @@ def test_status_names_the_database_and_not_its_password(start: Start, dsn: str) 
     assert "swordfish" not in shown + daemon.log.read_text()
 
 
-def test_a_stop_consolidates_what_is_old_and_a_start_finds_all_of_it(
-    start: Start, dsn: str
+# A daemon that cannot start says in one line what is wrong: there is no traceback, and no password.
+
+
+@pytest.mark.parametrize(
+    ("name", "exit_code", "says"),
+    [
+        ("", EXIT_FAILED, "there is no such database: create it"),
+        ("postgresql://me:sword%fish@h/d", EXIT_CONFIG, "written %25"),
+    ],
+    ids=["no such database", "a URL that is none"],
+)
+def test_a_database_that_is_not_there(
+    tmp_path: Path, server: Server, name: str, exit_code: int, says: str
 ) -> None:
-    first = start("--database", dsn, MNEMOSYNE_SLEEP_ON_SHUTDOWN="true")
-    lines = [
-        {"id": id, "content": content, "created_at": "2026-01-01T10:00:00Z"}
-        for id, content in WORDS.items()
-    ]
-    first.post("remember_many", memories=lines)
-    first.post("remember", id="new", content="Flour comes on Friday.")
+    code, log = ended(tmp_path, "--database", name or server.dsn("nowhere"))
 
-    assert first.stop() == 0
-    second = start("--database", dsn)
-
-    with second.client() as client:
-        tiers = client.status().tiers
-        assert (tiers[Tier.WORKING].count, tiers[Tier.ARCHIVE].count) == (1, 3)
-        assert [words_of(client, id) for id in WORDS] == list(WORDS.values())
-        assert client.recall("when does flour come?", limit=1).hits[0].id == "new"
-    assert "Traceback" not in first.log.read_text()
+    assert (code, len(log.splitlines())) == (exit_code, 1)
+    assert says in log
+    assert "fish" not in log
 
 
-class TestFailingStarts:
-    """One line says what is wrong; there is no traceback, and no password."""
+def test_a_wrong_password(tmp_path: Path, guarded: Server) -> None:
+    dsn = guarded.dsn("postgres").replace("postgres@", "postgres:swordfish@")
 
-    @staticmethod
-    @pytest.mark.parametrize(
-        ("name", "exit_code", "says"),
-        [
-            ("", EXIT_FAILED, "there is no such database: create it"),
-            ("postgresql://me:sword%fish@h/d", EXIT_CONFIG, "written %25"),
-        ],
-        ids=["no such database", "a URL that is none"],
+    code, log = ended(tmp_path, "--database", dsn)
+
+    assert (code, len(log.splitlines())) == (EXIT_FAILED, 1)
+    assert "the database refuses the user or the password" in log
+    assert "swordfish" not in log
+
+
+def test_a_server_that_is_down(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    process = spawn(
+        *("--database", f"postgresql://postgres@/postgres?host={tmp_path}"),
+        *("--socket", str(tmp_path / "d.sock")),
+        home=tmp_path,
+        log=log,
     )
-    def test_a_database_that_is_not_there(
-        tmp_path: Path, server: Server, name: str, exit_code: int, says: str
-    ) -> None:
-        code, log = ended(tmp_path, "--database", name or server.dsn("nowhere"))
+    try:
+        eventually(lambda: "database_awaited" in log.read_text(), "it waits")
+        process.send_signal(signal.SIGTERM)
 
-        assert (code, len(log.splitlines())) == (exit_code, 1)
-        assert says in log
-        assert "fish" not in log
+        assert process.wait(WAIT_S) == 0
+    finally:
+        process.kill()
+    (line,) = [line for line in log.read_text().splitlines() if "awaited" in line]
+    assert "the database cannot be reached: check the server" in line
 
-    @staticmethod
-    def test_a_wrong_password(tmp_path: Path, guarded: Server) -> None:
-        dsn = guarded.dsn("postgres").replace("postgres@", "postgres:swordfish@")
 
-        code, log = ended(tmp_path, "--database", dsn)
-
-        assert code == EXIT_FAILED
-        assert len(log.splitlines()) == 1
-        assert "the database refuses the user or the password" in log
-        assert "swordfish" not in log
-
-    @staticmethod
-    def test_a_server_that_is_down(tmp_path: Path) -> None:
-        dsn = f"postgresql://postgres@/postgres?host={tmp_path}"
-
-        log = tmp_path / "log"
-        process = spawn(
-            *("--database", dsn, "--socket", str(tmp_path / "d.sock")),
-            home=tmp_path,
-            log=log,
-        )
-        try:
-            eventually(lambda: "database_awaited" in log.read_text(), "it waits")
-            process.send_signal(signal.SIGTERM)
-
-            assert process.wait(WAIT_S) == 0
-        finally:
-            process.kill()
-        (line,) = [line for line in log.read_text().splitlines() if "awaited" in line]
-        assert "the database cannot be reached: check the server" in line
-
-    @staticmethod
-    def test_a_server_that_comes_later(tmp_path: Path) -> None:
-        server = Server()
-        server.start()
-        dsn = server.new_database()
-        server.stop()
-        log, address = tmp_path / "log", tmp_path / "d.sock"
-        process = spawn(
-            *("--database", dsn, "--socket", str(address)), home=tmp_path, log=log
-        )
-        try:
-            eventually(lambda: "database_awaited" in log.read_text(), "it waits")
-            server.start()
-            eventually(lambda: '"ready"' in log.read_text(), "it serves")
-
-            with Client(str(address)) as client:
-                assert client.remember("tea").stored
-        finally:
-            process.kill()
-            process.wait(WAIT_S)
-            server.remove()
-
-    @staticmethod
-    def test_mnem_start_says_what_it_waits_for(tmp_path: Path) -> None:
-        server = Server()
-        server.start()
-        dsn = server.new_database()
-        server.stop()
-        settings: dict[str, Any] = {
-            "MNEMOSYNE_DATABASE": dsn,
-            "MNEMOSYNE_SOCKET": str(tmp_path / "d.sock"),
-            "PATH": str(BIN),  # without systemctl
-            # It begins elsewhere.
-            "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
-        }
-        log = tmp_path / ".local/state/mnemosyned/mnemosyned.log"
-        try:
-            with ThreadPoolExecutor(1) as pool:
-                started = pool.submit(mnem, "start", home=tmp_path, **settings)
-                eventually(
-                    lambda: log.exists() and "awaited" in log.read_text(), "it waits"
-                )
-                server.start()
-                done = started.result()
-            stopped = mnem("stop", home=tmp_path, **settings)
-
-            assert done.returncode == 0, done.stderr
-            assert b"not ready yet, waiting for the database: " in done.stderr
-            assert stopped.returncode == 0, stopped.stderr
-        finally:
-            server.remove()
-
-    @staticmethod
-    @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
-    def test_a_database_that_cannot_hold_every_text(
-        tmp_path: Path, server: Server, encoding: str
-    ) -> None:
-        name = encoding.lower()
-        with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-            connection.execute(
-                f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' "
-                "LC_COLLATE 'C' LC_CTYPE 'C'".encode()
+def test_mnem_start_says_what_it_waits_for_and_serves_then(tmp_path: Path) -> None:
+    server = Server()
+    server.start()
+    dsn = server.new_database()
+    server.stop()
+    settings: dict[str, Any] = {
+        "MNEMOSYNE_DATABASE": dsn,
+        "MNEMOSYNE_SOCKET": str(tmp_path / "d.sock"),
+        "PATH": str(BIN),  # without systemctl
+        # It begins elsewhere.
+        "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
+    }
+    log = tmp_path / ".local/state/mnemosyned/mnemosyned.log"
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            started = pool.submit(mnem, "start", home=tmp_path, **settings)
+            eventually(
+                lambda: log.exists() and "awaited" in log.read_text(), "it waits"
             )
+            server.start()
+            done = started.result()
+        with Client(tmp_path / "d.sock") as client:
+            assert client.remember("tea").stored
+        stopped = mnem("stop", home=tmp_path, **settings)
 
-        code, log = ended(tmp_path, "--database", server.dsn(name))
+        assert done.returncode == 0, done.stderr
+        assert b"not ready yet, waiting for the database: " in done.stderr
+        assert stopped.returncode == 0, stopped.stderr
+    finally:
+        server.remove()
 
-        assert code == EXIT_CONFIG
-        assert len(log.splitlines()) == 1
-        assert f"its encoding is {encoding}" in log
-        assert "--encoding UTF8" in log
 
-    @staticmethod
-    @pytest.mark.skipif(
-        not shutil.which("pgbouncer"), reason="NOT RUN: there is no PgBouncer"
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_that_cannot_hold_every_text(
+    tmp_path: Path, server: Server, encoding: str
+) -> None:
+    name = encoding.lower()
+    run(
+        server.dsn("postgres"),
+        f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' "
+        "LC_COLLATE 'C' LC_CTYPE 'C'",
     )
-    @pytest.mark.parametrize("mode", ["transaction", "session"])
-    def test_a_pooler_that_changes_sessions(
-        tmp_path: Path, server: Server, mode: str
-    ) -> None:
-        dsn = server.new_database()
-        name = dsn.split("@/")[1].split("?")[0]
-        folder = server.folder / mode
-        folder.mkdir(mode=0o777)
-        folder.chmod(0o777)
-        settings = folder / "settings.ini"
-        (folder / "users").write_text('"postgres" ""\n')
-        settings.write_text(
-            f"[databases]\n{name} = host={server.folder} dbname={name} user=postgres\n"
-            f"[pgbouncer]\npool_mode = {mode}\nlisten_port = 6432\n"
-            f"ignore_startup_parameters = options\nauth_type = any\nunix_socket_dir = {folder}\n"
-            f"auth_file = {folder}/users\n"
-        )
-        user = "nobody" if os.geteuid() == 0 else None
-        pooler = subprocess.Popen(
-            ["pgbouncer", str(settings)], stderr=subprocess.DEVNULL, user=user
-        )
-        try:
-            eventually(lambda: listens(folder / ".s.PGSQL.6432"), "the pooler listens")
-            pooled = f"postgresql://postgres@/{name}?host={folder}&port=6432"
-            if mode == "session":
-                with open_store(pooled, migrations=MIGRATIONS) as store:
-                    assert store.memories.working_count() == 0
-            else:
-                code, log = ended(tmp_path, "--database", pooled)
-                assert code == EXIT_CONFIG, log
-                assert "pool_mode = session" in log
-        finally:
-            pooler.kill()
-            pooler.wait(WAIT_S)
 
-    @staticmethod
-    def test_a_driver_that_is_missing(tmp_path: Path, dsn: str) -> None:
-        missing = tmp_path / "psycopg"
-        missing.mkdir()
-        (missing / "__init__.py").write_text(
-            "raise ModuleNotFoundError(name='psycopg')"
-        )
-        log = tmp_path / "log"
+    code, log = ended(tmp_path, "--database", server.dsn(name))
 
-        process = spawn(
-            *("--database", dsn, "--socket", str(tmp_path / "d.sock")),
-            home=tmp_path,
-            log=log,
-            anew=True,
-            PYTHONPATH=str(tmp_path),
-        )
+    assert (code, len(log.splitlines())) == (EXIT_CONFIG, 1)
+    assert f"its encoding is {encoding}" in log
+    assert "--encoding UTF8" in log
 
-        assert process.wait(WAIT_S) == EXIT_CONFIG
-        assert log.read_text() == (
-            "mnemosyned: a PostgreSQL database needs psycopg: "
-            f"{sys.executable} -m pip install 'psycopg[binary]<4,>=3.2'\n"
-        )
+
+@pytest.mark.skipif(
+    not shutil.which("pgbouncer"), reason="NOT RUN: there is no PgBouncer"
+)
+@pytest.mark.parametrize("mode", ["transaction", "session"])
+def test_a_pooler_that_changes_sessions(
+    tmp_path: Path, server: Server, mode: str
+) -> None:
+    dsn = server.new_database()
+    name = dsn.split("@/")[1].split("?")[0]
+    folder = server.folder / mode
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)
+    settings = folder / "settings.ini"
+    (folder / "users").write_text('"postgres" ""\n')
+    settings.write_text(
+        f"[databases]\n{name} = host={server.folder} dbname={name} user=postgres\n"
+        f"[pgbouncer]\npool_mode = {mode}\nlisten_port = 6432\n"
+        f"ignore_startup_parameters = options\nauth_type = any\nunix_socket_dir = {folder}\n"
+        f"auth_file = {folder}/users\n"
+    )
+    user = "nobody" if os.geteuid() == 0 else None
+    pooler = subprocess.Popen(
+        ["pgbouncer", str(settings)], stderr=subprocess.DEVNULL, user=user
+    )
+    try:
+        eventually(lambda: listens(folder / ".s.PGSQL.6432"), "the pooler listens")
+        pooled = f"postgresql://postgres@/{name}?host={folder}&port=6432"
+        if mode == "session":
+            with open_store(pooled) as store:
+                assert store.memories.working_count() == 0
+        else:
+            code, log = ended(tmp_path, "--database", pooled)
+            assert code == EXIT_CONFIG, log
+            assert "pool_mode = session" in log
+    finally:
+        pooler.kill()
+        pooler.wait(WAIT_S)
+
+
+def test_a_driver_that_is_missing(tmp_path: Path, dsn: str) -> None:
+    missing = tmp_path / "psycopg"
+    missing.mkdir()
+    (missing / "__init__.py").write_text("raise ModuleNotFoundError(name='psycopg')")
+
+    code, log = ended(tmp_path, "--database", dsn, anew=True, PYTHONPATH=str(tmp_path))
+
+    assert code == EXIT_CONFIG
+    assert log == (
+        "mnemosyned: a PostgreSQL database needs psycopg: "
+        f"{sys.executable} -m pip install 'psycopg[binary]<4,>=3.2'\n"
+    )
 
 
 @pytest.fixture(scope="module")

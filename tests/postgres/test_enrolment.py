@@ -7,16 +7,23 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import Any, cast
+from typing import Any
 from unittest.mock import Mock, call
 
 import psycopg
 import pytest
 from support.fakes import memory, remember_batch
-from support.postgres import rows_of
+from support.postgres import (
+    MIGRATIONS,
+    open_owned_stores,
+    open_store,
+    rows,
+    rows_of,
+    run,
+)
 
 from mnemosyned.config.settings import OwnersConfig
 from mnemosyned.daemon.enrolment import TRIES_OF_ADDRESS, TRIES_OF_ALL, TryLimit
@@ -29,83 +36,89 @@ from mnemosyned.memory.engine_ports import (
     CODE_CHARS,
     OWN_SCOPES,
     Enrolment,
+    Owner,
     Scope,
     format_code,
     read_code,
 )
-from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.paths import shipped
 from mnemosyned.service.audit import REQUESTER, AuditLog
 from mnemosyned.service.owners import OwnerLimiter
 from mnemosyned.storage.postgres.owners import PostgresOwners
-from mnemosyned.storage.postgres.store import (
-    PostgresServer,
-    open_owned_stores,
-    open_store,
-)
+from mnemosyned.storage.postgres.store import PostgresServer
 from mnemosyned.verbs.owners import ADMINISTRATION
 
 pytestmark = pytest.mark.postgres
-MIGRATIONS = shipped("migrations") / "postgres"
-SERVING = "serving_only"
 WEEK = timedelta(days=7)
 
 
 @pytest.fixture
 def served(dsn: str) -> Iterator[str]:
     """The database as the login of a daemon sees it, which owns nothing."""
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(f"CREATE ROLE {SERVING} LOGIN NOCREATEROLE")
-        PostgresServer(dsn, migrations=MIGRATIONS).migrate(serving=SERVING)
-        yield dsn.replace("postgres@", f"{SERVING}@", 1)
-        connection.execute(f"DROP OWNED BY {SERVING}")
-        connection.execute(f"DROP ROLE {SERVING}")
+    run(dsn, "CREATE ROLE serving_only LOGIN NOCREATEROLE")
+    PostgresServer(dsn, migrations=MIGRATIONS).migrate(serving="serving_only")
+    yield dsn.replace("postgres@", "serving_only@", 1)
+    run(dsn, "DROP OWNED BY serving_only", "DROP ROLE serving_only")
 
 
 @pytest.fixture
 def serving(served: str) -> Iterator[PostgresOwners]:
     """The owners, as a daemon has them."""
-    with open_owned_stores(served, migrations=MIGRATIONS) as stores:
+    with open_owned_stores(served) as stores:
         yield stores.owners
 
 
-@dataclass(frozen=True, slots=True)
-class Door:
-    """What a daemon for many owners answers over TCP, but for their memories."""
-
-    answer: Callable[[HttpRequest], Any]
-
-    def ask(
-        self,
-        path: str,
-        bearer: str = "",
-        /,
-        method: str = "POST",
-        address: str = "192.0.2.7",
-        **fields: Any,  # noqa: ANN401
-    ) -> tuple[int, Any]:
-        headers = {"authorization": f"Bearer {bearer}"} if bearer else {}
-        body = b"" if method == "GET" else json.dumps(fields).encode()
-        request = HttpRequest(method, path, "", body, headers, False, address)  # noqa: FBT003
-        response = self.answer(request)
-        return response.status.value, json.loads(response.body)
+Door = Callable[..., tuple[int, Any]]
+"""Answers a request over TCP: its status and its body."""
 
 
-def no_memory(_: int) -> Any:  # noqa: ANN401
-    raise AssertionError("no memory is opened for that")
+def resources_of(owners: PostgresOwners, **given: Any) -> OwnerResources:  # noqa: ANN401 of them
+    """What a daemon for many owners has, but for their memories."""
+    usual = {
+        "tokens": TokenCache(owners),
+        "memory_of": Mock(side_effect=AssertionError("no memory is opened for that")),
+        "limits": OwnerLimiter(OwnersConfig, lambda _: ("anna", 0)),
+        "common": {},
+    }
+    return OwnerResources(**{**usual, **given})
+
+
+def request(
+    path: str, bearer: str = "", method: str = "POST", **fields: object
+) -> HttpRequest:
+    headers = {"authorization": f"Bearer {bearer}"} if bearer else {}
+    body = b"" if method == "GET" else json.dumps(fields).encode()
+    return HttpRequest(
+        method, path, "", body, headers, local=False, address="192.0.2.7"
+    )
 
 
 @pytest.fixture
 def door(serving: PostgresOwners) -> Door:
     seconds = count(0, 2)  # so that each request asks the database
-    resources = OwnerResources(
-        tokens=TokenCache(serving, now=lambda: float(next(seconds))),
-        memory_of=no_memory,
-        limits=OwnerLimiter(OwnersConfig, lambda _: ("anna", 0)),
-        common={},
-        config=lambda: OwnersConfig(token_days=30, token_days_max=60),
+    answer = make_handler(
+        {},
+        ServerActivity(),
+        tcp_resources=resources_of(
+            serving,
+            tokens=TokenCache(serving, now=lambda: float(next(seconds))),
+            config=lambda: OwnersConfig(token_days=30, token_days_max=60),
+        ),
     )
-    return Door(make_handler({}, ServerActivity(), tcp_resources=resources))
+
+    def ask(path: str, bearer: str = "", /, **fields: Any) -> tuple[int, Any]:  # noqa: ANN401 JSON
+        response = answer(request(path, bearer, **fields))
+        return response.status.value, json.loads(response.body)
+
+    return ask
+
+
+def login(door: Door, code: str, name: str = "laptop") -> tuple[int, Any]:
+    return door("/v1/login", code=code, name=name)
+
+
+@pytest.fixture
+def anna(owners: PostgresOwners) -> Owner:
+    return owners.add("anna")
 
 
 def invite(owners: PostgresOwners, name: str, *, lasts: timedelta = WEEK) -> str:
@@ -133,13 +146,10 @@ def test_a_code_is_exchanged_for_a_token_once(
     owners: PostgresOwners, door: Door, dsn: str
 ) -> None:
     code = invite(owners, "anna")
-    with psycopg.connect(dsn) as connection:
-        rows = connection.execute(
-            "SELECT i::text FROM owner_invitation AS i"
-        ).fetchall()
-    assert code.partition("-")[2].replace("-", "") not in str(rows)
+    kept = rows(dsn, "SELECT i::text FROM owner_invitation AS i")
+    assert code.partition("-")[2].replace("-", "") not in str(kept)
 
-    status, enrolled = door.ask("/v1/login", code=code.lower(), name="laptop of anna")
+    status, enrolled = login(door, code.lower(), "laptop of anna")
 
     assert status == 200
     assert (enrolled["owner"], enrolled["scopes"]) == ("anna", list(OWN_SCOPES))
@@ -148,8 +158,6 @@ def test_a_code_is_exchanged_for_a_token_once(
     holder = owners.holder(enrolled["token"])
     assert holder
     assert (holder.name, holder.scopes) == ("laptop-of-anna", frozenset(OWN_SCOPES))
-    status, refused = door.ask("/v1/login", code=code, name="laptop")
-    assert (status, refused["error"]["code"]) == (401, "unauthorized")
 
 
 def test_codes_that_are_not_right_are_refused_alike(
@@ -158,29 +166,29 @@ def test_codes_that_are_not_right_are_refused_alike(
     used, expired = invite(owners, "anna"), invite(owners, "bert", lasts=-WEEK)
     suspended = invite(owners, "carl")
     owners.change("carl", suspended=True)
-    assert door.ask("/v1/login", code=used, name="x")[0] == 200
+    assert login(door, used)[0] == 200
     unknown = format_code(read_code(used)[0], "A" * CODE_CHARS)  # type: ignore[index]
 
     answers = [
-        door.ask("/v1/login", code=code, name="x")
+        login(door, code)
         for code in (used, expired, suspended, unknown, "nonsense", "9-" + "A" * 20)
     ]
 
-    assert {status for status, _ in answers} == {401}
+    assert {(status, each["error"]["code"]) for status, each in answers} == {
+        (401, "unauthorized")
+    }
     assert len({answer["error"]["message"] for _, answer in answers}) == 1
     owners.change("carl", suspended=False)
-    assert door.ask("/v1/login", code=suspended, name="x")[0] == 200
+    assert login(door, suspended)[0] == 200
 
 
 def test_of_many_logins_with_one_code_one_succeeds(
     owners: PostgresOwners, serving: PostgresOwners
 ) -> None:
     invited = owners.invite([("anna", OWN_SCOPES, 90.0)] * 4, lasts=WEEK)
-    codes = [each.code for each in invited]
+    codes = [each.code for each in invited] * 12
     with ThreadPoolExecutor(8) as threads:
-        made = list(
-            threads.map(lambda n: serving.redeem(codes[n % 4], "laptop"), range(48))
-        )
+        made = list(threads.map(lambda code: serving.redeem(code, "laptop"), codes))
 
     assert len([each for each in made if each]) == 4
     assert len(owners.tokens("anna")) == 4
@@ -223,102 +231,89 @@ def test_a_guesser_has_to_wait_and_keeps_nobody_out(
     owners: PostgresOwners, door: Door
 ) -> None:
     code = invite(owners, "anna")
-    for _ in range(TRIES_OF_ADDRESS):
-        assert door.ask("/v1/login", code="1-guess", name="x")[0] == 401
 
-    status, refused = door.ask("/v1/login", code="1-guess", name="x")
+    guesses = [login(door, "1-guess") for _ in range(TRIES_OF_ADDRESS + 1)]
 
-    assert (status, refused["error"]["code"]) == (429, "limit_reached")
-    assert door.ask("/v1/login", code=code, name="x")[0] == 200
+    *refused, (status, answer) = guesses
+    assert {status for status, _ in refused} == {401}
+    assert (status, answer["error"]["code"]) == (429, "limit_reached")
+    assert login(door, code)[0] == 200
 
 
 def test_requests_for_a_foreign_memory_are_counted_and_noted(
-    owners: PostgresOwners,
+    owners: PostgresOwners, anna: Owner
 ) -> None:
-    owners.add("anna")
-    secret = owners.issue("anna", "laptop", OWN_SCOPES).secret
     audit = Mock(AuditLog)
     limits = OwnersConfig(requests_per_minute=3)
-    resources = OwnerResources(
-        tokens=TokenCache(owners),
-        memory_of=no_memory,
-        limits=OwnerLimiter(lambda: limits, lambda _: ("anna", 0)),
-        common={},
-        audit=audit,
-    )
-    headers = {"authorization": f"Bearer {secret}", "mnemosyne-owner": "board"}
-    request = HttpRequest("POST", "/v1/recall", "", b"", headers, False, "192.0.2.7")  # noqa: FBT003
+    limiter = OwnerLimiter(lambda: limits, lambda _: ("anna", 0))
+    resources = resources_of(owners, limits=limiter, audit=audit)
+    asked = request("/v1/recall", owners.issue("anna", "laptop", OWN_SCOPES).secret)
+    foreign = replace(asked, headers={**asked.headers, "mnemosyne-owner": "board"})
 
     for _ in range(3):
         with pytest.raises(NotFound):
-            resources(request)
+            resources(foreign)
     with pytest.raises(LimitReached):
-        resources(request)
+        resources(foreign)
 
     assert audit.note.call_args_list == [call("request", outcome="not_found")] * 3
-    assert REQUESTER.get().owner == owners.number("anna")
+    assert REQUESTER.get().owner == anna.number
 
 
+@pytest.mark.usefixtures("anna")
 def test_a_token_is_renewed_by_its_holder(
     owners: PostgresOwners, door: Door, dsn: str
 ) -> None:
-    owners.add("anna")
     issued = owners.issue("anna", "laptop", [Scope.READ], valid_for=timedelta(days=9))
 
-    status, renewed = door.ask("/v1/renew", issued.secret)
+    status, renewed = door("/v1/renew", issued.secret)
 
     assert (status, renewed["owner"], renewed["scopes"]) == (200, "anna", ["read"])
     new, old = owners.tokens("anna")
-    assert (new.name, new.expires_at) == (
-        "laptop", new.created_at + timedelta(days=9),
-    )  # fmt: skip
+    assert new.name == "laptop"
+    assert new.expires_at == new.created_at + timedelta(days=9)
     assert old.expires_at == new.created_at + WEEK
     assert owners.holder(issued.secret)
     # Once more with the old one, as if the answer had been lost: as long as the first.
-    again = door.ask("/v1/renew", issued.secret)[1]
-    assert owners.tokens("anna")[0].expires_at == datetime.fromisoformat(
-        again["expires_at"]
-    )
-    with psycopg.connect(dsn) as connection:
-        connection.execute(
-            "UPDATE owner_token SET expires_at = now() WHERE id = %s", [old.id]
-        )
-    assert door.ask("/v1/renew", issued.secret)[0] == 401
-    assert door.ask("/v1/renew")[0] == 401
+    again = door("/v1/renew", issued.secret)[1]["expires_at"]
+    assert owners.tokens("anna")[0].expires_at == datetime.fromisoformat(again)
+    run(dsn, f"UPDATE owner_token SET expires_at = now() WHERE id = '{old.id}'")
+    assert door("/v1/renew", issued.secret)[0] == 401
+    assert door("/v1/renew")[0] == 401
 
 
+@pytest.mark.usefixtures("anna")
 def test_a_renewal_leaves_the_old_token_no_longer_than_it_had(
     owners: PostgresOwners, door: Door
 ) -> None:
-    owners.add("anna")
     issued = owners.issue("anna", "job", OWN_SCOPES, valid_for=timedelta(days=2))
     (before,) = owners.tokens("anna")
 
-    assert door.ask("/v1/renew", issued.secret)[0] == 200
+    assert door("/v1/renew", issued.secret)[0] == 200
 
     assert owners.tokens("anna")[1].expires_at == before.expires_at
 
 
+@pytest.mark.usefixtures("anna")
 def test_a_token_without_an_end_gets_one_when_it_is_renewed(
     owners: PostgresOwners, door: Door
 ) -> None:
-    owners.add("anna")
     secret = owners.issue("anna", "ever", OWN_SCOPES).secret
 
     for _ in range(2):
-        assert door.ask("/v1/renew", secret)[0] == 200
+        assert door("/v1/renew", secret)[0] == 200
 
     for token in owners.tokens("anna")[:2]:
         assert token.expires_at == token.created_at + timedelta(days=30)
 
 
+@pytest.mark.usefixtures("anna")
 def test_renewing_without_end_fills_no_table(
     owners: PostgresOwners, door: Door
 ) -> None:
-    owners.add("anna")
     secret = owners.issue("anna", "laptop", OWN_SCOPES, valid_for=WEEK).secret
     for _ in range(250):
-        status, renewed = door.ask("/v1/renew", secret)
+        status, renewed = door("/v1/renew", secret)
         if status == 429:
             owners.revoke("anna", "laptop")
             secret = owners.issue("anna", "laptop", OWN_SCOPES, valid_for=WEEK).secret
@@ -328,34 +323,34 @@ def test_renewing_without_end_fills_no_table(
     assert 100 <= len(owners.tokens("anna")) <= 202
 
 
+@pytest.mark.parametrize("end", ["revoke", "suspend", "remove"])
+@pytest.mark.usefixtures("anna")
 def test_no_token_outlives_its_revocation_amid_renewals(
-    owners: PostgresOwners, serving: PostgresOwners
+    owners: PostgresOwners, serving: PostgresOwners, end: str
 ) -> None:
-    for name, end in (("anna", "revoke"), ("bert", "suspend"), ("carl", "remove")):
-        owners.add(name)
-        first = owners.issue(name, "laptop", OWN_SCOPES, valid_for=WEEK).secret
-        made, over = [first], threading.Event()
+    made = [owners.issue("anna", "laptop", OWN_SCOPES, valid_for=WEEK).secret]
+    over = threading.Event()
 
-        def renew(made: list[str], over: threading.Event) -> None:
-            while not over.is_set():
-                if renewed := serving.renew(made[-1], usual=WEEK):
-                    made.append(renewed.token)
+    def renew() -> None:
+        while not over.is_set():
+            if renewed := serving.renew(made[-1], usual=WEEK):
+                made.append(renewed.token)
 
-        with ThreadPoolExecutor(3) as threads:
-            renewing = [threads.submit(renew, made, over) for _ in range(3)]
-            while len(made) < 8:
-                pass
-            if end == "revoke":
-                owners.revoke(name, "laptop")
-            elif end == "suspend":
-                owners.change(name, suspended=True)
-            else:
-                owners.remove(name)
-            over.set()
-            for each in renewing:
-                each.result()
+    with ThreadPoolExecutor(3) as threads:
+        renewing = [threads.submit(renew) for _ in range(3)]
+        while len(made) < 8:
+            pass
+        if end == "revoke":
+            owners.revoke("anna", "laptop")
+        elif end == "suspend":
+            owners.change("anna", suspended=True)
+        else:
+            owners.remove("anna")
+        over.set()
+        for each in renewing:
+            each.result()
 
-        assert [secret for secret in made if serving.holder(secret)] == []
+    assert [secret for secret in made if serving.holder(secret)] == []
 
 
 def admin_token(owners: PostgresOwners) -> str:
@@ -368,7 +363,7 @@ def test_owners_are_administered_from_afar(
     token = admin_token(owners)
 
     def administer(path: str, **fields: Any) -> Any:  # noqa: ANN401
-        status, answer = door.ask(f"/v1/owners{path}", token, **fields)
+        status, answer = door(f"/v1/owners{path}", token, **fields)
         assert status == 200, answer
         return answer
 
@@ -392,11 +387,9 @@ def test_owners_are_administered_from_afar(
     assert states == [False, False]
     assert administer("/change", name="bert", new_name="berta") == {"name": "berta"}
     assert administer("/change", name="berta", suspended=True) == {"name": "berta"}
-    with open_store(
-        served, migrations=MIGRATIONS, owner=anna["number"], guarded=True
-    ) as store:
-        remember_batch(cast("MemoryStore", store), memory("1", "a word"))
-    listed = door.ask("/v1/owners", token, method="GET")[1]["owners"]
+    with open_store(served, owner=anna["number"], guarded=True) as store:
+        remember_batch(store, memory("1", "a word"))
+    listed = administer("", method="GET")["owners"]
     assert [each["name"] for each in listed] == ["anna", "berta", "local"]
     assert (listed[0]["memories"], listed[0]["invitations"]) == (1, 1)
     assert listed[1]["suspended_at"]
@@ -422,7 +415,7 @@ def test_what_an_administrator_may_not_is_said(
         ("/invite", {"owners": [{"name": "ok"}, {"name": "not ok"}]}, "is no name"),
         ("", {"bytes": True}, "the tables belong to postgres"),
     ):
-        status, answer = door.ask(f"/v1/owners{path}", token, **fields)
+        status, answer = door(f"/v1/owners{path}", token, **fields)
         assert status != 200, path
         assert said in answer["error"]["message"], answer
     assert [each.name for each in owners.owners()] == ["anna", "local"]
@@ -454,7 +447,7 @@ def test_only_an_administrators_token_administers(
         path = f"/v1/{verb.verb_name()}"
         own = {name: fields[name] for name in verb.__struct_fields__ if name in fields}
         for secret, expected in wrong.items():
-            assert door.ask(path, secret, **own)[0] == expected, (path, secret)
+            assert door(path, secret, **own)[0] == expected, (path, secret)
     # The database refuses, too, whatever the daemon believes.
     for secret in wrong:
         acting = serving.administered_with(secret)
@@ -508,10 +501,10 @@ def test_a_stolen_login_of_a_daemon_administers_nothing(
     assert owners.owners()[0].invitations == 0
 
 
+@pytest.mark.usefixtures("anna")
 def test_uses_of_tokens_are_saved_later_and_together(
     owners: PostgresOwners, serving: PostgresOwners
 ) -> None:
-    owners.add("anna")
     issued = owners.issue("anna", "laptop", OWN_SCOPES)
     owners.issue("anna", "phone", OWN_SCOPES)
     holder = serving.holder(issued.secret)
@@ -521,8 +514,8 @@ def test_uses_of_tokens_are_saved_later_and_together(
         serving.note_use(holder.owner, holder.token)
     serving.save_uses()
     assert owners.tokens("anna")[1].last_used_at is None  # not before a minute
-    serving.save_uses(now=True)
-    serving.save_uses(now=True)
+    for _ in range(2):
+        serving.save_uses(now=True)
 
     phone, laptop = owners.tokens("anna")
     assert (laptop.requests, phone.requests, phone.last_used_at) == (3, 0, None)
@@ -545,13 +538,9 @@ def test_many_are_invited_at_once(owners: PostgresOwners) -> None:
 
 
 def test_owners_added_at_once_have_one_name_each(owners: PostgresOwners) -> None:
+    people = [("anna", OWN_SCOPES, 9.0)]
     with ThreadPoolExecutor(4) as threads:
-        made = list(
-            threads.map(
-                lambda _: owners.invite([("anna", OWN_SCOPES, 9.0)], lasts=WEEK),
-                range(12),
-            )
-        )
+        made = list(threads.map(lambda _: owners.invite(people, lasts=WEEK), range(12)))
 
     assert sum(each.added for (each,) in made) == 1
     assert [each.name for each in owners.owners()] == ["anna", "local"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import psycopg
 import pytest
@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from support.engines import postgres_store
 from support.fakes import NOON, memory, promotion, remember_batch, trio
 from support.leftovers import NOT_PURGED, left_of
-from support.postgres import Server
+from support.postgres import Server, open_owners, open_store
 from support.settings import config_by_words
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
@@ -21,13 +21,11 @@ from mnemosyned.cli.maintenance.databases import db
 from mnemosyned.errors import ConfigInvalid, StorageFailed
 from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.memory.forgetting import ForgetFilter, Retention
-from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.paths import shipped
 from mnemosyned.storage.common import undo
 from mnemosyned.storage.postgres import forgetting as purge, forgetting as rewriting
 from mnemosyned.storage.postgres.fulltext import phrase_hashes
 from mnemosyned.storage.postgres.session import PostgresSession
-from mnemosyned.storage.postgres.store import PostgresStore, open_owners, open_store
+from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.text.terms import parse_terms
 from mnemosyned.verbs.conversation import Learn, RemoveLearning
 from mnemosyned.verbs.memories import EditMemory, Remember, Tag
@@ -43,12 +41,6 @@ WORDS_TRIED = 300_000
 
 
 @pytest.fixture
-def store(dsn: str) -> Iterator[PostgresStore]:
-    with open_store(dsn, migrations=shipped("migrations") / "postgres") as opened:
-        yield opened
-
-
-@pytest.fixture
 def open_one(dsn: str) -> Iterator[OpenMemory]:
     with open_memory(config_by_words(dsn)) as opened:
         yield opened
@@ -57,7 +49,7 @@ def open_one(dsn: str) -> Iterator[OpenMemory]:
 def told(store: PostgresStore, *texts: str) -> None:
     """Remember texts, with their words as ids."""
     given = [memory(text, text) for text in texts]
-    remember_batch(cast("MemoryStore", store), *given)
+    remember_batch(store, *given)
 
 
 def chosen(store: PostgresStore, question: str) -> list[str]:
@@ -163,7 +155,7 @@ def test_a_table_of_another_user_cannot_be_purged_and_says_so(
     store.deletion.forget(["one"])
 
     with (
-        open_store(plain, migrations=shipped("migrations") / "postgres") as other,
+        open_store(plain) as other,
         pytest.raises(StorageFailed, match="the table tag belongs to another user"),
     ):
         other.deletion.purge_deleted()
@@ -222,7 +214,6 @@ def test_a_filter_selects_what_has_all_of_its_words(
 
 # What was forgotten is in no file of the server after `mnem db purge`, read byte by byte.
 
-MIGRATIONS = shipped("migrations") / "postgres"
 MARKERS = [f"zqx{number:02}jvkwyz" for number in range(COUNT)]
 PLACES = ("content", "source", "session", "tag", "edit", "learning")
 GRANTS = (
@@ -346,12 +337,12 @@ def test_what_a_removed_owner_said_is_in_no_file_after_a_purge(
 ) -> None:
     for grant in GRANTS:
         admin.execute(grant.encode())
-    with open_owners(files_dsn, migrations=MIGRATIONS) as owners:
+    with open_owners(files_dsn) as owners:
         anna = owners.add("anna")
         owners.add(f"{MARKERS[1]}")
-        with open_store(files_dsn, migrations=MIGRATIONS, owner=anna.number) as store:
+        with open_store(files_dsn, owner=anna.number) as store:
             given = [memory(text, f"it was {text}") for text in MARKERS]
-            remember_batch(cast("MemoryStore", store), *given)
+            remember_batch(store, *given)
         assert found(server) == set(MARKERS)
         removed = [owners.remove("anna"), owners.remove(MARKERS[1])]
         assert all(each.purged for each in removed)

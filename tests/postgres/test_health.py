@@ -4,12 +4,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import cast
 
 import psycopg
 import pytest
 from support.fakes import NOON, memory, remember_batch
-from support.postgres import Server, run
+from support.postgres import Server, open_store, run
 
 from mnemosyned.cli.maintenance.checks import (
     Finding,
@@ -21,21 +20,18 @@ from mnemosyned.config.settings import Config
 from mnemosyned.errors import DatabaseUnreachable, SchemaTooNew, StorageFailed
 from mnemosyned.memory.capture import WatchedFile
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres import health
 from mnemosyned.storage.postgres.health import line_exposure
-from mnemosyned.storage.postgres.store import open_store
 
 pytestmark = pytest.mark.postgres
 
 WAIT_S = 20
-MIGRATIONS = shipped("migrations") / "postgres"
 
 
 @contextmanager
 def opened(dsn: str) -> Iterator[MemoryStore]:
-    with open_store(dsn, migrations=MIGRATIONS) as store:
-        yield cast("MemoryStore", store)
+    with open_store(dsn) as store:
+        yield store
 
 
 @contextmanager
@@ -239,7 +235,7 @@ def test_a_backup_is_left_to_the_servers_tools(dsn: str, tmp_path: Path) -> None
 
 
 def test_the_longest_write_is_known(dsn: str) -> None:
-    with open_store(dsn, migrations=MIGRATIONS) as store:
+    with open_store(dsn) as store:
         with store._pool.writing(store.owner) as session:  # noqa: SLF001 a slow one
             session.execute("SELECT pg_sleep(0.2)")
 

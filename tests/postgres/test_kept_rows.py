@@ -11,12 +11,12 @@ from unittest.mock import patch
 
 import pytest
 from support.fakes import NOON, FakeClock
+from support.postgres import open_store
 from support.twins import Shown, service_over, shown
 
-from mnemosyned.paths import shipped
 from mnemosyned.search import words as frequencies, words as search
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.postgres import postings, ranking
+from mnemosyned.storage.postgres import ranking
 from mnemosyned.storage.postgres.postings import (
     AnyOf,
     IndexCache,
@@ -27,8 +27,7 @@ from mnemosyned.storage.postgres.postings import (
     Source,
     occurrences_of_each,
 )
-from mnemosyned.storage.postgres.store import PostgresStore, open_store
-from mnemosyned.storage.sqlite.store import SqliteStore
+from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.verbs.memories import EditMemory, Recall, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget, Prune, Restore
 from mnemosyned.verbs.upkeep import Sleep, Undo
@@ -60,8 +59,8 @@ def told(numbers: range, what: str = "rang") -> RememberMany:
 @contextmanager
 def daemon(dsn: str) -> Iterator[MemoryService]:
     """A service with a store of its own."""
-    with open_store(dsn, migrations=shipped("migrations") / "postgres") as store:
-        yield service_over(cast("SqliteStore", store), FakeClock(), 24)
+    with open_store(dsn) as store:
+        yield service_over(store, FakeClock(), 24)
 
 
 def store_of(service: MemoryService) -> PostgresStore:
@@ -272,13 +271,6 @@ def test_a_question_of_an_older_snapshot_sees_no_rows_of_later_ones() -> None:
     assert newest.rows == array("q", range(900, 0, -1))
 
 
-def test_rows_of_rare_words_are_not_kept() -> None:
-    kept = RowCache()
-    kept.keep(WORD, range(postings.KEPT_FROM - 1, 0, -1), Moment(0, 900), is_all=True)
-
-    assert kept.find(WORD, Moment(0, 900)) is None
-
-
 def test_of_a_very_common_word_the_newest_rows_are_kept() -> None:
     kept, at = RowCache(), Moment(0, 900)
     kept.keep(WORD, range(900, 600, -1), at, is_all=False)
@@ -291,17 +283,3 @@ def test_of_a_very_common_word_the_newest_rows_are_kept() -> None:
     assert of_before
     assert of_before.has_newest(290)
     assert not of_before.has_newest(291)
-
-
-def test_fewer_rows_of_a_word_replace_no_more_of_them() -> None:
-    kept, at = RowCache(), Moment(0, 900)
-    kept.keep(WORD, range(900, 500, -1), at, is_all=False)
-    kept.keep(WORD, range(900, 600, -1), at, is_all=False)
-    some = kept.find(WORD, at)
-    kept.keep(WORD, range(900, 300, -1), at, is_all=True)
-    every = kept.find(WORD, at)
-
-    assert some
-    assert len(some.rows) == 400
-    assert every
-    assert every.is_all

@@ -20,13 +20,12 @@ from e2e.hook_programs import Machine, prompt
 from e2e.pumps import pumping
 from support.agents import claude_line, context_of, write_lines
 from support.openssl import HAVE_OPENSSL
+from support.postgres import open_owners as open_owners_of
 
 from mnemosyned import Client
 from mnemosyned.memory.engine_ports import Scope
 from mnemosyned.memory.listing import ListOrder
-from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.owners import PostgresOwners
-from mnemosyned.storage.postgres.store import open_owners as open_owners_of
 
 pytestmark = [pytest.mark.postgres, HAVE_OPENSSL]
 
@@ -64,7 +63,7 @@ class Server:
 
 
 def open_owners(dsn: str) -> AbstractContextManager[PostgresOwners]:
-    return open_owners_of(dsn, migrations=shipped("migrations") / "postgres")
+    return open_owners_of(dsn)
 
 
 @pytest.fixture

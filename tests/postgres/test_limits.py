@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPConnection
+from contextlib import AbstractContextManager
+from http.client import HTTPResponse
 
 import pytest
-from e2e.daemons import WAIT_S, eventually
-from postgres.test_served_owners import Serve, Service, serve
+from e2e.daemons import eventually
+from postgres.daemons import Serve, Service
 
 from mnemosyned.verbs.upkeep import LimitUse
 
-__all__ = ["serve"]
 pytestmark = pytest.mark.postgres
 BUSY = {
     "limited": {"requests_per_minute": 20, "writes_per_minute": 60},
@@ -22,14 +22,9 @@ BUSY = {
 }
 
 
-@pytest.fixture(scope="module")
-def limits() -> str:
-    return json.dumps(BUSY)
-
-
 @pytest.fixture
-def service(serve: Serve, limits: str) -> Iterator[Service]:
-    with serve(MNEMOSYNE_OWNERS_LIMITS_BY_OWNER=limits) as service:
+def service(serve: Serve) -> Iterator[Service]:
+    with serve(MNEMOSYNE_OWNERS_LIMITS_BY_OWNER=json.dumps(BUSY)) as service:
         yield service
 
 
@@ -52,7 +47,7 @@ def test_what_exceeds_a_limit_is_refused_for_this_owner_alone(service: Service) 
 def test_a_client_that_waits_loses_nothing(service: Service) -> None:
     token = service.token("limited")
     service.ask("/v1/remember_many", token, {"memories": [{"content": "a"}] * 65})
-    assert service.ask("/v1/remember", token, {"content": "too soon"})[0] == 429
+    assert service.status("/v1/remember", token, content="too soon") == 429
 
     with service.client(token) as client:
         kept = client.remember("kept after a pause").id
@@ -62,21 +57,21 @@ def test_a_client_that_waits_loses_nothing(service: Service) -> None:
 
 def test_a_full_memory_takes_no_more_until_some_is_forgotten(service: Service) -> None:
     token = service.token("full")
-    batch = {"memories": [{"id": f"m{n}", "content": f"word {n}"} for n in range(5)]}
-    assert service.ask("/v1/remember_many", token, batch)[0] == 200
+    batch = [{"id": f"m{n}", "content": f"word {n}"} for n in range(5)]
+    assert service.status("/v1/remember_many", token, memories=batch) == 200
 
     def hook(event: str) -> int:
         payload = {"hook_event_name": event, "session_id": "s", "prompt": "a word"}
-        return service.ask("/hooks", token, {"payload": payload})[0]
+        return service.status("/hooks", token, payload=payload)
 
     assert [hook("SessionStart"), hook("UserPromptSubmit")] == [200, 429]
     code, _, answer = service.ask("/v1/remember", token, {"content": "one more"})
 
     assert (code, answer["error"]["code"]) == (429, "limit_reached")
     assert "5 memories of the 5" in answer["error"]["message"]
-    assert service.ask("/v1/forget", token, {"id": "m1"})[0] == 200
+    assert service.status("/v1/forget", token, id="m1") == 200
     eventually(
-        lambda: service.ask("/v1/remember", token, {"content": "one"})[0] == 200,
+        lambda: service.status("/v1/remember", token, content="one") == 200,
         "room for one",
     )
 
@@ -84,23 +79,17 @@ def test_a_full_memory_takes_no_more_until_some_is_forgotten(service: Service) -
 def test_streams_beyond_the_limit_are_refused_until_one_ends(service: Service) -> None:
     token = service.token("reader")
 
-    def stream() -> tuple[int, HTTPConnection]:
-        connection = HTTPConnection("127.0.0.1", service.port, timeout=WAIT_S)
-        headers = {"Authorization": f"Bearer {token}"}
-        connection.request("GET", "/v1/events", headers=headers)
-        response = connection.getresponse()
-        response.readline()
-        return response.status, connection
+    def stream() -> AbstractContextManager[HTTPResponse]:
+        return service.request("/v1/events", token, method="GET")
 
-    streams = [stream() for _ in range(3)]
-    assert [status for status, _ in streams] == [200, 200, 429]
-    for _, connection in streams:
-        connection.close()
+    with stream() as first, stream() as second, stream() as third:
+        first.readline()
+        second.readline()
+        assert [first.status, second.status, third.status] == [200, 200, 429]
 
     def is_free() -> bool:
-        status, connection = stream()
-        connection.close()
-        return status == 200
+        with stream() as further:
+            return further.status == 200
 
     eventually(is_free, "a free place for a stream")
 

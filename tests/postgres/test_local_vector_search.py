@@ -8,20 +8,19 @@ import numpy as np
 import psycopg
 import pytest
 from support.fakes import FakeEmbedder, memory, remember_batch
+from support.postgres import open_store
 from support.vector_service import wait_until
 
 from mnemosyned.memory.values import EmbedderState
-from mnemosyned.paths import shipped
 from mnemosyned.search.query import Query
 from mnemosyned.search.vectors import indexer
 from mnemosyned.search.vectors.index import cosines
 from mnemosyned.search.vectors.indexer import VectorIndexer
 from mnemosyned.search.vectors.packing import pack_four_bits, pack_half
-from mnemosyned.storage.postgres.store import PostgresStore, open_store
+from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.text.terms import parse_terms
 
 pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("pgvector")]
-MIGRATIONS = shipped("migrations") / "postgres"
 
 
 def found(store: PostgresStore, vectors: VectorIndexer, text: str) -> list[int]:
@@ -37,7 +36,7 @@ def test_a_question_waits_for_no_slow_comparison(
 ) -> None:
     monkeypatch.setattr(indexer, "START_AFTER_S", 0.0)
     with (
-        open_store(dsn, migrations=MIGRATIONS, embeds=True) as store,
+        open_store(dsn, embeds=True) as store,
         VectorIndexer(
             store=store.vectors,
             embedder=FakeEmbedder(),
@@ -67,14 +66,14 @@ def test_a_daemon_finds_what_it_and_others_embedded_without_holding_it(
     monkeypatch.setattr(indexer, "START_AFTER_S", 0.0)
     monkeypatch.setattr(indexer, "GATHER_S", 0.0)
     embedder = FakeEmbedder()
-    with open_store(dsn, migrations=MIGRATIONS) as before:
+    with open_store(dsn) as before:
         remember_batch(before, memory("a", "The tesla came"))
         model = before.vectors.use_model(embedder.name, embedder.identity())
         before.vectors.keep_vectors(model, {1: embedder.vector("The tesla came")})
     monkeypatch.setitem(sys.modules, "numpy", None)  # nothing here asks for it
     with (
-        open_store(dsn, migrations=MIGRATIONS, embeds=True) as store,
-        open_store(dsn, migrations=MIGRATIONS, embeds=True) as other,
+        open_store(dsn, embeds=True) as store,
+        open_store(dsn, embeds=True) as other,
         VectorIndexer(
             store=store.vectors,
             embedder=embedder,
@@ -104,7 +103,7 @@ def test_the_server_compares_vectors_of_four_bits_a_number(dsn: str) -> None:
     made = chance.normal(size=(3, 64)).astype(np.float32)
     packed = dict(enumerate(pack_four_bits(made), 1))
     question = pack_half(made[1:2] / np.linalg.norm(made[1]))[0]
-    with open_store(dsn, migrations=MIGRATIONS, embeds=True) as store:
+    with open_store(dsn, embeds=True) as store:
         remember_batch(store, *(memory(name, f"Note {name}") for name in "abc"))
         model = store.vectors.use_model("four", "four")
         store.vectors.keep_vectors(model, packed)

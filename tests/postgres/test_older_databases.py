@@ -15,13 +15,13 @@ import pytest
 from support.before_narrowing import (
     DETAILS,
     FRESH,
-    MIGRATIONS,
     NARROW,
     PRUNED,
     fill,
     migrations_before,
 )
 from support.fakes import consolidate, memory, promotion, remember_batch
+from support.postgres import MIGRATIONS, open_store
 
 from mnemosyned.errors import (
     DatabaseUnreachable,
@@ -31,12 +31,11 @@ from mnemosyned.errors import (
 )
 from mnemosyned.memory.forgetting import ForgetFilter
 from mnemosyned.memory.values import Episode
-from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.fulltext import word_hashes
 from mnemosyned.storage.postgres.memories import detail_columns
 from mnemosyned.storage.postgres.schema import upgrade
 from mnemosyned.storage.postgres.session import Values, values_of
-from mnemosyned.storage.postgres.store import PostgresStore, open_store
+from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.terms import parse_terms
 
@@ -57,7 +56,7 @@ def before(dsn: str, tmp_path: Path) -> str:
 
 @pytest.fixture
 def store(before: str) -> Iterator[PostgresStore]:
-    with open_store(before, migrations=MIGRATIONS) as opened:
+    with open_store(before) as opened:
         yield opened
 
 
@@ -183,14 +182,14 @@ def due(dsn: str) -> list[tuple[Any, ...]]:
 
 
 def selected(dsn: str, word: str) -> list[str]:
-    with open_store(dsn, migrations=MIGRATIONS) as store:
+    with open_store(dsn) as store:
         return sorted(store.deletion.select(ForgetFilter(terms=parse_terms(word))))
 
 
 @pytest.fixture
 def old(dsn: str) -> str:
     """A database whose rows are as a version before wrote them, and which was just migrated."""
-    with open_store(dsn, migrations=MIGRATIONS) as store:
+    with open_store(dsn) as store:
         remember_batch(store, *SLEPT, *PLAIN, *GLUED)
         consolidate(store, promotion("e", *SLEPT, content=SUMMARY))
     return dsn
@@ -251,15 +250,14 @@ def test_a_start_that_is_killed_amid_it_is_gone_on_with(
 # Two versions over one database: the older goes on where a migration suits it, or says no.
 
 
-SHIPPED = shipped("migrations") / "postgres"
-KNOWN = int(max(file.name for file in SHIPPED.glob("*.sql"))[:4])
+KNOWN = int(max(file.name for file in MIGRATIONS.glob("*.sql"))[:4])
 CHANGE = "CREATE TABLE later (owner bigint PRIMARY KEY);\n"
 
 
 @pytest.fixture
 def older(dsn: str) -> Iterator[PostgresStore]:
     """The store of a daemon of this version, which runs."""
-    with open_store(dsn, migrations=SHIPPED) as store:
+    with open_store(dsn) as store:
         remember_batch(store, memory("before"))
         yield store
 
@@ -267,7 +265,7 @@ def older(dsn: str) -> Iterator[PostgresStore]:
 def newer(folder: Path, *changes: str) -> Path:
     """The migrations of a version that has more of them."""
     migrations = folder / "newer"
-    shutil.copytree(SHIPPED, migrations)
+    shutil.copytree(MIGRATIONS, migrations)
     for number, change in enumerate(changes, start=KNOWN + 1):
         (migrations / f"{number:04}_later.sql").write_text(change)
     return migrations
@@ -286,11 +284,11 @@ def test_an_older_daemon_goes_on_beside_a_migration_that_suits_it(
     upgrade_to(dsn, newer(tmp_path, suitable))
 
     remember_batch(older, memory("after"))
-    with open_store(dsn, migrations=SHIPPED) as another:
+    with open_store(dsn) as another:
         found = another.memories.working(["before", "between", "after"])
 
     assert [record.id for record in found] == ["before", "between", "after"]
-    assert upgrade(dsn, SHIPPED) == KNOWN
+    assert upgrade(dsn, MIGRATIONS) == KNOWN
 
 
 @pytest.mark.parametrize(
@@ -308,7 +306,7 @@ def test_an_older_daemon_refuses_all_beside_one_that_does_not(
     upgrade_to(dsn, migrations)
     needed = f"needs a mnemosyned that knows {KNOWN + len(unsuitable)}; this one"
 
-    with pytest.raises(SchemaTooNew, match=needed), open_store(dsn, migrations=SHIPPED):
+    with pytest.raises(SchemaTooNew, match=needed), open_store(dsn):
         pass
     # One that runs has lost its connections, and gets no other.
     with pytest.raises(MnemosynedError):
@@ -349,6 +347,6 @@ def test_tables_from_before_the_first_release_are_named(dsn: str) -> None:
 
     with (
         pytest.raises(StorageFailed, match="before the first release"),
-        open_store(dsn, migrations=SHIPPED),
+        open_store(dsn),
     ):
         pass

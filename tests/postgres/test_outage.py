@@ -6,21 +6,19 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import cast
 
 import psycopg
 import pytest
 from e2e.conftest import Start, start
 from e2e.daemons import Daemon, eventually
 from support.fakes import FakeClock, FakeSummarizer, remember_batch, trio
-from support.postgres import Server
+from support.postgres import Server, open_store
 from support.steady_clients import SteadyClient
 
 from mnemosyned import Client
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import DatabaseUnreachable, NotFound, StorageFailed
 from mnemosyned.memory.consolidation import CycleStatus, Trigger
-from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.paths import shipped
 from mnemosyned.sleep.context import CycleRequest, SummarizerLease
@@ -28,7 +26,6 @@ from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.postgres import connections
 from mnemosyned.storage.postgres.connections import connected_once, storage_failed
 from mnemosyned.storage.postgres.schema import upgrade
-from mnemosyned.storage.postgres.store import open_store
 
 __all__ = ["start"]
 
@@ -38,7 +35,6 @@ KILLS = int(os.environ.get("KILLS", "5"))
 CLIENTS = 4
 UP_S = (0.3, 1.2)
 DOWN_S = (0.0, 0.5)
-MIGRATIONS = shipped("migrations") / "postgres"
 
 
 @pytest.fixture(scope="module")
@@ -170,8 +166,8 @@ def test_a_cycle_that_loses_the_database_ends_and_the_next_one_does_the_rest(
             killed.append(memories[0].id)
             server.kill()
 
-    with open_store(dsn, migrations=MIGRATIONS) as opened:
-        store = cast("MemoryStore", opened)
+    with open_store(dsn) as opened:
+        store = opened
         for name in "abc":
             remember_batch(store, *trio(name, source=name))
         lease = SummarizerLease(FakeSummarizer(meanwhile=kill))
@@ -194,7 +190,7 @@ def test_a_cycle_that_loses_the_database_ends_and_the_next_one_does_the_rest(
 
 def test_a_connection_that_the_server_ended_is_not_noticed(server: Server) -> None:
     dsn = server.new_database()
-    with open_store(dsn, migrations=MIGRATIONS) as store:
+    with open_store(dsn) as store:
         assert store.memories.working_count() == 0
         for call in (store.memories.working_count, store.maintenance.flush):
             with psycopg.connect(dsn, autocommit=True) as other:

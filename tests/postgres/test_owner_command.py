@@ -8,12 +8,11 @@ from pathlib import Path
 import psycopg
 import pytest
 from click.testing import CliRunner, Result
+from support.postgres import open_owners
 
 from mnemosyned.cli.maintenance.databases import db
 from mnemosyned.cli.maintenance.owners import owner
 from mnemosyned.errors import ConfigInvalid, InvalidRequest, NotFound, StorageFailed
-from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.store import open_owners
 
 pytestmark = pytest.mark.postgres
 
@@ -38,7 +37,7 @@ def test_an_owner_comes_gets_tokens_and_goes(dsn: str) -> None:
     assert "mnem owner token add anna" in printed("add", "anna")
     secret = printed("token", "add", "anna", "--name", "laptop").strip()
     reader = printed("token", "add", "anna", "--scopes", "read", "--days", "9").strip()
-    with open_owners(dsn, migrations=shipped("migrations") / "postgres") as owners:
+    with open_owners(dsn) as owners:
         assert owners.holder(secret)
         assert owners.holder(reader)
         rotated = printed("token", "rotate", "anna", "laptop").strip()

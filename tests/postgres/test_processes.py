@@ -6,16 +6,15 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPResponse
 from pathlib import Path
 
 import pytest
-from e2e.daemons import WAIT_S, UnixConnection, eventually
-from postgres.test_served_owners import Serve, Service, serve
+from e2e.daemons import UnixConnection, eventually
+from postgres.daemons import Serve, Service
 from support.processes import child_pids
 
 pytestmark = pytest.mark.postgres
-__all__ = ["serve"]  # fixtures
 STREAMS = 6
 """By chance all are of one process in one run of 32; nothing fails then."""
 
@@ -54,10 +53,8 @@ def listening(pid: int, port: int) -> bool:
 @contextmanager
 def events(service: Service, token: str, after: str = "") -> Iterator[HTTPResponse]:
     """A stream of events, once it has promised to miss nothing."""
-    with closing(HTTPConnection("127.0.0.1", service.port, timeout=WAIT_S)) as reader:
-        path = f"/v1/events?after={after}" if after else "/v1/events"
-        reader.request("GET", path, headers={"Authorization": f"Bearer {token}"})
-        response = reader.getresponse()
+    path = f"/v1/events?after={after}" if after else "/v1/events"
+    with service.request(path, token, method="GET") as response:
         assert response.readline() == b": \n"
         yield response
 
@@ -75,10 +72,8 @@ def next_ids(response: HTTPResponse, count: int) -> list[int]:
 def remember(service: Service, token: str, count: int) -> None:
     """Memories, each by a connection of its own: some come to each process."""
     for number in range(count):
-        status, _, _ = service.ask(
-            "/v1/remember", token, {"content": f"Plum number {number}."}
-        )
-        assert status == 200
+        content = f"Plum number {number}."
+        assert service.status("/v1/remember", token, content=content) == 200
 
 
 def figures(service: Service) -> list[str]:

@@ -19,13 +19,11 @@ from typing import Any
 
 import pytest
 from e2e.daemons import Daemon, eventually, running
-from support.postgres import Server, rows
+from support.postgres import Server, open_owners, rows
 from support.steady_clients import SteadyClient
 
 from mnemosyned import Client
 from mnemosyned.memory.engine_ports import OWN_SCOPES
-from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.store import open_owners
 
 pytestmark = pytest.mark.postgres
 
@@ -141,7 +139,7 @@ def test_clients_lose_nothing_when_daemons_are_replaced_and_the_server_is_killed
     server: Server, tmp_path: Path
 ) -> None:
     dsn = server.new_database()
-    with open_owners(dsn, migrations=shipped("migrations") / "postgres") as owners:
+    with open_owners(dsn) as owners:
         for number in range(OWNERS):
             owners.add(f"owner-{number}")
         tokens = [

@@ -12,10 +12,9 @@ from random import Random
 from typing import Any
 
 import msgspec
-import psycopg
 import pytest
 from bench.locomo import Conversation
-from support.compare_databases import EXPORTED, differences
+from support.compare_databases import differences
 from support.datasets.mixed_year import NOW, Record, mixed_year
 from support.datasets.timed_questions import timed_questions, timed_sets
 from support.engines import POSTGRES, SQLITE
@@ -30,7 +29,6 @@ from mnemosyned.config.settings import Config
 from mnemosyned.memory.values import Tier
 from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.memories import Recall, Remember
-from mnemosyned.verbs.upkeep import Status
 
 pytestmark = pytest.mark.postgres
 
@@ -243,13 +241,6 @@ def test_a_random_life_is_the_same_on_both_engines(tmp_path: Path) -> None:
 
 
 ENDS = ("header", "footer")
-HELD_TOGETHER = {
-    "archive": ("memory", "placed"),
-    "working_memory": ("memory", "fresh"),
-    "episodic_memory": ("episode",),
-    "tier_totals": ("owner",),
-}
-"""Tables of SQLite whose rows are in others here."""
 
 
 @contextmanager
@@ -258,14 +249,10 @@ def opened(database: str | Path) -> Iterator[OpenMemory]:
         yield memory
 
 
-WHOLE = Export()
-
-
-def exported(database: str | Path, chosen: Export = WHOLE) -> list[bytes]:
+def exported(database: str | Path) -> list[bytes]:
     """The lines of an export, the first and the last included."""
     with opened(database) as memory:
-        chunks = memory.service.export(chosen)
-        return b"".join(chunks).splitlines(keepends=True)
+        return b"".join(memory.service.export(Export())).splitlines(keepends=True)
 
 
 def restored(lines: list[bytes], database: str | Path) -> None:
@@ -318,83 +305,3 @@ def test_a_file_comes_back_from_a_server_row_by_row(
     assert footers[0]["counts"] == footers[1]["counts"]
     assert differences(filled, again) == []
     assert answers(dsn) == answers(filled)
-
-
-def test_a_server_comes_back_from_a_file(dsn: str, tmp_path: Path) -> None:
-    fill(dsn)
-    file = tmp_path / "memory.db"
-    lines = exported(dsn)
-    before = answers(dsn)
-
-    restored(lines, file)
-
-    assert records(exported(file)) == records(lines)
-    assert answers(file) == before
-
-
-def test_a_server_has_the_rows_and_totals_of_the_other_it_was_restored_from(
-    filled: Path, dsn: str, other_dsn: str
-) -> None:
-    restored(exported(filled), dsn)
-
-    restored(exported(dsn), other_dsn)
-
-    assert differing_tables(dsn, other_dsn) == []
-    with opened(dsn) as one, opened(other_dsn) as other:
-        assert one.service.call(Status()).tiers == other.service.call(Status()).tiers
-
-
-@pytest.mark.parametrize(
-    "chosen",
-    [Export(session="work-1"), Export(source="codex"), Export(tag="cabin")],
-    ids=["session", "source", "tag"],
-)
-def test_a_part_is_the_same_on_both_engines(
-    filled: Path, dsn: str, chosen: Export
-) -> None:
-    restored(exported(filled), dsn)
-
-    part = records(exported(dsn, chosen))
-
-    assert part == records(exported(filled, chosen))
-    assert "memory" in {record["record"] for record in part}
-
-
-def test_a_memory_that_is_restored_twice_is_there_once(filled: Path, dsn: str) -> None:
-    lines = exported(filled)
-    restored(lines, dsn)
-    before = records(exported(dsn))
-
-    with opened(dsn) as memory:
-        outcome = memory.service.restore_lines(b"".join(lines[1:]))
-
-    assert (outcome.stored, outcome.conflicts) == ({}, [])
-    assert sum(outcome.known.values()) == len(lines) - len(ENDS)
-    assert records(exported(dsn)) == before
-
-
-def differing_tables(one: str, other: str) -> list[str]:
-    """The tables of which two databases have other rows; numbers of records are each one's own."""
-    tables = {name for table in EXPORTED for name in HELD_TOGETHER.get(table, (table,))}
-    with (
-        psycopg.connect(one) as left,
-        psycopg.connect(other) as right,
-    ):
-        return [
-            table
-            for table in sorted(tables)
-            if _rows(left, table) != _rows(right, table)
-        ]
-
-
-def _rows(connection: psycopg.Connection[Any], table: str) -> list[Any]:
-    own = {
-        "owner": "'name', 'created_at', 'last_record'",
-        "emptied_episode": "'mark'",
-        "revision": "'seq'",
-        "learning": "'seq'",
-    }
-    without = f" - ARRAY[{own[table]}]" if table in own else ""
-    query = f"SELECT (to_jsonb(r){without})::text FROM {table} AS r ORDER BY 1"
-    rows: list[Any] = connection.execute(query.encode()).fetchall()
-    return rows

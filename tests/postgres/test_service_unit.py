@@ -12,10 +12,9 @@ import pytest
 from e2e.systemd_user import CHECKOUT, beside_systemd, drop_in, make_home
 from support.engines import new_database
 from support.openssl import HAVE_OPENSSL, self_signed
+from support.postgres import open_owners
 
 from mnemosyned.memory.engine_ports import Scope
-from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.store import open_owners
 
 pytestmark = [pytest.mark.postgres, HAVE_OPENSSL]
 
@@ -99,7 +98,7 @@ def test_the_service_waits_for_the_server_serves_and_comes_back(
 ) -> None:
     port = free_port()
     home, keep = prepare(tmp_path, dsn, server, port=port)
-    with open_owners(dsn, migrations=shipped("migrations") / "postgres") as owners:
+    with open_owners(dsn) as owners:
         owners.add("anna")
         token = owners.issue("anna", "laptop", tuple(Scope)).secret
 

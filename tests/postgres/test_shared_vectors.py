@@ -7,31 +7,26 @@ from contextlib import ExitStack
 
 import pytest
 from support.fakes import FakeEmbedder, memory, remember_batch
+from support.postgres import open_store
 from support.vector_service import wait_until
 
 from mnemosyned.memory.engine_ports import VectorNews
-from mnemosyned.paths import shipped
 from mnemosyned.search.query import Query
 from mnemosyned.search.vectors import indexer
 from mnemosyned.search.vectors.indexer import VectorIndexer
 from mnemosyned.storage.common.session import Result
 from mnemosyned.storage.postgres.session import PostgresSession
-from mnemosyned.storage.postgres.store import PostgresStore, open_store
+from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.text.terms import parse_terms
 
 pytestmark = pytest.mark.postgres
-
-MIGRATIONS = shipped("migrations") / "postgres"
 
 
 @pytest.fixture
 def stores(dsn: str) -> Iterator[list[PostgresStore]]:
     """The stores of two daemons."""
     with ExitStack() as stack:
-        yield [
-            stack.enter_context(open_store(dsn, migrations=MIGRATIONS))
-            for _ in range(2)
-        ]
+        yield [stack.enter_context(open_store(dsn)) for _ in range(2)]
 
 
 def news(

@@ -1,9 +1,6 @@
 """Daemons that share an owner: each group is summarized and promoted once, whoever is killed."""
 
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC
@@ -13,6 +10,7 @@ from typing import cast
 import psycopg
 import pytest
 from support.fakes import FakeClock, FakeSummarizer, promotion, remember_batch, trio
+from support.postgres import open_store
 from support.settings import change
 
 from mnemosyned.config.settings import SettingsInForce
@@ -21,29 +19,25 @@ from mnemosyned.memory.consolidation import CycleStatus, GroupStatus, Trigger
 from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import MemoryRecord, Tier
-from mnemosyned.paths import shipped
 from mnemosyned.sleep.context import CommitPacing, CycleRequest, SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.storage.postgres.memories import PostgresSleep
 from mnemosyned.storage.postgres.pool import Pool, PostgresEngine
 from mnemosyned.storage.postgres.session import PostgresSession
-from mnemosyned.storage.postgres.store import PostgresStore, open_store
+from mnemosyned.storage.postgres.store import PostgresStore
 
 pytestmark = pytest.mark.postgres
 
 GROUPS = 12
-KILLS = 4
 WAIT_S = 30
 HOLDERS = "FROM pg_locks WHERE locktype = 'advisory' AND granted"
-SLEEPER = Path(__file__).with_name("sleeper.py")
-MIGRATIONS = shipped("migrations") / "postgres"
 
 
 @contextmanager
 def opened(dsn: str, owner: int = LOCAL_OWNER) -> Iterator[MemoryStore]:
     """A store as one daemon has it."""
-    with open_store(dsn, migrations=MIGRATIONS, owner=owner) as store:
+    with open_store(dsn, owner=owner) as store:
         yield store
 
 
@@ -83,20 +77,6 @@ def explicit() -> CycleRequest:
     return CycleRequest(trigger=Trigger.EXPLICIT)
 
 
-def sleep_to_the_end(cycle: SleepCycle, store: MemoryStore) -> int:
-    """Run cycles until nothing waits; how often another one slept."""
-    refused = 0
-    ends = time.monotonic() + WAIT_S
-    while store.memories.working_count():
-        assert time.monotonic() < ends
-        try:
-            cycle.run(explicit())
-        except SleepInProgress:
-            refused += 1
-            time.sleep(0.01)
-    return refused
-
-
 def assert_promoted_once(store: MemoryStore, memories: Sequence[MemoryRecord]) -> None:
     """Each group has one episode and one log row, and no memory is lost or there twice."""
     rows = store.sleep.log(limit=1_000)
@@ -124,38 +104,6 @@ def end_claims(dsn: str) -> int:
             f"SELECT pg_terminate_backend(pid) {HOLDERS}".encode()
         )
         return len(ended.fetchall())
-
-
-def test_two_daemons_promote_each_group_once_and_ask_the_model_once(
-    stores: list[MemoryStore], settings: SettingsInForce
-) -> None:
-    memories = remember_groups(stores[0])
-    asked: list[str | None] = []
-
-    def write(batch: Sequence[MemoryRecord]) -> None:
-        asked.append(batch[0].source)
-        time.sleep(0.02)
-
-    refused: list[int] = []
-    threads = [
-        threading.Thread(
-            target=lambda store=store: refused.append(
-                sleep_to_the_end(
-                    make_cycle(store, settings, FakeSummarizer(meanwhile=write)), store
-                )
-            )
-        )
-        for store in stores
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(WAIT_S)
-
-    assert_promoted_once(stores[1], memories)
-    assert sorted(filter(None, asked)) == [f"{number:02}" for number in range(GROUPS)]
-    assert len(refused) == 2
-    assert sum(refused) > 0
 
 
 def test_without_any_claim_a_group_is_promoted_once(
@@ -235,34 +183,6 @@ def test_a_cycle_that_lost_its_claim_ends_and_wastes_no_more_than_its_group(
     assert report.promoted == len(summarizer.calls) == 3
     assert make_cycle(stores[1], settings).run(explicit()).promoted == GROUPS - 3
     assert_promoted_once(stores[0], memories)
-
-
-def test_a_sleeper_that_is_killed_leaves_no_claim_and_nothing_half_done(
-    stores: list[MemoryStore], settings: SettingsInForce, dsn: str
-) -> None:
-    memories = remember_groups(stores[0])
-    store = stores[0]
-    asked: list[str] = []
-    for _ in range(KILLS):
-        process = subprocess.Popen(
-            [sys.executable, SLEEPER, dsn, MIGRATIONS],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={"PYTHONPATH": ":".join(filter(None, sys.path))},
-        )
-        with process:
-            assert process.stdout
-            asked += [process.stdout.readline().strip() for _ in range(3)]
-            process.kill()
-            asked += process.stdout.read().split()
-    rest = FakeSummarizer()
-    cycle = make_cycle(store, settings, rest)
-    sleep_to_the_end(cycle, store)
-
-    assert_promoted_once(store, memories)
-    assert all(asked)
-    assert len(asked) + len(rest.calls) - GROUPS <= KILLS
-    assert len(rest.calls) < GROUPS
 
 
 def test_the_capacity_waits_for_more_while_another_daemon_sleeps(

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from http.client import HTTPConnection
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
-from e2e.conftest import Start, start
-from e2e.daemons import WAIT_S, eventually, mnem
+from e2e.daemons import eventually, mnem, running
+from postgres.daemons import serve_owners
 from psycopg.conninfo import conninfo_to_dict
-from support.postgres import Server
+from support.postgres import Server, open_owners, open_store
 
 from mnemosyned.errors import StorageFailed
 from mnemosyned.memory.engine_ports import Scope
-from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.store import open_owners, open_store
-
-__all__ = ["start"]
 
 pytestmark = pytest.mark.postgres
 
-MIGRATIONS = shipped("migrations") / "postgres"
 SETTINGS = {
     "MNEMOSYNE_AUTO_SLEEP": "true",
     "MNEMOSYNE_SLEEP_TICK_S": "0.1",
@@ -37,74 +33,62 @@ def primary() -> Iterator[Server]:
     server.remove()
 
 
-def test_a_daemon_on_a_standby_answers_questions_and_refuses_the_rest(
-    start: Start, primary: Server
-) -> None:
-    dsn = primary.new_database()
-    first = start("--database", dsn)
-    first.post("remember", id="key", content="The cellar key hangs behind the flour.")
-    first.post("remember", id="old", content="Tea.", created_at="2026-01-01T10:00:00Z")
-    with open_owners(dsn, migrations=MIGRATIONS) as owners:
-        owners.add("anna")
-        token = owners.issue("anna", "test", tuple(Scope)).secret
+@contextmanager
+def standing_by(primary: Server, dsn: str) -> Iterator[str]:
+    """Where a database is on a standby of its server."""
     standby = primary.standby()
     try:
-        copied = standby.dsn(str(conninfo_to_dict(dsn)["dbname"]))
-        daemon = start(
-            *("--database", copied),
-            MNEMOSYNE_LISTEN="127.0.0.1:0",
-            MNEMOSYNE_OWNERS_SERVE="true",
-            **SETTINGS,
-        )
-
-        assert daemon.post("recall", query="cellar key").body["hits"][0]["id"] == "key"
-        assert daemon.post("get", id="key").status == 200
-        assert len(daemon.post("list").body["memories"]) == 2
-        assert "flour" in str(
-            daemon.post("context", message="Where is the cellar key?").body
-        )
-        for verb, fields in (
-            ("remember", {"content": "tea"}),
-            ("forget", {"id": "key"}),
-            ("edit", {"id": "key", "text": "other"}),
-            ("sleep", {"force": True}),
-        ):
-            answer = daemon.post(verb, **fields)
-            assert (answer.status, answer.error[0]) == (503, "storage_failed"), verb
-            assert "standby" in answer.body["error"]["message"], verb
-        status = daemon.post("status").body
-        assert "standby" in str(status["warnings"])
-        looked = mnem("doctor", home=daemon.home, MNEMOSYNE_DATABASE=copied)
-        assert b"the server is a standby" in looked.stdout
-        (line,) = daemon.events("listening")
-        port = int(line["address"].rpartition(":")[2])
-        connection = HTTPConnection("127.0.0.1", port, timeout=WAIT_S)
-        connection.request(
-            "POST",
-            "/v1/recall",
-            '{"query": "key"}',
-            {"Authorization": f"Bearer {token}"},
-        )
-        assert connection.getresponse().status == 200
-        connection.close()
-        first.post("remember", id="later", content="Flour comes on Friday.")
-        eventually(lambda: daemon.post("get", id="later").status == 200, "it follows")
-        assert daemon.stop() == 0
-        assert not daemon.events("cycle_failed")
-        assert "Traceback" not in daemon.log.read_text()
+        yield standby.dsn(str(conninfo_to_dict(dsn)["dbname"]))
     finally:
         standby.remove()
+
+
+def test_a_daemon_on_a_standby_answers_questions_and_refuses_the_rest(
+    primary: Server, tmp_path: Path
+) -> None:
+    dsn = primary.new_database()
+    with running(tmp_path / "first", "--database", dsn) as first:
+        first.post("remember", id="key", content="The cellar key is in the flour.")
+        first.post("remember", content="Tea.", created_at="2026-01-01T10:00:00Z")
+        with open_owners(dsn) as owners:
+            owners.add("anna")
+            token = owners.issue("anna", "test", tuple(Scope)).secret
+        with standing_by(primary, dsn) as copied:
+            home = tmp_path / "other"
+            with serve_owners(home, copied, owners, **SETTINGS) as service:
+                daemon = service.daemon
+                (hit,) = daemon.post("recall", query="cellar key").body["hits"]
+                assert hit["id"] == "key"
+                assert daemon.post("get", id="key").status == 200
+                assert len(daemon.post("list").body["memories"]) == 2
+                asked = daemon.post("context", message="Where is the cellar key?")
+                assert "flour" in str(asked.body)
+                for verb, fields in (
+                    ("remember", {"content": "tea"}),
+                    ("forget", {"id": "key"}),
+                    ("edit", {"id": "key", "text": "other"}),
+                    ("sleep", {"force": True}),
+                ):
+                    answer = daemon.post(verb, **fields)
+                    assert (answer.status, answer.error[0]) == (503, "storage_failed")
+                    assert "standby" in answer.body["error"]["message"], verb
+                assert "standby" in str(daemon.post("status").body["warnings"])
+                looked = mnem("doctor", home=daemon.home, MNEMOSYNE_DATABASE=copied)
+                assert b"the server is a standby" in looked.stdout
+                assert service.status("/v1/recall", token, query="key") == 200
+                first.post("remember", id="later", content="Flour comes on Friday.")
+                eventually(
+                    lambda: daemon.post("get", id="later").status == 200, "it follows"
+                )
+                assert daemon.stop() == 0
+                assert not daemon.events("cycle_failed")
+                assert "Traceback" not in daemon.log.read_text()
 
 
 def test_a_standby_with_earlier_tables_is_left_to_its_primary(primary: Server) -> None:
-    dsn = primary.new_database()
-    standby = primary.standby()
-    try:
-        name = str(conninfo_to_dict(dsn)["dbname"])
-        with (
-            pytest.raises(StorageFailed, match="on the primary first"),
-            open_store(standby.dsn(name), migrations=MIGRATIONS),
-        ):
-            pass
-    finally:
-        standby.remove()
+    with (
+        standing_by(primary, primary.new_database()) as copied,
+        pytest.raises(StorageFailed, match="on the primary first"),
+        open_store(copied),
+    ):
+        pass

@@ -10,8 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-import psycopg
 import pytest
+from support.postgres import rows
 
 import mnemosyned
 from mnemosyned.storage import common, postgres
@@ -118,31 +118,35 @@ def unheld(text: str, tables: set[str]) -> list[str]:
 
 
 def tables_of(dsn: str) -> set[str]:
-    with psycopg.connect(dsn) as connection:
-        rows = connection.execute(
-            "SELECT c.relname FROM pg_class AS c JOIN pg_attribute AS a "
-            "ON a.attrelid = c.oid AND a.attname = 'owner' "
-            "WHERE c.relkind IN ('r', 'v') AND c.relnamespace = 'public'::regnamespace"
-        ).fetchall()
-    return {name for (name,) in rows}
+    found = rows(
+        dsn,
+        "SELECT c.relname FROM pg_class AS c JOIN pg_attribute AS a "
+        "ON a.attrelid = c.oid AND a.attname = 'owner' "
+        "WHERE c.relkind IN ('r', 'v') AND c.relnamespace = 'public'::regnamespace",
+    )
+    return {name for (name,) in found}
 
 
-def test_every_statement_names_the_owner_of_every_table(dsn: str) -> None:
-    tables = tables_of(dsn)
-    assert "memory_index" in tables
-    checked, wrong = 0, []
+def statements() -> Iterator[tuple[str, str]]:
+    """The place and text of each statement that is about one owner."""
     for path, module in sources():
         name = f"{path.parent.name}/{path.name}"
         for line, text in texts(path, module):
-            if not STATEMENT.search(text) or not REFERENCE.search(text):
-                continue
-            if any(known in text for known in ABOUT_ALL.get(name, ())):
-                continue
-            checked += 1
-            wrong += [f"{name}:{line}: {each}" for each in unheld(text, tables)]
+            is_statement = STATEMENT.search(text) and REFERENCE.search(text)
+            if is_statement and not any(
+                known in text for known in ABOUT_ALL.get(name, ())
+            ):
+                yield f"{name}:{line}", text
 
-    assert wrong == []
-    assert checked > 150
+
+def test_every_statement_names_the_owner_of_every_table(dsn: str) -> None:
+    tables, checked = tables_of(dsn), list(statements())
+
+    assert "memory_index" in tables
+    assert len(checked) > 150
+    assert [
+        f"{place}: {each}" for place, text in checked for each in unheld(text, tables)
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -182,23 +186,14 @@ OF_NOTHING = re.compile(
 
 
 def test_every_statement_can_be_handed_to_the_node_of_its_owner() -> None:
-    checked, wrong = 0, []
-    for path, module in sources():
-        name = f"{path.parent.name}/{path.name}"
-        for line, text in texts(path, module):
-            if not STATEMENT.search(text) or not REFERENCE.search(text):
-                continue
-            if any(known in text for known in ABOUT_ALL.get(name, ())):
-                continue
-            checked += 1
-            wrong += [
-                f"{name}:{line}: {shape.pattern}"
-                for shape in (BY_ANOTHER, BY_LIMITED, OF_NOTHING)
-                if shape.search(text)
-            ]
+    shapes = (BY_ANOTHER, BY_LIMITED, OF_NOTHING)
 
-    assert wrong == []
-    assert checked > 150
+    assert [
+        f"{place}: {shape.pattern}"
+        for place, text in statements()
+        for shape in shapes
+        if shape.search(text)
+    ] == []
 
 
 def test_shapes_that_no_node_can_run_alone_are_noticed() -> None:

@@ -6,26 +6,21 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e.daemons import WAIT_S, UnixConnection, eventually, running
-
-from mnemosyned.memory.engine_ports import Scope
-from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.store import open_owners
+from e2e.daemons import UnixConnection, eventually, running
 
 pytest.importorskip("opentelemetry.sdk")
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
 )
+from postgres.daemons import Serve
 
 pytestmark = pytest.mark.postgres
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-MIGRATIONS = shipped("migrations") / "postgres"
 
 
 class Collector:
@@ -114,32 +109,19 @@ def test_a_span_tells_verb_status_and_time_of_each_request(tmp_path: Path) -> No
         assert not any(word in body for body in collector.bodies)
 
 
-def test_no_span_names_an_owner_or_a_token(dsn: str, tmp_path: Path) -> None:
-    with open_owners(dsn, migrations=MIGRATIONS) as owners:
-        owners.add("anna-of-the-mill")
-        token = owners.issue("anna-of-the-mill", "laptop", tuple(Scope)).secret
-    settings: dict[str, Any] = {
-        "MNEMOSYNE_LISTEN": "127.0.0.1:0",
-        "MNEMOSYNE_OWNERS_SERVE": "true",
-    }
-    with collecting() as collector:
-        settings["MNEMOSYNE_TRACING_ENDPOINT"] = collector.url
-        with running(tmp_path, "--database", dsn, **settings) as daemon:
-            (line,) = daemon.events("listening")
-            port = int(line["address"].rpartition(":")[2])
-            with closing(
-                HTTPConnection("127.0.0.1", port, timeout=WAIT_S)
-            ) as connection:
-                connection.request(
-                    "GET", "/v1/status", headers={"Authorization": f"Bearer {token}"}
-                )
-                assert connection.getresponse().status == 200
-            assert daemon.stop() == 0
+def test_no_span_names_an_owner_or_a_token(serve: Serve) -> None:
+    with (
+        collecting() as collector,
+        serve(MNEMOSYNE_TRACING_ENDPOINT=collector.url) as service,
+    ):
+        token = service.token("anna-of-the-mill")
+        assert service.ask("/v1/status", token, method="GET")[0] == 200
+        assert service.daemon.stop() == 0
 
     ((span, attributes),) = collector.spans
     assert (span.name, attributes["network.transport"]) == ("status", "tcp")
     assert attributes["mnemosyned.database_s"] > 0
-    for word in (b"anna", b"laptop", token.encode(), token[6:20].encode()):
+    for word in (b"anna", b"test", token.encode(), token[6:20].encode()):
         assert not any(word in body for body in collector.bodies)
 
 

@@ -20,13 +20,11 @@ from postgres.fleet import (
     setting,
 )
 from support.endpoints import serving
-from support.postgres import number_of, rows
+from support.postgres import number_of, open_store, rows
 from support.seeds import seed_of
 
 from mnemosyned import Client
 from mnemosyned.errors import NotFound
-from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres.store import open_store
 
 pytestmark = pytest.mark.postgres
 
@@ -81,24 +79,6 @@ def test_what_one_remembers_edits_and_forgets_the_other_shows_at_once(
         with pytest.raises(NotFound):
             there.get("sweet")
 
-
-def test_a_word_is_found_that_came_while_another_memory_went(
-    pair: tuple[Daemon, Daemon],
-) -> None:
-    first, second = pair
-    with first.client() as here, second.client() as there:
-        here.remember("Nougat goes to the left shelf.", id="old")
-        assert found(there, "marzipan") == []
-        here.forget("old", now=True)
-        here.remember("Marzipan goes to the right shelf.", id="new")
-        # As many memories as before: only the words are others.
-        assert found(there, "marzipan") == ["new"]
-
-
-def test_what_one_learns_the_other_tells(pair: tuple[Daemon, Daemon]) -> None:
-    first, second = pair
-    with first.client() as here, second.client() as there:
-        assert list(there.learnings()) == []
         learned = here.learn("Always answer in German.").learning
         assert [learning.id for learning in there.learnings()] == [learned.id]
         there.remove_learning(learned.id)
@@ -112,7 +92,7 @@ def test_one_that_stops_while_the_other_sleeps_leaves_it_to_that_one(
     remember_groups(daemon)
 
     with (
-        open_store(dsn, migrations=shipped("migrations") / "postgres") as other,
+        open_store(dsn) as other,
         other.sleep.claim(),
     ):
         assert daemon.stop() == 0

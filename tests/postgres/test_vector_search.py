@@ -5,23 +5,20 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import cast
 
 import psycopg
 import pytest
 from support.fakes import memory, remember_batch
+from support.postgres import open_store
 from support.vectors import ROUNDING, cosine, nearest, pack
 
 from mnemosyned.memory.engine_ports import ComparisonTooSlow
-from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.roles import request_role
 from mnemosyned.storage.postgres.schema import prepare_search
 from mnemosyned.storage.postgres.session import PostgresSession
-from mnemosyned.storage.postgres.store import PostgresStore, open_store
+from mnemosyned.storage.postgres.store import PostgresStore
 
 pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("pgvector")]
-MIGRATIONS = shipped("migrations") / "postgres"
 OWN, OTHER = 7, 8
 COUNT, WIDTH = 300, 24
 
@@ -30,9 +27,7 @@ COUNT, WIDTH = 300, 24
 def opened(
     dsn: str, owner: int = OWN, *, embeds: bool = True
 ) -> Iterator[PostgresStore]:
-    with open_store(
-        dsn, migrations=MIGRATIONS, owner=owner, guarded=True, embeds=embeds
-    ) as store:
+    with open_store(dsn, owner=owner, guarded=True, embeds=embeds) as store:
         yield store
 
 
@@ -48,7 +43,7 @@ def made(seed: int, count: int = COUNT) -> dict[int, bytes]:
 def keep(store: PostgresStore, vectors: dict[int, bytes]) -> int:
     """Store memories with these vectors; the number of their model."""
     many = (memory(f"m{position}", f"note {position}") for position in vectors)
-    remember_batch(cast("MemoryStore", store), *many)
+    remember_batch(store, *many)
     model = store.vectors.use_model("made", "digest")
     assert store.vectors.keep_vectors(model, vectors) == list(vectors)
     return model

@@ -9,38 +9,31 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import psycopg
 import pytest
 from e2e.daemons import WAIT_S, eventually
 from support.fakes import NOON, memory, remember_batch, trio
-from support.postgres import Server, number_of
+from support.postgres import Server, number_of, open_owned_stores, open_store
 
 from mnemosyned.errors import MemoryBusy, NotFound, StorageFailed
 from mnemosyned.memory.fields import MemoryFilter
-from mnemosyned.memory.ports import Draft, MemoryStore
+from mnemosyned.memory.ports import Draft
 from mnemosyned.memory.values import MemoryRecord, Tier
-from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres import connections, memories
 from mnemosyned.storage.postgres.memories import INSERTED_AT_ONCE
-from mnemosyned.storage.postgres.store import (
-    OwnedStores,
-    PostgresStore,
-    open_owned_stores,
-    open_store,
-)
+from mnemosyned.storage.postgres.store import OwnedStores, PostgresStore
 
 pytestmark = pytest.mark.postgres
 
 
-MIGRATIONS = shipped("migrations") / "postgres"
 BATCH, BATCHES = 200, 15
 
 
 @pytest.fixture
 def store(dsn: str) -> Iterator[PostgresStore]:
-    with open_store(dsn, migrations=MIGRATIONS) as opened:
+    with open_store(dsn) as opened:
         yield opened
 
 
@@ -257,7 +250,7 @@ OURS = (
 
 @pytest.fixture
 def stores(dsn: str) -> Iterator[OwnedStores]:
-    with open_owned_stores(dsn, migrations=MIGRATIONS) as stores:
+    with open_owned_stores(dsn) as stores:
         yield stores
 
 
@@ -270,11 +263,11 @@ def locked(dsn: str, owner: int) -> Iterator[psycopg.Connection]:
         other.rollback()
 
 
-def remember_one(store: object, name: str) -> None:
-    remember_batch(cast("MemoryStore", store), trio(name)[0])
+def remember_one(store: PostgresStore, name: str) -> None:
+    remember_batch(store, trio(name)[0])
 
 
-def begin_writes(pool: ThreadPoolExecutor, store: object) -> list[Future[None]]:
+def begin_writes(pool: ThreadPoolExecutor, store: PostgresStore) -> list[Future[None]]:
     return [pool.submit(remember_one, store, f"w{number}") for number in range(WRITERS)]
 
 
@@ -381,7 +374,7 @@ def test_exports_take_no_place_from_questions(
 def test_idle_connections_are_given_back(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with open_store(dsn, migrations=MIGRATIONS) as store:
+    with open_store(dsn) as store:
         with ThreadPoolExecutor(WRITERS) as pool:
             for write in begin_writes(pool, store):
                 write.result(WAIT_S)
@@ -394,8 +387,8 @@ def test_idle_connections_are_given_back(
 
 def test_all_owners_and_the_local_memory_have_one_pool(dsn: str) -> None:
     with (
-        open_store(dsn, migrations=MIGRATIONS) as local,
-        open_owned_stores(dsn, migrations=MIGRATIONS, beside=local) as stores,
+        open_store(dsn) as local,
+        open_owned_stores(dsn, beside=local) as stores,
         ThreadPoolExecutor(60) as pool,
     ):
         opened = [
@@ -422,7 +415,7 @@ def small() -> Iterator[tuple[Server, str]]:
         connection.execute("CREATE ROLE few LOGIN")
         connection.execute("CREATE DATABASE few OWNER few")
     dsn = server.dsn("few").replace("postgres@", "few@")
-    with open_store(dsn, migrations=MIGRATIONS):
+    with open_store(dsn):
         pass
     with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
         connection.execute("ALTER ROLE few CONNECTION LIMIT 3")
@@ -434,7 +427,7 @@ def test_a_server_with_few_places_answers_every_request_of_a_burst(
     small: tuple[Server, str],
 ) -> None:
     _, dsn = small
-    with open_store(dsn, migrations=MIGRATIONS) as store:
+    with open_store(dsn) as store:
         with ThreadPoolExecutor(WRITERS) as pool:
             reads = [
                 pool.submit(store.memories.working_count) for _ in range(20 * WRITERS)

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -22,6 +22,13 @@ from typing import Any
 import psycopg
 from support.processes import child_pids
 
+from mnemosyned.paths import shipped
+from mnemosyned.storage.postgres import store as stores
+
+MIGRATIONS = shipped("migrations") / "postgres"
+open_store = partial(stores.open_store, migrations=MIGRATIONS)
+open_owners = partial(stores.open_owners, migrations=MIGRATIONS)
+open_owned_stores = partial(stores.open_owned_stores, migrations=MIGRATIONS)
 WAIT_S = 60
 USER = "postgres"
 TEMPLATE = "mnemosyned_template"

@@ -10,6 +10,7 @@ from support.fakes import FakeClock, FakeSummarizer
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.memory.consolidation import CycleReport
 from mnemosyned.memory.engine_ports import MemoryVectors
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.search.vectors.indexer import VectorIndexer
 from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.endings import EndingFinder
@@ -42,12 +43,12 @@ class Lab(Verbs):
         return self.service.call(request)
 
 
-def database_file(store: SqliteStore) -> Path | None:
+def database_file(store: MemoryStore) -> Path | None:
     return getattr(store, "database", None)
 
 
 def make_keeper(
-    store: SqliteStore, cycle: SleepCycle, settings: SettingsInForce
+    store: MemoryStore, cycle: SleepCycle, settings: SettingsInForce
 ) -> BackupKeeper:
     return BackupKeeper(
         store=store.maintenance,
@@ -59,7 +60,7 @@ def make_keeper(
 
 
 def make_service(
-    store: SqliteStore,
+    store: MemoryStore,
     cycle: SleepCycle,
     retention: RetentionService,
     settings: SettingsInForce,

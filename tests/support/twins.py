@@ -14,13 +14,14 @@ from support.fakes import FakeClock
 from support.services import database_file, make_service
 from support.settings import settings_in_force
 
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Hit, Line, Tier
 from mnemosyned.paths import shipped
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite.store import SqliteStore, open_store
+from mnemosyned.storage.sqlite.store import open_store
 from mnemosyned.summary.extract import ExtractiveSummarizer
 from mnemosyned.verbs.conversation import Endings
 from mnemosyned.verbs.memories import BATCH_MAX, Recall, Remember, RememberMany
@@ -41,7 +42,7 @@ class Twins:
     """The same memory on both engines, with one clock."""
 
     services: Mapping[str, MemoryService]
-    stores: Mapping[str, SqliteStore]
+    stores: Mapping[str, MemoryStore]
     clock: FakeClock
 
     def remember(self, *told: Remember) -> None:
@@ -106,7 +107,7 @@ def twins(folder: Path, clock: FakeClock, *, grace_hours: float = 0) -> Iterator
             SQLITE: opened.enter_context(
                 open_store(folder / "memory.db", migrations=shipped("migrations"))
             ),
-            POSTGRES: cast("SqliteStore", opened.enter_context(postgres_store())),
+            POSTGRES: cast("MemoryStore", opened.enter_context(postgres_store())),
         }
         services = {
             engine: service_over(store, clock, grace_hours)
@@ -116,7 +117,7 @@ def twins(folder: Path, clock: FakeClock, *, grace_hours: float = 0) -> Iterator
 
 
 def service_over(
-    store: SqliteStore, clock: FakeClock, grace_hours: float
+    store: MemoryStore, clock: FakeClock, grace_hours: float
 ) -> MemoryService:
     settings = settings_in_force(
         {
