@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from support.engines import postgres_store
 from support.fakes import NOON, memory, promotion, remember_batch, trio
 from support.leftovers import NOT_PURGED, left_of
-from support.postgres import Server, open_owners, open_store
+from support.postgres import Server, open_owners, open_store, rows, run
 from support.settings import config_by_words
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
@@ -22,7 +22,7 @@ from mnemosyned.errors import ConfigInvalid, StorageFailed
 from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.memory.forgetting import ForgetFilter, Retention
 from mnemosyned.storage.common import undo
-from mnemosyned.storage.postgres import forgetting as purge, forgetting as rewriting
+from mnemosyned.storage.postgres import forgetting as purge
 from mnemosyned.storage.postgres.fulltext import phrase_hashes
 from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.store import PostgresStore
@@ -40,16 +40,9 @@ COUNT = 60
 WORDS_TRIED = 300_000
 
 
-@pytest.fixture
-def open_one(dsn: str) -> Iterator[OpenMemory]:
-    with open_memory(config_by_words(dsn)) as opened:
-        yield opened
-
-
 def told(store: PostgresStore, *texts: str) -> None:
     """Remember texts, with their words as ids."""
-    given = [memory(text, text) for text in texts]
-    remember_batch(store, *given)
+    remember_batch(store, *(memory(text, text) for text in texts))
 
 
 def chosen(store: PostgresStore, question: str) -> list[str]:
@@ -58,36 +51,31 @@ def chosen(store: PostgresStore, question: str) -> list[str]:
 
 def in_pages(dsn: str) -> int:
     """How many markers can be read in the file of the table of memories."""
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("CHECKPOINT")
-        row = connection.execute(
-            "SELECT current_setting('data_directory'), pg_relation_filepath('memory')"
-        ).fetchone()
-    assert row
-    content = Path(*row).read_bytes()
+    run(dsn, "CHECKPOINT")
+    ((folder, file),) = rows(
+        dsn, "SELECT current_setting('data_directory'), pg_relation_filepath('memory')"
+    )
+    content = Path(folder, file).read_bytes()
     return sum(f"{MARKER}{number:03}".encode() in content for number in range(COUNT))
 
 
-def test_a_purge_takes_the_words_out_of_the_pages(
-    open_one: OpenMemory, dsn: str
-) -> None:
-    service = open_one.service
-    for number in range(COUNT):
-        service.call(Remember(f"{MARKER}{number:03} was said", id=f"secret{number}"))
-        service.call(Remember(f"something else {number}"))
-    before = in_pages(dsn)
+def test_a_purge_takes_the_words_out_of_the_pages(dsn: str) -> None:
+    with open_memory(config_by_words(dsn)) as opened:
+        call = opened.service.call
+        for number in range(COUNT):
+            call(Remember(f"{MARKER}{number:03} was said", id=f"secret{number}"))
+            call(Remember(f"something else {number}"))
+        assert in_pages(dsn) == COUNT
 
-    receipt = service.call(Forget([f"secret{number}" for number in range(COUNT)]))
+        receipt = call(Forget([f"secret{number}" for number in range(COUNT)]))
 
-    assert before == COUNT
-    assert in_pages(dsn) < COUNT
-    assert (receipt.memories, receipt.complete, receipt.reason) == (COUNT, True, "")
-    said = " ".join(receipt.backups)
-    for kept in ("unused space", "write-ahead log", "standbys", "base backups"):
-        assert kept in said
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("VACUUM FULL memory")
-    assert in_pages(dsn) == 0
+        assert in_pages(dsn) < COUNT
+        assert (receipt.memories, receipt.complete, receipt.reason) == (COUNT, True, "")
+        said = " ".join(receipt.backups)
+        for kept in ("unused space", "write-ahead log", "standbys", "base backups"):
+            assert kept in said
+        run(dsn, "VACUUM FULL memory")
+        assert in_pages(dsn) == 0
 
 
 def test_what_another_still_sees_is_purged_when_it_is_done(
@@ -132,20 +120,21 @@ def test_what_is_deleted_while_a_purge_runs_stays_due(
 @pytest.fixture
 def plain(dsn: str) -> Iterator[str]:
     """The database as a plain user has it, who owns all of it but one table."""
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        owned = connection.execute(
-            "SELECT quote_ident(relname) FROM pg_class "
-            "WHERE relnamespace = 'public'::regnamespace "
-            "AND relkind IN ('r', 'v') AND relname != 'tag'"
-        ).fetchall()
-        connection.execute("CREATE ROLE plain LOGIN")
-        connection.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON tag TO plain")
-        for (name,) in owned:
-            connection.execute(f"ALTER TABLE {name} OWNER TO plain".encode())
-        yield dsn.replace("postgres@", "plain@")
-        connection.execute("REASSIGN OWNED BY plain TO postgres")
-        connection.execute("DROP OWNED BY plain")
-        connection.execute("DROP ROLE plain")
+    owned = rows(
+        dsn,
+        "SELECT quote_ident(relname) FROM pg_class "
+        "WHERE relnamespace = 'public'::regnamespace "
+        "AND relkind IN ('r', 'v') AND relname != 'tag'",
+    )
+    run(
+        dsn,
+        "CREATE ROLE plain LOGIN",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON tag TO plain",
+        *(f"ALTER TABLE {name} OWNER TO plain" for (name,) in owned),
+    )
+    yield dsn.replace("postgres@", "plain@")
+    run(dsn, "REASSIGN OWNED BY plain TO postgres")
+    run(dsn, "DROP OWNED BY plain", "DROP ROLE plain")
 
 
 def test_a_table_of_another_user_cannot_be_purged_and_says_so(
@@ -164,50 +153,43 @@ def test_a_table_of_another_user_cannot_be_purged_and_says_so(
 
 
 def test_words_with_one_number_are_told_apart(store: PostgresStore) -> None:
-    one, other = _same_number()
+    """The index alone cannot tell them apart."""
+    seen: dict[int, str] = {}
+    for number in range(WORDS_TRIED):
+        other = f"x{number}"
+        (hash,) = phrase_hashes(LOCAL_OWNER, other)
+        one = seen.setdefault(hash, other)
+        if one != other:
+            break
+    assert one != other, "no two words have one number"
     told(store, f"the code is {one}", f"the code is {other}")
 
     assert chosen(store, one) == [f"the code is {one}"]
     assert chosen(store, other) == [f"the code is {other}"]
 
 
-def _same_number() -> tuple[str, str]:
-    """Two words that the index cannot tell apart."""
-    seen: dict[int, str] = {}
-    for number in range(WORDS_TRIED):
-        word = f"x{number}"
-        (hash,) = phrase_hashes(LOCAL_OWNER, word)
-        if hash in seen:
-            return seen[hash], word
-        seen[hash] = word
-    raise AssertionError("no two words have one number")
+TEXTS = (
+    *("ticket QX-48213 waits", "QX and 48213 are apart", "the kettle is hot"),
+    *("東京タワー", "京東", "the field userName", "Η θάλασσα"),
+)
 
 
 @pytest.mark.parametrize(
     ("question", "found"),
     [
-        ("QX-48213", ["ticket QX-48213 waits"]),
-        ("kettles", ["the kettle is hot"]),
-        ("kettle hot", ["the kettle is hot"]),
+        ("QX-48213", [TEXTS[0]]),
+        ("kettles", [TEXTS[2]]),
+        ("kettle hot", [TEXTS[2]]),
         ("kettle cold", []),
-        ("東京", ["東京タワー"]),
-        ("userName", ["the field userName"]),
-        ("Θαλασσα", ["Η θάλασσα"]),
+        ("東京", [TEXTS[3]]),
+        ("userName", [TEXTS[5]]),
+        ("Θαλασσα", [TEXTS[6]]),
     ],
 )
 def test_a_filter_selects_what_has_all_of_its_words(
     store: PostgresStore, question: str, found: list[str]
 ) -> None:
-    told(
-        store,
-        "ticket QX-48213 waits",
-        "QX and 48213 are apart",
-        "the kettle is hot",
-        "東京タワー",
-        "京東",
-        "the field userName",
-        "Η θάλασσα",
-    )
+    told(store, *TEXTS)
 
     assert chosen(store, question) == found
 
@@ -234,34 +216,28 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def admin(server: Server) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
-    """An administrator of a database that is a plain user's."""
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute("CREATE ROLE mnemosyne LOGIN")
-        connection.execute("CREATE DATABASE memory OWNER mnemosyne")
-    with psycopg.connect(server.dsn("memory"), autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-def files_dsn(
-    server: Server,
-    admin: psycopg.Connection[tuple[object, ...]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> str:
-    """The database as the settings name it."""
-    assert admin.info.dbname == "memory"
+def files_dsn(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A database that is a plain user's, as the settings name it."""
+    admin = server.dsn("postgres")
+    run(admin, "CREATE ROLE mnemosyne LOGIN", "CREATE DATABASE memory OWNER mnemosyne")
     dsn = server.dsn("memory").replace("postgres@", "mnemosyne@")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("MNEMOSYNE_DATABASE", dsn)
     return dsn
 
 
+@pytest.fixture
+def empty(server: Server, files_dsn: str) -> str:
+    """The same with all tables, as its administrator has it; its user has the rights of a purge."""
+    with open_memory(config_by_words(files_dsn)):
+        pass
+    run(server.dsn("memory"), *GRANTS[:2])
+    return server.dsn("memory")
+
+
 def found(server: Server) -> set[str]:
     """The markers that can be read in a file of the server's data directory."""
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute("CHECKPOINT")
+    run(server.dsn("postgres"), "CHECKPOINT")
     contents = [path.read_bytes() for path in server.data.rglob("*") if path.is_file()]
     assert len(contents) > 1_000
     return {
@@ -301,15 +277,14 @@ def plant(opened: OpenMemory) -> list[str]:
 
 
 def test_what_was_forgotten_is_in_no_file_after_a_purge(
-    server: Server, files_dsn: str, admin: psycopg.Connection[tuple[object, ...]]
+    server: Server, files_dsn: str
 ) -> None:
-    for grant in GRANTS:
-        admin.execute(grant.encode())
+    run(server.dsn("memory"), *GRANTS)
     with open_memory(config_by_words(files_dsn)) as opened:
         learned = plant(opened)
         slept = opened.service.call(Sleep(force=True))
         assert slept.promoted
-        admin.execute("ANALYZE")
+        run(server.dsn("memory"), "ANALYZE")
         assert found(server) == set(MARKERS)
 
         ids = [f"secret{n}" for n in range(COUNT) if PLACES[n % 6] != "learning"]
@@ -318,8 +293,7 @@ def test_what_was_forgotten_is_in_no_file_after_a_purge(
             opened.service.call(RemoveLearning(id))
         assert receipt.complete
         assert any("mnem db purge" in place for place in receipt.backups)
-        left = found(server)
-        assert left
+        assert found(server)
 
         code, answer = purge_files()
 
@@ -333,16 +307,14 @@ def test_what_was_forgotten_is_in_no_file_after_a_purge(
 
 
 def test_what_a_removed_owner_said_is_in_no_file_after_a_purge(
-    server: Server, files_dsn: str, admin: psycopg.Connection[tuple[object, ...]]
+    server: Server, files_dsn: str
 ) -> None:
-    for grant in GRANTS:
-        admin.execute(grant.encode())
+    run(server.dsn("memory"), *GRANTS)
     with open_owners(files_dsn) as owners:
         anna = owners.add("anna")
-        owners.add(f"{MARKERS[1]}")
+        owners.add(MARKERS[1])
         with open_store(files_dsn, owner=anna.number) as store:
-            given = [memory(text, f"it was {text}") for text in MARKERS]
-            remember_batch(store, *given)
+            told(store, *MARKERS)
         assert found(server) == set(MARKERS)
         removed = [owners.remove("anna"), owners.remove(MARKERS[1])]
         assert all(each.purged for each in removed)
@@ -353,53 +325,34 @@ def test_what_a_removed_owner_said_is_in_no_file_after_a_purge(
 
 
 @pytest.mark.usefixtures("files_dsn")
-def test_without_rights_it_says_what_to_grant(
-    admin: psycopg.Connection[tuple[object, ...]],
-) -> None:
-    first = purge_files()
-    admin.execute(GRANTS[0].encode())
-    second = purge_files()
-
-    undone = first[1]["undone"]
-    assert first[0] == second[0] == 1
-    assert len(undone) == 1
-    assert undone[0].endswith("GRANT pg_checkpoint TO mnemosyne")
-    undone = second[1]["undone"]
-    assert "pg_switch_wal(), pg_ls_waldir() TO mnemosyne" in undone[0]
-    admin.execute(GRANTS[1].encode())
+def test_without_rights_it_says_what_to_grant(server: Server) -> None:
+    for right, grant in (
+        ("GRANT pg_checkpoint TO mnemosyne", GRANTS[0]),
+        ("pg_switch_wal(), pg_ls_waldir() TO mnemosyne", GRANTS[1]),
+    ):
+        code, answer = purge_files()
+        assert code == 1
+        assert right in answer["undone"][0]
+        run(server.dsn("memory"), grant)
     assert purge_files()[0] == 0
 
 
-def test_a_slot_that_keeps_the_log_is_named(
-    files_dsn: str, admin: psycopg.Connection[tuple[object, ...]]
-) -> None:
-    for grant in GRANTS[:2]:
-        admin.execute(grant.encode())
-    with open_memory(config_by_words(files_dsn)):
-        pass
-    admin.execute("SELECT pg_create_physical_replication_slot('lagging', true)")
+def test_a_slot_that_keeps_the_log_is_named(empty: str) -> None:
+    run(empty, "SELECT pg_create_physical_replication_slot('lagging', true)")
 
-    held = purge_files()
-    admin.execute("SELECT pg_drop_replication_slot('lagging')")
-    released = purge_files()
+    code, answer = purge_files()
+    run(empty, "SELECT pg_drop_replication_slot('lagging')")
 
-    assert held[0] == 1
-    assert "the replication slot lagging" in held[1]["undone"][0]
-    assert released[0] == 0
+    assert code == 1
+    assert "the replication slot lagging" in answer["undone"][0]
+    assert purge_files()[0] == 0
 
 
 def test_a_locked_table_is_named_and_the_others_are_purged(
-    server: Server,
-    files_dsn: str,
-    admin: psycopg.Connection[tuple[object, ...]],
-    monkeypatch: pytest.MonkeyPatch,
+    empty: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewriting, "REWRITE_LOCK_S", 1)
-    for grant in GRANTS[:2]:
-        admin.execute(grant.encode())
-    with open_memory(config_by_words(files_dsn)):
-        pass
-    with psycopg.connect(server.dsn("memory")) as other:
+    monkeypatch.setattr(purge, "REWRITE_LOCK_S", 1)
+    with psycopg.connect(empty) as other:
         other.execute("SELECT count(*) FROM tag")
         code, answer = purge_files()
 
