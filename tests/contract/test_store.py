@@ -142,9 +142,7 @@ def test_an_unknown_id_is_not_found(store: MemoryStore) -> None:
     assert store.memories.originals("1") == []
 
 
-def test_what_is_old_enough_and_not_pinned_is_pending_and_counted_as_due(
-    store: MemoryStore,
-) -> None:
+def test_pending_is_what_is_old_and_unpinned(store: MemoryStore) -> None:
     pinned, of_session = (
         memory("4", hours_ago=5, pinned=True),
         memory("5", hours_ago=4, session="s"),
@@ -164,9 +162,7 @@ def test_what_is_old_enough_and_not_pinned_is_pending_and_counted_as_due(
     assert store.memories.working_count() == 5
 
 
-def test_existing_gives_those_of_either_tier_and_working_those_at_work(
-    store: MemoryStore,
-) -> None:
+def test_existing_gives_those_of_either_tier(store: MemoryStore) -> None:
     remember_batch(store, *TRIO, memory("0", hours_ago=9))
     consolidate(store, promotion("e", TRIO[0]))
     store.deletion.forget(["2"])
@@ -187,9 +183,7 @@ def test_existing_gives_those_of_either_tier_and_working_those_at_work(
 # --------------------------------------------------------------- consolidate
 
 
-def test_consolidated_memories_leave_for_the_archive_and_their_episode_leads_back(
-    store: MemoryStore,
-) -> None:
+def test_an_episode_leads_back_to_the_archive(store: MemoryStore) -> None:
     remember_batch(store, *TRIO, memory("4"))
     consolidate(store, promotion("e", *TRIO, content="three notes"))
 
@@ -242,9 +236,7 @@ def test_a_memory_is_promoted_only_once(store: MemoryStore) -> None:
     assert get_memory(store, "1").episode == "e"
 
 
-def test_a_claim_holds_while_its_block_runs_and_is_granted_again(
-    store: MemoryStore,
-) -> None:
+def test_a_claim_holds_for_its_block_alone(store: MemoryStore) -> None:
     for _ in range(2):
         with store.sleep.claim() as held:
             remember_batch(store, memory("1"))
@@ -294,7 +286,6 @@ def found(store: MemoryStore, text: str) -> list[str]:
 
 
 def as_said(name: str, draft: Draft) -> Draft:
-    """The same draft in a session of this name, with ids of its own."""
     one = draft.memory
     return replace(
         draft,
@@ -340,9 +331,7 @@ def state(
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_batch_is_kept_as_its_memories_are_one_by_one(
-    store: MemoryStore, seed: int
-) -> None:
+def test_a_batch_is_kept_as_single_ones(store: MemoryStore, seed: int) -> None:
     said = list(drafts(Random(seed)))
 
     singles = [
@@ -356,9 +345,7 @@ def test_a_batch_is_kept_as_its_memories_are_one_by_one(
     assert state(store, "b", batch) == state(store, "s", singles)
 
 
-def test_each_of_many_is_found_by_its_own_words_and_by_no_others(
-    store: MemoryStore,
-) -> None:
+def test_each_of_many_is_found_by_its_own_words(store: MemoryStore) -> None:
     remember_batch(store, memory("before", "an earlier word"))
 
     answers = remember_batch(
@@ -394,9 +381,7 @@ def test_remember_reports_the_size_of_working_memory(store: MemoryStore) -> None
     assert count_by_tier(store)["working"][0] == store.memories.working_count() == 2
 
 
-def test_dedupe_ignores_an_expiring_memory_of_the_same_batch(
-    store: MemoryStore,
-) -> None:
+def test_dedupe_ignores_an_expiring_memory(store: MemoryStore) -> None:
     passing = Draft(memory("1", "the door is open", valid_until=NOON))
     again = Draft(memory("2", "the door is open"), dedupe=True)
 

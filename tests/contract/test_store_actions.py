@@ -116,9 +116,7 @@ def test_forgotten_memories_leave_no_tag_behind(store: MemoryStore) -> None:
     assert left.memories == 0
 
 
-def test_a_memory_with_the_number_of_a_forgotten_one_has_no_action_of_it(
-    store: MemoryStore,
-) -> None:
+def test_no_action_is_of_a_reused_number(store: MemoryStore) -> None:
     remember_batch(store, memory("1"))
     store.changes.tag(["1"], ["a"], action=action("t"))
     (step,) = store.actions.steps("t")

@@ -57,9 +57,7 @@ def test_a_session_is_kept_and_updated(store: MemoryStore) -> None:
     assert store.agents.session("codex:2") is None
 
 
-def test_the_newest_memories_of_sessions_come_from_every_tier(
-    store: MemoryStore,
-) -> None:
+def test_the_newest_of_sessions_are_of_every_tier(store: MemoryStore) -> None:
     old = [replace(each, session="codex:1") for each in trio("old")]
     new = replace(memory("new"), session="codex:1")
     other = replace(memory("other"), session="codex:2")
@@ -97,9 +95,7 @@ def test_sessions_of_a_project_come_last_seen_first(store: MemoryStore) -> None:
     }
 
 
-def test_sessions_in_which_nothing_was_said_are_not_among_them(
-    store: MemoryStore,
-) -> None:
+def test_silent_sessions_are_no_sessions_of_a_project(store: MemoryStore) -> None:
     agents = store.agents
     for number in range(9):
         agents.keep_session(session(f"codex:{number}", minutes=number))
@@ -139,9 +135,7 @@ def test_what_is_stored_or_was_forgotten_is_known(store: MemoryStore) -> None:
     assert store.agents.unknown(ids) == ["a-new", "a-newer"]
 
 
-def test_a_forgotten_memory_that_was_not_captured_leaves_no_id(
-    store: MemoryStore,
-) -> None:
+def test_a_forgotten_id_of_nobodys_capture_is_free(store: MemoryStore) -> None:
     remember_batch(store, memory("mine"))
     store.deletion.forget(["mine"])
 
@@ -219,9 +213,7 @@ def test_activity_counts_calls_by_client_and_event(store: MemoryStore) -> None:
     assert stop.informed_at == NOON + timedelta(minutes=1)
 
 
-def test_a_later_success_keeps_the_reason_of_the_last_failure(
-    store: MemoryStore,
-) -> None:
+def test_a_success_keeps_the_last_failure(store: MemoryStore) -> None:
     store.agents.count(call(failure="no transcript"))
     store.agents.count(call(minutes=1))
 
@@ -246,9 +238,7 @@ NOTE = WatchedFile(
 )
 
 
-def test_a_folder_is_added_once_and_removed_with_the_state_of_its_files(
-    store: SqliteStore,
-) -> None:
+def test_a_folder_goes_with_the_state_of_its_files(store: SqliteStore) -> None:
     store.watches.add_folder("/n", NOW)
     store.watches.add_folder("/n", NOW)
     store.watches.keep_file(NOTE)

@@ -65,7 +65,6 @@ def tell(store: MemoryStore, *memories: MemoryRecord) -> None:
 
 @pytest.fixture
 def robert_and_bob(store: MemoryStore) -> list[Learning]:
-    """A name and the one before it, as they were told in memories 1 and 2."""
     tell(store, said("1", "Call me Robert.", hours_ago=3))
     tell(store, said("2", "Call me Bob.", hours_ago=2))
     return store.learnings.find(superseded=True, limit=100)[::-1]
@@ -75,9 +74,7 @@ def texts(store: MemoryStore, **which: Any) -> list[str]:  # noqa: ANN401 a filt
     return [one.text for one in store.learnings.find(limit=100, **which)]
 
 
-def test_a_memory_and_its_learnings_are_stored_together_and_once(
-    store: MemoryStore,
-) -> None:
+def test_learnings_are_stored_once_with_their_memory(store: MemoryStore) -> None:
     for _ in range(2):
         tell(store, said("1", "Hi! Never use emojis. Call me Bob.", hours_ago=1))
 
@@ -113,9 +110,7 @@ def test_the_newer_takes_the_place_of_the_older_also_after_sleep(
     assert texts(store) == ["Call me Robert."]
 
 
-def test_a_late_older_learning_does_not_supersede_a_newer_one(
-    store: MemoryStore,
-) -> None:
+def test_an_older_learning_supersedes_no_newer_one(store: MemoryStore) -> None:
     tell(store, said("2", "Call me Bob.", hours_ago=1))
     tell(store, said("1", "Call me Robert.", hours_ago=2))
 
@@ -191,9 +186,7 @@ def test_a_learning_is_found_by_its_id_with_those_that_it_superseded(
 CLAUSES = "bitte keine Kommentare, und Namen auf Englisch, auch in Tests"
 
 
-def test_rules_that_are_read_later_are_stored_once_and_of_stored_memories_alone(
-    store: MemoryStore,
-) -> None:
+def test_late_rules_are_stored_once_with_their_memory(store: MemoryStore) -> None:
     remember_batch(store, memory("said", CLAUSES))
     rule = replace(lesson("rule", CLAUSES), memory="said")
     read = [late(store, rule), late(store, rule, memory("no", CLAUSES))]
@@ -214,9 +207,7 @@ def test_a_whole_rule_supersedes_its_clause(store: MemoryStore) -> None:
     assert store.learnings.find(limit=9) == [whole]
 
 
-def test_a_rule_is_not_learned_late_without_its_clause_that_somebody_removed(
-    store: MemoryStore,
-) -> None:
+def test_a_rule_of_a_removed_clause_is_not_learned(store: MemoryStore) -> None:
     remember_batch(store, memory("said", CLAUSES))
     whole = late(store, replace(lesson("whole", CLAUSES), memory="said"))
 
@@ -226,9 +217,7 @@ def test_a_rule_is_not_learned_late_without_its_clause_that_somebody_removed(
     assert store.learnings.find(limit=9) == []
 
 
-def test_a_rule_read_before_its_memory_was_edited_or_superseded_is_not_stored(
-    store: MemoryStore,
-) -> None:
+def test_a_rule_of_changed_words_is_not_stored(store: MemoryStore) -> None:
     said = [memory("edited", "Use tabs"), memory("gone", "Use spaces")]
     remember_batch(store, *said)
     read = [
@@ -249,9 +238,7 @@ def edit(store: MemoryStore, id: str, text: str) -> None:
     store.changes.edit([MemoryEdit(before=before, after=after)], now=NOON)
 
 
-def test_a_late_rule_that_newer_words_contradict_is_not_counted(
-    store: MemoryStore,
-) -> None:
+def test_a_contradicted_late_rule_is_not_counted(store: MemoryStore) -> None:
     remember_batch(store, memory("said", "Never use tabs"))
     store.learnings.add(lesson("newer", "Always use tabs."))
     old = replace(lesson("old", "Never use tabs", hours_ago=2), memory="said")
@@ -259,9 +246,7 @@ def test_a_late_rule_that_newer_words_contradict_is_not_counted(
     assert store.learnings.add_late([late(store, old)]) == 0
 
 
-def test_an_edit_drops_the_rules_that_it_rewords_and_keeps_the_others(
-    store: MemoryStore,
-) -> None:
+def test_an_edit_drops_the_rules_that_it_rewords(store: MemoryStore) -> None:
     prices, signs = "prices end in .50, nothing on credit", "signs in Spanish"
     remember_batch(store, memory("said", f"{prices}; {signs}"))
     rules = [
@@ -332,9 +317,7 @@ def left(store: MemoryStore, id: str) -> list[str]:
     return [one.content for one in found[1]]
 
 
-def test_a_compaction_brings_its_messages_back_in_their_order(
-    store: MemoryStore,
-) -> None:
+def test_a_compaction_keeps_its_messages_in_order(store: MemoryStore) -> None:
     messages = taken("b", hours_ago=1), taken("a", hours_ago=5)
 
     assert compact(store, "c", *messages) == ["b", "a"]
@@ -380,9 +363,7 @@ def test_the_same_words_at_another_time_are_other_ones(store: MemoryStore) -> No
     assert compact(store, "c", near, far) == ["1", "m-2"]
 
 
-def test_compacted_messages_name_their_episode_and_leave_out_the_forgotten(
-    store: MemoryStore,
-) -> None:
+def test_compactions_leave_out_the_forgotten(store: MemoryStore) -> None:
     compact(store, "c", taken("a"), taken("b"), taken("z"))
 
     consolidate(store, promotion("e", get_memory(store, "a")))
@@ -461,9 +442,7 @@ def test_each_episode_has_its_own_details(store: MemoryStore) -> None:
     assert details_of(store, "e2") == DETAILS[2:3]
 
 
-def test_details_of_a_memory_come_by_their_kind_and_not_by_which_was_first(
-    store: MemoryStore,
-) -> None:
+def test_details_of_a_memory_come_by_their_kind(store: MemoryStore) -> None:
     by_kind = (
         Detail(DetailKind.ACCESS_CODE, "4711", sensitive=True, memory="2"),
         Detail(DetailKind.NUMBER, "42", memory="2"),
@@ -552,9 +531,7 @@ def test_a_memory_takes_no_more_tags_than_the_limit(store: MemoryStore) -> None:
 # What every `MemoryStore` promises of memories that superseded others.
 
 
-def test_history_of_a_memory_that_took_the_place_of_several_begins_with_the_newest(
-    store: MemoryStore,
-) -> None:
+def test_a_history_begins_with_the_newest(store: MemoryStore) -> None:
     remember_batch(store, *(memory(name, f"the door is {name}") for name in "abc"))
     newest = memory("d", "the door is d")
 

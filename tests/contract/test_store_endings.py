@@ -64,7 +64,6 @@ def unlearned(store: MemoryStore) -> list[str]:
 
 @pytest.fixture
 def two(store: MemoryStore) -> MemoryStore:
-    """A store with two memories, neither of which was read for endings."""
     tell(store, OLD, NEW)
     return store
 
@@ -103,9 +102,7 @@ def test_an_ending_found_in_a_text_that_was_edited_since_is_not_added(
     assert two.endings.add([ENDING], texts=texts) == 1
 
 
-def test_an_ending_that_a_later_judgement_does_not_find_is_withdrawn(
-    ended: MemoryStore,
-) -> None:
+def test_an_ending_not_found_again_is_withdrawn(ended: MemoryStore) -> None:
     elsewhere = replace(ENDING, older_place=0)
 
     assert ended.endings.add([], judged=["old"]) == 0
@@ -114,18 +111,14 @@ def test_an_ending_that_a_later_judgement_does_not_find_is_withdrawn(
     assert ended.endings.add([elsewhere], judged=["new"]) == 0
 
 
-def test_an_undone_ending_is_neither_withdrawn_nor_found_at_another_sentence(
-    ended: MemoryStore,
-) -> None:
+def test_an_undone_ending_is_not_withdrawn(ended: MemoryStore) -> None:
     ended.endings.undo("old")
 
     assert ended.endings.add([replace(ENDING, older_place=0)], judged=["new"]) == 0
     assert ended.endings.find(limit=10) == [replace(ENDING, undone=True)]
 
 
-def test_an_undone_ending_is_not_in_force_until_it_is_redone(
-    ended: MemoryStore,
-) -> None:
+def test_an_undone_ending_is_not_in_force(ended: MemoryStore) -> None:
     assert [ended.endings.undo("old") for _ in range(2)] == [1, 0]
     assert ended.endings.of(["old"]) == {}
 
@@ -133,9 +126,7 @@ def test_an_undone_ending_is_not_in_force_until_it_is_redone(
     assert ended.endings.of(["old"])
 
 
-def test_endings_are_listed_by_page_memory_and_whether_they_were_undone(
-    ended: MemoryStore,
-) -> None:
+def test_endings_are_listed_by_page_and_filter(ended: MemoryStore) -> None:
     others = [replace(NEW, id=f'by"{n}', content=f"It is on {n}.") for n in range(4)]
     tell(ended, *others)
     ended.endings.add(
@@ -175,9 +166,7 @@ def test_a_list_that_is_asked_for_at_once_leaves_new_memories_to_the_background(
 
 
 @pytest.mark.parametrize("id", ["old", "new"])
-def test_forgetting_either_memory_deletes_the_ending(
-    ended: MemoryStore, id: str
-) -> None:
+def test_forgetting_deletes_endings_with_it(ended: MemoryStore, id: str) -> None:
     ended.deletion.forget([id])
 
     assert ended.endings.find(limit=10) == []
@@ -206,9 +195,7 @@ def test_the_first_memory_that_ended_a_statement_is_shown(ended: MemoryStore) ->
     assert statement.by == "new"
 
 
-def test_endings_are_exported_and_restored_with_their_memories(
-    ended: MemoryStore,
-) -> None:
+def test_endings_are_restored_with_their_memories(ended: MemoryStore) -> None:
     ended.endings.undo("old")
     with ended.exchange.export(MemoryFilter()) as (_, records):
         exported = list(records)
@@ -230,9 +217,7 @@ def test_an_ending_that_was_undone_is_put_back_with_its_memories(
     assert ended.endings.find(limit=10) == [replace(ENDING, undone=True)]
 
 
-def test_restored_memories_are_not_learned_from_and_others_still_are(
-    ended: MemoryStore,
-) -> None:
+def test_restored_memories_are_not_learned_from(ended: MemoryStore) -> None:
     with ended.exchange.export(MemoryFilter()) as (_, records):
         exported = list(records)
     ended.deletion.forget(["old", "new"])
@@ -250,9 +235,7 @@ def test_restored_memories_are_not_learned_from_and_others_still_are(
     assert len(unread(ended)) == 4
 
 
-def test_a_memory_that_is_put_back_is_not_learned_from_again(
-    ended: MemoryStore,
-) -> None:
+def test_a_memory_put_back_is_not_learned_again(ended: MemoryStore) -> None:
     ended.learnings.add_late([], learned_up_to=max(ended.learnings.unlearned(limit=10)))
     ended.deletion.forget(["new"], grace=GRACE)
     tell(ended, replace(NEW, id="later", content="Use tabs."))
@@ -344,9 +327,7 @@ def test_few_memories_are_read_before_a_sleep_if_the_background_reads_the_others
     assert found == [[], ["new"]]
 
 
-def test_what_is_read_while_somebody_waits_is_learned_from_in_the_background(
-    two: MemoryStore,
-) -> None:
+def test_learning_waits_for_the_background(two: MemoryStore) -> None:
     learned: list[str] = []
 
     def learn(memory: MemoryRecord) -> list[LateLearning]:
@@ -538,9 +519,7 @@ def test_the_background_withdraws_an_ending_of_words_that_vectors_refute(
     assert rewritten == ["summaries"]
 
 
-def test_the_background_keeps_an_ending_that_an_edit_makes_while_it_reads(
-    two: MemoryStore,
-) -> None:
+def test_the_background_keeps_an_ending_of_an_edit(two: MemoryStore) -> None:
     clock = FakeClock()
 
     class EditingMeanings(RefutingMeanings):

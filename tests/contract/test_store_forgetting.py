@@ -44,9 +44,7 @@ def test_forgetting_all_originals_takes_their_episode_along(store: MemoryStore) 
     assert store.sleep.log(limit=1)[0].summary_preview == ""
 
 
-def test_a_summary_is_empty_until_it_is_rewritten_from_what_remains(
-    store: MemoryStore,
-) -> None:
+def test_a_summary_is_empty_until_it_is_rewritten(store: MemoryStore) -> None:
     remember_batch(store, *TRIO)
     consolidate(store, promotion("e", *TRIO))
 
@@ -114,9 +112,7 @@ def told(name: str, text: str, *, minutes: int) -> Draft:
     return Draft(memory(name, text), learnings=(learning,))
 
 
-def test_what_one_call_forgets_is_kept_as_it_was_before_the_call(
-    store: MemoryStore,
-) -> None:
+def test_what_is_forgotten_is_kept_as_it_was(store: MemoryStore) -> None:
     store.memories.remember([told("older", "Call me Robert.", minutes=0)])
     store.memories.remember([told("newer", "Call me Bob.", minutes=1)])
     grace = Grace("call", NOON + timedelta(days=3))

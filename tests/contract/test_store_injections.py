@@ -117,9 +117,7 @@ def test_a_forgotten_memory_leaves_no_words_in_the_ledger(
     assert store.injections.edits().by_id == {}
 
 
-def test_a_memory_that_was_forgotten_meanwhile_gets_no_line_in_the_ledger(
-    store: MemoryStore,
-) -> None:
+def test_a_forgotten_memory_gets_no_line_in_the_ledger(store: MemoryStore) -> None:
     remember_batch(store, memory("m1"), memory("m2"))
     store.deletion.forget(["m1"])
 

@@ -229,9 +229,7 @@ def test_a_memory_comes_before_a_summary_of_the_same_time(
 
 
 @pytest.mark.usefixtures("kept")
-def test_ids_that_differ_in_case_are_both_found_and_no_pattern_is_one(
-    store: MemoryStore,
-) -> None:
+def test_ids_are_listed_in_any_case_and_as_no_pattern(store: MemoryStore) -> None:
     remember_batch(store, memory("Über-1"), memory("über-1"), memory("a_b%c"))
 
     def listed(prefix: str) -> list[str]:
@@ -254,9 +252,7 @@ def test_what_was_superseded_is_listed_on_request(store: MemoryStore) -> None:
     assert listed(ListFilter(limit=9)) == ["new", "old"]
 
 
-def test_a_project_has_the_memories_of_its_sessions(
-    store: MemoryStore, kept: Kept
-) -> None:
+def test_a_project_has_its_sessions_memories(store: MemoryStore, kept: Kept) -> None:
     agent = AgentSession(
         session="home",
         client="codex",
@@ -285,9 +281,7 @@ def test_a_project_has_the_memories_of_its_sessions(
     assert {one.session for one in page.summaries} == {"home"}
 
 
-def test_sessions_and_sources_are_counted_over_all_tiers(
-    store: MemoryStore, kept: Kept
-) -> None:
+def test_sessions_are_counted_over_all_tiers(store: MemoryStore, kept: Kept) -> None:
     totals = store.lists.sessions()
 
     assert [total.session for total in totals] == ["home", "work"]
@@ -308,9 +302,7 @@ def test_sessions_and_sources_are_counted_over_all_tiers(
     )
 
 
-def test_memories_are_counted_by_period_over_all_tiers(
-    store: MemoryStore, kept: Kept
-) -> None:
+def test_periods_are_counted_over_all_tiers(store: MemoryStore, kept: Kept) -> None:
     times = sorted(one.created_at for one in kept.values())
     bounds = [times[0], times[40], times[90], times[-1]]
     injection = make_injection(times[50], InjectionKind.PROMPT, client="c", session="s")

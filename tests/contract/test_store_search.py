@@ -44,9 +44,7 @@ def found(store: MemoryStore, question: str, **where: Any) -> list[str]:  # noqa
     return sorted(hit.id for hit in recall(store, question, **where))
 
 
-def test_words_alone_find_the_memories_with_most_of_them_and_nothing_beside(
-    store: MemoryStore,
-) -> None:
+def test_only_words_find_those_with_most_of_them(store: MemoryStore) -> None:
     remember_batch(
         store,
         memory("both", "the blue bike is in the cellar", session="a"),
@@ -261,9 +259,7 @@ def test_names_codes_and_other_scripts_are_found(
     assert found(store, question) == ["1"]
 
 
-def test_another_script_is_found_in_an_episode_and_its_summary(
-    store: MemoryStore,
-) -> None:
+def test_another_script_is_found_in_an_episode(store: MemoryStore) -> None:
     told = [memory("1", "我们在东京见面了"), memory("2", "b"), memory("3", "c")]
     remember_batch(store, *told)
     consolidate(store, promotion("e", *told, content="在大阪总结"))
@@ -380,7 +376,6 @@ def recalled(
 
 
 def forgets(service: MemoryService, **which: Any) -> int:  # noqa: ANN401
-    """Count what a filter of `forget` selects."""
     return service.call(Forget(dry_run=True, **which)).memories
 
 

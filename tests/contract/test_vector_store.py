@@ -35,9 +35,7 @@ def test_a_model_keeps_its_number(store: SqliteStore, model: int) -> None:
     assert store.vectors.use_model("one", "digest-2") != model
 
 
-def test_memories_without_a_vector_are_listed_newest_first_with_their_role(
-    store: SqliteStore, model: int
-) -> None:
+def test_those_without_a_vector_are_listed(store: SqliteStore, model: int) -> None:
     remember_batch(store, *TRIO)
 
     found = store.vectors.without_vector(model, after=1, before=4, limit=10)
@@ -49,9 +47,7 @@ def test_memories_without_a_vector_are_listed_newest_first_with_their_role(
     assert store.vectors.newest_position() == 3
 
 
-def test_vectors_come_back_newest_first_and_by_position(
-    store: SqliteStore, model: int
-) -> None:
+def test_vectors_come_back_newest_first(store: SqliteStore, model: int) -> None:
     remember_batch(store, *TRIO)
 
     assert embed(store, model, 1, 2, 3) == [1, 2, 3]
@@ -62,9 +58,7 @@ def test_vectors_come_back_newest_first_and_by_position(
     assert lacking(store, model) == []
 
 
-def test_another_models_vectors_are_no_vectors_and_are_replaced(
-    store: SqliteStore, model: int
-) -> None:
+def test_another_models_vectors_do_not_count(store: SqliteStore, model: int) -> None:
     remember_batch(store, *TRIO)
     embed(store, model, 1, 2, 3)
     other = store.vectors.use_model("two", "digest-2")
@@ -102,9 +96,7 @@ def test_a_forgotten_memory_loses_its_vector_for_good(
     assert store.vectors.embedded_positions(model, after=0, limit=10) == []
 
 
-def test_a_pruned_memory_is_no_candidate_and_gets_no_vector_again(
-    store: SqliteStore, model: int
-) -> None:
+def test_a_pruned_memory_has_no_vector(store: SqliteStore, model: int) -> None:
     remember_batch(store, *TRIO)
     embed(store, model, 1, 2, 3)
     consolidate(store, promotion("e", *TRIO))

@@ -84,6 +84,5 @@ def pgvector(dsn: str) -> None:
 
 @pytest.fixture
 def other_dsn() -> Iterator[str]:
-    """Another one."""
     with database_of_a_test() as dsn:
         yield dsn

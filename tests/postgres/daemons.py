@@ -65,7 +65,6 @@ class Service:
         fields: object = None,
         **how: Any,  # noqa: ANN401 as of `request`
     ) -> tuple[int, dict[str, str], Any]:
-        """Status, headers and body of an answer."""
         with self.request(path, token, fields, **how) as response:
             text = response.read()
             is_json = response.headers.get_content_type() == "application/json"
@@ -81,7 +80,6 @@ Serve = Callable[..., AbstractContextManager[Service]]
 
 
 def port_of(daemon: Daemon, event: str = "listening") -> int:
-    """The port that a daemon names in its log."""
     line, *_ = daemon.events(event)
     assert "token_file" not in line
     return int(line["address"].rpartition(":")[2])

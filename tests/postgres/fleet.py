@@ -55,7 +55,6 @@ class SlowModel:
         self._changed = Condition()
 
     def __call__(self, exchange: Exchange) -> None:
-        """Write the summary of a group, after a while."""
         asked = exchange.request_body["messages"][-1]["content"]
         found = _GROUP.search(asked)
         assert found, asked
@@ -71,7 +70,6 @@ class SlowModel:
         begins(exchange)
 
     def asker(self, *, after: int) -> str:
-        """Who waits for a summary, once so many more were begun."""
         with self._changed:
             until = self.begun.total() + after
             assert self._changed.wait_for(
@@ -114,22 +112,18 @@ class Fleet:
             life[1].close()
 
     def wait_started(self) -> None:
-        """Wait until all that were killed run again."""
         for starting in list(self._starting.values()):
             starting.result(WAIT_S * 2)
 
     def daemon(self, name: str | None = None) -> Daemon:
-        """One that runs."""
         return self._lives[name or self._names[0]][0]
 
     @property
     def daemons(self) -> list[Daemon]:
-        """All of them."""
         return [daemon for daemon, _ in self._lives.values()]
 
     @property
     def names(self) -> list[str]:
-        """The names of those that run now."""
         return [name for name in self._names if self._starting[name].done()]
 
     def kill(self, name: str) -> bool:
@@ -181,5 +175,4 @@ def end_connections(dsn: str, *, claimed: bool) -> int:
 
 
 def setting(name: str, default: int) -> int:
-    """A size of a test, by the environment."""
     return int(os.environ.get(name, default))

@@ -54,7 +54,6 @@ class Memory:
         )
 
     def open(self, sent: Sent, *, owner: str | None = None) -> Iterator[bytes]:
-        """The stream of an answer, which the caller reads."""
         stream = self._send(sent, "", owner).stream
         assert stream
         return stream
@@ -73,7 +72,6 @@ class Memory:
         return json.loads(response.body)
 
     def tool(self, name: str, owner: str | None = None, **arguments: object) -> Any:  # noqa: ANN401 of any tool
-        """What a tool answers an agent."""
         params = {"name": name, "arguments": arguments}
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         response = self.ask(by_post("mcp", message, path="/mcp"), owner=owner)

@@ -51,7 +51,6 @@ def serve(serve: Serve, tmp_path: Path) -> Serve:
 
 
 def logged(dsn: str) -> list[dict[str, Any]]:
-    """The entries of the table, chain by chain."""
     found = rows(dsn, "SELECT line FROM audit ORDER BY writer, seq")
     return [json.loads(line) for (line,) in found]
 
@@ -108,7 +107,6 @@ def test_every_request_has_a_line_and_no_line_has_a_word(
 
 
 def audit_file(folder: Path) -> Path:
-    """The one file of the log in a folder."""
     (file,) = folder.glob("audit-*")
     return file
 
@@ -126,7 +124,6 @@ def configured(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def mnem(group: click.Group, *words: str) -> tuple[int, str]:
-    """The exit code of a command, and what it prints."""
     done = CliRunner().invoke(
         group, words, catch_exceptions=False, standalone_mode=False
     )
@@ -138,7 +135,6 @@ def verified(*words: str) -> tuple[int, str]:
 
 
 def replay(*words: str | Path) -> dict[str, Any]:
-    """What a replay of files says that it did."""
     done = mnem(db, "replay", "--json", *map(str, words))[1]
     answer: dict[str, Any] = json.loads(done)
     return answer
@@ -146,7 +142,6 @@ def replay(*words: str | Path) -> dict[str, Any]:
 
 @contextmanager
 def writer(dsn: str, tmp_path: Path) -> Iterator[AuditLog]:
-    """A process that writes to the log."""
     file = AuditFile(tmp_path / "audit.jsonl")
     with AuditTable(dsn) as table, AuditLog(table, file) as log:
         yield log
@@ -179,9 +174,7 @@ ATTACKS = {
 """What is done to the first chain, and which fault names it."""
 
 
-def test_what_was_touched_in_the_table_shows_by_other_chains(
-    dsn: str, tmp_path: Path
-) -> None:
+def test_touched_lines_show_by_other_chains(dsn: str, tmp_path: Path) -> None:
     first, *_ = write_chains(dsn, tmp_path)
     audit_file(tmp_path).unlink()
     code, said = verified()
@@ -198,9 +191,7 @@ def test_what_was_touched_in_the_table_shows_by_other_chains(
     assert verified()[0] == 0
 
 
-def test_a_chain_cut_off_at_its_end_shows_against_what_was_printed_before(
-    dsn: str, tmp_path: Path
-) -> None:
+def test_a_cut_chain_shows_against_earlier_heads(dsn: str, tmp_path: Path) -> None:
     with writer(dsn, tmp_path) as log:
         log.note("recall", ids=["m1"], **ANNA._asdict())
     audit_file(tmp_path).unlink()
@@ -216,9 +207,7 @@ def test_a_chain_cut_off_at_its_end_shows_against_what_was_printed_before(
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"heads": 5}', "no JSON"])
-def test_a_file_that_verify_did_not_print_is_refused(
-    tmp_path: Path, content: str
-) -> None:
+def test_verify_refuses_a_file_of_others(tmp_path: Path, content: str) -> None:
     file = tmp_path / "before.json"
     file.write_text(content)
 
@@ -227,7 +216,6 @@ def test_a_file_that_verify_did_not_print_is_refused(
 
 
 def call_server(dsn: str, program: str, *words: str) -> None:
-    """Run a program that comes with the server on a database."""
     subprocess.run(
         [programs() / program, *words, "-d", dsn], check=True, capture_output=True
     )
@@ -250,7 +238,6 @@ def test_a_replay_forgets_removes_and_revokes_again_what_a_restore_brought_back(
     dump = str(tmp_path / "dump")
 
     def ask(service: Service) -> list[list[str]]:
-        """What anna and bert find."""
         found = []
         for name in ("anna", "bert"):
             with service.client(tokens[name]) as client:
@@ -412,9 +399,7 @@ def test_a_replay_withdraws_codes_and_takes_back_rights_in_groups(
     ]
 
 
-def test_a_file_with_faults_or_of_another_database_is_not_replayed(
-    dsn: str, tmp_path: Path
-) -> None:
+def test_a_faulty_or_foreign_file_is_not_replayed(dsn: str, tmp_path: Path) -> None:
     write_chains(dsn, tmp_path)
     file = audit_file(tmp_path)
     lines = file.read_text().splitlines(keepends=True)
@@ -449,9 +434,7 @@ def test_pruned_chains_can_be_checked(dsn: str, tmp_path: Path) -> None:
     assert (code, f"chain {second}, line 4" in said) == (1, True)
 
 
-def test_after_a_prune_within_a_month_the_log_opens_and_a_replay_adds_nothing(
-    dsn: str, tmp_path: Path
-) -> None:
+def test_a_replay_adds_no_line_that_was_pruned(dsn: str, tmp_path: Path) -> None:
     write_chains(dsn, tmp_path)
     file = audit_file(tmp_path)
     before = len(filed(file))

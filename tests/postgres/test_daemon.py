@@ -25,7 +25,6 @@ pytestmark = pytest.mark.postgres
 
 
 def ended(tmp_path: Path, *options: str, **how: Any) -> tuple[int, str]:  # noqa: ANN401 of `spawn`
-    """Exit code and log of a daemon that should not start."""
     log = tmp_path / "log"
     socket = str(tmp_path / "d.sock")
     process = spawn("--socket", socket, *options, home=tmp_path, log=log, **how)
@@ -206,7 +205,6 @@ def test_a_driver_that_is_missing(tmp_path: Path, dsn: str) -> None:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """A server of this module."""
     server = Server()
     server.start()
     yield server

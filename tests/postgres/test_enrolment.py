@@ -62,7 +62,6 @@ def served(dsn: str) -> Iterator[str]:
 
 @pytest.fixture
 def serving(served: str) -> Iterator[PostgresOwners]:
-    """The owners, as a daemon has them."""
     with open_owned_stores(served) as stores:
         yield stores.owners
 

@@ -41,7 +41,6 @@ WORDS_TRIED = 300_000
 
 
 def told(store: PostgresStore, *texts: str) -> None:
-    """Remember texts, with their words as ids."""
     remember_batch(store, *(memory(text, text) for text in texts))
 
 
@@ -50,7 +49,6 @@ def chosen(store: PostgresStore, question: str) -> list[str]:
 
 
 def in_pages(dsn: str) -> int:
-    """How many markers can be read in the file of the table of memories."""
     run(dsn, "CHECKPOINT")
     ((folder, file),) = rows(
         dsn, "SELECT current_setting('data_directory'), pg_relation_filepath('memory')"
@@ -236,7 +234,6 @@ def empty(server: Server, files_dsn: str) -> str:
 
 
 def found(server: Server) -> set[str]:
-    """The markers that can be read in a file of the server's data directory."""
     run(server.dsn("postgres"), "CHECKPOINT")
     contents = [path.read_bytes() for path in server.data.rglob("*") if path.is_file()]
     assert len(contents) > 1_000
@@ -248,7 +245,6 @@ def found(server: Server) -> set[str]:
 
 
 def purge_files() -> tuple[int, dict[str, Any]]:
-    """`mnem db purge`: its exit code and its answer."""
     result = CliRunner().invoke(
         db, ["purge", "--json"], catch_exceptions=False, standalone_mode=False
     )
@@ -276,9 +272,7 @@ def plant(opened: OpenMemory) -> list[str]:
     return learned
 
 
-def test_what_was_forgotten_is_in_no_file_after_a_purge(
-    server: Server, files_dsn: str
-) -> None:
+def test_a_purge_leaves_no_forgotten_word(server: Server, files_dsn: str) -> None:
     run(server.dsn("memory"), *GRANTS)
     with open_memory(config_by_words(files_dsn)) as opened:
         learned = plant(opened)
@@ -306,9 +300,7 @@ def test_what_was_forgotten_is_in_no_file_after_a_purge(
     }
 
 
-def test_what_a_removed_owner_said_is_in_no_file_after_a_purge(
-    server: Server, files_dsn: str
-) -> None:
+def test_a_purge_leaves_no_removed_owner(server: Server, files_dsn: str) -> None:
     run(server.dsn("memory"), *GRANTS)
     with open_owners(files_dsn) as owners:
         anna = owners.add("anna")

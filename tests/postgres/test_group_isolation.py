@@ -50,8 +50,6 @@ def mark_of(name: str) -> str:
 
 @dataclass(slots=True)
 class Token:
-    """A token that is valid, or one that no longer is."""
-
     person: str
     scopes: frozenset[Scope]
     id: str

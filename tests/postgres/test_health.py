@@ -36,7 +36,6 @@ def opened(dsn: str) -> Iterator[MemoryStore]:
 
 @contextmanager
 def server(**settings: str) -> Iterator[Server]:
-    """A server of its own, with settings of its own."""
     started = Server(**settings)
     try:
         started.start()
@@ -141,15 +140,6 @@ def test_damage_is_refused_and_named() -> None:
     assert problem.startswith("the server met damaged pages")
 
 
-def refuse_writes(own: Server) -> None:
-    """Have a server take no writes from now on."""
-    run(
-        own.dsn("postgres"),
-        "ALTER SYSTEM SET default_transaction_read_only = on",
-        "SELECT pg_reload_conf()",
-    )
-
-
 def faults_of(check: Callable[[], object]) -> list[str]:
     """The message with which a check fails, or none."""
     try:
@@ -159,23 +149,18 @@ def faults_of(check: Callable[[], object]) -> list[str]:
     return []
 
 
-def test_a_server_that_takes_no_writes_is_not_durable() -> None:
-    with server() as own, opened(own.new_database()) as store:
-        refuse_writes(own)
-
-        (message,) = found(lambda: faults_of(store.maintenance.ensure_durable))
-        assert message.startswith("nothing can be stored")
-        with pytest.raises(StorageFailed, match="connect to the primary"):
-            remember_batch(store, memory("1"))
-
-
 def test_a_server_that_takes_no_writes_is_ready_for_who_began_on_it_alone() -> None:
+    read_only = "ALTER SYSTEM SET default_transaction_read_only = on"
     with server() as own:
         dsn = own.new_database()
         with opened(dsn) as store:
             store.maintenance.check_ready()
-            refuse_writes(own)
+            run(own.dsn("postgres"), read_only, "SELECT pg_reload_conf()")
 
+            (message,) = found(lambda: faults_of(store.maintenance.ensure_durable))
+            assert message.startswith("nothing can be stored")
+            with pytest.raises(StorageFailed, match="connect to the primary"):
+                remember_batch(store, memory("1"))
             assert found(lambda: faults_of(store.maintenance.check_ready))
             with opened(dsn) as standby:
                 standby.maintenance.check_ready()
@@ -243,19 +228,15 @@ def test_the_longest_write_is_known(dsn: str) -> None:
 
 
 def dsn_name(dsn: str) -> str:
-    """The name of a database."""
     return dsn.split("@/")[1].split("?", maxsplit=1)[0]
 
 
 def exposures(installation: Installation) -> list[Finding]:
-    """What the doctor warns of."""
     findings = check_server(installation)
     return [each for each in findings if each.severity is Severity.WARNING]
 
 
-def test_the_doctor_names_a_database_that_every_login_may_connect_to(
-    dsn: str, tmp_path: Path
-) -> None:
+def test_the_doctor_names_a_database_open_to_all(dsn: str, tmp_path: Path) -> None:
     nowhere = tmp_path / "none"
     installation = Installation(
         config=Config(database=dsn),

@@ -58,7 +58,6 @@ def told(numbers: range, what: str = "rang") -> RememberMany:
 
 @contextmanager
 def daemon(dsn: str) -> Iterator[MemoryService]:
-    """A service with a store of its own."""
     with open_store(dsn) as store:
         yield service_over(store, FakeClock(), 24)
 
@@ -194,7 +193,6 @@ def test_words_of_summaries_are_looked_up_once(dsn: str) -> None:
     ):
 
         def looked_up() -> list[int]:
-            """Words of summaries that the server was asked for."""
             asked = [call.args[1:3] for call in spied.call_args_list]
             return [
                 term for source, terms in asked if source == WORDS for term in terms

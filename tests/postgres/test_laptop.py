@@ -133,9 +133,7 @@ def claude(laptop: Laptop, event: str, **fields: object) -> Json:
     }
 
 
-def test_claude_code_remembers_on_the_server_through_its_absence(
-    server: Server, laptop: Laptop
-) -> None:
+def test_claude_code_remembers_on_the_server(server: Server, laptop: Laptop) -> None:
     transcript = Path(claude(laptop, "Stop")["transcript_path"])
     (laptop.home / "shop").mkdir()
     with server.up():
@@ -195,7 +193,6 @@ def test_calls_wait_while_the_token_is_refused(server: Server, laptop: Laptop) -
         said = "The bike is blue."
 
         def warn() -> bool:
-            """Whether the server refuses, as it does within a second."""
             answer = laptop.hook(prompt(said, session="s2")).answer
             return "refuses the token" in str(answer)
 
@@ -210,9 +207,7 @@ def test_calls_wait_while_the_token_is_refused(server: Server, laptop: Laptop) -
         assert server.texts().count(said) == 1
 
 
-def test_an_agent_without_hooks_has_the_memory_of_its_folder(
-    server: Server, laptop: Laptop
-) -> None:
+def test_a_folder_decides_without_hooks_too(server: Server, laptop: Laptop) -> None:
     shop, diary = laptop.home / "shop", laptop.home / "diary"
     for folder in (shop, diary):
         (folder / ".git").mkdir(parents=True)
@@ -244,9 +239,7 @@ def test_an_agent_without_hooks_has_the_memory_of_its_folder(
         assert not (laptop.home / ".config" / "zed" / "settings.json").exists()
 
 
-def test_a_folder_has_the_memory_of_a_group_also_in_its_spool(
-    server: Server, laptop: Laptop
-) -> None:
+def test_the_spool_keeps_the_folders_group(server: Server, laptop: Laptop) -> None:
     shop = laptop.home / "shop"
     (shop / ".git").mkdir(parents=True)
     ours = {"cwd": str(shop)}
@@ -273,9 +266,7 @@ def test_a_folder_has_the_memory_of_a_group_also_in_its_spool(
     assert sorted(crew) == sorted([DECIDED, "Hello, crew.", "Ines reviews the ledger."])
 
 
-def test_a_setup_says_what_is_wrong_with_the_connection(
-    server: Server, laptop: Laptop
-) -> None:
+def test_a_setup_explains_a_bad_connection(server: Server, laptop: Laptop) -> None:
     token, ca = str(laptop.home / "token"), str(server.authority.file)
 
     def refused(*words: str) -> str:
@@ -314,7 +305,6 @@ def test_a_code_is_all_that_a_laptop_needs(server: Server, laptop: Laptop) -> No
         laptop.hook(prompt("The bike is blue."))
 
         def is_renewed() -> bool:
-            """Whether the hook's process has replaced the token."""
             return token.read_text() != first
 
         eventually(is_renewed, "the token is renewed")

@@ -78,7 +78,6 @@ KINDS = (
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with something of everything."""
     database = tmp_path_factory.mktemp("filled") / "memory.db"
     fill_all(database)
     return database
@@ -86,7 +85,6 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def source(filled: Path, tmp_path: Path) -> Path:
-    """A copy of it that a test may change."""
     return Path(shutil.copy(filled, tmp_path / "source.db"))
 
 
@@ -98,7 +96,6 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def move(source: Path | str, target: Path | str, *, owner: str = "") -> dict[str, Any]:
-    """Move by the command; what it answers as JSON."""
     words = ["--from", str(source), "--to", str(target), "--json"]
     words += ["--owner", owner] if owner else []
     done = CliRunner().invoke(

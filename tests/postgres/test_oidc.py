@@ -41,8 +41,6 @@ SECRET = "a sentence of forty characters, at least so"  # noqa: S105 of this tes
 
 
 class FakeTime:
-    """A monotonic clock that a test moves."""
-
     def __init__(self) -> None:
         self.now = 1_000.0
 
@@ -73,7 +71,6 @@ def config(provider: IdentityProvider, **changed: Any) -> OidcConfig:  # noqa: A
 def holder_named(
     name: str, token: str, scopes: frozenset[Scope], expires_at: datetime | None
 ) -> TokenHolder | None:
-    """The holder that is anna's."""
     if name != "anna":
         return None
     return TokenHolder(
@@ -96,7 +93,6 @@ def test_a_token_names_its_owner(provider: IdentityProvider, key: str) -> None:
 
 
 def part(value: object) -> str:
-    """A part of a token."""
     text = value if isinstance(value, bytes) else json.dumps(value).encode()
     return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
 
@@ -118,7 +114,6 @@ def of_another_key(provider: IdentityProvider, key: Any, kid: str) -> str:  # no
 
 
 def with_its_own_key(provider: IdentityProvider, header: str) -> str:
-    """A token that brings the key that has signed it."""
     provider.keys["forger"] = rsa.generate_private_key(
         public_exponent=65_537, key_size=2_048
     )
@@ -222,9 +217,7 @@ def test_groups_give_scopes(provider: IdentityProvider) -> None:
     )
 
 
-def test_keys_are_asked_for_rarely_and_unknown_ones_once_a_minute(
-    provider: IdentityProvider,
-) -> None:
+def test_keys_are_asked_for_once_a_minute(provider: IdentityProvider) -> None:
     clock = FakeTime()
     known = tokens(provider, now=clock)
     for _ in range(20):
@@ -241,9 +234,7 @@ def test_keys_are_asked_for_rarely_and_unknown_ones_once_a_minute(
     assert provider.asked["/keys"] == 2
 
 
-def test_a_provider_that_is_away_delays_who_is_unknown_alone(
-    provider: IdentityProvider,
-) -> None:
+def test_an_absent_provider_delays_the_unknown(provider: IdentityProvider) -> None:
     clock = FakeTime()
     known = tokens(provider, now=clock)
     provider.is_away = True
@@ -265,9 +256,7 @@ def test_a_provider_that_is_away_delays_who_is_unknown_alone(
         known.holder(provider.token())
 
 
-def test_a_provider_that_hangs_delays_one_of_those_whose_key_is_known(
-    provider: IdentityProvider,
-) -> None:
+def test_a_hanging_provider_delays_one(provider: IdentityProvider) -> None:
     clock = FakeTime()
     known = tokens(provider, now=clock)
     assert known.holder(provider.token())
@@ -285,9 +274,7 @@ def test_a_provider_that_hangs_delays_one_of_those_whose_key_is_known(
         assert waiting.result()
 
 
-def test_a_discovery_of_another_issuer_is_not_believed(
-    provider: IdentityProvider,
-) -> None:
+def test_another_issuers_discovery_is_refused(provider: IdentityProvider) -> None:
     provider.discovery["issuer"] = "https://evil.example"
 
     with pytest.raises(DaemonBusy):

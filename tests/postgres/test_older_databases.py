@@ -263,7 +263,6 @@ def older(dsn: str) -> Iterator[PostgresStore]:
 
 
 def newer(folder: Path, *changes: str) -> Path:
-    """The migrations of a version that has more of them."""
     migrations = folder / "newer"
     shutil.copytree(MIGRATIONS, migrations)
     for number, change in enumerate(changes, start=KNOWN + 1):
@@ -272,7 +271,6 @@ def newer(folder: Path, *changes: str) -> Path:
 
 
 def upgrade_to(dsn: str, migrations: Path) -> None:
-    """Start and end a daemon of that version."""
     with open_store(dsn, migrations=migrations) as store:
         remember_batch(store, memory("between"))
 

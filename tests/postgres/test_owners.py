@@ -28,7 +28,6 @@ def fill(dsn: str, owner: int, mark: str) -> None:
 
 
 def counts_of(dsn: str, owner: int) -> dict[str, int]:
-    """How many rows of an owner each table has."""
     return {table: len(each) for table, each in rows_of(dsn, owner).items() if each}
 
 
@@ -93,9 +92,7 @@ def test_a_removed_owner_leaves_no_row_and_the_others_all_of_theirs(
     assert owners.add("anna").number > BERT, "no number is given again"
 
 
-def test_the_owner_of_a_memory_with_only_one_cannot_be_removed(
-    owners: PostgresOwners,
-) -> None:
+def test_the_local_owner_cannot_be_removed(owners: PostgresOwners) -> None:
     with pytest.raises(InvalidRequest, match="forget"):
         owners.remove("local")
 
@@ -229,9 +226,7 @@ def test_members_of_a_group_hold_its_memory_by_tokens_of_their_own(
     assert holder.groups == ()
 
 
-def test_memberships_change_end_and_go_with_their_owners(
-    owners: PostgresOwners,
-) -> None:
+def test_memberships_go_with_their_owners(owners: PostgresOwners) -> None:
     for group in ("team", "board"):
         owners.add(group, is_group=True)
         owners.join(group, "anna", OWN_SCOPES)

@@ -58,13 +58,10 @@ Opened = tuple[PostgresStore, MemoryService]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement, and how it was carried out."""
-
     sql: str
     plan: dict[str, Any]
 
     def nodes(self, plan: dict[str, Any] | None = None) -> Iterator[dict[str, Any]]:
-        """All steps of the plan."""
         plan = plan or self.plan
         yield plan
         for part in plan.get("Plans", []):
@@ -484,7 +481,6 @@ def test_changes_by_many_ids_need_no_statistics(
 
 
 def believed(store: PostgresStore) -> float:
-    """The rows that the planner expects of the new owner."""
     asked = "EXPLAIN (FORMAT JSON) SELECT 1 FROM memory WHERE owner = %s"
     ((plan,),) = rows(dsn_of(store), asked, NEW)
     return float(plan[0]["Plan"]["Plan Rows"])

@@ -26,7 +26,6 @@ def service(serve: Serve) -> Iterator[Service]:
 
 
 def further(service: Service) -> int:
-    """The further process."""
     (pid,) = [
         pid
         for pid in child_pids(service.daemon.process.pid)
@@ -36,7 +35,6 @@ def further(service: Service) -> int:
 
 
 def listening(pid: int, port: int) -> bool:
-    """Whether a process has a socket that listens at the port."""
     sockets = set()
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(OSError):
@@ -60,7 +58,6 @@ def events(service: Service, token: str, after: str = "") -> Iterator[HTTPRespon
 
 
 def next_ids(response: HTTPResponse, count: int) -> list[int]:
-    """The numbers of the next events."""
     found: list[int] = []
     while len(found) < count:
         line = response.readline()
@@ -77,15 +74,12 @@ def remember(service: Service, token: str, count: int) -> None:
 
 
 def figures(service: Service) -> list[str]:
-    """The lines of the figures, as the first process gives them."""
     with closing(UnixConnection(service.daemon.socket)) as connection:
         connection.request("GET", "/metrics")
         return connection.getresponse().read().decode().splitlines()
 
 
-def test_all_readers_see_the_events_of_all_processes_in_one_order(
-    service: Service,
-) -> None:
+def test_all_processes_send_all_events_in_one_order(service: Service) -> None:
     anna, bert = service.token("anna"), service.token("bert")
     assert listening(further(service), service.port)
     with events(service, anna) as first, events(service, bert) as other:
@@ -101,9 +95,7 @@ def test_all_readers_see_the_events_of_all_processes_in_one_order(
         assert next_ids(first, 1) == [STREAMS + 1]
 
 
-def test_a_process_that_dies_is_started_again_and_figures_are_added_up(
-    service: Service,
-) -> None:
+def test_a_dead_process_is_replaced_and_figures_add_up(service: Service) -> None:
     anna, killed = service.token("anna"), further(service)
     remember(service, anna, 12)
     line = 'mnemosyned_requests_total{verb="remember",status="200"} 12'

@@ -61,12 +61,10 @@ class Balancer:
             thread.start()
 
     def close(self) -> None:
-        """Take no more connections."""
         self._closing.set()
         self._listener.close()
 
     def has_ready(self, count: int) -> bool:
-        """Whether so many daemons are ready."""
         return len(self._ready) == count
 
     def _check(self) -> None:
@@ -117,7 +115,6 @@ def is_ready(host: str, port: int) -> bool:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """A server that flushes as a real one does."""
     server = Server()
     server.start()
     yield server
@@ -135,7 +132,7 @@ def begun(home: Path, dsn: str, address: str) -> Iterator[Daemon]:
         yield daemon
 
 
-def test_clients_lose_nothing_when_daemons_are_replaced_and_the_server_is_killed(
+def test_clients_lose_nothing_in_a_rolling_upgrade(
     server: Server, tmp_path: Path
 ) -> None:
     dsn = server.new_database()

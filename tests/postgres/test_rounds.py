@@ -149,9 +149,7 @@ def test_a_round_sends_few_statements_for_an_owner(
     assert 40 < len(statements) <= 110
 
 
-def test_who_has_an_archive_is_visited_where_archives_are_pruned(
-    rounds: Rounds,
-) -> None:
+def test_archives_to_be_pruned_make_a_visit_due(rounds: Rounds) -> None:
     anna = rounds.add("anna")
     rounds.remember(anna, "a", "b", "c")
     rounds.run(at=MONDAY + DAY)

@@ -23,7 +23,7 @@ from support.postgres import (
     run,
 )
 
-from mnemosyned.errors import NotFound, StorageFailed
+from mnemosyned.errors import StorageFailed
 from mnemosyned.memory.engine_ports import Scope
 from mnemosyned.memory.periods import Level
 from mnemosyned.storage.postgres import roles
@@ -43,7 +43,6 @@ OUT_OF_REACH = frozenset({"owner_token", "owner_invitation", "membership"})
 
 @pytest.fixture
 def two_owners(dsn: str) -> str:
-    """A database with the same memory of two owners."""
     for owner in (OWN, OTHER):
         with open_store(dsn, owner=owner, guarded=True) as store:
             remember_batch(store, memory("same", f"the words of {owner}"))
@@ -62,7 +61,6 @@ def as_role(dsn: str, owner: int | None = OWN) -> Iterator[psycopg.Connection[An
 
 
 def refused(connection: psycopg.Connection[Any], *statements: str) -> bool:
-    """Whether each of these is beyond the rights of who is connected."""
     for statement in statements:
         with (
             pytest.raises(psycopg.errors.InsufficientPrivilege),
@@ -132,9 +130,7 @@ def test_statements_without_a_condition_meet_one_owner_alone(two_owners: str) ->
         assert texts(connection) == [f"the words of {OTHER}"]
 
 
-def test_neither_tokens_nor_owners_nor_the_schema_are_a_requests(
-    two_owners: str,
-) -> None:
+def test_a_request_has_no_right_to_owners_or_schema(two_owners: str) -> None:
     with as_role(two_owners) as connection:
         assert refused(
             connection,
@@ -274,9 +270,7 @@ def test_an_upgrade_waits_for_the_role(dsn: str, tmp_path: Path) -> None:
             pass
 
 
-def test_a_login_of_another_database_meets_nothing_here(
-    two_owners: str, other_dsn: str
-) -> None:
+def test_another_databases_login_reads_nothing(two_owners: str, other_dsn: str) -> None:
     """A member of its role, as the daemons of a service next to this one are."""
     with open_store(other_dsn, guarded=True):
         pass
@@ -428,9 +422,7 @@ def test_a_login_that_owns_nothing_serves(two_owners: str) -> None:
                     connection.execute(statement.encode())
 
 
-def test_a_login_that_owns_nothing_is_told_who_migrates(
-    two_owners: str, tmp_path: Path
-) -> None:
+def test_a_serving_login_is_told_who_migrates(two_owners: str, tmp_path: Path) -> None:
     with logins(two_owners, "serving"):
         PostgresServer(two_owners, migrations=MIGRATIONS).migrate(serving="serving")
         later = later_migrations(tmp_path)
@@ -443,9 +435,7 @@ def test_a_login_that_owns_nothing_is_told_who_migrates(
             pass
 
 
-def test_who_may_only_connect_keeps_nobody_from_adding_owners_or_upgrading(
-    two_owners: str, tmp_path: Path
-) -> None:
+def test_a_bare_login_can_block_no_upgrade(two_owners: str, tmp_path: Path) -> None:
     """Advisory locks are anybody's to take; a lock on a table of ours is its owner's."""
     later = later_migrations(tmp_path)
     with (
@@ -492,11 +482,3 @@ def test_the_local_memory_of_many_is_held_to_its_owner(two_owners: str) -> None:
     ):
         assert session.scalar("SELECT current_user") == role_of(two_owners)
         assert session.scalar("SELECT count(*) FROM memory") == 1
-
-
-def test_a_store_of_an_owner_that_was_removed_writes_nothing(dsn: str) -> None:
-    with open_store(dsn, owner=OWN) as store:
-        run(dsn, f"DELETE FROM owner WHERE owner = {OWN}")
-        with pytest.raises(NotFound, match="removed"):
-            remember_batch(store, memory("1"))
-        assert store.memories.working(["1"]) == []

@@ -145,7 +145,6 @@ def mixed_languages() -> list[Remember]:
 
 
 def variants(text: str) -> list[Recall]:
-    """A question within some filters."""
     return [
         Recall(query=text),
         Recall(query=text, limit=3, tier=Tier.ARCHIVE),
@@ -256,7 +255,6 @@ def exported(database: str | Path) -> list[bytes]:
 
 
 def restored(lines: list[bytes], database: str | Path) -> None:
-    """Restore an export into a memory, in one request."""
     with opened(database) as memory:
         outcome = memory.service.restore_lines(b"".join(lines[1:]))
         assert outcome.conflicts == []

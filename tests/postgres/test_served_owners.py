@@ -41,27 +41,6 @@ VALID_S = 3
 WORD = re.compile(r"[a-z]+\d+word\d+")
 
 
-def test_each_token_meets_the_memory_of_its_owner(service: Service) -> None:
-    anna, bert = service.token("anna"), service.token("bert")
-    with service.client(anna) as client:
-        client.remember("Anna keeps the key under the mat.", id="key")
-    with service.client(bert) as client:
-        client.remember("Bert keeps the key in the shed.", id="key")
-    service.daemon.post("remember", id="key", content="The daemon's own key is here.")
-
-    for token, place in ((anna, "mat"), (bert, "shed")):
-        with service.client(token) as client:
-            (hit,) = client.recall("where is the key?").hits
-            assert place in hit.content
-            assert client.status().tiers[Tier.WORKING].count == 1
-            assert client.sleep(force=True).evicted == 1
-            (hit,) = client.recall("where is the key?").hits
-            assert place in hit.content
-    with service.daemon.client() as client:
-        (hit,) = client.recall("where is the key?").hits
-        assert "own key" in hit.content
-
-
 def test_an_owner_sees_neither_the_server_nor_its_size(service: Service) -> None:
     with service.client(service.token("anna")) as client:
         status = client.status()
@@ -276,9 +255,7 @@ def test_the_capacity_and_a_purge_are_seen_to_in_the_background(serve: Serve) ->
         eventually(lambda: not client.status().purge_due, "the purge")
 
 
-def test_a_reload_reaches_the_memories_that_are_open(
-    serve: Serve, tmp_path: Path
-) -> None:
+def test_a_reload_reaches_open_memories(serve: Serve, tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text("secrets: keep\n")
     with (

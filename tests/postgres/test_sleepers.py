@@ -36,14 +36,12 @@ HOLDERS = "FROM pg_locks WHERE locktype = 'advisory' AND granted"
 
 @contextmanager
 def opened(dsn: str, owner: int = LOCAL_OWNER) -> Iterator[MemoryStore]:
-    """A store as one daemon has it."""
     with open_store(dsn, owner=owner) as store:
         yield store
 
 
 @pytest.fixture
 def stores(dsn: str) -> Iterator[list[MemoryStore]]:
-    """Two stores of one owner, as two daemons have them."""
     with opened(dsn) as first, opened(dsn) as second:
         yield [first, second]
 
@@ -106,9 +104,7 @@ def end_claims(dsn: str) -> int:
         return len(ended.fetchall())
 
 
-def test_without_any_claim_a_group_is_promoted_once(
-    stores: list[MemoryStore],
-) -> None:
+def test_a_group_is_promoted_once_without_claims(stores: list[MemoryStore]) -> None:
     memories = remember_groups(stores[0])
     groups = [memories[start : start + 3] for start in range(0, len(memories), 3)]
     at_once = threading.Barrier(len(stores))

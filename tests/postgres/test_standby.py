@@ -35,7 +35,6 @@ def primary() -> Iterator[Server]:
 
 @contextmanager
 def standing_by(primary: Server, dsn: str) -> Iterator[str]:
-    """Where a database is on a standby of its server."""
     standby = primary.standby()
     try:
         yield standby.dsn(str(conninfo_to_dict(dsn)["dbname"]))
@@ -43,9 +42,7 @@ def standing_by(primary: Server, dsn: str) -> Iterator[str]:
         standby.remove()
 
 
-def test_a_daemon_on_a_standby_answers_questions_and_refuses_the_rest(
-    primary: Server, tmp_path: Path
-) -> None:
+def test_a_daemon_on_a_standby_only_reads(primary: Server, tmp_path: Path) -> None:
     dsn = primary.new_database()
     with running(tmp_path / "first", "--database", dsn) as first:
         first.post("remember", id="key", content="The cellar key is in the flour.")

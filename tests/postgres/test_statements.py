@@ -97,7 +97,6 @@ class Resolver:
 
 
 def unheld(text: str, tables: set[str]) -> list[str]:
-    """The tables of a statement that are not held to an owner."""
     missing: list[str] = []
     bare = len(re.findall(r"(?<![\w.])(?:\{tables?\}\.)?owner = ", text))
     for verb, table, alias in REFERENCE.findall(text):

@@ -46,7 +46,6 @@ def found(client: Client, question: str) -> list[str]:
 
 
 def remember_groups(daemon: Daemon) -> list[str]:
-    """Memories of many groups; their ids."""
     memories = [
         {
             "id": f"g{group}-{number}",
@@ -61,9 +60,7 @@ def remember_groups(daemon: Daemon) -> list[str]:
     return [str(memory["id"]) for memory in memories]
 
 
-def test_what_one_remembers_edits_and_forgets_the_other_shows_at_once(
-    pair: tuple[Daemon, Daemon],
-) -> None:
+def test_changes_of_one_daemon_show_in_another(pair: tuple[Daemon, Daemon]) -> None:
     first, second = pair
     with first.client() as here, second.client() as there:
         assert found(there, "marzipan") == []
@@ -85,9 +82,7 @@ def test_what_one_remembers_edits_and_forgets_the_other_shows_at_once(
         assert list(here.learnings()) == []
 
 
-def test_one_that_stops_while_the_other_sleeps_leaves_it_to_that_one(
-    start: Start, dsn: str
-) -> None:
+def test_a_stop_leaves_a_sleep_to_its_sleeper(start: Start, dsn: str) -> None:
     daemon = start("--database", dsn, MNEMOSYNE_SLEEP_ON_SHUTDOWN="true")
     remember_groups(daemon)
 
@@ -119,7 +114,6 @@ FAST = {
 
 @pytest.fixture
 def daemons(start: Start, dsn: str) -> list[Daemon]:
-    """Daemons that sleep by a fast clock."""
     return [start("--database", dsn, **FAST) for _ in range(SCHEDULED_DAEMONS)]
 
 
@@ -205,9 +199,7 @@ SETTINGS = {
 }
 
 
-def test_kills_and_lost_connections_during_sleep_lose_nothing_and_double_nothing(
-    tmp_path: Path, dsn: str
-) -> None:
+def test_kills_during_sleep_lose_and_double_nothing(tmp_path: Path, dsn: str) -> None:
     chance = random.Random(SEED)
     print(f"SEED={SEED}")
     model = SlowModel(WRITING_S)
@@ -307,7 +299,6 @@ def assert_each_memory_is_in_one_episode(dsn: str) -> None:
 
 
 def claims(dsn: str) -> int:
-    """Locks that a daemon holds to sleep."""
     return number_of(
         dsn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
     )

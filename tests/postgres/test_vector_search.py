@@ -49,7 +49,6 @@ def opened(
 
 
 def made(seed: int, count: int = COUNT) -> dict[int, bytes]:
-    """Vectors of the memories at so many positions."""
     chance = random.Random(seed)
     return {
         position: pack([chance.gauss(0, 1) for _ in range(WIDTH)])
@@ -146,9 +145,7 @@ def test_a_comparison_ends_after_its_time(dsn: str) -> None:
 
 
 @needs_pgvector
-def test_vectors_kept_before_pgvector_was_there_are_searched_after_a_preparation(
-    dsn: str,
-) -> None:
+def test_vectors_from_before_pgvector_are_prepared_first(dsn: str) -> None:
     vectors, (question, *_) = made(1), made(2, 3).values()
     with opened(dsn, embeds=False) as store:
         model = keep(store, vectors)
@@ -228,7 +225,6 @@ def test_the_server_compares_vectors_of_four_bits_a_number(dsn: str) -> None:
 
 @pytest.fixture
 def stores(dsn: str) -> Iterator[list[PostgresStore]]:
-    """The stores of two daemons, which compare vectors themselves."""
     with open_store(dsn) as first, open_store(dsn) as second:
         yield [first, second]
 
@@ -320,9 +316,7 @@ def news(
     return found
 
 
-def test_vectors_that_one_stores_are_news_to_the_other_part_by_part(
-    stores: list[PostgresStore],
-) -> None:
+def test_vectors_of_others_come_part_by_part(stores: list[PostgresStore]) -> None:
     here, there = stores
     remember_batch(here, *map(memory, "abc"))
     model = here.vectors.use_model("fake", "digest")
@@ -374,9 +368,7 @@ def test_no_news_is_looked_for_while_nobody_writes(
 
 
 @pytest.mark.usefixtures("at_once")
-def test_the_index_of_one_follows_what_the_other_embeds_and_forgets(
-    stores: list[PostgresStore],
-) -> None:
+def test_an_index_follows_what_others_embed(stores: list[PostgresStore]) -> None:
     here, there = stores
     remember_batch(here, memory("a", "the tesla is red"))
     with ExitStack() as stack:

@@ -39,18 +39,15 @@ def store(dsn: str) -> Iterator[PostgresStore]:
 
 @pytest.fixture
 def server(dsn: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
-    """A connection beside the daemon's."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         yield connection
 
 
 def new(id: str) -> Draft:
-    """A memory whose id was made for it."""
     return Draft(memory(id, f"the {id} was seen at the mill"), has_new_id=True)
 
 
 def connected(server: psycopg.Connection[tuple[object, ...]]) -> list[object]:
-    """The daemon's connections that the server has not ended yet."""
     return list(
         server.execute(
             "SELECT pid FROM pg_stat_activity "
@@ -60,7 +57,6 @@ def connected(server: psycopg.Connection[tuple[object, ...]]) -> list[object]:
 
 
 def rows_read(server: psycopg.Connection[tuple[object, ...]], table: str) -> int:
-    """Entries of a table's indexes that were read so far."""
     ((count,),) = server.execute(
         "SELECT coalesce(sum(idx_tup_read), 0)::bigint FROM pg_stat_user_indexes "
         "WHERE relname = %s",
@@ -225,19 +221,6 @@ def test_nothing_is_written_for_an_owner_that_was_removed(
         assert server.execute(b"SELECT * FROM " + table).fetchall() == []
 
 
-def test_a_connection_that_was_ended_while_idle_keeps_what_is_remembered(
-    store: PostgresStore, server: psycopg.Connection[tuple[object, ...]]
-) -> None:
-    store.memories.remember([new("a")])
-    ended = server.execute(
-        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "  # waits for the end
-        "WHERE application_name = 'mnemosyned' AND datname = current_database()"
-    ).fetchall()
-
-    assert ended
-    assert store.memories.remember([new("b")]).working == 2
-
-
 # Owners share a daemon's connections: none takes all of them, and a full server is waited for.
 
 
@@ -271,9 +254,7 @@ def begin_writes(pool: ThreadPoolExecutor, store: PostgresStore) -> list[Future[
     return [pool.submit(remember_one, store, f"w{number}") for number in range(WRITERS)]
 
 
-def test_a_locked_owner_stops_neither_others_nor_its_own_questions(
-    dsn: str, stores: OwnedStores
-) -> None:
+def test_a_locked_owner_stops_no_question(dsn: str, stores: OwnedStores) -> None:
     numbers = {name: stores.owners.add(name).number for name in ("anna", "bert")}
     anna, bert = (stores.store(number) for number in numbers.values())
     waiting = OURS + " AND wait_event_type = 'Lock'"
@@ -294,9 +275,7 @@ def test_a_locked_owner_stops_neither_others_nor_its_own_questions(
     assert number_of(dsn, "SELECT count(*) FROM memory") == 1
 
 
-def test_who_waits_behind_a_locked_write_is_answered_with_it(
-    dsn: str, stores: OwnedStores
-) -> None:
+def test_writers_behind_a_locked_one_fail_too(dsn: str, stores: OwnedStores) -> None:
     owner = stores.owners.add("anna").number
 
     with ThreadPoolExecutor(WRITERS) as pool, locked(dsn, owner):
@@ -308,9 +287,7 @@ def test_who_waits_behind_a_locked_write_is_answered_with_it(
     assert len(in_vain) >= WRITERS - 2 * connections.OWNER_WRITES_MAX
 
 
-def test_writes_of_one_owner_take_few_connections(
-    dsn: str, stores: OwnedStores
-) -> None:
+def test_an_owners_writes_take_few_places(dsn: str, stores: OwnedStores) -> None:
     owner = stores.owners.add("anna").number
 
     with ThreadPoolExecutor(WRITERS) as pool:
@@ -423,9 +400,7 @@ def small() -> Iterator[tuple[Server, str]]:
     server.remove()
 
 
-def test_a_server_with_few_places_answers_every_request_of_a_burst(
-    small: tuple[Server, str],
-) -> None:
+def test_few_connections_answer_a_whole_burst(small: tuple[Server, str]) -> None:
     _, dsn = small
     with open_store(dsn) as store:
         with ThreadPoolExecutor(WRITERS) as pool:
