@@ -46,17 +46,13 @@ Kept = dict[int, MemoryRecord]
 
 
 @pytest.fixture(params=[ListLimits(), ListLimits(few=3, episodes_first=1)])
-def _limits(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> ListLimits:
+def _limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits that this memory is far below, and others that it exceeds."""
     engine = request.config.getoption("--engine")
     folder = SQLITE if engine == SQLITE else POSTGRES
     for room in ("common", folder):
         module = f"mnemosyned.storage.{room}.listing"
         monkeypatch.setattr(f"{module}.LIST_LIMITS", request.param)
-    limits: ListLimits = request.param
-    return limits
 
 
 def said(number: int, chance: random.Random) -> MemoryRecord:
@@ -117,6 +113,13 @@ def ordered(
 
 
 HOUR = NOON - timedelta(hours=40)
+TOOL = "Tool result"
+
+
+def words(text: str) -> dict[str, Any]:
+    return {"terms": parse_terms(text)}
+
+
 FILTERS: dict[str, tuple[dict[str, Any], Callable[[MemoryRecord], bool]]] = {
     "everything": ({}, lambda _: True),
     "session": ({"sessions": ("home",)}, lambda one: one.session == "home"),
@@ -124,10 +127,7 @@ FILTERS: dict[str, tuple[dict[str, Any], Callable[[MemoryRecord], bool]]] = {
     "no such session": ({"sessions": ("gone",)}, lambda _: False),
     "source": ({"sources": ("cook",)}, lambda one: one.source == "cook"),
     "role": ({"roles": ("user",)}, lambda one: one.role == "user"),
-    "words of a role": (
-        {"roles": ("Tool result",)},
-        lambda one: one.role == "Tool result",
-    ),
+    "words of a role": ({"roles": (TOOL,)}, lambda one: one.role == TOOL),
     "wordless role": ({"roles": ("--", "")}, lambda one: one.role in ("--", "")),
     "unsaid role": ({"roles": ("result",)}, lambda _: False),
     "tag": ({"tags": ("tea", "cake")}, lambda one: "tea" in one.tags),
@@ -140,47 +140,24 @@ FILTERS: dict[str, tuple[dict[str, Any], Callable[[MemoryRecord], bool]]] = {
     "valid": ({"valid_at": NOON}, lambda one: one.valid_until is None),
     "valid before": ({"valid_at": HOUR}, lambda _: True),
     "prefix": (
-        {"id_prefix": "nOTE-0", "tier": Tier.WORKING},
-        lambda one: one.tier is Tier.WORKING and one.id.lower().startswith("note-0"),
+        {"id_prefix": "nOTE-0"},
+        lambda one: one.id.lower().startswith("note-0"),
     ),
-    "word": (
-        {"terms": parse_terms("ADA")},
-        lambda one: one.content in SAID[:2],
-    ),
-    "all words": (
-        {"terms": parse_terms("drinks, ada")},
-        lambda one: one.content == SAID[0],
-    ),
-    "character pairs": (
-        {"terms": parse_terms("お茶")},
-        lambda one: one.content == SAID[2],
-    ),
-    "words of a session in a tier": (
-        {
-            "terms": parse_terms("coffee"),
-            "sessions": ("home",),
-            "tier": Tier.WORKING,
-        },
-        lambda one: (
-            one.content == SAID[3]
-            and one.session == "home"
-            and one.tier is Tier.WORKING
-        ),
-    ),
-    "all at once": (
-        {
-            "sessions": ("home",),
-            "roles": ("user",),
-            "tier": Tier.ARCHIVE,
-            "since": HOUR,
-        },
-        lambda one: (
-            one.session == "home"
-            and one.role == "user"
-            and one.tier is Tier.ARCHIVE
-            and one.created_at >= HOUR
-        ),
-    ),
+    "word": (words("ADA"), lambda one: one.content in SAID[:2]),
+    "all words": (words("drinks, ada"), lambda one: one.content == SAID[0]),
+    "character pairs": (words("お茶"), lambda one: one.content == SAID[2]),
+}
+COMBINED = (
+    ("words of a role", "session", "archive", "since"),
+    ("word", "session", "working"),
+    ("prefix", "working"),
+)
+FILTERS |= {
+    " and ".join(names): (
+        {name: value for each in names for name, value in FILTERS[each][0].items()},
+        lambda one, names=names: all(FILTERS[each][1](one) for each in names),  # type: ignore[misc]
+    )
+    for names in COMBINED
 }
 
 
@@ -263,16 +240,14 @@ def test_a_project_has_its_sessions_memories(store: MemoryStore, kept: Kept) -> 
     )
     store.agents.keep_session(agent)
     store.agents.keep_session(replace(agent, session="elsewhere", project="other"))
+    at_home = ordered(kept, ListOrder.NEWEST, lambda one: one.session == "home")
 
-    found = list(pages(store, ListFilter(limit=7, project="shop")))
+    found = pages(store, ListFilter(limit=7, project="shop"))
 
-    assert list(chain.from_iterable(found)) == ordered(
-        kept, ListOrder.NEWEST, lambda one: one.session == "home"
-    )
+    assert list(chain.from_iterable(found)) == at_home
     (other, shop) = sorted(store.lists.projects(5), key=lambda one: one.project)
     assert (other.project, other.sessions, other.count) == ("other", 1, 0)
-    of_shop = [one for one in kept.values() if one.session == "home"]
-    assert (shop.project, shop.sessions, shop.count) == ("shop", 1, len(of_shop))
+    assert (shop.project, shop.sessions, shop.count) == ("shop", 1, len(at_home))
     assert shop.last == NOON
     assert len(store.lists.projects(1)) == 1
     for fields in ({"project": "unknown"}, {"project": "shop", "sessions": ("work",)}):
@@ -286,20 +261,16 @@ def test_sessions_are_counted_over_all_tiers(store: MemoryStore, kept: Kept) -> 
 
     assert [total.session for total in totals] == ["home", "work"]
     for total in totals:
-        own = [one for one in kept.values() if one.session == total.session]
-        assert total.count == len(own)
-        assert total.sources == ("cook", "mail")
-        assert total.first == min(one.created_at for one in own)
-        assert total.last == max(one.created_at for one in own)
+        times = [
+            one.created_at for one in kept.values() if one.session == total.session
+        ]
+        assert (total.count, total.sources) == (len(times), ("cook", "mail"))
+        assert (total.first, total.last) == (min(times), max(times))
     sources = store.lists.sources()
-    assert {one.source: (one.count, one.sessions) for one in sources} == {
-        None: (40, 2),
-        "cook": (40, 2),
-        "mail": (40, 2),
-    }
-    assert [one.last for one in sources] == sorted(
-        (one.last for one in sources), reverse=True
-    )
+    counts = {one.source: (one.count, one.sessions) for one in sources}
+    assert counts == dict.fromkeys((None, "cook", "mail"), (40, 2))
+    last = [one.last for one in sources]
+    assert last == sorted(last, reverse=True)
 
 
 def test_periods_are_counted_over_all_tiers(store: MemoryStore, kept: Kept) -> None:

@@ -66,28 +66,18 @@ def test_only_words_find_those_with_most_of_them(store: MemoryStore) -> None:
 def trip(store: MemoryStore) -> MemoryStore:
     """A week's notes on a bike: three in an episode, two still fresh."""
     told = [
-        memory(
-            "mon",
-            "the bike was stolen in Lisbon",
-            session="a",
-            source="chat",
-            hours_ago=72,
-        ),
-        memory(
-            "tue",
-            "police report about the bike",
-            session="a",
-            source="chat",
-            hours_ago=71,
-        ),
-        memory("wed", "weather was fine", session="a", source="chat", hours_ago=70),
+        memory(id, text, session="a", source="chat", hours_ago=hours)
+        for id, text, hours in (
+            ("mon", "the bike was stolen in Lisbon", 72),
+            ("tue", "police report about the bike", 71),
+            ("wed", "weather was fine", 70),
+        )
     ]
+    thursday: dict[str, Any] = {"session": "a", "source": "shop", "hours_ago": 2}
     remember_batch(
         store,
         *told,
-        memory(
-            "thu", "a new bike costs 900 euros", session="a", source="shop", hours_ago=2
-        ),
+        memory("thu", "a new bike costs 900 euros", **thursday),
         memory("fri", "my bike has a flat tyre", session="b", hours_ago=1),
     )
     consolidate(store, promotion("e", *told, content="Theft reported in Portugal"))
@@ -379,60 +369,50 @@ def forgets(service: MemoryService, **which: Any) -> int:  # noqa: ANN401
     return service.call(Forget(dry_run=True, **which)).memories
 
 
-def assert_is_found(service: MemoryService, id: str, word: str) -> None:
-    for question in (word, f"where is {word}?"):
-        assert id in recalled(service, question, session=id), (id, question)
-    assert forgets(service, session=id, query=word) == 1, (id, word)
+def tell(service: MemoryService, session: str | None = None, **texts: str) -> None:
+    """Remember texts by their ids, each in a session of its own if none is given."""
+    for id, text in texts.items():
+        service.call(Remember(text, id=id, session=session or id))
+
+
+def check_words(
+    service: MemoryService, clock: FakeClock, words: dict[str, tuple[str, str]]
+) -> None:
+    """Each text is found and forgotten by its word, before a sleep and after it."""
+    tell(service, **{id: text for id, (text, _) in words.items()})
+    for _ in range(2):
+        for id, (_, word) in words.items():
+            for question in (word, f"where is {word}?"):
+                assert id in recalled(service, question, session=id), (id, question)
+            assert forgets(service, session=id, query=word) == 1, (id, word)
+        clock.advance(hours=48)
+        service.call(Sleep(force=True))
 
 
 def test_a_word_is_found_and_forgotten_whatever_script_it_touches(
     store: MemoryStore, service: MemoryService, clock: FakeClock
 ) -> None:
-    for number, (text, _) in enumerate(GLUED):
-        service.call(Remember(text, id=f"m{number}", session=f"m{number}"))
-
-    for number, (_, word) in enumerate(GLUED):
-        assert_is_found(service, f"m{number}", word)
-    clock.advance(hours=48)
-    service.call(Sleep(force=True))
-
+    check_words(service, clock, {f"m{at}": each for at, each in enumerate(GLUED)})
     assert store.memories.working_count() == 0
-    for number, (_, word) in enumerate(GLUED):
-        assert_is_found(service, f"m{number}", word)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=2)
 @given(st.lists(_glued, min_size=4, max_size=12))
 def test_any_word_is_found_whatever_it_touches(
-    service: MemoryService,
-    clock: FakeClock,
-    cases: list[tuple[str, str, str, str]],
+    service: MemoryService, clock: FakeClock, cases: list[tuple[str, str, str, str]]
 ) -> None:
-    words: dict[str, str] = {}
-    for word, form, before, after in cases:
-        id = f"p{next(_numbers)}"
-        words[id] = word
-        service.call(Remember(form.format(before, word, after), id=id, session=id))
-
-    for id, word in words.items():
-        assert_is_found(service, id, word)
-    clock.advance(hours=48)
-    service.call(Sleep(force=True))
-    for id, word in words.items():
-        assert_is_found(service, id, word)
+    words = {
+        f"p{next(_numbers)}": (form.format(before, word, after), word)
+        for word, form, before, after in cases
+    }
+    check_words(service, clock, words)
 
 
 def test_a_word_within_another_one_is_not_meant(service: MemoryService) -> None:
-    for id, text in (
-        ("fruit", "我吃banana了"),
-        ("who", "Anaさん"),
-        ("code", "版本ABC在123"),
-    ):
-        service.call(Remember(text, id=id, session=id))
+    tell(service, fruit="我吃banana了", who="Anaさん", code="版本ABC在123")
 
     assert recalled(service, "ana") == ["who"]
-    assert forgets(service, query="ana") == 1
-    assert forgets(service, person="Ana") == 1
+    assert forgets(service, query="ana") == forgets(service, person="Ana") == 1
     assert recalled(service, "ABC-123") == []
     assert forgets(service, query="ABC-123") == 0
 
@@ -440,16 +420,10 @@ def test_a_word_within_another_one_is_not_meant(service: MemoryService) -> None:
 def test_a_person_is_forgotten_whatever_script_the_name_touches(
     service: MemoryService, clock: FakeClock
 ) -> None:
-    texts = (
-        "Anaさんが来ました",
-        "由Ana主持",
-        "Ana씨가 왔다",
-        "กับAnaวันนี้",
-        "我和Ana López去了",
-    )
-    for number, text in enumerate(texts):
-        service.call(Remember(text, id=f"m{number}", session="s"))
-    service.call(Remember("Banana很好吃", session="s"))
+    texts = "Anaさんが来ました 由Ana主持 Ana씨가왔다 กับAnaวันนี้".split()
+    texts.append("我和Ana López去了")
+    tell(service, **{f"m{at}": text for at, text in enumerate(texts)})
+    tell(service, fruit="Banana很好吃")
     clock.advance(hours=48)
     service.call(Sleep(force=True))
 
@@ -468,14 +442,14 @@ def test_the_last_time_of_something_is_found(
         ("new", "用nginx重启"),
         ("noise", "今天下雨"),
     ):
-        service.call(Remember(text, id=id, session="s"))
+        tell(service, "s", **{id: text})
         clock.advance(hours=30)
 
     assert recalled(service, "when did we last touch nginx?", "s")[0] == "new"
 
 
 def test_an_edit_takes_the_old_word_with_it(service: MemoryService) -> None:
-    service.call(Remember("サーバーはnginxです", id="m", session="s"))
+    tell(service, m="サーバーはnginxです")
 
     service.call(EditMemory("m", text="サーバーはcaddyです"))
 

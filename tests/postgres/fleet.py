@@ -30,6 +30,9 @@ _CLAIMED = (
 _END = "SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity AS a WHERE"
 
 
+DAYS = 28
+
+
 def group_memories(group: int) -> list[dict[str, Any]]:
     """The memories that become one episode: of a session of their own, and older than a day."""
     return [
@@ -37,10 +40,17 @@ def group_memories(group: int) -> list[dict[str, Any]]:
             "id": f"g{group}-{number}",
             "content": f"Step {number} of matter {group} was done by Huber at mill {number * 7}.",
             "session": f"s{group}",
-            "created_at": f"2026-01-{1 + group % 28:02}T10:{number:02}:00Z",
+            "created_at": f"2026-01-{1 + group % DAYS:02}T10:{number:02}:00Z",
         }
         for number in range(ITEMS)
     ]
+
+
+def remember_groups(daemon: Daemon, count: int) -> None:
+    for first in range(0, count, 50):
+        groups = range(first, min(first + 50, count))
+        memories = [memory for group in groups for memory in group_memories(group)]
+        assert daemon.post("remember_many", memories=memories).status == 200
 
 
 class SlowModel:

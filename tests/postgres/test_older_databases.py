@@ -21,7 +21,7 @@ from support.before_narrowing import (
     migrations_before,
 )
 from support.fakes import consolidate, memory, promotion, remember_batch
-from support.postgres import MIGRATIONS, open_store
+from support.postgres import MIGRATIONS, open_store, rows, run
 
 from mnemosyned.errors import (
     DatabaseUnreachable,
@@ -40,14 +40,13 @@ from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.terms import parse_terms
 
 pytestmark = pytest.mark.postgres
+EMPTIED = ("DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
 
 
 @pytest.fixture
 def before(dsn: str, tmp_path: Path) -> str:
     """A database of the version before: two originals, one of them pruned, and a memory at work."""
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA public CASCADE")
-        connection.execute("CREATE SCHEMA public")
+    run(dsn, *EMPTIED)
     upgrade(dsn, migrations_before(tmp_path))
     with psycopg.connect(dsn) as connection:
         fill(connection)
@@ -89,10 +88,8 @@ def test_what_was_said_before_is_known(store: PostgresStore) -> None:
 def test_numbers_go_on_where_they_were(store: PostgresStore) -> None:
     remember_batch(store, memory("next", session="s"))
 
-    assert [each.id for each in store.memories.working(["next", "m3"])] == [
-        "m3",
-        "next",
-    ]
+    working = [each.id for each in store.memories.working(["next", "m3"])]
+    assert working == ["m3", "next"]
     assert [each.id for each in store.memories.originals("e1")] == ["m1", "m2"]
 
 
@@ -100,24 +97,24 @@ def test_owners_and_numbers_have_four_bytes_in_every_table(
     store: PostgresStore, before: str
 ) -> None:
     store.close()
-    with psycopg.connect(before) as connection:
-        wide = connection.execute(
-            "SELECT c.relname, a.attname FROM pg_attribute AS a "
-            "JOIN pg_class AS c ON c.oid = a.attrelid "
-            "WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'v') "
-            "AND a.attname IN ('owner', 'seq', 'memory_seq', 'episode_seq') "
-            "AND c.relname != 'audit' "  # numbered for each chain, of no owner
-            "AND a.atttypid != 'integer'::regtype"
-        ).fetchall()
-        without_policy = connection.execute(
-            "SELECT c.relname FROM pg_class AS c JOIN pg_attribute AS a "
-            "ON a.attrelid = c.oid AND a.attname = 'owner' "
-            "WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND NOT EXISTS "
-            "(SELECT 1 FROM pg_policies AS p WHERE p.tablename = c.relname)"
-        ).fetchall()
+    wide = rows(
+        before,
+        "SELECT c.relname, a.attname FROM pg_attribute AS a "
+        "JOIN pg_class AS c ON c.oid = a.attrelid "
+        "WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'v') "
+        "AND a.attname IN ('owner', 'seq', 'memory_seq', 'episode_seq') "
+        "AND c.relname != 'audit' "  # numbered for each chain, of no owner
+        "AND a.atttypid != 'integer'::regtype",
+    )
+    without_policy = rows(
+        before,
+        "SELECT c.relname FROM pg_class AS c JOIN pg_attribute AS a "
+        "ON a.attrelid = c.oid AND a.attname = 'owner' "
+        "WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND NOT EXISTS "
+        "(SELECT 1 FROM pg_policies AS p WHERE p.tablename = c.relname)",
+    )
 
-    assert wide == []
-    assert without_policy == []
+    assert (wide, without_policy) == ([], [])
 
 
 def test_every_kind_of_exact_value_is_read_as_it_was_written() -> None:
@@ -164,21 +161,18 @@ with opening.open_store(sys.argv[1], migrations=Path(sys.argv[3])):
 """Opens a database, two rows in a transaction, and is killed before the given step."""
 
 
-def rows(dsn: str, table: str) -> list[tuple[Any, ...]]:
+DUE = "SELECT name, place FROM reindexing"
+
+
+def indexed(dsn: str, table: str) -> dict[int, tuple[Any, ...]]:
+    """What the index has of each row, by its number."""
     columns = "words" if table == "memory" else "words, repeated, repeats"
-    with psycopg.connect(dsn) as connection:
-        found: list[tuple[Any, ...]] = connection.execute(
-            f"SELECT seq, {columns}, xmin::text FROM {table} ORDER BY seq".encode()
-        ).fetchall()
-    return found
+    found = rows(dsn, f"SELECT seq, {columns} FROM {table} ORDER BY seq")
+    return {seq: tuple(values) for seq, *values in found}
 
 
-def due(dsn: str) -> list[tuple[Any, ...]]:
-    with psycopg.connect(dsn) as connection:
-        found: list[tuple[Any, ...]] = connection.execute(
-            "SELECT name, place FROM reindexing"
-        ).fetchall()
-    return found
+def versions(dsn: str) -> dict[int, str]:
+    return dict(rows(dsn, "SELECT seq, xmin::text FROM memory"))
 
 
 def selected(dsn: str, word: str) -> list[str]:
@@ -196,11 +190,9 @@ def old(dsn: str) -> str:
 
 
 @pytest.fixture
-def written_now(old: str) -> dict[str, list[tuple[Any, ...]]]:
+def written_now(old: str) -> dict[str, dict[int, tuple[Any, ...]]]:
     """Rows as they are written now; `old` is made old afterwards."""
-    now = {
-        table: [row[:-1] for row in rows(old, table)] for table in ("memory", "episode")
-    }
+    now = {table: indexed(old, table) for table in ("memory", "episode")}
     with psycopg.connect(old) as connection:
         for table, second in (("memory", "role"), ("episode", "index_terms")):
             for owner, seq, *texts in connection.execute(
@@ -217,34 +209,29 @@ def written_now(old: str) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def test_rows_are_as_if_they_were_written_now(
-    old: str, written_now: dict[str, list[tuple[Any, ...]]]
+    old: str, written_now: dict[str, dict[int, tuple[Any, ...]]]
 ) -> None:
-    before = {row[0]: row[-1] for row in rows(old, "memory")}
+    before = versions(old)
 
     assert selected(old, "nginx") == [*(each.id for each in GLUED), "han", "plain"]
     assert selected(old, "Ana") == ["slept-1", "slept-2"]
 
-    for table, expected in written_now.items():
-        assert [row[:-1] for row in rows(old, table)] == expected
-    left_alone = [seq for seq, *_, xmin in rows(old, "memory") if xmin == before[seq]]
-    assert len(left_alone) == len(PLAIN)
-    assert due(old) == []
+    assert {table: indexed(old, table) for table in written_now} == written_now
+    assert len(before.items() & versions(old).items()) == len(PLAIN), "left alone"
+    assert rows(old, DUE) == []
 
 
 def test_a_start_that_is_killed_amid_it_is_gone_on_with(
-    old: str, written_now: dict[str, list[tuple[Any, ...]]]
+    old: str, written_now: dict[str, dict[int, tuple[Any, ...]]]
 ) -> None:
     for step in (1, 2):
-        killed = subprocess.run(
-            [sys.executable, "-c", _OPEN, old, str(step), MIGRATIONS], check=False
-        )
-        assert killed.returncode == -signal.SIGKILL
-    assert due(old)
+        command = [sys.executable, "-c", _OPEN, old, str(step), str(MIGRATIONS)]
+        assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert rows(old, DUE)
 
     assert len(selected(old, "nginx")) == len(GLUED) + len(PLAIN)
-    for table, expected in written_now.items():
-        assert [row[:-1] for row in rows(old, table)] == expected
-    assert due(old) == []
+    assert {table: indexed(old, table) for table in written_now} == written_now
+    assert rows(old, DUE) == []
 
 
 # Two versions over one database: the older goes on where a migration suits it, or says no.
@@ -317,9 +304,8 @@ def test_an_older_daemon_refuses_all_beside_one_that_does_not(
 
 
 def test_the_first_migrations_end_nobody_s_connection(dsn: str, tmp_path: Path) -> None:
+    run(dsn, *EMPTIED)
     with psycopg.connect(dsn, autocommit=True, application_name="mnemosyned") as beside:
-        beside.execute("DROP SCHEMA public CASCADE")
-        beside.execute("CREATE SCHEMA public")
         assert upgrade(dsn, newer(tmp_path, CHANGE)) == KNOWN + 1
         assert beside.execute("SELECT 1").fetchone() == (1,)
 
@@ -340,8 +326,7 @@ def test_a_migration_waits_for_nobody_s_transaction_and_says_whose_it_is(
 
 
 def test_tables_from_before_the_first_release_are_named(dsn: str) -> None:
-    with psycopg.connect(dsn) as connection:
-        connection.execute("ALTER TABLE schema_migration DROP COLUMN oldest")
+    run(dsn, "ALTER TABLE schema_migration DROP COLUMN oldest")
 
     with (
         pytest.raises(StorageFailed, match="before the first release"),
