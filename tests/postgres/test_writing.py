@@ -9,13 +9,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 
 import psycopg
 import pytest
 from e2e.daemons import WAIT_S, eventually
-from support.fakes import NOON, memory, remember_batch, trio
-from support.postgres import Server, number_of, open_owned_stores, open_store
+from support.fakes import NOON, memory, remember_batch
+from support.postgres import Server, number_of, open_owned_stores, open_store, run
 
 from mnemosyned.errors import MemoryBusy, NotFound, StorageFailed
 from mnemosyned.memory.fields import MemoryFilter
@@ -29,47 +29,39 @@ pytestmark = pytest.mark.postgres
 
 
 BATCH, BATCHES = 200, 15
+OURS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'mnemosyned' "
+    "AND datname = current_database()"
+)
+
+
+Sql: TypeAlias = psycopg.Connection[Any]
 
 
 @pytest.fixture
-def store(dsn: str) -> Iterator[PostgresStore]:
-    with open_store(dsn) as opened:
-        yield opened
-
-
-@pytest.fixture
-def server(dsn: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+def server(dsn: str) -> Iterator[Sql]:
+    """A connection beside the daemon's."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         yield connection
 
 
-def new(id: str) -> Draft:
-    return Draft(memory(id, f"the {id} was seen at the mill"), has_new_id=True)
+def new(*ids: str) -> list[Draft]:
+    """Memories whose ids were made for them."""
+    return [
+        Draft(memory(id, f"the {id} was seen at the mill"), has_new_id=True)
+        for id in ids
+    ]
 
 
-def connected(server: psycopg.Connection[tuple[object, ...]]) -> list[object]:
-    return list(
-        server.execute(
-            "SELECT pid FROM pg_stat_activity "
-            "WHERE application_name = 'mnemosyned' AND datname = current_database()"
-        )
-    )
-
-
-def rows_read(server: psycopg.Connection[tuple[object, ...]], table: str) -> int:
-    ((count,),) = server.execute(
-        "SELECT coalesce(sum(idx_tup_read), 0)::bigint FROM pg_stat_user_indexes "
-        "WHERE relname = %s",
-        (table,),
-    ).fetchall()
-    assert isinstance(count, int)
-    return count
+def count(server: Sql, statement: str, *values: object) -> int:
+    ((found,),) = server.execute(statement.encode(), values or None).fetchall()
+    return int(found)
 
 
 @pytest.mark.parametrize(("plans_s", "has_another"), [(0.0, True), (60.0, False)])
 def test_a_table_that_grew_is_not_read_by_the_plans_of_an_empty_one(
     store: PostgresStore,
-    server: psycopg.Connection[tuple[object, ...]],
+    server: Sql,
     monkeypatch: pytest.MonkeyPatch,
     *,
     plans_s: float,
@@ -89,16 +81,20 @@ def test_a_table_that_grew_is_not_read_by_the_plans_of_an_empty_one(
     for id in ids:
         store.memories.get(id)
     store.close()  # which has the server count what was read
-    eventually(lambda: not connected(server), "the daemon's connections ended")
+    eventually(lambda: count(server, OURS) == 0, "the daemon's connections ended")
 
-    assert 0 < rows_read(server, "memory") < 300 * BATCH * BATCHES
+    read = (
+        "SELECT coalesce(sum(idx_tup_read), 0)::bigint FROM pg_stat_user_indexes "
+        "WHERE relname = 'memory'"
+    )
+    assert 0 < count(server, read) < 300 * BATCH * BATCHES
 
 
 @pytest.mark.parametrize("ids", [["second"], ["second", "third"]])
 def test_a_memory_with_an_id_of_its_own_takes_one_round_trip(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch, ids: list[str]
 ) -> None:
-    store.memories.remember([new("first")])
+    store.memories.remember(new("first"))
     trips: list[bool] = []
     fetch = psycopg.Pipeline._fetch_gen  # noqa: SLF001 what waits for answers
 
@@ -108,7 +104,7 @@ def test_a_memory_with_an_id_of_its_own_takes_one_round_trip(
 
     monkeypatch.setattr(psycopg.Pipeline, "_fetch_gen", counted)
 
-    remembered = store.memories.remember(list(map(new, ids)))
+    remembered = store.memories.remember(new(*ids))
 
     assert len(trips) == 1
     assert remembered.working == 1 + len(ids)
@@ -128,9 +124,9 @@ def test_a_batch_is_inserted_in_parts_in_its_order(
         return values_by_column(rows)
 
     monkeypatch.setattr(memories, "values_by_column", noted)
-    store.memories.remember([new("first")])
+    store.memories.remember(new("first"))
 
-    remembered = store.memories.remember(list(map(new, ids)))
+    remembered = store.memories.remember(new(*ids))
 
     assert remembered.working == 1 + size
     assert sum(parts) == size
@@ -153,12 +149,12 @@ def test_a_batch_is_inserted_in_parts_in_its_order(
 )
 def test_a_memory_is_kept_alone_as_it_is_among_others(
     store: PostgresStore,
-    server: psycopg.Connection[tuple[object, ...]],
+    server: Sql,
     fields: dict[str, Any],
 ) -> None:
     alone, among = (replace(memory(id, "at the mill"), **fields) for id in "ab")
     store.memories.remember([Draft(alone, has_new_id=True)])
-    store.memories.remember([Draft(among, has_new_id=True), new("c")])
+    store.memories.remember([Draft(among, has_new_id=True), *new("c")])
 
     first, second, _ = server.execute(
         "SELECT to_jsonb(m) - 'seq' - 'id', f.created_at FROM memory AS m "
@@ -173,49 +169,45 @@ def test_a_memory_is_kept_alone_as_it_is_among_others(
 
 
 def test_numbers_follow_each_other_whichever_way_a_memory_came(
-    store: PostgresStore, server: psycopg.Connection[tuple[object, ...]]
+    store: PostgresStore, server: Sql
 ) -> None:
-    later = NOON + timedelta(days=9)
-    store.memories.remember(
-        [new("a"), Draft(memory("b", tags=("x",)), has_new_id=True)]
-    )
-    store.memories.remember(
-        [Draft(memory("c", valid_until=later), dedupe=True), new("d")]
-    )
-    store.memories.remember([new("e")])
+    tagged = Draft(memory("b", tags=("x",)), has_new_id=True)
+    ending = memory("c", valid_until=NOON + timedelta(days=9))
+    store.memories.remember([*new("a"), tagged])
+    store.memories.remember([Draft(ending, dedupe=True), *new("d")])
+    store.memories.remember(new("e"))
 
-    numbered = server.execute("SELECT id FROM memory ORDER BY seq").fetchall()
-    tagged = server.execute(
-        "SELECT m.id FROM tag AS t JOIN memory AS m ON m.seq = t.memory_seq"
-    ).fetchall()
-    ending = server.execute(
-        "SELECT m.id FROM memory_state AS s JOIN memory AS m ON m.seq = s.memory_seq"
-    ).fetchall()
+    def ids(statement: bytes) -> list[str]:
+        return [id for (id,) in server.execute(statement)]
+
+    of_memory = b"JOIN memory AS m ON m.seq = memory_seq"
+    assert ids(b"SELECT id FROM memory ORDER BY seq") == ["a", "b", "c", "d", "e"]
+    assert ids(b"SELECT m.id FROM tag " + of_memory) == ["b"]
+    assert ids(b"SELECT m.id FROM memory_state " + of_memory) == ["c"]
     counted = server.execute("SELECT last_memory, working_count FROM owner").fetchall()
-    assert numbered == [("a",), ("b",), ("c",), ("d",), ("e",)]
-    assert (tagged, ending, counted) == ([("b",)], [("c",)], [(5, 5)])
+    assert counted == [(5, 5)]
 
 
 def test_what_the_server_refuses_at_the_end_is_said_to_be_kept_by_nobody(
-    store: PostgresStore, server: psycopg.Connection[tuple[object, ...]]
+    store: PostgresStore, server: Sql
 ) -> None:
     server.execute("ALTER TABLE fresh ADD CHECK (seq < 3)")
-    store.memories.remember([new("a")])
+    store.memories.remember(new("a"))
 
     with pytest.raises(StorageFailed, match="nothing of this request was kept"):
-        store.memories.remember([new("b"), new("c")])
+        store.memories.remember(new("b", "c"))
 
     assert store.maintenance.totals()[Tier.WORKING].count == 1
-    assert store.memories.remember([new("b")]).working == 2
+    assert store.memories.remember(new("b")).working == 2
 
 
 def test_nothing_is_written_for_an_owner_that_was_removed(
-    store: PostgresStore, server: psycopg.Connection[tuple[object, ...]]
+    store: PostgresStore, server: Sql
 ) -> None:
     server.execute("DELETE FROM owner")
 
     with pytest.raises(NotFound, match="owner was removed"):
-        store.memories.remember([new("a")])
+        store.memories.remember(new("a"))
 
     for table in (b"memory", b"fresh"):
         assert server.execute(b"SELECT * FROM " + table).fetchall() == []
@@ -225,10 +217,6 @@ def test_nothing_is_written_for_an_owner_that_was_removed(
 
 
 WRITERS = 14
-OURS = (
-    "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'mnemosyned' "
-    "AND datname = current_database()"
-)
 
 
 @pytest.fixture
@@ -247,7 +235,7 @@ def locked(dsn: str, owner: int) -> Iterator[psycopg.Connection]:
 
 
 def remember_one(store: PostgresStore, name: str) -> None:
-    remember_batch(store, trio(name)[0])
+    remember_batch(store, memory(name, session=name))
 
 
 def begin_writes(pool: ThreadPoolExecutor, store: PostgresStore) -> list[Future[None]]:
@@ -255,11 +243,11 @@ def begin_writes(pool: ThreadPoolExecutor, store: PostgresStore) -> list[Future[
 
 
 def test_a_locked_owner_stops_no_question(dsn: str, stores: OwnedStores) -> None:
-    numbers = {name: stores.owners.add(name).number for name in ("anna", "bert")}
-    anna, bert = (stores.store(number) for number in numbers.values())
+    owner = stores.owners.add("anna").number
+    anna, bert = stores.store(owner), stores.store(stores.owners.add("bert").number)
     waiting = OURS + " AND wait_event_type = 'Lock'"
 
-    with ThreadPoolExecutor(WRITERS) as pool, locked(dsn, numbers["anna"]):
+    with ThreadPoolExecutor(WRITERS) as pool, locked(dsn, owner):
         writes = begin_writes(pool, anna)
         eventually(lambda: number_of(dsn, waiting) > 0, "a write waits at the row")
         assert bert.memories.working_count() == 0
@@ -272,19 +260,10 @@ def test_a_locked_owner_stops_no_question(dsn: str, stores: OwnedStores) -> None
     errors = [write.exception() for write in done]
     assert {type(error) for error in errors} == {MemoryBusy}
     assert all("try again" in str(error) for error in errors)
+    # Who waits behind a locked write is answered with it.
+    in_vain = sum(connections.LOCKED in str(error) for error in errors)
+    assert in_vain >= WRITERS - 2 * connections.OWNER_WRITES_MAX
     assert number_of(dsn, "SELECT count(*) FROM memory") == 1
-
-
-def test_writers_behind_a_locked_one_fail_too(dsn: str, stores: OwnedStores) -> None:
-    owner = stores.owners.add("anna").number
-
-    with ThreadPoolExecutor(WRITERS) as pool, locked(dsn, owner):
-        writes = begin_writes(pool, stores.store(owner))
-        wait(writes, WAIT_S)
-    in_vain = [
-        write for write in writes if connections.LOCKED in str(write.exception())
-    ]
-    assert len(in_vain) >= WRITERS - 2 * connections.OWNER_WRITES_MAX
 
 
 def test_an_owners_writes_take_few_places(dsn: str, stores: OwnedStores) -> None:
@@ -384,25 +363,23 @@ def test_all_owners_and_the_local_memory_have_one_pool(dsn: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def small() -> Iterator[tuple[Server, str]]:
-    """A server that leaves this user three connections, and a database of that user."""
+def few() -> Iterator[str]:
+    """A database of a user to whom its server leaves three connections."""
     server = Server(fsync="off")
     server.start()
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute("CREATE ROLE few LOGIN")
-        connection.execute("CREATE DATABASE few OWNER few")
+    run(
+        server.dsn("postgres"), "CREATE ROLE few LOGIN", "CREATE DATABASE few OWNER few"
+    )
     dsn = server.dsn("few").replace("postgres@", "few@")
     with open_store(dsn):
         pass
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute("ALTER ROLE few CONNECTION LIMIT 3")
-    yield server, dsn
+    run(server.dsn("postgres"), "ALTER ROLE few CONNECTION LIMIT 3")
+    yield dsn
     server.remove()
 
 
-def test_few_connections_answer_a_whole_burst(small: tuple[Server, str]) -> None:
-    _, dsn = small
-    with open_store(dsn) as store:
+def test_few_connections_answer_a_whole_burst(few: str) -> None:
+    with open_store(few) as store:
         with ThreadPoolExecutor(WRITERS) as pool:
             reads = [
                 pool.submit(store.memories.working_count) for _ in range(20 * WRITERS)
