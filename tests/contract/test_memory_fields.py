@@ -88,9 +88,7 @@ def test_what_the_table_lets_change_is_in_the_request_of_an_edit() -> None:
     assert set(EDITABLE) <= set(EditMemory.__struct_fields__)
 
 
-def test_every_field_of_a_request_is_remembered(
-    store: MemoryStore, service: MemoryService
-) -> None:
+def test_every_field_is_remembered(store: MemoryStore, service: MemoryService) -> None:
     given: dict[str, Any] = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in values("first", number=0.75).items()
@@ -121,9 +119,7 @@ def test_every_field_is_kept_in_the_archive_and_by_an_undo(store: MemoryStore) -
     assert get_memory(store, WHOLE.id) == unpinned
 
 
-def test_every_field_is_exported_and_restored(
-    store: MemoryStore, tmp_path: Path
-) -> None:
+def test_every_field_is_exported(store: MemoryStore, tmp_path: Path) -> None:
     remember_batch(store, WHOLE)
 
     with open_store(DatabaseLocation(tmp_path / "target.db")) as target:
@@ -133,9 +129,7 @@ def test_every_field_is_exported_and_restored(
         assert get_memory(target, WHOLE.id) == WHOLE
 
 
-def test_every_field_of_a_forgotten_memory_is_put_back(
-    store: MemoryStore, tmp_path: Path
-) -> None:
+def test_every_field_is_put_back(store: MemoryStore, tmp_path: Path) -> None:
     remember_batch(store, WHOLE)
     store.deletion.forget([WHOLE.id], grace=Grace("call", NOON))
 
@@ -193,7 +187,7 @@ def test_memories_are_selected_by_each_field_with_a_filter(
 
 
 @pytest.mark.parametrize("field", NAMING_FIELDS, ids=lambda field: field.name)
-def test_a_person_in_each_field_that_may_name_one_is_found(
+def test_a_person_is_found_in_each_field(
     store: MemoryStore, field: MemoryField
 ) -> None:
     name = "Zoe"

@@ -60,9 +60,7 @@ def test_a_memory_comes_back_as_it_was_given(store: MemoryStore) -> None:
         datetime(987, 6, 5, 4, 3, 2, 1, tzinfo=UTC),
     ],
 )
-def test_a_time_comes_back_as_the_same_instant_in_utc(
-    store: MemoryStore, moment: datetime
-) -> None:
+def test_a_time_comes_back_in_utc(store: MemoryStore, moment: datetime) -> None:
     remember_batch(store, memory("1", created_at=moment))
 
     kept = get_memory(store, "1").created_at

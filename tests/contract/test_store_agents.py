@@ -155,9 +155,7 @@ def remembered(store: MemoryStore, id: str, text: str) -> tuple[bool, bool]:
 
 
 @pytest.mark.parametrize("state", ["working", "archived", "pruned", "edited"])
-def test_a_forgotten_message_is_known_by_its_words_when_it_has_another_id(
-    store: MemoryStore, state: str
-) -> None:
+def test_a_forgotten_message_is_known_by_words(store: MemoryStore, state: str) -> None:
     words = "The harbor is closed"
     said = memory(source_id("a", 1), words, session="codex:1")
     remember_batch(store, said)

@@ -8,10 +8,7 @@ import pytest
 from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 from support.stores import TRIO, get_episode, get_memory
 
-from mnemosyned.conversation.learnings.recognize import (
-    LateLearning,
-    extract_learnings,
-)
+from mnemosyned.conversation.learnings.recognize import LateLearning, extract_learnings
 from mnemosyned.errors import BatchChanged, IdTaken, InvalidRequest, NotFound
 from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.forgetting import ForgetFilter
@@ -24,12 +21,7 @@ from mnemosyned.memory.ports import (
     NewCompaction,
     Promotion,
 )
-from mnemosyned.memory.values import (
-    TAGS_MAX,
-    Learning,
-    LearningKind,
-    MemoryRecord,
-)
+from mnemosyned.memory.values import TAGS_MAX, Learning, LearningKind, MemoryRecord
 from mnemosyned.storage.common import learnings
 from mnemosyned.text.details import Detail, DetailKind
 

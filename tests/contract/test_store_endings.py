@@ -93,9 +93,7 @@ def test_an_ending_is_not_added(ended: MemoryStore, ending: EndingRecord) -> Non
 
 
 @pytest.mark.parametrize("edited", ["old", "new"])
-def test_an_ending_found_in_a_text_that_was_edited_since_is_not_added(
-    two: MemoryStore, edited: str
-) -> None:
+def test_an_ending_of_edited_words_is_not_added(two: MemoryStore, edited: str) -> None:
     texts = {"old": OLD.content, "new": NEW.content}
 
     assert two.endings.add([ENDING], texts=texts | {edited: "Good morning."}) == 0
@@ -411,9 +409,7 @@ def test_an_agents_figure_ends_no_figure_of_a_person_without_a_word_of_change(
 
 
 @pytest.mark.parametrize("early", [EmbedderState.LOADING, EmbedderState.UNAVAILABLE])
-def test_the_background_judges_by_vectors_once_the_encoder_is_ready(
-    store: MemoryStore, early: EmbedderState
-) -> None:
+def test_vectors_judge_once_ready(store: MemoryStore, early: EmbedderState) -> None:
     tell(store, OLD, RENAMED)
     state = [early]
     finder = with_encoder(store, LikeMeanings(), state=state)
@@ -502,7 +498,7 @@ def test_the_background_yields_to_requests_before_each_statement(
 
 
 @pytest.mark.parametrize("early", [READY, EmbedderState.LOADING])
-def test_the_background_withdraws_an_ending_of_words_that_vectors_refute(
+def test_vectors_withdraw_what_they_refute(
     two: MemoryStore, early: EmbedderState
 ) -> None:
     state = [early]

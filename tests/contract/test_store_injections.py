@@ -95,9 +95,7 @@ def test_the_ledger_is_limited(
 
 
 @pytest.mark.parametrize("state", ["working", "archived"])
-def test_a_forgotten_memory_leaves_no_words_in_the_ledger(
-    store: MemoryStore, state: str
-) -> None:
+def test_the_ledger_keeps_no_forgotten_words(store: MemoryStore, state: str) -> None:
     said = replace(memory("m1"), session="codex:1")
     remember_batch(store, said, memory("m2"), *trio("old"))
     if state == "archived":

@@ -175,9 +175,7 @@ def test_pages_hold_each_match_once_in_order(
 
 @pytest.mark.usefixtures("_limits", "kept")
 @pytest.mark.parametrize("order", ListOrder)
-def test_a_memory_comes_before_a_summary_of_the_same_time(
-    store: MemoryStore, order: ListOrder
-) -> None:
+def test_memories_come_before_summaries(store: MemoryStore, order: ListOrder) -> None:
     wanted = ListFilter(limit=5, order=order, id_prefix="NOTE")
     expected = sorted(
         (moment, kind, id)
@@ -343,9 +341,7 @@ def deliver(source: MemoryStore, target: MemoryStore) -> Moving:
     return moving
 
 
-def test_everything_is_moved_once_and_in_order(
-    full: MemoryStore, target: MemoryStore
-) -> None:
+def test_everything_is_moved_once(full: MemoryStore, target: MemoryStore) -> None:
     records = everything(full)
 
     moved = deliver(full, target)
@@ -358,9 +354,7 @@ def test_everything_is_moved_once_and_in_order(
     assert {type(record) for record in records} >= {KeptVector, RecoverableRecord}
 
 
-def test_a_move_goes_on_behind_what_is_there(
-    full: MemoryStore, target: MemoryStore
-) -> None:
+def test_a_move_goes_on_where_it_was(full: MemoryStore, target: MemoryStore) -> None:
     records = everything(full)
     for count in (4, 5, 9, len(records)):
         target.exchange.restore(records[:count])
@@ -385,9 +379,7 @@ def test_progress_counts_what_is_known_and_what_is_moved(
     assert advances[-1][1] == size - 4, "what was there before counts for no rate"
 
 
-def test_both_are_compared_to_the_last_record(
-    full: MemoryStore, target: MemoryStore
-) -> None:
+def test_both_are_compared_to_the_end(full: MemoryStore, target: MemoryStore) -> None:
     moving = deliver(full, target)
     compared = moving.compare(lambda _amount, _moved: None)
     assert sum(compared.counts.values()) == len(everything(full))

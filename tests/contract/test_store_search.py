@@ -188,16 +188,12 @@ def test_the_limit_is_respected(store: MemoryStore) -> None:
         '"""bike"',
     ],
 )
-def test_operators_and_quotes_are_read_as_words(
-    trip: MemoryStore, question: str
-) -> None:
+def test_operators_are_read_as_words(trip: MemoryStore, question: str) -> None:
     assert "fri" in found(trip, question)
 
 
 @each_case("question", ["", " ", "?!", '""', "🚲", "_", "zzyzx", "bik", "*"])
-def test_a_question_without_a_match_finds_nothing(
-    trip: MemoryStore, question: str
-) -> None:
+def test_no_match_finds_nothing(trip: MemoryStore, question: str) -> None:
     assert found(trip, question) == []
 
 
@@ -417,7 +413,7 @@ def test_a_word_within_another_one_is_not_meant(service: MemoryService) -> None:
     assert forgets(service, query="ABC-123") == 0
 
 
-def test_a_person_is_forgotten_whatever_script_the_name_touches(
+def test_a_name_is_forgotten_in_scripts(
     service: MemoryService, clock: FakeClock
 ) -> None:
     texts = "Anaさんが来ました 由Ana主持 Ana씨가왔다 กับAnaวันนี้".split()
@@ -434,9 +430,7 @@ def test_a_person_is_forgotten_whatever_script_the_name_touches(
     assert forgets(service, query="Ana") == 0
 
 
-def test_the_last_time_of_something_is_found(
-    service: MemoryService, clock: FakeClock
-) -> None:
+def test_the_last_time_is_found(service: MemoryService, clock: FakeClock) -> None:
     for id, text in (
         ("old", "nginxを更新"),
         ("new", "用nginx重启"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from itertools import islice
@@ -15,7 +15,7 @@ from fuzz.requests import Sent, by_post
 from support.fakes import FakeClock
 from support.settings import settings_in_force
 
-from mnemosyned.assembly.build import SharedParts
+from mnemosyned.assembly.build import SharedParts, make_shared_vectors
 from mnemosyned.assembly.owners import OwnerMemories
 from mnemosyned.assembly.stores import open_owned_stores
 from mnemosyned.config.settings import DatabaseLocation
@@ -23,9 +23,10 @@ from mnemosyned.daemon.http.server import make_handler
 from mnemosyned.daemon.metrics import ServerActivity
 from mnemosyned.daemon.owners import OwnerResources, TokenCache
 from mnemosyned.http_messages import HttpRequest, Response
-from mnemosyned.memory.engine_ports import Owner, Scope
+from mnemosyned.memory.engine_ports import Embedder, Owner, Scope
 from mnemosyned.sleep.context import ForegroundGate
 from mnemosyned.storage.postgres.owners import PostgresOwners
+from mnemosyned.storage.postgres.store import OwnedStores
 
 CHUNKS_READ = 50
 """Of an export that is all there is; a stream of events is left early."""
@@ -98,20 +99,40 @@ class Service:
 
 
 @contextmanager
-def serve_in_process(
-    dsn: str, *, now: Callable[[], float] = time.monotonic, groups_max: int = 8
-) -> Iterator[Service]:
-    """Serve the owners of a database without rounds in the background; `now` ages known tokens."""
-    clock = FakeClock()
+def open_memories(
+    dsn: str,
+    clock: FakeClock,
+    settings: dict[str, Any],
+    *,
+    embedder: Embedder | None = None,
+    embeds: bool = False,
+) -> Iterator[tuple[OwnedStores, OwnerMemories]]:
+    """The memories of a database's owners as one daemon has them open, without a round of its own."""
     shared = SharedParts(
-        settings=settings_in_force({"limits.content_bytes_max": 10_000}),
+        settings=settings_in_force(settings),
         gate=ForegroundGate(),
         clock=clock,
         age_clock=clock,
     )
-    with open_owned_stores(DatabaseLocation(url=dsn)) as stores:
-        memories = OwnerMemories(stores, shared)
+    with ExitStack() as stack:
+        location = DatabaseLocation(url=dsn)
+        stores = stack.enter_context(open_owned_stores(location, embeds=embeds))
+        vectors = make_shared_vectors(stores, embedder, shared.gate)
+        if vectors:
+            stack.enter_context(vectors)
+        memories = OwnerMemories(stores, shared, vectors=vectors)
         memories.rounds.start()
+        stack.callback(memories.rounds.stop)
+        yield stores, memories
+
+
+@contextmanager
+def serve_in_process(
+    dsn: str, *, now: Callable[[], float] = time.monotonic, groups_max: int = 8
+) -> Iterator[Service]:
+    """Serve the owners of a database without rounds in the background; `now` ages known tokens."""
+    settings = {"limits.content_bytes_max": 10_000}
+    with open_memories(dsn, FakeClock(), settings) as (stores, memories):
         remote = OwnerResources(
             tokens=TokenCache(stores.owners, now=now),
             memory_of=memories.get,
@@ -122,4 +143,3 @@ def serve_in_process(
         yield Service(
             stores.owners, make_handler({}, ServerActivity(), tcp_resources=remote)
         )
-        memories.rounds.stop()

@@ -474,9 +474,7 @@ def test_lines_whose_numbers_another_took_follow_in_a_new_chain_and_are_replayed
     assert (done["lines"], done["suspended"], again["lines"]) == (2, 1, 0)
 
 
-def test_the_role_of_requests_can_append_by_its_function_alone(
-    dsn: str, owners: PostgresOwners
-) -> None:
+def test_requests_append_by_a_function_alone(dsn: str, owners: PostgresOwners) -> None:
     owners.issue("anna", "laptop", OWN_SCOPES)
     with psycopg.connect(dsn, autocommit=True) as connection:
         role = request_role(PostgresSession(connection, 0))

@@ -159,9 +159,7 @@ def test_a_code_is_exchanged_for_a_token_once(
     assert (holder.name, holder.scopes) == ("laptop-of-anna", frozenset(OWN_SCOPES))
 
 
-def test_codes_that_are_not_right_are_refused_alike(
-    owners: PostgresOwners, door: Door
-) -> None:
+def test_wrong_codes_are_refused_alike(owners: PostgresOwners, door: Door) -> None:
     used, expired = invite(owners, "anna"), invite(owners, "bert", lasts=-WEEK)
     suspended = invite(owners, "carl")
     owners.change("carl", suspended=True)
@@ -226,9 +224,7 @@ def test_guesses_are_limited_by_machine_and_in_all() -> None:
     assert taken("192.0.2.7") == TRIES_OF_ADDRESS
 
 
-def test_a_guesser_has_to_wait_and_keeps_nobody_out(
-    owners: PostgresOwners, door: Door
-) -> None:
+def test_a_guesser_keeps_nobody_out(owners: PostgresOwners, door: Door) -> None:
     code = invite(owners, "anna")
 
     guesses = [login(door, "1-guess") for _ in range(TRIES_OF_ADDRESS + 1)]
@@ -239,9 +235,7 @@ def test_a_guesser_has_to_wait_and_keeps_nobody_out(
     assert login(door, code)[0] == 200
 
 
-def test_requests_for_a_foreign_memory_are_counted_and_noted(
-    owners: PostgresOwners, anna: Owner
-) -> None:
+def test_foreign_requests_are_counted(owners: PostgresOwners, anna: Owner) -> None:
     audit = Mock(AuditLog)
     limits = OwnersConfig(requests_per_minute=3)
     limiter = OwnerLimiter(lambda: limits, lambda _: ("anna", 0))
@@ -282,9 +276,7 @@ def test_a_token_is_renewed_by_its_holder(
 
 
 @pytest.mark.usefixtures("anna")
-def test_a_renewal_leaves_the_old_token_no_longer_than_it_had(
-    owners: PostgresOwners, door: Door
-) -> None:
+def test_a_renewal_prolongs_no_old_token(owners: PostgresOwners, door: Door) -> None:
     issued = owners.issue("anna", "job", OWN_SCOPES, valid_for=timedelta(days=2))
     (before,) = owners.tokens("anna")
 
@@ -294,9 +286,7 @@ def test_a_renewal_leaves_the_old_token_no_longer_than_it_had(
 
 
 @pytest.mark.usefixtures("anna")
-def test_a_token_without_an_end_gets_one_when_it_is_renewed(
-    owners: PostgresOwners, door: Door
-) -> None:
+def test_a_renewed_token_gets_an_end(owners: PostgresOwners, door: Door) -> None:
     secret = owners.issue("anna", "ever", OWN_SCOPES).secret
 
     for _ in range(2):
@@ -307,9 +297,7 @@ def test_a_token_without_an_end_gets_one_when_it_is_renewed(
 
 
 @pytest.mark.usefixtures("anna")
-def test_renewing_without_end_fills_no_table(
-    owners: PostgresOwners, door: Door
-) -> None:
+def test_endless_renewals_fill_no_table(owners: PostgresOwners, door: Door) -> None:
     secret = owners.issue("anna", "laptop", OWN_SCOPES, valid_for=WEEK).secret
     for _ in range(250):
         status, renewed = door("/v1/renew", secret)
@@ -399,7 +387,7 @@ def test_owners_are_administered_from_afar(
     } == {}
 
 
-def test_what_an_administrator_may_not_is_said(
+def test_refused_administration_is_explained(
     owners: PostgresOwners, door: Door
 ) -> None:
     token = admin_token(owners)

@@ -135,9 +135,7 @@ def plain(dsn: str) -> Iterator[str]:
     run(dsn, "DROP OWNED BY plain", "DROP ROLE plain")
 
 
-def test_a_table_of_another_user_cannot_be_purged_and_says_so(
-    store: PostgresStore, plain: str
-) -> None:
+def test_anothers_table_is_not_purged(store: PostgresStore, plain: str) -> None:
     told(store, "one")
     store.deletion.forget(["one"])
 
@@ -372,7 +370,7 @@ EVERYTHING = Retention(characters_max=0)
 
 
 @pytest.mark.parametrize("step", [1, 2, EPISODES - 1, EPISODES, EPISODES + 1])
-def test_no_original_is_left_out_between_two_steps(
+def test_steps_leave_no_original_out(
     monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
     monkeypatch.setattr(undo, "EPISODES_READ", step)

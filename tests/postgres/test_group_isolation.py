@@ -15,12 +15,11 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from http import HTTPStatus
 
-import psycopg
 import pytest
 from fuzz.requests import Requests, by_post
 from postgres.served import Memory, Service, serve_in_process
 from postgres.test_isolation import NOT_HERE, SHOWN_EVERY, SQL, aimed, fill, show
-from support.postgres import rows_of
+from support.postgres import rows_of, run
 
 from mnemosyned.memory.engine_ports import OWN_SCOPES, Scope
 
@@ -37,10 +36,11 @@ FILLED_EVERY = 500
 MISSING = "no-memory-of-this-name"
 
 
-def kept_rows(dsn: str, number: int) -> dict[str, list[str]]:
-    """The rows of a memory that no chore of the daemon changes."""
-    found = rows_of(dsn, number)
-    return {name: found[name] for name in ("memory", "episode", "learning", "tag")}
+def kept_rows(dsn: str, *numbers: int) -> list[dict[str, list[str]]]:
+    """The rows of memories that no chore of the daemon changes."""
+    found = [rows_of(dsn, number) for number in numbers]
+    chosen = ("memory", "episode", "learning", "tag")
+    return [{name: each[name] for name in chosen} for each in found]
 
 
 def mark_of(name: str) -> str:
@@ -104,11 +104,8 @@ class World:
             each for each in self.tokens if not each.valid
         ][-10:]
         self.suspended = chance.choice((*PEOPLE, *GROUPS, ""))
-        with psycopg.connect(self.dsn) as connection:
-            connection.execute(
-                "UPDATE owner SET suspended_at = CASE WHEN name = %s THEN now() END",
-                (self.suspended,),
-            )
+        suspend = "UPDATE owner SET suspended_at = CASE WHEN name = '{}' THEN now() END"
+        run(self.dsn, suspend.format(self.suspended))
         self.seconds += 1
 
     def is_valid(self, token: Token) -> bool:
@@ -159,7 +156,8 @@ def test_no_request_shows_a_line_that_its_sender_may_not_read(
         known += fill(memory, mark_of(name))
     numbers = {each.name: each.number for each in service.owners.owners()}
     known += map(str, numbers.values())
-    before = {name: kept_rows(dsn, numbers[name]) for name in OUT_OF_REACH}
+    out_of_reach = [numbers[name] for name in OUT_OF_REACH]
+    before = kept_rows(dsn, *out_of_reach)
     for person in PEOPLE:
         world.issue(person)
         world.issue(person, world.some_scopes())
@@ -214,7 +212,7 @@ def test_no_request_shows_a_line_that_its_sender_may_not_read(
             with capsys.disabled():
                 show(done, answers, began)
 
-    assert {name: kept_rows(dsn, numbers[name]) for name in OUT_OF_REACH} == before
+    assert kept_rows(dsn, *out_of_reach) == before
     assert answers[HTTPStatus.OK] > REQUESTS / 10
     assert seen.keys() == {*PEOPLE, *GROUPS}, seen
     for name in ("team", "vault"):

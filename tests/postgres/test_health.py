@@ -2,7 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import (
+    ExitStack,
+    closing,
+    contextmanager,
+    suppress,
+)
 from pathlib import Path
 
 import psycopg
@@ -19,19 +24,13 @@ from mnemosyned.cli.maintenance.checks import (
 from mnemosyned.config.settings import Config
 from mnemosyned.errors import DatabaseUnreachable, SchemaTooNew, StorageFailed
 from mnemosyned.memory.capture import WatchedFile
-from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.storage.postgres import health
 from mnemosyned.storage.postgres.health import line_exposure
+from mnemosyned.storage.postgres.store import PostgresStore
 
 pytestmark = pytest.mark.postgres
 
 WAIT_S = 20
-
-
-@contextmanager
-def opened(dsn: str) -> Iterator[MemoryStore]:
-    with open_store(dsn) as store:
-        yield store
 
 
 @contextmanager
@@ -53,7 +52,7 @@ def found(look: Callable[[], list[str]]) -> list[str]:
 
 
 def test_a_server_that_keeps_what_it_acknowledges_needs_no_warning() -> None:
-    with server() as own, opened(own.new_database()) as store:
+    with server() as own, open_store(own.new_database()) as store:
         assert store.maintenance.warnings() == []
         assert store.maintenance.problems() == []
         store.maintenance.ensure_durable()
@@ -63,7 +62,7 @@ def test_settings_that_endanger_memory_are_named_the_gravest_first() -> None:
     with server(fsync="off", full_page_writes="off") as own:
         dsn = own.new_database()
         run(dsn, f'ALTER DATABASE "{dsn_name(dsn)}" SET synchronous_commit = off')
-        with opened(dsn) as store:
+        with open_store(dsn) as store:
             fsync, pages, commits = store.maintenance.warnings()
 
     assert fsync.startswith("fsync is off")
@@ -79,7 +78,7 @@ def test_a_clock_that_is_not_the_servers_is_named(
 ) -> None:
     present = time.time
 
-    with server() as own, opened(own.new_database()) as store:
+    with server() as own, open_store(own.new_database()) as store:
         monkeypatch.setattr(time, "time", lambda: present() + ahead_s)
         named = store.maintenance.warnings()
         monkeypatch.undo()
@@ -95,7 +94,7 @@ def test_an_archive_that_fails_is_named() -> None:
         "archive_command": "false",
         "wal_level": "replica",
     }
-    with server(**settings) as own, opened(own.new_database()) as store:
+    with server(**settings) as own, open_store(own.new_database()) as store:
         remember_batch(store, memory("1"))
         run(own.dsn("postgres"), "SELECT pg_switch_wal()")
 
@@ -104,23 +103,22 @@ def test_an_archive_that_fails_is_named() -> None:
     assert warning.startswith("the server cannot archive 0")
 
 
-def test_an_index_that_was_not_finished_is_named(dsn: str) -> None:
-    with opened(dsn) as store:
-        remember_batch(store, memory("1"), memory("2"))
-        with pytest.raises(psycopg.errors.UniqueViolation):
-            run(dsn, "CREATE UNIQUE INDEX CONCURRENTLY twice ON memory (session_id)")
+def test_an_unfinished_index_is_named(dsn: str, store: PostgresStore) -> None:
+    remember_batch(store, memory("1"), memory("2"))
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        run(dsn, "CREATE UNIQUE INDEX CONCURRENTLY twice ON memory (session_id)")
 
-        (problem,) = store.maintenance.problems()
+    (problem,) = store.maintenance.problems()
 
-        assert problem.startswith("the index twice is not usable")
-        run(dsn, "DROP INDEX twice")
-        assert store.maintenance.problems() == []
+    assert problem.startswith("the index twice is not usable")
+    run(dsn, "DROP INDEX twice")
+    assert store.maintenance.problems() == []
 
 
 def test_damage_is_refused_and_named() -> None:
     with server() as own:
         dsn = own.new_database()
-        with opened(dsn) as store:
+        with open_store(dsn) as store:
             remember_batch(store, memory("1"))
         with psycopg.connect(dsn) as connection:
             (file,) = connection.execute(
@@ -131,7 +129,7 @@ def test_damage_is_refused_and_named() -> None:
             table.seek(8_000)
             table.write(b"damaged!")
         own.start()
-        with opened(dsn) as store:
+        with open_store(dsn) as store:
             with pytest.raises(StorageFailed, match="damaged: restore a backup"):
                 store.memories.get("1")
 
@@ -153,7 +151,7 @@ def test_a_server_that_takes_no_writes_is_ready_for_who_began_on_it_alone() -> N
     read_only = "ALTER SYSTEM SET default_transaction_read_only = on"
     with server() as own:
         dsn = own.new_database()
-        with opened(dsn) as store:
+        with open_store(dsn) as store:
             store.maintenance.check_ready()
             run(own.dsn("postgres"), read_only, "SELECT pg_reload_conf()")
 
@@ -162,26 +160,25 @@ def test_a_server_that_takes_no_writes_is_ready_for_who_began_on_it_alone() -> N
             with pytest.raises(StorageFailed, match="connect to the primary"):
                 remember_batch(store, memory("1"))
             assert found(lambda: faults_of(store.maintenance.check_ready))
-            with opened(dsn) as standby:
+            with open_store(dsn) as standby:
                 standby.maintenance.check_ready()
 
 
-def test_what_serves_is_told_apart_from_what_does_not(dsn: str) -> None:
-    with opened(dsn) as store:
-        run(
-            dsn,
-            "INSERT INTO schema_migration (version, name, oldest) VALUES (9999, 'x', 9999)",
-        )
-        with pytest.raises(SchemaTooNew):
-            store.maintenance.check_ready()
-        run(dsn, "DELETE FROM schema_migration WHERE version = 9999")
+def test_a_newer_schema_is_not_ready(dsn: str, store: PostgresStore) -> None:
+    newer = (
+        "INSERT INTO schema_migration (version, name, oldest) VALUES (9999, 'x', 9999)"
+    )
+    run(dsn, newer)
+    with pytest.raises(SchemaTooNew):
         store.maintenance.check_ready()
+    run(dsn, "DELETE FROM schema_migration WHERE version = 9999")
+    store.maintenance.check_ready()
 
 
 def test_a_server_that_is_full_is_ready_and_one_that_is_gone_is_not() -> None:
     with server(max_connections="10", superuser_reserved_connections="0") as own:
         dsn = own.new_database()
-        with opened(dsn) as store, ExitStack() as others:
+        with open_store(dsn) as store, ExitStack() as others:
             remember_batch(store, memory("1"))
             with suppress(psycopg.OperationalError):
                 for _ in range(11):
@@ -200,31 +197,28 @@ def test_a_flush_takes_what_was_written_lazily_to_the_disk() -> None:
     state = WatchedFile(path="/w/a", file="1:2", size=1, modified_ns=2, read_at=NOON)
     with server(wal_writer_delay="10s") as own:
         dsn = own.new_database()
-        with opened(dsn) as store:
+        with open_store(dsn) as store:
             store.watches.keep_file(state)
             store.maintenance.flush()
             own.kill()
         (own.data / "postmaster.pid").unlink()
         own.start()
-        with opened(dsn) as store:
+        with open_store(dsn) as store:
             assert store.watches.file("/w/a") == state
 
 
 def test_a_backup_is_left_to_the_servers_tools(dsn: str, tmp_path: Path) -> None:
-    with (
-        opened(dsn) as store,
-        pytest.raises(StorageFailed, match=r"pgBackRest.*pg_dump"),
-    ):
+    tools = r"pgBackRest.*pg_dump"
+    with open_store(dsn) as store, pytest.raises(StorageFailed, match=tools):
         store.maintenance.back_up(tmp_path / "memory.db")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_longest_write_is_known(dsn: str) -> None:
-    with open_store(dsn) as store:
-        with store._pool.writing(store.owner) as session:  # noqa: SLF001 a slow one
-            session.execute("SELECT pg_sleep(0.2)")
+def test_the_longest_write_is_known(store: PostgresStore) -> None:
+    with store.pool.writing(store.owner) as session:  # a slow one
+        session.execute("SELECT pg_sleep(0.2)")
 
-        assert 0.2 <= store.maintenance.longest_write_s() < WAIT_S
+    assert 0.2 <= store.maintenance.longest_write_s() < WAIT_S
 
 
 def dsn_name(dsn: str) -> str:

@@ -63,11 +63,12 @@ def bert(service: Service) -> Memory:
 
 def fill(memory: Memory, mark: str) -> list[str]:
     """Keep something in every tier; the names and ids by which it could be asked for."""
-    for number in range(6):
+    names = [f"bert-{number}" for number in range(6)]
+    for number, id in enumerate(names):
         memory.call(
             "remember",
             content=f"{mark} moved to Lisbon on day {number}; the code is QX-{number}",
-            id=f"bert-{number}",
+            id=id,
             session="berts-room",
             source="berts-phone",
             role="Bert",
@@ -76,14 +77,12 @@ def fill(memory: Memory, mark: str) -> list[str]:
     memory.call("edit", id="bert-1", text=f"{mark} was edited")
     learned = memory.call("learn", content=f"Always say {mark}.")["learning"]
     slept = memory.call("sleep", session="berts-room", force=True)
-    memory.call(
-        "remember", content=f"{mark} is fresh", id="bert-fresh", supersedes="bert-2"
-    )
-    episodes = memory.call("list", tier="episodic")["episodes"]
+    fresh = {"id": "bert-fresh", "supersedes": "bert-2"}
+    memory.call("remember", content=f"{mark} is fresh", **fresh)
+    episodes = [each["id"] for each in memory.call("list", tier="episodic")["episodes"]]
     assert episodes
-    names = [f"bert-{number}" for number in range(6)]
-    names += ["bert-fresh", "berts-room", "berts-phone", "berts-tag", slept["cycle"]]
-    return [*names, learned["id"], *(each["id"] for each in episodes)]
+    names += ["bert-fresh", "berts-room", "berts-phone", "berts-tag"]
+    return [*names, slept["cycle"], learned["id"], *episodes]
 
 
 def aimed(sent: Sent, chance: random.Random, names: list[str]) -> Sent:
@@ -106,14 +105,16 @@ def aimed(sent: Sent, chance: random.Random, names: list[str]) -> Sent:
 
 def no_tokens(service: Service, anna: Memory, bert: Memory) -> list[str]:
     """Tokens that are none: of Bert's, and mixed from both."""
-    issue = service.owners.issue
-    revoked = issue("bert", "revoked", tuple(Scope)).secret
-    service.owners.revoke("bert", "revoked")
-    expired = issue(
-        "bert", "expired", tuple(Scope), valid_for=timedelta(microseconds=1)
-    ).secret
     service.owners.add("carl")
-    suspended = issue("carl", "suspended", tuple(Scope)).secret
+    ended = [
+        service.owners.issue(owner, name, tuple(Scope), valid_for=lasts).secret
+        for owner, name, lasts in (
+            ("bert", "revoked", None),
+            ("bert", "expired", timedelta(microseconds=1)),
+            ("carl", "suspended", None),
+        )
+    ]
+    service.owners.revoke("bert", "revoked")
     service.owners.change("carl", suspended=True)
     secret = anna.token.rpartition(f"_{anna.owner.number}_")[2]
     return [
@@ -123,9 +124,7 @@ def no_tokens(service: Service, anna: Memory, bert: Memory) -> list[str]:
         anna.token[:-1],
         f"{anna.token}{bert.token}",
         f"{bert.token[:-1]}{'A' if bert.token[-1] != 'A' else 'B'}",
-        revoked,
-        expired,
-        suspended,
+        *ended,
         *SQL,
     ]
 
@@ -195,19 +194,18 @@ def test_an_id_of_another_owners_is_unknown(
     for name in names:
         fields = {field: name} | ({"text": "x"} if verb == "edit" else {})
         response = anna.ask(by_post(verb, fields))
-        unknown = response.status == HTTPStatus.NOT_FOUND
-        nothing = b'"memories":0' in response.body
-        assert unknown or nothing, response.body
+        is_unknown = response.status == HTTPStatus.NOT_FOUND
+        assert is_unknown or b'"memories":0' in response.body, response.body
     assert rows_of(dsn, bert.owner.number) == before
 
 
 @pytest.mark.parametrize("id", ["bert-\x00", "\x00", "a\x00b"])
 def test_a_text_that_no_column_can_hold_is_refused(anna: Memory, id: str) -> None:
     fill(anna, "annasownword")
-    requests = [by_post(verb, {"id": id}) for verb in ("get", "expand", "restore")]
-    requests.append(by_post("recall", {"query": "Lisbon", "session": id}))
-
-    for request in requests:
-        response = anna.ask(request)
+    for verb, fields in (
+        *((verb, {"id": id}) for verb in ("get", "expand", "restore")),
+        ("recall", {"query": "Lisbon", "session": id}),
+    ):
+        response = anna.ask(by_post(verb, fields))
         assert response.status == HTTPStatus.BAD_REQUEST
         assert b'"code":"invalid_text"' in response.body

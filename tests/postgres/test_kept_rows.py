@@ -103,9 +103,7 @@ OF_MEMORIES = sorted({*CHANGES} - {*OF_SUMMARIES})
 
 
 @pytest.mark.parametrize("change", OF_MEMORIES)
-def test_what_another_daemon_changes_is_seen_by_the_next_question(
-    dsn: str, change: str
-) -> None:
+def test_the_next_question_sees_what_others_change(dsn: str, change: str) -> None:
     sees_changes(dsn, change)
 
 
@@ -122,9 +120,7 @@ def test_it_is_seen_also_where_only_the_newest_rows_of_words_are_kept(
 @pytest.mark.parametrize(
     "change", [*OF_SUMMARIES, "forget", "put back", "edit", "prune"]
 )
-def test_it_is_seen_also_of_summaries_whose_words_are_kept(
-    dsn: str, change: str
-) -> None:
+def test_changes_of_summaries_are_seen_too(dsn: str, change: str) -> None:
     sees_changes(dsn, change, slept=True)
 
 

@@ -232,12 +232,7 @@ def test_a_killed_move_goes_on_and_doubles_nothing(
 @pytest.mark.parametrize("stored", [0, 1, 3, 5])
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_move_that_ended_midway_says_that_it_can_be_repeated(
-    filled: Path,
-    dsn: str,
-    monkeypatch: pytest.MonkeyPatch,
-    stored: int,
-    *,
-    fails: bool,
+    filled: Path, dsn: str, monkeypatch: pytest.MonkeyPatch, stored: int, *, fails: bool
 ) -> None:
     def end() -> None:
         raise StorageFailed("the disk is full") if fails else KeyboardInterrupt

@@ -113,10 +113,12 @@ def of_another_key(provider: IdentityProvider, key: Any, kid: str) -> str:  # no
     return provider.token(key="forger", kid=kid)
 
 
+def new_rsa_key(bits: int = 2_048) -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65_537, key_size=bits)
+
+
 def with_its_own_key(provider: IdentityProvider, header: str) -> str:
-    provider.keys["forger"] = rsa.generate_private_key(
-        public_exponent=65_537, key_size=2_048
-    )
+    provider.keys["forger"] = new_rsa_key()
     published, provider.published = provider.published, ["forger"]
     value: object = provider.jwks()[0]
     provider.published = published
@@ -133,9 +135,7 @@ def changed_in_the_middle(provider: IdentityProvider) -> str:
 Forge = Callable[[IdentityProvider], str]
 NOW = int(time.time())
 FORGED: dict[str, Forge] = {
-    "another RSA key": lambda it: of_another_key(
-        it, rsa.generate_private_key(public_exponent=65_537, key_size=2_048), "rsa"
-    ),
+    "another RSA key": lambda it: of_another_key(it, new_rsa_key(), "rsa"),
     "another EC key": lambda it: of_another_key(
         it, ec.generate_private_key(ec.SECP256R1()), "ec"
     ),
@@ -198,23 +198,30 @@ def test_an_email_names_an_owner_if_the_provider_has_verified_it(
     assert bool(known.holder(token)) is is_taken
 
 
-def test_groups_give_scopes(provider: IdentityProvider) -> None:
+@pytest.mark.parametrize(
+    ("roles", "expected"),
+    [
+        ({}, {Scope.READ}),
+        ({"roles": ["writers", "others"]}, {Scope.READ, Scope.WRITE}),
+        ({"roles": "all others"}, {Scope.READ, Scope.FORGET}),
+        *(
+            ({"roles": odd}, {Scope.READ})
+            for odd in (7, None, {"writers": 1}, [[7], 7])
+        ),
+    ],
+)
+def test_groups_give_scopes(
+    provider: IdentityProvider, roles: dict[str, Any], expected: set[Scope]
+) -> None:
     scopes = {"*": ["read"], "writers": ["write"], "all": ["forget", "read"]}
-    known = tokens(provider, scopes=scopes, groups_claim="roles")
-
-    def scopes_of(**claims: Any) -> frozenset[Scope]:  # noqa: ANN401
-        holder = known.holder(provider.token(**claims))
-        assert holder
-        return holder.scopes
-
-    assert scopes_of() == {Scope.READ}
-    assert scopes_of(roles=["writers", "others"]) == {Scope.READ, Scope.WRITE}
-    assert scopes_of(roles="all others") == {Scope.READ, Scope.FORGET}
-    for odd in (7, None, {"writers": 1}, [["writers"], 7]):
-        assert scopes_of(roles=odd) == {Scope.READ}
-    assert (
-        tokens(provider, scopes={"writers": ["write"]}).holder(provider.token()) is None
+    holder = tokens(provider, scopes=scopes, groups_claim="roles").holder(
+        provider.token(**roles)
     )
+
+    assert holder
+    assert holder.scopes == expected
+    few = tokens(provider, scopes={"writers": ["write"]})
+    assert few.holder(provider.token()) is None
 
 
 def test_keys_are_asked_for_once_a_minute(provider: IdentityProvider) -> None:
@@ -283,10 +290,7 @@ def test_another_issuers_discovery_is_refused(provider: IdentityProvider) -> Non
 
 @pytest.mark.filterwarnings("ignore:The RSA key is 1024 bits")
 def test_weak_keys_are_not_taken(provider: IdentityProvider) -> None:
-    provider.keys["weak"] = rsa.generate_private_key(
-        public_exponent=65_537,
-        key_size=1_024,  # noqa: S505 that is what it is about
-    )
+    provider.keys["weak"] = new_rsa_key(bits=1_024)
     provider.keys["p384"] = ec.generate_private_key(ec.SECP384R1())
     provider.published = ["weak", "p384", "ec"]
 

@@ -93,9 +93,7 @@ def test_numbers_go_on_where_they_were(store: PostgresStore) -> None:
     assert [each.id for each in store.memories.originals("e1")] == ["m1", "m2"]
 
 
-def test_owners_and_numbers_have_four_bytes_in_every_table(
-    store: PostgresStore, before: str
-) -> None:
+def test_owners_and_numbers_have_four_bytes(store: PostgresStore, before: str) -> None:
     store.close()
     wide = rows(
         before,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import psycopg
 import pytest
+from postgres.served import open_memories
 from support.fakes import FakeClock, FakeEmbedder
-from support.settings import settings_in_force
 from support.vector_service import (
     WAIT_S,
     contents,
@@ -19,16 +19,12 @@ from support.vector_service import (
     wait_until_embedded,
 )
 
-from mnemosyned.assembly.build import SharedParts, make_shared_vectors
 from mnemosyned.assembly.owners import OwnerMemories
-from mnemosyned.assembly.stores import open_owned_stores
-from mnemosyned.config.settings import DatabaseLocation
 from mnemosyned.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.memory.values import EmbedderState
 from mnemosyned.search.vectors import owners as module
 from mnemosyned.search.vectors.index import CODE_ROWS_MIN
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.context import ForegroundGate
 from mnemosyned.storage.postgres.store import OwnedStores
 from mnemosyned.verbs.memories import EditMemory, Recall, Remember
 from mnemosyned.verbs.retention import Forget
@@ -61,28 +57,14 @@ class Daemon:
 def serving(
     dsn: str, embedder: FakeEmbedder, *, wait_ms: int = 10_000, embeds: bool = True
 ) -> Iterator[Daemon]:
-    clock = FakeClock()
-    shared = SharedParts(
-        settings=settings_in_force(
-            {
-                "limits.content_bytes_max": 10_000,
-                "embedding.similarity_min": 0.6,
-                "embedding.wait_ms": wait_ms,
-            }
-        ),
-        gate=ForegroundGate(),
-        clock=clock,
-        age_clock=clock,
-    )
-    with ExitStack() as stack:
-        location = DatabaseLocation(url=dsn)
-        stores = stack.enter_context(open_owned_stores(location, embeds=embeds))
-        vectors = make_shared_vectors(stores, embedder, shared.gate)
-        assert vectors
-        stack.enter_context(vectors)
-        memories = OwnerMemories(stores, shared, vectors=vectors)
-        memories.rounds.start()
-        stack.callback(memories.rounds.stop)
+    settings = {
+        "limits.content_bytes_max": 10_000,
+        "embedding.similarity_min": 0.6,
+        "embedding.wait_ms": wait_ms,
+    }
+    with open_memories(
+        dsn, FakeClock(), settings, embedder=embedder, embeds=embeds
+    ) as (stores, memories):
         yield Daemon(memories, stores)
 
 
@@ -119,9 +101,7 @@ def test_each_owner_finds_by_meaning_in_its_own_memory(
         assert anna.call(Status()).embedder.embedded == 1
 
 
-def test_codes_of_an_owner_follow_what_any_daemon_embeds_and_forgets(
-    dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_codes_follow_other_daemons(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "READ_WHILE_LOADING", 0)
     monkeypatch.setattr(module, "CODES_MAX", CODE_ROWS_MIN)
     monkeypatch.setattr(module, "LOAD_AGAIN_S", 0.0)
@@ -171,9 +151,7 @@ def test_owners_without_vectors_are_found_by_a_round_and_only_once(dsn: str) -> 
     assert again.calls == [("one more",)]
 
 
-def test_a_long_backlog_of_one_owner_delays_no_other(
-    dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_backlog_delays_no_other(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Else the other's turn comes only once more of his memories may have followed.
     monkeypatch.setattr(module, "GATHER_S", 0.0)
     go_on = threading.Event()

@@ -31,9 +31,7 @@ def counts_of(dsn: str, owner: int) -> dict[str, int]:
     return {table: len(each) for table, each in rows_of(dsn, owner).items() if each}
 
 
-def test_owners_are_listed_by_name_with_what_they_have(
-    owners: PostgresOwners, dsn: str
-) -> None:
+def test_owners_are_listed_by_name(owners: PostgresOwners, dsn: str) -> None:
     fill(dsn, ANNA, "anna's")
     owners.issue("anna", "laptop", ALL_SCOPES)
 
@@ -97,9 +95,7 @@ def test_the_local_owner_cannot_be_removed(owners: PostgresOwners) -> None:
         owners.remove("local")
 
 
-def test_a_token_names_its_owner_and_scopes_and_its_hash_alone_is_kept(
-    owners: PostgresOwners, dsn: str
-) -> None:
+def test_of_a_token_its_hash_alone_is_kept(owners: PostgresOwners, dsn: str) -> None:
     issued = owners.issue("anna", "reader", [Scope.READ])
 
     holder = owners.holder(issued.secret)
@@ -175,9 +171,7 @@ def test_a_token_that_expired_or_of_a_suspended_owner_holds_nothing(
     assert [each.valid for each in owners.tokens("anna")] == [is_valid]
 
 
-def test_a_rotated_token_has_a_successor_of_the_same_kind(
-    owners: PostgresOwners, dsn: str
-) -> None:
+def test_a_rotated_token_has_a_successor(owners: PostgresOwners, dsn: str) -> None:
     scopes = [Scope.READ, Scope.WRITE]
     old = owners.issue("anna", "laptop", scopes, valid_for=timedelta(days=9))
     aged = "UPDATE owner_token SET {0} = {0} - interval '8 days'"
@@ -194,9 +188,7 @@ def test_a_rotated_token_has_a_successor_of_the_same_kind(
     assert owners.holder(last.secret)
 
 
-def test_members_of_a_group_hold_its_memory_by_tokens_of_their_own(
-    owners: PostgresOwners, dsn: str
-) -> None:
+def test_members_hold_the_memory_of_a_group(owners: PostgresOwners, dsn: str) -> None:
     team = owners.add("team", is_group=True)
     secret = owners.issue("anna", "laptop", (Scope.READ, Scope.FORGET)).secret
     other = owners.issue("bert", "laptop", ALL_SCOPES).secret

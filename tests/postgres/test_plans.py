@@ -189,9 +189,7 @@ def test_a_question_reads_no_table_from_end_to_end(
         assert "BitmapAnd" not in {node["Node Type"] for node in each.nodes()}, each
 
 
-def test_lines_around_a_match_are_read_alone_also_in_a_long_session(
-    dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_around_are_read_alone(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(dsn, grace_hours=0) as (_, service):
         # Every other one is in one session, and each other in one of its own.
         tell(service, LONG, session=lambda at: "long" if at % 2 else f"talk {at}")
@@ -445,7 +443,7 @@ def test_an_export_needs_no_statistics(
     check(statements)
 
 
-def test_an_export_asks_nothing_for_each_memory(
+def test_an_export_asks_for_all_at_once(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with opened(dsn, NEW) as (store, service):
@@ -504,9 +502,7 @@ def test_statistics_are_made_once_for_an_owner_they_know_then() -> None:
             assert not refresh_statistics(session)
 
 
-def test_a_write_is_kept_though_no_statistics_can_be_made(
-    dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_needs_no_statistics(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: PostgresSession) -> bool:
         raise psycopg.OperationalError("the server is busy")
 

@@ -132,17 +132,13 @@ def begun(home: Path, dsn: str, address: str) -> Iterator[Daemon]:
         yield daemon
 
 
-def test_clients_lose_nothing_in_a_rolling_upgrade(
-    server: Server, tmp_path: Path
-) -> None:
+def test_clients_lose_nothing_in_an_upgrade(server: Server, tmp_path: Path) -> None:
     dsn = server.new_database()
+    names = [f"owner-{number}" for number in range(OWNERS)]
     with open_owners(dsn) as owners:
-        for number in range(OWNERS):
-            owners.add(f"owner-{number}")
-        tokens = [
-            owners.issue(f"owner-{number}", "test", OWN_SCOPES).secret
-            for number in range(OWNERS)
-        ]
+        for name in names:
+            owners.add(name)
+        tokens = [owners.issue(name, "test", OWN_SCOPES).secret for name in names]
     with ExitStack() as stack:
         balancer = Balancer()
         stack.callback(balancer.close)

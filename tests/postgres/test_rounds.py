@@ -9,17 +9,15 @@ from typing import Any
 import psycopg
 import pytest
 from e2e.daemons import eventually
+from postgres.served import open_memories
 from support.fakes import FakeClock
-from support.settings import change, settings_in_force
+from support.settings import change
 
-from mnemosyned.assembly.build import SharedParts
 from mnemosyned.assembly.owners import OwnerMemories
-from mnemosyned.assembly.stores import open_owned_stores
-from mnemosyned.config.settings import DatabaseLocation
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.values import Tier
 from mnemosyned.sleep import cycle
-from mnemosyned.sleep.context import CommitPacing, ForegroundGate
+from mnemosyned.sleep.context import CommitPacing
 from mnemosyned.storage.postgres import forgetting as purge
 from mnemosyned.verbs.listing import Days
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
@@ -34,10 +32,9 @@ DAY = timedelta(days=1)
 class Rounds:
     """Rounds on a clock that the test moves, and what they visited."""
 
-    def __init__(self, memories: OwnerMemories, shared: SharedParts) -> None:
+    def __init__(self, memories: OwnerMemories, clock: FakeClock) -> None:
         self.memories = memories
-        self.clock = shared.clock
-        self.settings = shared.settings
+        self.clock = clock
         self.visited: list[int] = []
         visit = memories.rounds.open_memory
 
@@ -55,9 +52,11 @@ class Rounds:
             request = Remember(f"Bell {id} rang.", id=id, created_at=self.clock.now())
             self.memories.get(owner).service.call(request)
 
+    def change(self, key: str, value: int) -> None:
+        change(self.memories.rounds.shared.settings, {key: value})
+
     def run(self, *, at: datetime) -> list[int]:
         """Make a round at a time; whom it visited."""
-        assert isinstance(self.clock, FakeClock)
         self.clock.moment = at
         self.visited.clear()
         self.memories.rounds.run(Trigger.SCHEDULE)
@@ -67,22 +66,13 @@ class Rounds:
 @pytest.fixture
 def rounds(dsn: str) -> Iterator[Rounds]:
     clock = FakeClock(MONDAY)
-    shared = SharedParts(
-        settings=settings_in_force(),
-        gate=ForegroundGate(),
-        clock=clock,
-        age_clock=clock,
-    )
-    with open_owned_stores(DatabaseLocation(url=dsn)) as stores:
-        memories = OwnerMemories(stores, shared)
-        memories.rounds.start()
-        yield Rounds(memories, shared)
-        memories.rounds.stop()
+    with open_memories(dsn, clock, {}) as (_, memories):
+        yield Rounds(memories, clock)
 
 
 def test_a_memory_that_gives_way_keeps_its_count_of_recalls(rounds: Rounds) -> None:
     anna, ben = rounds.add("anna"), rounds.add("ben")
-    change(rounds.settings, {"owners.open_max": 1})
+    rounds.change("owners.open_max", 1)
     rounds.memories.get(anna).service.call(Recall("when did the bell ring?"))
 
     rounds.memories.get(ben)
@@ -158,7 +148,7 @@ def test_archives_to_be_pruned_make_a_visit_due(rounds: Rounds) -> None:
         rounds.run(at=MONDAY + days * DAY)
     assert rounds.run(at=quiet) == []
 
-    change(rounds.settings, {"archive.keep_days": 30})
+    rounds.change("archive.keep_days", 30)
 
     assert rounds.run(at=quiet) == [anna]
 

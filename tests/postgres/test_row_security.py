@@ -163,9 +163,7 @@ def fill(dsn: str, column: str, value: str) -> None:
 
 
 @pytest.mark.parametrize("analyzed", [False, True])
-def test_what_was_said_in_other_sessions_is_not_read_under_a_policy(
-    two_owners: str, *, analyzed: bool
-) -> None:
+def test_a_policy_reads_no_other_session(two_owners: str, *, analyzed: bool) -> None:
     fill(two_owners, "", "'{}'")
     if analyzed:
         run(two_owners, "VACUUM ANALYZE memory")
@@ -241,10 +239,7 @@ def test_a_user_without_privileges_keeps_a_memory_with_one_owner(dsn: str) -> No
         role = role_of(own)
         grant = f'GRANT "{role}" TO {user}'
         for lines in (f'CREATE ROLE "{role}" NOLOGIN', grant), (grant,):
-            with (
-                pytest.raises(StorageFailed) as error,
-                open_store(own, guarded=True),
-            ):
+            with pytest.raises(StorageFailed) as error, open_store(own, guarded=True):
                 pass
             assert error.value.message.endswith(f": {'; '.join(lines)};")
             run(dsn, lines[0])
@@ -322,9 +317,7 @@ def test_a_copy_without_its_rights_gives_nobody_any(two_owners: str) -> None:
 
 
 @pytest.mark.parametrize("are_many", [True, False])
-def test_a_migration_parts_a_copy_from_the_database_it_is_of(
-    two_owners: str, *, are_many: bool
-) -> None:
+def test_a_migration_parts_a_copy(two_owners: str, *, are_many: bool) -> None:
     """As after `pg_restore`: rights of the other one's role, none of its own."""
     if not are_many:
         run(two_owners, "DELETE FROM owner WHERE owner <> 1")
@@ -354,9 +347,7 @@ def test_a_migration_parts_a_copy_from_the_database_it_is_of(
         ("m" * 63, "public", rf"{ROLES}-[0-9a-f]{{16}}"),
     ],
 )
-def test_each_database_has_a_role_of_its_own(
-    database: str, schema: str, name: str
-) -> None:
+def test_each_database_has_its_role(database: str, schema: str, name: str) -> None:
     answering = Mock()
     answering.execute.return_value.fetchone.return_value = (database, schema)
 

@@ -286,9 +286,7 @@ def filled(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_file_comes_back_from_a_server_row_by_row(
-    filled: Path, dsn: str, tmp_path: Path
-) -> None:
+def test_a_file_comes_back_row_by_row(filled: Path, dsn: str, tmp_path: Path) -> None:
     again = tmp_path / "again.db"
     lines = exported(filled)
 

@@ -209,9 +209,7 @@ def test_agents_meet_the_same_bounds_over_mcp(service: Service) -> None:
     assert "needs the scope write" in call(reader, "remember", content="no")
 
 
-def test_a_round_puts_owners_to_sleep_that_nobody_asks_for(
-    serve: Serve, owners: PostgresOwners
-) -> None:
+def test_a_round_puts_all_to_sleep(serve: Serve, owners: PostgresOwners) -> None:
     old = [
         {"content": f"Bell {number} rang.", "created_at": "2026-01-01"}
         for number in range(3)

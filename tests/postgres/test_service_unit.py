@@ -93,9 +93,7 @@ def prepare(
     return home, keep
 
 
-def test_the_service_waits_for_the_server_serves_and_comes_back(
-    tmp_path: Path, dsn: str, server: Path
-) -> None:
+def test_the_service_waits_and_returns(tmp_path: Path, dsn: str, server: Path) -> None:
     port = free_port()
     home, keep = prepare(tmp_path, dsn, server, port=port)
     with open_owners(dsn) as owners:
@@ -138,7 +136,7 @@ def test_the_service_waits_for_the_server_serves_and_comes_back(
     assert shown == ["activating", "1", "2", "0", "0", "0", "success"]
 
 
-def test_a_credential_that_is_not_there_keeps_the_service_from_starting(
+def test_a_lost_credential_stops_a_start(
     tmp_path: Path, dsn: str, server: Path
 ) -> None:
     home, keep = prepare(tmp_path, dsn, server)

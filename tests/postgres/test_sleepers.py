@@ -16,7 +16,6 @@ from support.settings import change
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import BatchChanged, MemoryBusy, SleepInProgress, StorageFailed
 from mnemosyned.memory.consolidation import CycleStatus, GroupStatus, Trigger
-from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.sleep.context import CommitPacing, CycleRequest, SummarizerLease
@@ -34,15 +33,9 @@ WAIT_S = 30
 HOLDERS = "FROM pg_locks WHERE locktype = 'advisory' AND granted"
 
 
-@contextmanager
-def opened(dsn: str, owner: int = LOCAL_OWNER) -> Iterator[MemoryStore]:
-    with open_store(dsn, owner=owner) as store:
-        yield store
-
-
 @pytest.fixture
 def stores(dsn: str) -> Iterator[list[MemoryStore]]:
-    with opened(dsn) as first, opened(dsn) as second:
+    with open_store(dsn) as first, open_store(dsn) as second:
         yield [first, second]
 
 
@@ -134,9 +127,7 @@ def test_a_group_is_promoted_once_without_claims(stores: list[MemoryStore]) -> N
         assert isinstance(failed[0], BatchChanged)
 
 
-def test_a_claim_is_one_owner_s_and_ends_with_its_block(
-    stores: list[MemoryStore], dsn: str
-) -> None:
+def test_a_claim_is_one_owner_s_alone(stores: list[MemoryStore], dsn: str) -> None:
     first, second = stores
     with first.sleep.claim() as held:
         assert held()
@@ -145,10 +136,7 @@ def test_a_claim_is_one_owner_s_and_ends_with_its_block(
             second.sleep.claim(),
         ):
             pass
-        with (
-            opened(dsn, owner=7) as other,
-            other.sleep.claim() as granted,
-        ):
+        with open_store(dsn, owner=7) as other, other.sleep.claim() as granted:
             assert granted()
     for store in (second, first, second):
         with store.sleep.claim() as held:

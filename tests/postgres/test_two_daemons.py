@@ -25,44 +25,10 @@ from support.endpoints import serving
 from support.postgres import number_of, open_store, rows
 from support.seeds import seed_of
 
-from mnemosyned import Client
-from mnemosyned.errors import NotFound
-
 pytestmark = pytest.mark.postgres
 
 
 __all__ = ["start"]
-
-
-@pytest.fixture
-def pair(start: Start, dsn: str) -> tuple[Daemon, Daemon]:
-    return start("--database", dsn), start("--database", dsn)
-
-
-def found(client: Client, question: str) -> list[str]:
-    return [hit.id for hit in client.recall(question).hits]
-
-
-def test_changes_of_one_daemon_show_in_another(pair: tuple[Daemon, Daemon]) -> None:
-    first, second = pair
-    with first.client() as here, second.client() as there:
-        assert found(there, "marzipan") == []
-        here.remember("Marzipan goes to the left shelf.", id="sweet")
-        assert found(there, "marzipan") == ["sweet"]
-
-        there.edit("sweet", text="Nougat goes to the left shelf.")
-        assert found(here, "marzipan") == []
-        assert found(here, "nougat") == ["sweet"]
-
-        here.forget("sweet", now=True)
-        assert found(there, "nougat") == []
-        with pytest.raises(NotFound):
-            there.get("sweet")
-
-        learned = here.learn("Always answer in German.").learning
-        assert [learning.id for learning in there.learnings()] == [learned.id]
-        there.remove_learning(learned.id)
-        assert list(here.learnings()) == []
 
 
 def test_a_stop_leaves_a_sleep_to_its_sleeper(start: Start, dsn: str) -> None:
@@ -97,9 +63,7 @@ def daemons(start: Start, dsn: str) -> list[Daemon]:
     return [start("--database", dsn, **FAST) for _ in range(SCHEDULED_DAEMONS)]
 
 
-def test_cycles_and_roll_ups_by_schedule_are_done_once(
-    daemons: Sequence[Daemon], dsn: str
-) -> None:
+def test_scheduled_cycles_are_done_once(daemons: Sequence[Daemon], dsn: str) -> None:
     remember_groups(daemons[0], SCHEDULED_GROUPS)
     months = "SELECT count(*) FROM episode WHERE level = 3"
     eventually(

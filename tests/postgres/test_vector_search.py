@@ -15,10 +15,7 @@ from support.postgres import number_of, open_store, rows, run
 from support.vector_service import wait_until
 from support.vectors import ROUNDING, cosine, nearest, pack
 
-from mnemosyned.memory.engine_ports import (
-    ComparisonTooSlow,
-    VectorNews,
-)
+from mnemosyned.memory.engine_ports import ComparisonTooSlow, VectorNews
 from mnemosyned.memory.values import EmbedderState
 from mnemosyned.search.query import Query
 from mnemosyned.search.vectors import indexer
@@ -183,9 +180,7 @@ def test_an_extension_that_is_taken_away_takes_no_vector_along(dsn: str) -> None
 
 
 @needs_pgvector
-def test_a_user_who_may_not_create_the_extension_goes_without(
-    dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plain_user_goes_without(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = rows(
         dsn,
         "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace "
@@ -277,9 +272,7 @@ def test_a_question_waits_for_no_slow_comparison(dsn: str) -> None:
 
 @needs_pgvector
 @pytest.mark.usefixtures("at_once")
-def test_a_daemon_finds_what_it_and_others_embedded_without_holding_it(
-    dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_daemon_holds_no_vector(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = FakeEmbedder()
     with open_store(dsn) as before:
         remember_batch(before, memory("a", "The tesla came"))

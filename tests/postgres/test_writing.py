@@ -148,9 +148,7 @@ def test_a_batch_is_inserted_in_parts_in_its_order(
     ],
 )
 def test_a_memory_is_kept_alone_as_it_is_among_others(
-    store: PostgresStore,
-    server: Sql,
-    fields: dict[str, Any],
+    store: PostgresStore, server: Sql, fields: dict[str, Any]
 ) -> None:
     alone, among = (replace(memory(id, "at the mill"), **fields) for id in "ab")
     store.memories.remember([Draft(alone, has_new_id=True)])
@@ -168,9 +166,7 @@ def test_a_memory_is_kept_alone_as_it_is_among_others(
         assert getattr(kept, name) == value
 
 
-def test_numbers_follow_each_other_whichever_way_a_memory_came(
-    store: PostgresStore, server: Sql
-) -> None:
+def test_numbers_follow_each_other(store: PostgresStore, server: Sql) -> None:
     tagged = Draft(memory("b", tags=("x",)), has_new_id=True)
     ending = memory("c", valid_until=NOON + timedelta(days=9))
     store.memories.remember([*new("a"), tagged])
@@ -188,9 +184,7 @@ def test_numbers_follow_each_other_whichever_way_a_memory_came(
     assert counted == [(5, 5)]
 
 
-def test_what_the_server_refuses_at_the_end_is_said_to_be_kept_by_nobody(
-    store: PostgresStore, server: Sql
-) -> None:
+def test_a_late_refusal_keeps_nothing(store: PostgresStore, server: Sql) -> None:
     server.execute("ALTER TABLE fresh ADD CHECK (seq < 3)")
     store.memories.remember(new("a"))
 
@@ -201,9 +195,7 @@ def test_what_the_server_refuses_at_the_end_is_said_to_be_kept_by_nobody(
     assert store.memories.remember(new("b")).working == 2
 
 
-def test_nothing_is_written_for_an_owner_that_was_removed(
-    store: PostgresStore, server: Sql
-) -> None:
+def test_a_removed_owner_gets_no_row(store: PostgresStore, server: Sql) -> None:
     server.execute("DELETE FROM owner")
 
     with pytest.raises(NotFound, match="owner was removed"):
@@ -327,9 +319,7 @@ def test_exports_take_no_place_from_questions(
             pass
 
 
-def test_idle_connections_are_given_back(
-    dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_idle_connections_are_closed(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_store(dsn) as store:
         with ThreadPoolExecutor(WRITERS) as pool:
             for write in begin_writes(pool, store):
