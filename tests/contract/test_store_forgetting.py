@@ -12,13 +12,23 @@ from support.fakes import (
     remember_batch,
     working_ids,
 )
-from support.stores import TRIO, count_by_tier, get_episode
+from support.stores import TRIO, count_by_tier, get_episode, get_memory
 
 from mnemosyned.errors import BatchChanged, NotFound
-from mnemosyned.memory.exchange import RecoverableRecord
+from mnemosyned.memory.edit import MemoryEdit
+from mnemosyned.memory.exchange import ExportedMemory, RecoverableRecord
 from mnemosyned.memory.forgetting import Grace
 from mnemosyned.memory.ports import Draft, MemoryStore
-from mnemosyned.memory.values import Learning, LearningKind, Tier
+from mnemosyned.memory.values import (
+    ACTIONS_KEPT,
+    Action,
+    ActionKind,
+    Learning,
+    LearningKind,
+    Tier,
+    UndoableAction,
+)
+from mnemosyned.storage.common import undo
 
 
 def test_forgetting_deletes_from_every_tier(store: MemoryStore) -> None:
@@ -127,3 +137,121 @@ def test_what_is_forgotten_is_kept_as_it_was(store: MemoryStore) -> None:
         for learning in record.learnings
     }
     assert links == {"l-older": "l-newer", "l-newer": None}
+
+
+# The records of actions that can be undone.
+
+
+def action(id: str, kind: ActionKind = ActionKind.TAG, *, days: float = 0) -> Action:
+    return Action(id, kind, NOON + timedelta(days=days))
+
+
+def edit(store: MemoryStore, id: str, text: str, made: Action | None) -> None:
+    before = get_memory(store, id)
+    after = replace(before, content=text)
+    edits = [MemoryEdit(before=before, after=after)]
+    store.changes.edit(edits, now=made.at if made else NOON, action=made)
+
+
+def steps(store: MemoryStore, id: str) -> list[tuple[str, str]]:
+    return [(step.memory, step.tag) for step in store.actions.steps(id)]
+
+
+def listed(store: MemoryStore, id: str | None = None) -> list[UndoableAction]:
+    return store.actions.actions(since=NOON - ACTIONS_KEPT, id=id, limit=10)
+
+
+def test_only_what_was_not_so_before_is_recorded(store: MemoryStore) -> None:
+    remember_batch(store, memory("1", tags=("a",)), memory("2"))
+
+    store.changes.tag(["1", "2"], ["a", "b"], action=action("t"))
+    store.changes.untag(["1"], ["c"], action=action("none", ActionKind.UNTAG))
+    store.changes.pin(["2"], pinned=True, action=action("p", ActionKind.PIN))
+    store.changes.pin(["2"], pinned=True, action=action("again", ActionKind.PIN))
+
+    assert sorted(steps(store, "t")) == [("1", "b"), ("2", "a"), ("2", "b")]
+    assert steps(store, "p") == [("2", "")]
+    recorded = listed(store)
+    assert [(each.id, each.kind, each.memories) for each in recorded] == [
+        ("p", ActionKind.PIN, 1),
+        ("t", ActionKind.TAG, 2),
+    ]
+
+
+def test_edits_and_new_memories_are_recorded(store: MemoryStore) -> None:
+    brought = action("i", ActionKind.IMPORT)
+    store.memories.remember([Draft(memory("1"))], action=brought)
+    store.memories.remember([Draft(memory("1")), Draft(memory("2"))], action=brought)
+    exported = ExportedMemory(id="3", seq=9, session="s", content="x", created_at=NOON)
+    store.exchange.restore([exported], action=brought)
+    edit(store, "2", "other words", action("e", ActionKind.EDIT))
+    edit(store, "1", "other words", None)
+
+    assert steps(store, "i") == [("1", ""), ("2", ""), ("3", "")]
+    assert steps(store, "e") == [("2", "")]
+    (after,) = store.actions.changed_after("i")
+    assert {each.seq for each in store.actions.steps("e")} == {after}
+    assert store.actions.changed_after("e") == set()
+
+
+def test_nothing_is_left_of_an_action_that_was_deleted(store: MemoryStore) -> None:
+    remember_batch(store, memory("1"))
+    store.changes.tag(["1"], ["a"], action=action("t"))
+    store.changes.tag(["1"], ["b"], action=action("u"))
+
+    store.actions.delete("t")
+
+    assert (steps(store, "t"), steps(store, "u")) == ([], [("1", "b")])
+    assert listed(store, "t") == []
+
+
+def test_old_actions_and_those_beyond_the_limit_expire(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember_batch(store, memory("1"))
+    store.changes.tag(["1"], ["a"], action=action("old"))
+    store.actions.record(action("young", ActionKind.FORGET, days=1))
+    store.changes.tag(["1"], ["b"], action=action("new", days=2))
+    assert not store.actions.are_expired(NOON - timedelta(days=1))
+
+    store.actions.expire(NOON)
+
+    assert [each.id for each in listed(store)] == ["new", "young"]
+    assert steps(store, "old") == []
+    assert not store.actions.are_expired(NOON)
+    monkeypatch.setattr(undo, "ACTIONS_MAX", 1)
+    assert store.actions.are_expired(NOON)
+    store.actions.expire(NOON)
+    assert [each.id for each in listed(store)] == ["new"]
+
+
+def test_forgotten_memories_leave_no_tag_behind(store: MemoryStore) -> None:
+    remember_batch(store, memory("1"), memory("2"))
+    store.changes.tag(["1", "2"], ["a"], action=action("t"))
+
+    store.deletion.forget(["1"])
+    store.deletion.forget(["2"], grace=Grace("call", NOON))
+    back = store.grace.put_back(["2"])
+
+    assert [id for id, _ in back] == ["2"]
+    assert steps(store, "t") == [("2", "a")]
+
+    store.deletion.forget(["2"], grace=Grace("call", NOON))
+    store.grace.finish(["2"])
+
+    (left,) = listed(store, "t")
+    assert left.memories == 0
+
+
+def test_no_action_is_of_a_reused_number(store: MemoryStore) -> None:
+    remember_batch(store, memory("1"))
+    store.changes.tag(["1"], ["a"], action=action("t"))
+    (step,) = store.actions.steps("t")
+    store.deletion.forget(["1"], grace=Grace("call", NOON))
+
+    taker = ExportedMemory(
+        id="taker", seq=step.seq, session="s", content="x", created_at=NOON
+    )
+    store.exchange.restore([taker])
+
+    assert steps(store, "t") == []

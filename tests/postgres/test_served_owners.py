@@ -5,15 +5,17 @@ STREAMS=200 follows so many streams across the loss of their tokens.
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from datetime import timedelta
+from http.client import HTTPResponse
 from itertools import count
 from math import inf
 from pathlib import Path
@@ -28,6 +30,7 @@ from mnemosyned.errors import SecretRefused
 from mnemosyned.memory.engine_ports import Scope
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.postgres.owners import PostgresOwners
+from mnemosyned.verbs.upkeep import LimitUse
 
 pytestmark = pytest.mark.postgres
 STREAMS = setting("STREAMS", 14)
@@ -277,3 +280,98 @@ def test_more_owners_than_may_be_open_are_served(serve: Serve) -> None:
                     client.remember(f"bell {number}", id=f"m{number}")
                     (hit,) = client.recall("bell").hits
                     assert hit.id == f"m{number}"
+
+
+# Each owner is held to its limits, and its clients wait for them.
+
+
+BUSY = {
+    "limited": {"requests_per_minute": 20, "writes_per_minute": 60},
+    "full": {"memories_max": 5, "bytes_per_day": 100, "requests_per_minute": 60},
+    "reader": {"streams_max": 2},
+}
+
+
+@pytest.fixture
+def limited(serve: Serve) -> Iterator[Service]:
+    with serve(MNEMOSYNE_OWNERS_LIMITS_BY_OWNER=json.dumps(BUSY)) as service:
+        yield service
+
+
+def test_what_exceeds_a_limit_is_refused_for_this_owner_alone(limited: Service) -> None:
+    busy, free = limited.token("limited"), limited.token("free")
+    with ThreadPoolExecutor(8) as threads:
+        answers = threads.map(
+            lambda _: limited.ask("/v1/recall", busy, {"query": "a"}), range(30)
+        )
+        by_code = {answer[0]: answer[1:] for answer in answers}
+
+    assert by_code.keys() == {200, 429}
+    headers, answer = by_code[429]
+    assert answer["error"]["code"] == "limit_reached"
+    assert "20 requests a minute" in answer["error"]["message"]
+    assert int(headers["Retry-After"]) >= 1
+    assert limited.ask("/v1/recall", free, {"query": "a"})[0] == 200
+
+
+def test_a_client_that_waits_loses_nothing(limited: Service) -> None:
+    token = limited.token("limited")
+    limited.ask("/v1/remember_many", token, {"memories": [{"content": "a"}] * 65})
+    assert limited.status("/v1/remember", token, content="too soon") == 429
+
+    with limited.client(token) as client:
+        kept = client.remember("kept after a pause").id
+
+        assert [hit.id for hit in client.recall("pause").hits] == [kept]
+
+
+def test_a_full_memory_takes_no_more_until_some_is_forgotten(limited: Service) -> None:
+    token = limited.token("full")
+    batch = [{"id": f"m{n}", "content": f"word {n}"} for n in range(5)]
+    assert limited.status("/v1/remember_many", token, memories=batch) == 200
+
+    def hook(event: str) -> int:
+        payload = {"hook_event_name": event, "session_id": "s", "prompt": "a word"}
+        return limited.status("/hooks", token, payload=payload)
+
+    assert [hook("SessionStart"), hook("UserPromptSubmit")] == [200, 429]
+    code, _, answer = limited.ask("/v1/remember", token, {"content": "one more"})
+
+    assert (code, answer["error"]["code"]) == (429, "limit_reached")
+    assert "5 memories of the 5" in answer["error"]["message"]
+    assert limited.status("/v1/forget", token, id="m1") == 200
+    eventually(
+        lambda: limited.status("/v1/remember", token, content="one") == 200,
+        "room for one",
+    )
+
+
+def test_streams_beyond_the_limit_are_refused_until_one_ends(limited: Service) -> None:
+    token = limited.token("reader")
+
+    def stream() -> AbstractContextManager[HTTPResponse]:
+        return limited.request("/v1/events", token, method="GET")
+
+    with stream() as first, stream() as second, stream() as third:
+        first.readline()
+        second.readline()
+        assert [first.status, second.status, third.status] == [200, 200, 429]
+
+    def is_free() -> bool:
+        with stream() as further:
+            return further.status == 200
+
+    eventually(is_free, "a free place for a stream")
+
+
+def test_status_shows_the_limits_and_what_is_used(limited: Service) -> None:
+    token = limited.token("full")
+    limited.ask("/v1/remember", token, {"content": "x" * 40})
+    with limited.client(token) as client:
+        uses = {use.name: use for use in client.status().limits}
+
+    assert uses["memories_max"] == LimitUse(name="memories_max", limit=5, used=1)
+    assert uses["bytes_per_day"].used == 40
+    assert uses["requests_per_minute"].used >= 1
+    with limited.daemon.client() as client:
+        assert client.status().limits == []
