@@ -118,7 +118,7 @@ def test_empty_groups_leave_an_answer_as_it_is(anna: Memory) -> None:
 
     for query in (
         "what did the gauge show?",
-        "who bought it?",
+        "who bought the mill?",
         "the latest on the mill",
     ):
         options: list[dict[str, Any]] = [{}, {"explain": True, "history": True}]

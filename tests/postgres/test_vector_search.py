@@ -254,7 +254,7 @@ def near_to(
 def test_a_question_waits_for_no_slow_comparison(dsn: str) -> None:
     with (
         open_store(dsn, embeds=True) as store,
-        indexing(store, FakeEmbedder(), wait_s=0.5) as vectors,
+        indexing(store, FakeEmbedder(), wait_s=2) as vectors,
         psycopg.connect(dsn) as other,
     ):
         remember_batch(store, memory("a", "The tesla came"))
