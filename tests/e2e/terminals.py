@@ -27,6 +27,21 @@ def popen(address: Path, *words: str, home: Path) -> subprocess.Popen[bytes]:
     )
 
 
+def shell(
+    daemon: Daemon, script: str, **settings: str
+) -> subprocess.CompletedProcess[str]:
+    """Run commands of a shell in a session of its own, as in a terminal."""
+    path, place = f"{BIN}:{os.environ['PATH']}", str(daemon.socket)
+    return subprocess.run(
+        ["setsid", "--wait", "bash", "-c", script],
+        env=environment(daemon.home, PATH=path, MNEMOSYNE_SOCKET=place, **settings),
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+
+
 class Seen:
     """All that a terminal has shown once its program has ended."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -11,9 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 from e2e.commands import COMMANDS
-from e2e.daemons import WAIT_S, Daemon, environment, mnem
-from e2e.programs import BIN
-from e2e.terminals import on_terminal
+from e2e.daemons import WAIT_S, Daemon, mnem
+from e2e.terminals import on_terminal, shell
 from support.thorough import thorough
 
 from mnemosyned.cli.arguments import FOR_PROGRAMS
@@ -33,22 +31,6 @@ def asked(shared: Daemon) -> Daemon:
     shared.post("remember", id="tea", content="Tea at four.")
     shared.post("remember", id="7", content="Lucky.")
     return shared
-
-
-def shell(
-    daemon: Daemon, script: str, **settings: str
-) -> subprocess.CompletedProcess[str]:
-    path = f"{BIN}:{os.environ['PATH']}"
-    return subprocess.run(
-        ["setsid", "--wait", "bash", "-c", script],
-        env=environment(
-            daemon.home, PATH=path, MNEMOSYNE_SOCKET=str(daemon.socket), **settings
-        ),
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S,
-        check=False,
-    )
 
 
 def test_several_ids_that_begin_alike_are_all_named(asked: Daemon) -> None:
@@ -104,19 +86,10 @@ def test_a_shell_completes_commands_ids_and_sessions(asked: Daemon) -> None:
 
 
 def test_a_full_disk_gets_one_line(asked: Daemon) -> None:
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [str(BIN / "mnem"), "--socket", str(asked.socket), "recall", "tea"],
-            env=environment(asked.home),
-            stdout=full,
-            stderr=subprocess.PIPE,
-            check=False,
-        )
+    done = shell(asked, "mnem recall tea > /dev/full")
 
-    assert done.returncode == 1
-    assert done.stderr == (
-        b"mnem: the answer could not be written: No space left on device\n"
-    )
+    said = "mnem: the answer could not be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, said)
 
 
 def test_ascii_alone_is_no_failure(asked: Daemon) -> None:

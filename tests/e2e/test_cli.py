@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 from e2e.commands import COMMANDS
 from e2e.conftest import Start
-from e2e.daemons import WAIT_S, Daemon, Json, environment, kept, mnem, short_room
-from e2e.programs import BIN
+from e2e.daemons import WAIT_S, Daemon, Json, kept, mnem, short_room
 from e2e.scripted_daemon import answer, saying, scripted
-from e2e.terminals import on_terminal
+from e2e.terminals import on_terminal, shell
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
@@ -140,39 +138,24 @@ def test_on_a_terminal_nothing_to_remember_is_said_at_once(filled: Daemon) -> No
 
 
 def test_a_reader_that_has_seen_enough_is_no_failure(filled: Daemon) -> None:
-    command = f"set -o pipefail; {BIN}/mnem --socket {filled.socket} log | head -0"
+    done = shell(filled, "set -o pipefail; mnem log | head -0")
 
-    done = subprocess.run(
-        ["bash", "-c", command],
-        env=environment(filled.home),
-        capture_output=True,
-        timeout=WAIT_S,
-        check=False,
-    )
-
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_remember_and_learn_print_the_id_alone(shared: Daemon) -> None:
-    command = f"{BIN}/mnem --socket {shared.socket}"
-    script = f"""
-        one=$({command} remember --dedupe 'the password is larch-4471')
-        again=$({command} remember --dedupe 'the password is larch-4471')
-        new=$({command} learn 'Answer in French.')
-        newer=$({command} learn 'Answer in German.')
+    done = shell(
+        shared,
+        """
+        one=$(mnem remember --dedupe 'the password is larch-4471')
+        again=$(mnem remember --dedupe 'the password is larch-4471')
+        new=$(mnem learn 'Answer in French.')
+        newer=$(mnem learn 'Answer in German.')
         echo "$one $again $new $newer"
-        {command} get "$one" --json >/dev/null && echo kept
-        {command} recall zeppelin | while read -r line; do echo "read $line"; done
-        {command} log --session nobody | while read -r line; do echo "read $line"; done
-    """
-
-    done = subprocess.run(
-        ["bash", "-c", script],
-        env=environment(shared.home),
-        capture_output=True,
-        timeout=WAIT_S,
-        check=True,
-        text=True,
+        mnem get "$one" --json >/dev/null && echo kept
+        mnem recall zeppelin | while read -r line; do echo "read $line"; done
+        mnem log --session nobody | while read -r line; do echo "read $line"; done
+    """,
     )
 
     ids, kept = done.stdout.splitlines()
@@ -255,28 +238,23 @@ def test_a_backup_goes_where_the_shell_is(daemon: Daemon, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
-        ("remember - <&-", 2, b"mnem: there is nothing to remember: content is empty\n"),
-        ("recall tea >&-", 0, b""),
-        ("export - >&-", 0, b""),
-        ("sleep --force 2>&-", 0, b""),
-        ("forget -s default <&-", 2, b"use --yes\n"),
+        ("remember - <&-", 2, "mnem: there is nothing to remember: content is empty\n"),
+        ("recall tea >&-", 0, ""),
+        ("export - >&-", 0, ""),
+        ("sleep --force 2>&-", 0, ""),
+        ("forget -s default <&-", 2, "use --yes\n"),
     ],
 )  # fmt: skip
 def test_a_closed_stream_reads_and_writes_nothing(
-    daemon: Daemon, line: str, code: int, said: bytes
+    daemon: Daemon, line: str, code: int, said: str
 ) -> None:
     daemon.post("remember", content="tea at four")
 
-    done = subprocess.run(
-        ["/bin/sh", "-c", f"{BIN / 'mnem'} --socket {daemon.socket} {line}"],
-        env=environment(daemon.home),
-        capture_output=True,
-        check=False,
-    )
+    done = shell(daemon, f"mnem {line}")
 
     assert done.returncode == code
     assert done.stderr.endswith(said)
-    assert b"Traceback" not in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 # The codes that `mnem` ends with, and how it names what is at fault.

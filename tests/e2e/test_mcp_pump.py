@@ -137,20 +137,13 @@ def test_many_requests_at_once_are_all_answered(daemon: Daemon, tmp_path: Path) 
         assert {pump.read()["id"] for _ in range(60)} == ids
 
 
-def test_answers_come_after_the_end_of_input(daemon: Daemon, tmp_path: Path) -> None:
-    body = b"".join(
-        b'{"jsonrpc":"2.0","id":%d,"method":"ping"}\n' % id for id in range(5)
-    )
-    run = subprocess.run(
-        [BIN / "mnem", "--socket", daemon.socket, "mcp"],
-        input=body.rstrip(b"\n"),
-        capture_output=True,
-        check=True,
-        env=environment(tmp_path),
-    )
-    assert sorted(json.loads(line)["id"] for line in run.stdout.splitlines()) == [
-        *range(5)
-    ]
+def test_answers_come_after_the_end_of_input(daemon: Daemon) -> None:
+    lines = [b'{"jsonrpc":"2.0","id":%d,"method":"ping"}' % id for id in range(5)]
+
+    run = daemon.mnem("mcp", stdin=b"\n".join(lines))
+
+    ids = [json.loads(line)["id"] for line in run.stdout.splitlines()]
+    assert sorted(ids) == [*range(5)]
 
 
 def test_junk_is_answered_with_an_error(daemon: Daemon, tmp_path: Path) -> None:

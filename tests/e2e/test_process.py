@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -10,6 +11,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -275,6 +277,40 @@ def test_no_memory_is_in_the_log(start: Start) -> None:
     (failure,) = daemon.events("request_failed")
     assert failure["exception"], "what failed is logged with its traceback"
     assert HUSHED not in daemon.log.read_text()
+
+
+PIPE_BYTES = 65_536
+REQUESTS = 700
+"""At level debug each logs a line of 120 bytes: more than a pipe takes."""
+
+
+def test_a_pipe_nobody_reads_does_not_stop_the_daemon(
+    tmp_path: Path, room: Path
+) -> None:
+    address = room / "s"
+    with subprocess.Popen(
+        [BIN / "mnemosyned", "--socket", address],
+        env=environment(tmp_path, MNEMOSYNE_LOG_LEVEL="debug"),
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stderr
+        eventually(partial(listens, address), "it listens")
+        begun = time.monotonic()
+        with Client(address) as client:
+            for _ in range(REQUESTS):
+                client.log(limit=1)
+        took_s = time.monotonic() - begun
+        text = b""
+        while text.count(b'"request"') < REQUESTS:
+            text += os.read(process.stderr.fileno(), PIPE_BYTES)
+        process.terminate()
+        code = process.wait(WAIT_S)
+
+    times = [json.loads(line)["timestamp"] for line in text.splitlines()]
+    assert took_s < WAIT_S
+    assert len(text) > PIPE_BYTES
+    assert times == sorted(times)
+    assert code == 0
 
 
 # One socket path, one daemon: however many start at once, and whoever stops.

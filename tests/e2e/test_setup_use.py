@@ -1,8 +1,11 @@
-"""What setup wrote, started as a tool would start it, with a real daemon."""
+"""`mnem setup`: what it wrote, started as a tool would start it, and its questions at a terminal."""
 
 from __future__ import annotations
 
 import json
+import os
+import pty
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +15,7 @@ import pytest
 from e2e.daemons import WAIT_S, environment, running, short_room
 from e2e.programs import BIN
 
-pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
+pytestmark = pytest.mark.e2e
 
 SESSION = "s-1"
 
@@ -55,6 +58,7 @@ def user() -> Iterator[User]:
             yield User(home)
 
 
+@pytest.mark.thorough
 def test_the_hooks_that_were_written_store_and_a_check_sees_it(user: User) -> None:
     user.mnem("setup", "claude-code", "--yes")
     hooks = user.settings(".claude/settings.json")["hooks"]
@@ -85,6 +89,7 @@ def test_the_hooks_that_were_written_store_and_a_check_sees_it(user: User) -> No
     assert "1 memory stored" in shown
 
 
+@pytest.mark.thorough
 def test_the_server_that_was_written_answers(user: User) -> None:
     user.mnem("setup", "cursor", "--yes")
     entry = user.settings(".cursor/mcp.json")["mcpServers"]["mnem"]
@@ -106,3 +111,48 @@ def test_the_server_that_was_written_answers(user: User) -> None:
     by_id = {answer["id"]: answer for answer in map(json.loads, answers.splitlines())}
     tools = {tool["name"] for tool in by_id[2]["result"]["tools"]}
     assert {"remember", "recall"} <= tools
+
+
+# `mnem setup` at a terminal: what it asks, and what an answer does.
+
+
+def typed(home: Path, keys: bytes, *words: str) -> tuple[int, str]:
+    """Run the command at a terminal at which someone types these keys; what it shows."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [BIN / "mnem", "setup", *words],
+        env=environment(home, COLUMNS="80", PATH=str(home / "bin")),
+        cwd=home,
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    os.close(theirs)
+    os.write(ours, keys)
+    shown, _ = process.communicate(timeout=WAIT_S)
+    os.close(ours)
+    return process.returncode, shown.decode()
+
+
+def test_a_dialogue_asks_for_each_tool_and_shows_what_it_gets(tmp_path: Path) -> None:
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".config" / "zed").mkdir(parents=True)
+
+    code, shown = typed(tmp_path, b"n\ny\n")
+
+    assert code == 0
+    assert re.search("^Cursor +MCP server; 5 hooks$", shown, re.MULTILINE)
+    assert re.search("^Zed +MCP server$", shown, re.MULTILINE)
+    assert "Write this for Cursor? [Y/n]" in shown
+    assert "Write this for Zed? [Y/n]" in shown
+    assert (tmp_path / ".config" / "zed" / "settings.json").exists()
+    assert list((tmp_path / ".cursor").iterdir()) == []
+
+
+def test_a_no_leaves_everything(tmp_path: Path) -> None:
+    code, shown = typed(tmp_path, b"n\n", "cursor")
+
+    assert code == 1
+    assert "Write this for Cursor? [y/N]" in shown
+    assert "nothing was changed" in shown
+    assert list(tmp_path.iterdir()) == []
