@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
+import struct
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from e2e.consistency import damage, half_done
-from e2e.daemons import Answer, Daemon, kept, rows, running, spawn
-from e2e.failing_io import Faults, build, failing
+from e2e.daemons import Answer, Daemon, Json, kept, refused, rows, running
 from support.fakes import files_containing
 
 pytestmark = [pytest.mark.e2e, pytest.mark.fault]
@@ -52,14 +54,13 @@ def remember(daemon: Daemon, name: str, size: int) -> list[str]:
 
 def test_a_start_on_a_full_disk_says_what_is_wrong(disk: Path, tmp_path: Path) -> None:
     ballast = fill(disk)
-    log = tmp_path / "log"
-    options = ("--database", str(disk / "memory.db"), "--socket", str(tmp_path / "s"))
+    options = (f"--database={disk / 'memory.db'}", f"--socket={tmp_path / 's'}")
 
-    process = spawn(*options, home=tmp_path, log=log)
+    code, said = refused(*options, home=tmp_path)
 
-    assert process.wait(20) == 1
-    assert FREE_SPACE in log.read_text()
-    assert "Traceback" not in log.read_text()
+    assert code == 1
+    assert FREE_SPACE in said
+    assert "Traceback" not in said
     ballast.unlink()
     with running(tmp_path, database=disk / "memory.db") as daemon:
         assert daemon.post("remember", content="Tea.").status == 200
@@ -149,6 +150,8 @@ def test_a_full_disk_puts_off_a_rescue(disk: Path, tmp_path: Path) -> None:
 # The n-th write, sync or truncation fails: every answer is true, and the file stays whole.
 
 
+SOURCE = Path(__file__).with_name("ioshim.c")
+CONTROL = struct.Struct("5i")
 TRIALS = int(os.environ.get("IOFAULT_TRIALS", "10"))
 MOMENTS_MAX = 2_000
 ERRORS = [errno.ENOSPC, errno.EIO]
@@ -158,9 +161,46 @@ FAILED_GROUPS = "rows of the log without their episode"
 GROUPS = {"MNEMOSYNE_SLEEP_GROUP_ENTRIES_MAX": "3"}
 
 
+class Faults:
+    """The control of one daemon's shim."""
+
+    def __init__(self, control: mmap.mmap) -> None:
+        self._control = control
+
+    def arm(self, first: int, *, error: int, count: int = 0) -> None:
+        """From the `first` operation on, let `count` of them fail; 0 is all."""
+        CONTROL.pack_into(self._control, 0, 1, first, count, error, 0)
+
+    def disarm(self) -> int:
+        """Let everything succeed again; how many operations there were."""
+        seen: int = CONTROL.unpack_from(self._control)[4]
+        CONTROL.pack_into(self._control, 0, 0, 0, 0, 0, 0)
+        return seen
+
+
 @pytest.fixture(scope="module")
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("shim"))
+    """`ioshim.c`, compiled."""
+    library = tmp_path_factory.mktemp("shim") / "ioshim.so"
+    flags = "-shared -fPIC -O1 -ldl".split()
+    subprocess.run(["cc", "-o", library, SOURCE, *flags], check=True)
+    return library
+
+
+@contextmanager
+def failing(
+    home: Path, library: Path, **settings: Json
+) -> Iterator[tuple[Daemon, Faults]]:
+    """A running daemon with the shim in it, disarmed."""
+    path = home / "control"
+    path.write_bytes(bytes(CONTROL.size))
+    shimmed: dict[str, Json] = {"LD_PRELOAD": str(library), "IOSHIM_CONTROL": str(path)}
+    with (
+        path.open("r+b") as file,
+        mmap.mmap(file.fileno(), CONTROL.size) as control,
+        running(home, anew=True, **shimmed, **settings) as daemon,
+    ):
+        yield daemon, Faults(control)
 
 
 def moments() -> Iterator[int]:
@@ -169,29 +209,6 @@ def moments() -> Iterator[int]:
     for _ in range(TRIALS or MOMENTS_MAX):
         yield number
         number += 1 if not TRIALS else max(1, number // 2)
-
-
-def sweep(
-    faults: Faults,
-    error: int,
-    prepare: Callable[[int], object],
-    act: Callable[[int], Answer],
-) -> Iterator[tuple[int, Answer]]:
-    """Each trial with its answer; the faults are over when the test looks at it."""
-    met = 0
-    for moment in moments():
-        prepare(moment)
-        faults.arm(moment, error=error, count=moment % 2)  # once, or all from there on
-        answer = act(moment)
-        seen = faults.disarm()
-        assert answer.status in (200, 404, 503), answer
-        if answer.status == 503:
-            assert answer.error[0] in REFUSALS, answer
-        yield moment, answer
-        if seen < moment:
-            break
-        met += 1
-    assert met, "no operation failed; the moments are badly chosen"
 
 
 def whole(daemon: Daemon) -> None:
@@ -214,138 +231,112 @@ def fill_memory(daemon: Daemon, name: str, size: int, **fields: object) -> list[
     return ids
 
 
+def archived(daemon: Daemon) -> int:
+    ((count,),) = rows(daemon.database, "SELECT count(*) FROM archive")
+    return int(count)
+
+
+Trial = Generator[Callable[[], Answer], Answer]
+"""It prepares, yields the request that meets the faults, and judges the answer that it is sent."""
+
+
+def remembering(daemon: Daemon, moment: int) -> Trial:
+    before = set(kept(daemon.database))
+    content = f"Note {moment}: tea at four."
+    answer = yield lambda: daemon.post("remember", id=f"m{moment}", content=content)
+
+    acknowledged = {f"m{moment}"} if answer.status == 200 else set()
+    assert set(kept(daemon.database)) == before | acknowledged
+
+
+def sleeping(daemon: Daemon, moment: int) -> Trial:
+    fill_memory(daemon, f"s{moment}", 12, session=f"s{moment}")
+    before = archived(daemon)
+    answer = yield lambda: daemon.post("sleep", force=True)
+
+    done = answer.body["evicted"] if answer.status == 200 else 0
+    assert archived(daemon) - before == done
+    assert answer.status != 200 or answer.body["cycle"]
+
+
+def forgetting(daemon: Daemon, moment: int) -> Trial:
+    id, *_ = fill_memory(daemon, f"f{moment}x", 6)
+    daemon.post("sleep", force=moment % 2 == 0)
+    answer = yield lambda: daemon.post("forget", id=id)
+
+    there = id in kept(daemon.database)
+    assert there == (answer.status == 503), answer
+    if there:
+        assert daemon.post("forget", id=id).body["complete"]
+    elif not answer.body["complete"]:
+        assert answer.body["reason"]
+        # By now all of it left the file.
+        assert daemon.post("forget", id=id).error[0] == "not_found"
+    daemon.post("forget", query=f"{WORD}f{moment}x")
+    assert files_containing(daemon.home, f"{WORD}f{moment}x") == []
+
+
+def undoing(daemon: Daemon, moment: int) -> Trial:
+    fill_memory(daemon, f"u{moment}", 30, session=f"u{moment}")
+    cycle = daemon.post("sleep", force=True).body["cycle"]
+    before = archived(daemon)
+    answer = yield lambda: daemon.post("undo", action=cycle)
+
+    back = before - archived(daemon)
+    if answer.status == 200:
+        assert answer.body["memories"] == back > 0
+    else:
+        assert (back > 0) == (answer.error[0] == "partly_done")
+
+
+def compacting(daemon: Daemon, moment: int) -> Trial:
+    before = kept(daemon.database)
+    said = [
+        {"role": role, "content": f"Step {moment} {n}: carrots."}
+        for n in range(10)
+        for role in ("assistant", "user")
+    ]
+    limits = {"max_tokens": 100, "force": True}
+    session = f"c{moment}"
+    answer = yield lambda: daemon.post(
+        "compact", messages=said, session=session, **limits
+    )
+
+    assert (kept(daemon.database) == before) is (answer.status != 200), answer
+
+
 @pytest.mark.parametrize("error", ERRORS)
-def test_a_refused_memory_is_not_kept(shim: Path, tmp_path: Path, error: int) -> None:
-    with failing(tmp_path, shim) as (daemon, faults):
-        acknowledged = set()
-
-        def remember(moment: int) -> Answer:
-            return daemon.post(
-                "remember", id=f"m{moment}", content=f"Note {moment}: tea at four."
-            )
-
-        for moment, answer in sweep(faults, error, lambda _: None, remember):
-            if answer.status == 200:
-                acknowledged.add(f"m{moment}")
-            assert set(kept(daemon.database)) == acknowledged
-        whole(daemon)
-
-
-@pytest.mark.parametrize("error", ERRORS)
-def test_a_sleep_reports_what_it_did(shim: Path, tmp_path: Path, error: int) -> None:
+@pytest.mark.parametrize(
+    "trial", [remembering, sleeping, forgetting, undoing, compacting]
+)
+def test_every_answer_is_true_wherever_the_disk_fails(
+    shim: Path, tmp_path: Path, trial: Callable[[Daemon, int], Trial], error: int
+) -> None:
+    met = 0
     with failing(tmp_path, shim, **GROUPS) as (daemon, faults):
-        archived = 0
-
-        def sleep(_: int) -> Answer:
-            return daemon.post("sleep", force=True)
-
-        def prepare(moment: int) -> None:
-            nonlocal archived
-            fill_memory(daemon, f"s{moment}", 12, session=f"s{moment}")
-            ((archived,),) = rows(daemon.database, "SELECT count(*) FROM archive")
-
-        for _, answer in sweep(faults, error, prepare, sleep):
-            ((now,),) = rows(daemon.database, "SELECT count(*) FROM archive")
-            if answer.status == 200:
-                assert answer.body["evicted"] == now - archived
-                assert answer.body["cycle"]
-            else:
-                assert now == archived, answer
+        for moment in moments():
+            tried = trial(daemon, moment)
+            act = next(tried)
+            faults.arm(moment, error=error, count=moment % 2)  # once, or all from there
+            answer = act()
+            seen = faults.disarm()
+            assert answer.status in (200, 404, 503), answer
+            assert answer.status != 503 or answer.error[0] in REFUSALS, answer
+            with suppress(StopIteration):
+                tried.send(answer)
+            if seen < moment:
+                break
+            met += 1
         whole(daemon)
-
-
-@pytest.mark.parametrize("error", ERRORS)
-def test_forgetting_says_what_is_gone(shim: Path, tmp_path: Path, error: int) -> None:
-    with failing(tmp_path, shim) as (daemon, faults):
-        ids: list[str] = []
-
-        def prepare(moment: int) -> None:
-            ids[:] = fill_memory(daemon, f"f{moment}x", 6)
-            daemon.post("sleep", force=moment % 2 == 0)
-
-        def forget(_: int) -> Answer:
-            return daemon.post("forget", id=ids[0])
-
-        for moment, answer in sweep(faults, error, prepare, forget):
-            there = ids[0] in kept(daemon.database)
-            if answer.status == 503:
-                assert there, answer
-                assert daemon.post("forget", id=ids[0]).body["complete"]
-            else:
-                assert not there
-                if not answer.body["complete"]:
-                    assert answer.body["reason"]
-                    again = daemon.post("forget", id=ids[0])
-                    assert (
-                        again.error[0] == "not_found"
-                    )  # by now all of it left the file
-            daemon.post("forget", query=f"{WORD}f{moment}x")
-            assert files_containing(tmp_path, f"{WORD}f{moment}x") == []
-        whole(daemon)
-
-
-@pytest.mark.parametrize("error", ERRORS)
-def test_an_undo_says_what_it_put_back(shim: Path, tmp_path: Path, error: int) -> None:
-    with failing(tmp_path, shim, **GROUPS) as (daemon, faults):
-        cycle, archived = "", 0
-
-        def prepare(moment: int) -> None:
-            nonlocal cycle, archived
-            fill_memory(daemon, f"u{moment}", 30, session=f"u{moment}")
-            cycle = daemon.post("sleep", force=True).body["cycle"]
-            ((archived,),) = rows(daemon.database, "SELECT count(*) FROM archive")
-
-        def undo(_: int) -> Answer:
-            return daemon.post("undo", action=cycle)
-
-        for _, answer in sweep(faults, error, prepare, undo):
-            ((now,),) = rows(daemon.database, "SELECT count(*) FROM archive")
-            if answer.status == 200:
-                assert answer.body["memories"] == archived - now > 0
-            elif answer.error[0] == "partly_done":
-                assert now < archived
-            else:
-                assert now == archived
-        whole(daemon)
-
-
-@pytest.mark.parametrize("error", ERRORS)
-def test_a_refused_compact_keeps_none(shim: Path, tmp_path: Path, error: int) -> None:
-    with failing(tmp_path, shim) as (daemon, faults):
-        before: list[str] = []
-
-        def prepare(_: int) -> None:
-            before[:] = kept(daemon.database)
-
-        def compact(moment: int) -> Answer:
-            said = [
-                {
-                    "role": "user" if n % 2 else "assistant",
-                    "content": f"Step {moment} {n}: carrots.",
-                }
-                for n in range(20)
-            ]
-            return daemon.post(
-                "compact",
-                messages=said,
-                session=f"c{moment}",
-                max_tokens=100,
-                force=True,
-            )
-
-        for _, answer in sweep(faults, error, prepare, compact):
-            assert (kept(daemon.database) == before) is (answer.status != 200), answer
-        whole(daemon)
+    assert met, "no operation failed; the moments are badly chosen"
 
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_a_failing_disk_allows_a_stop(shim: Path, tmp_path: Path, error: int) -> None:
     ids: list[str] = []
     for moment in (1, 2, 3, 6):
-        with failing(tmp_path, shim, MNEMOSYNE_SLEEP_TTL_HOURS="0.0001") as (
-            daemon,
-            faults,
-        ):
+        soon = {"MNEMOSYNE_SLEEP_TTL_HOURS": "0.0001"}
+        with failing(tmp_path, shim, **soon) as (daemon, faults):
             ids += fill_memory(daemon, f"e{moment}", 6)
             faults.arm(moment, error=error)
 

@@ -14,6 +14,7 @@ import pytest
 from e2e.daemons import WAIT_S, Daemon, UnixConnection, running
 from prometheus_client.parser import text_string_to_metric_families
 
+from mnemosyned.daemon.openapi import openapi
 from mnemosyned.errors import error_classes_by_code
 from mnemosyned.verbs.facade import ALIASES, VERBS
 
@@ -43,13 +44,6 @@ def figures(daemon: Daemon) -> dict[tuple[str, Labels], float]:
 def requests_counted(daemon: Daemon, verb: str, status: str) -> float:
     key = ("mnemosyned_requests_total", (("status", status), ("verb", verb)))
     return figures(daemon).get(key, 0)
-
-
-def description(daemon: Daemon) -> dict[str, Any]:
-    kind, text = fetched(daemon, "/openapi.json")
-    assert kind == "application/json"
-    parsed: dict[str, Any] = json.loads(text)
-    return parsed
 
 
 # ------------------------------------------------------------------- metrics
@@ -153,18 +147,32 @@ def test_an_address_of_their_own_shows_figures_and_probes_alone(
 # --------------------------------------------------------------- description
 
 
-def test_every_verb_is_described_with_its_methods(shared: Daemon) -> None:
-    paths = description(shared)["paths"]
+@pytest.fixture(scope="module")
+def described() -> dict[str, Any]:
+    return openapi()
+
+
+def test_the_description_is_served(shared: Daemon, described: dict[str, Any]) -> None:
+    kind, text = fetched(shared, "/openapi.json")
+
+    assert kind == "application/json"
+    assert json.loads(text) == described
+
+
+def test_every_verb_is_described_with_its_methods(described: dict[str, Any]) -> None:
+    paths = described["paths"]
 
     for name in (*VERBS, *ALIASES):
         verb = VERBS[ALIASES.get(name, name)]
         expected = {"post"} if verb.writes else {"get", "post"}
         assert set(paths[f"/v1/{name}"]) == expected
     assert {"/v1/health", "/metrics", "/openapi.json", "/docs"} <= set(paths)
+    operations = [each for path in paths.values() for each in path.values()]
+    names = {operation["operationId"] for operation in operations}
+    assert len(names) == len(operations)
 
 
-def test_every_reference_leads_to_a_schema(shared: Daemon) -> None:
-    described = description(shared)
+def test_every_reference_leads_to_a_schema(described: dict[str, Any]) -> None:
     schemas = described["components"]["schemas"]
     named = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(described)))
 
@@ -173,23 +181,13 @@ def test_every_reference_leads_to_a_schema(shared: Daemon) -> None:
     assert set(codes) == set(error_classes_by_code())
 
 
-def test_an_operation_names_its_errors(shared: Daemon) -> None:
-    responses = description(shared)["paths"]["/v1/remember_many"]["post"]["responses"]
+def test_an_operation_names_its_errors(described: dict[str, Any]) -> None:
+    responses = described["paths"]["/v1/remember_many"]["post"]["responses"]
 
     assert "`id_taken`" in responses["409"]["description"]
     assert "`empty_content`" in responses["400"]["description"]
     assert "`shutting_down`" in responses["503"]["description"]
     assert "WWW-Authenticate" in responses["401"]["headers"]
-
-
-def test_operations_have_names_of_their_own(shared: Daemon) -> None:
-    names = [
-        operation["operationId"]
-        for path in description(shared)["paths"].values()
-        for operation in path.values()
-    ]
-
-    assert len(names) == len(set(names))
 
 
 class _Loads(HTMLParser):
@@ -222,10 +220,7 @@ def page(shared: Daemon) -> _Loads:
     return parser
 
 
-def test_the_page_loads_nothing(page: _Loads) -> None:
+def test_the_page_loads_nothing_and_has_every_route(page: _Loads) -> None:
     assert page.loaded == []
-
-
-def test_the_page_has_every_route_and_its_links_lead_somewhere(page: _Loads) -> None:
     assert page.links - {"/openapi.json"} <= page.places
     assert {f"#v1-{name}" for name in VERBS} <= page.links

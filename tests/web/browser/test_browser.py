@@ -124,6 +124,8 @@ def test_the_keyboard_leads_to_every_page_and_row(visitor: Watched) -> None:
         "l": "Sleep",
         "i": "What agents were given",
         "h": "Health",
+        "e": "Learnings",
+        "f": "Facts that ended",
         "n": "Now",
     }.items():
         page.keyboard.press("g")
@@ -266,6 +268,92 @@ def test_what_was_told_is_rated_by_a_click(
     visitor.page.keyboard.press("u")
     expect(pressed).to_have_text("Useful")
     assert memory.injections().totals.useful == before + 1
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_learning_is_added_reworded_and_removed_by_clicks(
+    browser: Browser, server: WebAccess, memory: Memory, *, scripts: bool
+) -> None:
+    memory.learn("Keep the novel's title short.", source=f"writer-{scripts}")
+    watched = enter(browser, server, java_script_enabled=scripts)
+    page = watched.page
+
+    watched.open("/learnings")
+    page.get_by_text("Add a learning").click()
+    page.get_by_label("Words, in one sentence").fill("Keep the novel's title long.")
+    page.get_by_label("Only for this source").fill(f"writer-{scripts}")
+    page.locator("#newkind").select_option("instruction")
+    page.get_by_role("button", name="Add").click()
+    expect(page.locator("blockquote")).to_have_text("Keep the novel's title long.")
+
+    watched.open(f"/learnings?source=writer-{scripts}")
+    page.locator("ol.rows > li").filter(has_text="long").get_by_role(
+        "link", name="Reword"
+    ).click()
+    page.get_by_label("Words").fill(
+        "Keep the novel's title as it is: \u05d0\u05d1\u05d2"
+    )
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("blockquote")).to_contain_text("as it is: \u05d0\u05d1\u05d2")
+
+    page.get_by_role("link", name="Remove").click()
+    expect(page.locator("main")).to_contain_text("This would be deleted")
+    page.get_by_role("button", name="Remove this learning").click()
+    expect(page.locator("h1")).to_have_text("Learnings")
+    page.get_by_label("Source").first.fill(f"writer-{scripts}")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("main")).not_to_contain_text("as it is")
+    left = memory.learnings(source=f"writer-{scripts}")
+    assert [each.text for each in left] == ["Keep the novel's title short."]
+    assert watched.faults == []
+    page.context.close()
+
+
+def test_an_ended_fact_applies_again_until_that_is_taken_back(
+    visitor: Watched, memory: Memory, pages: dict[str, str]
+) -> None:
+    visitor.open(pages["ended of one"])
+    page = visitor.page
+
+    page.get_by_role("button", name="It still applies").first.click()
+    expect(page.locator("main")).to_contain_text("you said that it still applies")
+    assert memory.get("hebrew").ended == []
+
+    page.get_by_role("button", name="It no longer applies").click()
+    expect(page.locator("main")).not_to_contain_text("you said")
+    assert len(memory.get("hebrew").ended) == 1
+
+
+def test_the_line_zooms_by_clicks_and_by_the_keyboard(visitor: Watched) -> None:
+    visitor.open("/timeline")
+    page = visitor.page
+    bars = page.locator(".line svg a")
+    bars.nth(1).click(position={"x": 5, "y": 5})
+    page.wait_for_url(re.compile(r"/month\?day="))
+
+    busy = page.locator(".line svg a:not([aria-label$=nothing])").first
+    busy.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/day\?day="))
+    page.locator(".line svg a:not([aria-label$=nothing])").first.click()
+
+    expect(page.locator(".line [aria-current]")).to_have_count(1)
+    expect(page.locator("main .rows").last.locator("a.row").first).to_be_visible()
+    page.get_by_role("link", name="its month").click()
+    page.get_by_role("link", name="all months").click()
+    expect(page.locator("h1")).to_have_text("Timeline")
+
+
+def test_a_name_leads_to_all_about_it(visitor: Watched) -> None:
+    visitor.open("/subjects")
+    page = visitor.page
+    page.locator("#name").fill("Keiko")
+    page.keyboard.press("Enter")
+
+    expect(page.locator("h1")).to_have_text(re.compile("About\\s+Keiko"))
+    expect(page.locator("mark").first).to_have_text("Keiko")
+    page.get_by_role("link", name="Forget").first.click()
+    expect(page.locator("h2").first).to_have_text("This would be deleted")
 
 
 # ---------------------------------------------------------------- attackers
