@@ -326,6 +326,22 @@ def broken(database: Path) -> dict[str, int]:
     return {what: count for what, count in found.items() if "the log" not in what}
 
 
+def lives(
+    slept: Path,
+    home: Path,
+    verb: str,
+    halfway: Callable[[], bool] = lambda: True,
+    **request: Json,
+) -> Iterator[Daemon]:
+    """Daemons started again after kills while they answered, one of which met it halfway."""
+    print(f"CRASH_SEED={SEED}")
+    chance = random.Random(f"{SEED} {verb} {request}")
+    for kill, moment in enumerate(moments(chance, halfway)):
+        with killed_amid(slept, home / f"{kill}", moment, verb, **request) as daemon:
+            yield daemon
+    assert halfway(), "no kill met it halfway"
+
+
 _TOOK: dict[str, float] = {}
 
 
@@ -347,75 +363,55 @@ def took_s(slept: Path, room: Path, verb: str, request: dict[str, Json]) -> floa
 def test_forgetting_that_was_killed_is_finished_by_repeating_it(
     slept: Path, tmp_path: Path, named: dict[str, str]
 ) -> None:
-    print(f"CRASH_SEED={SEED}")
-    chance = random.Random(f"{SEED} {named}")
     left: set[int] = set()
 
     def halfway() -> bool:
         return bool(left - {MEMORIES, MEMORIES - len(PRIVATE)})
 
-    for kill, moment in enumerate(moments(chance, halfway)):
-        home = tmp_path / f"{kill}"
-        with killed_amid(slept, home, moment, "forget", **named) as daemon:
-            stored = kept(daemon.database)
-            assert len(stored) == len(set(stored))
-            left.add(len(stored))
-            receipt = daemon.post("forget", **named)
+    for daemon in lives(slept, tmp_path, "forget", halfway, **named):
+        stored = kept(daemon.database)
+        assert len(stored) == len(set(stored))
+        left.add(len(stored))
+        receipt = daemon.post("forget", **named)
 
-            assert (receipt.status, receipt.body["complete"]) == (200, True)
-            assert receipt.body["memories"] == len(set(stored) & set(PRIVATE))
-            assert kept(daemon.database) == sorted(set(EVERYTHING) - set(PRIVATE))
-            assert files_containing(daemon.database.parent, WORD, ROOM) == []
-
-    assert halfway(), "no kill met it halfway"
+        assert (receipt.status, receipt.body["complete"]) == (200, True)
+        assert receipt.body["memories"] == len(set(stored) & set(PRIVATE))
+        assert kept(daemon.database) == sorted(set(EVERYTHING) - set(PRIVATE))
+        assert files_containing(daemon.database.parent, WORD, ROOM) == []
 
 
 def test_a_killed_undo_is_finished_by_another(slept: Path, tmp_path: Path) -> None:
-    print(f"CRASH_SEED={SEED}")
-    chance = random.Random(f"{SEED} undo")
+    def count(database: Path, table: str = "archive") -> int:
+        ((found,),) = rows(database, f"SELECT count(*) FROM {table}")
+        return int(found)
+
     ((cycle,),) = rows(slept, "SELECT DISTINCT cycle_id FROM consolidation_log")
-    ((before,),) = rows(slept, "SELECT count(*) FROM archive")
     met: set[int] = set()
 
     def halfway() -> bool:
-        return bool(met - {0, before})
+        return bool(met - {0, count(slept)})
 
-    for kill, moment in enumerate(moments(chance, halfway)):
-        with killed_amid(
-            slept, tmp_path / f"{kill}", moment, "undo", action=cycle
-        ) as daemon:
-            assert kept(daemon.database) == EVERYTHING
-            ((left,),) = rows(daemon.database, "SELECT count(*) FROM archive")
-            met.add(left)
-            answer = daemon.post("undo", action=cycle)
+    for daemon in lives(slept, tmp_path, "undo", halfway, action=cycle):
+        assert kept(daemon.database) == EVERYTHING
+        left = count(daemon.database)
+        met.add(left)
+        answer = daemon.post("undo", action=cycle)
 
-            assert (
-                answer.error[0] == "cannot_undo" if not left else answer.status == 200
-            )
-            assert rows(daemon.database, "SELECT count(*) FROM archive") == [(0,)]
-            assert rows(daemon.database, "SELECT count(*) FROM episodic_memory") == [
-                (0,)
-            ]
-            assert kept(daemon.database) == EVERYTHING
-
-    assert halfway(), "no kill met it halfway"
+        assert answer.status == 200 if left else answer.error[0] == "cannot_undo"
+        assert count(daemon.database) == count(daemon.database, "episodic_memory") == 0
+        assert kept(daemon.database) == EVERYTHING
 
 
 def test_a_killed_pruning_is_finished_by_another(slept: Path, tmp_path: Path) -> None:
-    print(f"CRASH_SEED={SEED}")
-    chance = random.Random(f"{SEED} prune")
+    with_words = "SELECT count(*) FROM archive WHERE content != ''"
 
-    for kill, moment in enumerate(moments(chance, lambda: True)):
-        with killed_amid(
-            slept, tmp_path / f"{kill}", moment, "prune", keep_days=30
-        ) as daemon:
-            with_words = "SELECT count(*) FROM archive WHERE content != ''"
-            ((left,),) = rows(daemon.database, with_words)
-            receipt = daemon.post("prune", keep_days=30)
+    for daemon in lives(slept, tmp_path, "prune", keep_days=30):
+        ((left,),) = rows(daemon.database, with_words)
+        receipt = daemon.post("prune", keep_days=30)
 
-            assert (receipt.status, receipt.body["memories"]) == (200, left)
-            assert rows(daemon.database, with_words) == [(0,)]
-            assert kept(daemon.database) == EVERYTHING
+        assert (receipt.status, receipt.body["memories"]) == (200, left)
+        assert rows(daemon.database, with_words) == [(0,)]
+        assert kept(daemon.database) == EVERYTHING
 
 
 # SIGKILL while a deleted database is put back: all of it is there or none, and never a mixture.

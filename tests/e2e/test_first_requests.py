@@ -5,10 +5,8 @@ FIRST_LIVES is how many lives each test lives through; `make test-fault` takes f
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +17,7 @@ import msgspec
 import pytest
 from e2e.daemons import WAIT_S, Daemon, environment, eventually, listens, short_room
 from e2e.first_requests import FIRST, SWITCH_S
+from e2e.wire import answer, connected, post
 
 from mnemosyned import Memory
 from mnemosyned.verbs.facade import VERBS
@@ -54,7 +53,8 @@ def test_a_memory_survives_its_first_calls(tmp_path: Path, clients: int) -> None
 
 @pytest.mark.parametrize("clients", CLIENTS)
 def test_a_daemon_survives_its_first_requests(tmp_path: Path, clients: int) -> None:
-    requests = [post(number) for number in range(clients)]
+    first = [FIRST[number % len(FIRST)] for number in range(clients)]
+    requests = [post(NAMES[type(each)], **msgspec.to_builtins(each)) for each in first]
     answered = 0
 
     for _ in range(DAEMON_LIVES):
@@ -62,7 +62,7 @@ def test_a_daemon_survives_its_first_requests(tmp_path: Path, clients: int) -> N
             connections = [stack.enter_context(connected(address)) for _ in requests]
             for connection, request in zip(connections, requests, strict=True):
                 connection.sendall(request)
-            answered += sum(status(connection) == b"200" for connection in connections)
+            answered += sum(answer(connection)[0] == 200 for connection in connections)
             assert process.poll() is None, f"it ended with {process.returncode}"
 
     assert answered == DAEMON_LIVES * clients
@@ -70,15 +70,8 @@ def test_a_daemon_survives_its_first_requests(tmp_path: Path, clients: int) -> N
 
 def lived(kind: str, place: Path, clients: int) -> str:
     """How the lives of forks of one process ended."""
-    command = [
-        sys.executable,
-        "-P",
-        str(SCRIPT),
-        kind,
-        str(place),
-        str(clients),
-        str(LIVES),
-    ]
+    words = (SCRIPT, kind, place, clients, LIVES)
+    command = [sys.executable, "-P", *map(str, words)]
     run = subprocess.run(
         command, capture_output=True, check=True, text=True, timeout=LIFE_S * LIVES
     )
@@ -105,34 +98,3 @@ def life(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
         finally:
             process.kill()
             process.wait(WAIT_S)
-
-
-def connected(address: Path) -> socket.socket:
-    connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(WAIT_S)
-    connection.connect(str(address))
-    return connection
-
-
-def post(number: int) -> bytes:
-    """One of the first requests, as it goes over the wire."""
-    request = FIRST[number % len(FIRST)]
-    body = msgspec.json.encode(request)
-    first = f"POST /v1/{NAMES[type(request)]} HTTP/1.1\r\n"
-    return f"{first}Host: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
-
-
-def status(connection: socket.socket) -> bytes:
-    """The status of a whole answer; nothing where the daemon hung up."""
-    received = b""
-    try:
-        while part := connection.recv(65536):
-            received += part
-            head, _, body = received.partition(b"\r\n\r\n")
-            length = re.search(rb"(?i)content-length: (\d+)", head)
-            if length and len(body) >= int(length[1]):
-                json.loads(body)
-                return head.split()[1]
-    except ConnectionResetError:
-        pass
-    return b""

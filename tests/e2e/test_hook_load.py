@@ -9,12 +9,12 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
 import pytest
-from e2e.daemons import Daemon, eventually, short_room, spawn
+from e2e.daemons import Daemon, eventually, short_room, spawned
 from e2e.hook_programs import (
     Json,
     Machine,
@@ -25,6 +25,7 @@ from e2e.hook_programs import (
     prompt,
 )
 from e2e.programs import BIN, Process
+from soak.sampler import sample
 from support.agents import claude_line, write_lines
 
 from mnemosyned.daemon.main import answers_health_check
@@ -43,11 +44,14 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
         yield Machine(tmp_path, room / "mnemosyned.sock")
 
 
-def begin(machine: Machine) -> Process:
+@contextmanager
+def running(machine: Machine) -> Iterator[Process]:
+    """A daemon on the machine's socket that answers, killed in the end."""
     options = (f"--database={machine.home / 'memory.db'}", f"--socket={machine.socket}")
-    process = spawn(*options, home=machine.home, log=machine.home / "daemon.log")
-    eventually(lambda: answers_health_check(machine.socket), "the daemon answers")
-    return process
+    log = machine.home / "daemon.log"
+    with spawned(*options, home=machine.home, log=log) as process:
+        eventually(lambda: answers_health_check(machine.socket), "the daemon answers")
+        yield process
 
 
 def payload_of(machine: Machine, number: int) -> Json:
@@ -104,62 +108,35 @@ def check(runs: list[Ran]) -> None:
     )
 
 
+def call(machine: Machine, numbers: range) -> Iterator[Ran]:
+    """Run a hook for each number, many at once."""
+    with ThreadPoolExecutor(WORKERS) as workers:
+        yield from workers.map(lambda n: machine.hook(payload_of(machine, n)), numbers)
+
+
 def test_a_thousand_at_once_are_each_stored_once(machine: Machine) -> None:
-    daemon = begin(machine)
-    try:
-        with ThreadPoolExecutor(WORKERS) as workers:
-            check(
-                list(
-                    workers.map(
-                        lambda n: machine.hook(payload_of(machine, n)), range(CALLS)
-                    )
-                )
-            )
+    with running(machine):
+        check([*call(machine, range(CALLS))])
         assert set(settle(machine).values()) == {1}
-    finally:
-        daemon.kill()
-        daemon.wait(20)
 
 
 def test_a_killed_daemon_loses_and_doubles_nothing(machine: Machine) -> None:
     """Up for a third of the calls, killed, down, hanging for some, and up again."""
-    daemons = [begin(machine)]
     third = CALLS // 3
-
-    def run(numbers: range) -> list[Ran]:
-        with ThreadPoolExecutor(WORKERS) as workers:
-            futures = [
-                workers.submit(lambda n: machine.hook(payload_of(machine, n)), number)
-                for number in numbers
-            ]
-            if numbers.start == 0:
-                futures[third // 2].result()
-                daemons[0].kill()
-            return [future.result() for future in futures]
-
-    try:
-        runs = run(range(third))
-        daemons[0].wait(20)
-        machine.socket.unlink(missing_ok=True)
-        runs += run(range(third, third + 50))
-        with bad_daemon(machine.socket, hang):
-            runs += run(range(third + 50, third + 100))
-        daemons.append(begin(machine))
-        runs += run(range(third + 100, CALLS))
+    runs = []
+    with running(machine) as first:
+        for number, ran in enumerate(call(machine, range(third))):
+            runs.append(ran)
+            if number == third // 2:
+                first.kill()
+    machine.socket.unlink(missing_ok=True)
+    runs += call(machine, range(third, third + 50))
+    with bad_daemon(machine.socket, hang):
+        runs += call(machine, range(third + 50, third + 100))
+    with running(machine):
+        runs += call(machine, range(third + 100, CALLS))
         check(runs)
         assert set(settle(machine).values()) == {1}
-    finally:
-        for daemon in daemons:
-            daemon.kill()
-            with suppress(subprocess.TimeoutExpired):
-                daemon.wait(20)
-
-
-def resident_kb(pid: int) -> int:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS"):
-            return int(line.split()[1])
-    raise AssertionError("no such process")
 
 
 def hooks_running() -> set[str]:
@@ -179,7 +156,7 @@ def test_two_hundred_starts_and_kills_leave_nothing(daemon: Daemon) -> None:
         machine.hook(prompt(f"Warm fact {number}", session=f"w{number}"))
     pid = daemon.process.pid
     before = hooks_running()
-    descriptors, memory = open_descriptors(pid), resident_kb(pid)
+    descriptors, memory = open_descriptors(pid), sample(pid, 0).resident_mb
     for number in range(STARTS):
         process = subprocess.Popen(
             [BIN / "mnem-hook"],
@@ -202,5 +179,5 @@ def test_two_hundred_starts_and_kills_leave_nothing(daemon: Daemon) -> None:
 
     eventually(lambda: hooks_running() <= before, "every hook has ended")
     eventually(lambda: open_descriptors(pid) <= descriptors, "descriptors are closed")
-    assert resident_kb(pid) < memory * 1.1 + 2_000
+    assert sample(pid, 0).resident_mb < memory * 1.1 + 2
     assert not list(machine.spool.glob(".tmp-*")) if machine.spool.is_dir() else True

@@ -16,6 +16,7 @@ from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, eventually, is_ready, kept, short_room, spawned
 from e2e.programs import BIN
 from e2e.wire import SOON_S, answer, answered_s, connected, many, post
+from soak.sampler import sample
 
 from mnemosyned import Client
 
@@ -161,13 +162,6 @@ LARGE_HEAD = (
 DRIP_S = 0.05
 
 
-def resident_mb(daemon: Daemon) -> float:
-    lines = Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines()
-    return next(
-        int(line.split()[1]) / 1_000 for line in lines if line.startswith("VmRSS")
-    )
-
-
 def test_a_thousand_idle_connections_keep_nobody_waiting(daemon: Daemon) -> None:
     with many(daemon.socket, IDLE):
         assert answered_s(daemon.socket) < SOON_S
@@ -225,7 +219,7 @@ def test_dripping_clients_keep_nobody_waiting(start: Start, part: str) -> None:
 
 def test_unfinished_uploads_hold_little_memory(daemon: Daemon) -> None:
     part = b"x" * 1_000_000
-    before_mb = resident_mb(daemon)
+    before_mb = sample(daemon.process.pid, 0).resident_mb
     most_mb = 0.0
 
     def upload(_: int) -> None:
@@ -239,7 +233,7 @@ def test_unfinished_uploads_hold_little_memory(daemon: Daemon) -> None:
         uploads = [pool.submit(upload, number) for number in range(UPLOADS)]
         end = time.monotonic() + 3
         while time.monotonic() < end:
-            most_mb = max(most_mb, resident_mb(daemon))
+            most_mb = max(most_mb, sample(daemon.process.pid, 0).resident_mb)
             assert answered_s(daemon.socket) < 5 * SOON_S
         for connection in uploads:
             connection.result(2 * WAIT_S + 40)
