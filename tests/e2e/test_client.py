@@ -79,48 +79,44 @@ def test_a_client_says_how_to_start_a_daemon(connect: Connect, room: Path) -> No
             client.status()
 
 
-@CLIENTS
-def test_a_closed_idle_connection_is_replaced(connect: Connect, room: Path) -> None:
-    with scripted(room / "s", *[saying(WHOLE)] * 3), connect(room / "s") as client:
-        assert [client.log().rows for _ in range(3)] == [[], [], []]
+PINNED = answer({"id": "tea", "pinned": True, "memories": 1})
+NO_ANSWERS = [
+    HALF,
+    b"HTTP/1.1 200 OK\r\n\r\n",
+    b"SSH-2.0-OpenSSH_9.6\r\n\r\n",
+    b"x" * 70_000,
+]
 
 
 @CLIENTS
-def test_an_unread_request_is_sent_again(connect: Connect, room: Path) -> None:
-    pinned = answer({"id": "tea", "pinned": True, "memories": 1})
-
-    with (
-        scripted(room / "s", reset_unread, reset_unread, saying(pinned)),
-        connect(room / "s") as client,
-    ):
-        assert client.pin("tea").pinned
-
-
-@CLIENTS
-def test_a_write_without_an_answer_is_not_repeated(
+def test_a_request_that_was_not_read_is_sent_again(
     connect: Connect, room: Path
 ) -> None:
-    with (
-        scripted(room / "s", saying(b"")),
-        connect(room / "s") as client,
-        pytest.raises(DaemonUnreachable, match="hung up"),
-    ):
-        client.pin("tea")
+    daemons = (reset_unread, reset_unread, saying(PINNED), saying(WHOLE), saying(WHOLE))
+
+    with scripted(room / "s", *daemons), connect(room / "s") as client:
+        assert client.pin("tea").pinned
+        assert [client.log().rows, client.log().rows] == [
+            [],
+            [],
+        ]  # idle ones were closed
 
 
 @CLIENTS
 @pytest.mark.parametrize(
-    "nonsense",
-    [b"HTTP/1.1 200 OK\r\n\r\n", b"SSH-2.0-OpenSSH_9.6\r\n\r\n", b"x" * 70_000, HALF],
-    ids=["no length", "not HTTP", "endless", "half"],
+    ("verb", "parts"),
+    [("pin", [b""]), *(("status", [nonsense]) for nonsense in NO_ANSWERS)],
+    ids=["none", "half", "no length", "not HTTP", "endless"],
 )
-def test_nonsense_is_no_answer(connect: Connect, room: Path, nonsense: bytes) -> None:
+def test_a_request_without_an_answer_is_an_error_and_not_sent_again(
+    connect: Connect, room: Path, verb: str, parts: list[bytes]
+) -> None:
     with (
-        scripted(room / "s", saying(nonsense)),
+        scripted(room / "s", saying(*parts)),
         connect(room / "s") as client,
         pytest.raises(DaemonUnreachable, match="hung up"),
     ):
-        client.status()
+        client.pin("tea") if verb == "pin" else client.status()
 
 
 @CLIENTS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from pathlib import Path
@@ -185,14 +184,3 @@ def test_a_preview_says_which_cannot_be_pinned(filled: Daemon) -> None:
     question = f"Pin these {COUNT + 1} memories? {COUNT} of them are archived"
     assert question in " ".join(shown.split())
     assert "1 memory pinned" in shown
-
-
-@pytest.mark.thorough
-def test_a_preview_as_json_is_whole(filled: Daemon) -> None:
-    done = filled.mnem("forget", "--session", "zoo", "--dry-run", "--json")
-
-    preview = json.loads(done.stdout)
-    assert [line["id"] for line in preview["lines"]] == [
-        f"m{number}" for number in range(COUNT)
-    ]
-    assert (preview["memories"], preview["further"]) == (COUNT, 0)

@@ -141,14 +141,6 @@ def test_blocking_an_input_that_never_comes_is_not_waited_for(
     assert ran.answer == {}
 
 
-def test_a_closed_input_is_no_event(machine: Machine) -> None:
-    ran = machine.run(
-        lambda process: process.communicate(timeout=20), stdin=subprocess.DEVNULL
-    )
-
-    assert ran.answer == {}
-
-
 def test_a_reader_that_left_is_no_error(daemon: Daemon) -> None:
     def talk(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
         assert process.stdin

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
-from urllib.parse import parse_qs
 
 import pytest
 from e2e.daemons import Daemon, environment, eventually, short_room, spawned
@@ -23,7 +22,6 @@ from mnemosyned.agents.mcp import pump
 from mnemosyned.agents.mcp.pump import (
     first_root,
     make_error_response,
-    query_string,
     read_lines,
 )
 from mnemosyned.client.address import SocketAddress
@@ -96,7 +94,7 @@ def test_the_environment_names_the_project(daemon: Daemon, tmp_path: Path) -> No
         assert status["session"] == "claude-code:abc"
         assert status["project"] == str(project)
     with pumping(tmp_path, daemon.socket, directory=project) as pump:
-        pump.initialize("cursor-vscode")
+        pump.initialize("cursor-vscode", roots={})  # it is not asked for them
         assert pump.call("status")["structuredContent"]["project"] == str(project)
     with pumping(tmp_path, daemon.socket, MNEMOSYNE_PROJECT="cellar") as pump:
         pump.initialize()
@@ -118,14 +116,6 @@ def test_a_client_is_asked_for_its_roots(daemon: Daemon, tmp_path: Path) -> None
                 "result": {"roots": [{"uri": uri}]},
             }
         )
-        assert pump.call("status")["structuredContent"]["project"] == str(project)
-
-
-def test_a_client_in_a_project_is_not_asked(daemon: Daemon, tmp_path: Path) -> None:
-    project = tmp_path / "shop"
-    (project / ".git").mkdir(parents=True)
-    with pumping(tmp_path, daemon.socket, directory=project) as pump:
-        pump.initialize(roots={})
         assert pump.call("status")["structuredContent"]["project"] == str(project)
 
 
@@ -220,20 +210,6 @@ def test_it_ends_when_nobody_reads_its_answers(daemon: Daemon, tmp_path: Path) -
 # ----------------------------------------------------------------- small parts
 
 
-def _read_lines(data: bytes, *, bytes_max: int) -> list[bytes | None]:
-    reading, writing = os.pipe()
-    os.write(writing, data)
-    os.close(writing)
-    try:
-        return list(read_lines(reading, parent=os.getppid(), bytes_max=bytes_max))
-    finally:
-        os.close(reading)
-
-
-def test_lines_come_whole_and_the_last_needs_no_end() -> None:
-    assert _read_lines(b"a\nbb\n\nccc", bytes_max=10) == [b"a", b"bb", b"", b"ccc"]
-
-
 def test_a_line_that_is_too_long_is_passed_over_and_the_next_one_is_read() -> None:
     reading, writing = os.pipe()
     taken = read_lines(reading, parent=os.getppid(), bytes_max=5)
@@ -244,13 +220,6 @@ def test_a_line_that_is_too_long_is_passed_over_and_the_next_one_is_read() -> No
     os.close(writing)
     assert list(taken) == []
     os.close(reading)
-
-
-def test_words_are_quoted_as_urllib_reads_them() -> None:
-    words = {"directory": "/home/ä b/%41&x=1\n", "life": "2026-1"}
-    assert parse_qs(query_string(words)) == {
-        name: [word] for name, word in words.items()
-    }
 
 
 def test_a_failure_names_the_request_and_a_notification_gets_none() -> None:

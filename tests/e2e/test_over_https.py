@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from e2e.authorities import Authority, Certificate
 from e2e.daemons import WAIT_S, Json, environment, eventually, mnem, running
-from e2e.doors import TOKEN, Door, door_of
+from e2e.doors import TOKEN, Door
 from e2e.programs import BIN
 from e2e.pumps import pumping
 from e2e.scripted_daemon import read_request
@@ -399,20 +399,3 @@ def test_a_message_that_was_read_before_a_reset_is_not_sent_again(
 
     assert "look whether it was done, then try again" in said
     assert len(requests) == 1
-
-
-def test_a_daemon_that_starts_again_is_met_again(
-    certificate: Certificate, authority: Authority, tmp_path: Path
-) -> None:
-    settings = certificate.settings
-    with running(tmp_path, **settings) as daemon:
-        door = door_of(daemon, authority)
-        with pumping(tmp_path, **door.variables) as pump:
-            pump.initialize()
-            assert pump.call("remember", content="The gate is open.")
-            daemon.stop()
-            settings["MNEMOSYNE_LISTEN"] = f"127.0.0.1:{door.port}"
-            with running(tmp_path, **settings):
-                found = pump.call("recall", query="gate")["structuredContent"]["hits"]
-
-    assert "The gate is open." in json.dumps(found)

@@ -195,13 +195,6 @@ def test_a_mistake_in_the_settings_names_file_line_and_key(tmp_path: Path) -> No
         assert f"{bad}, line 2: there is no setting slep; did you mean sleep" in said
 
 
-def test_a_mistake_in_a_variable_names_it(tmp_path: Path) -> None:
-    code, said = refused(home=tmp_path, MNEMOSYNE_WM_MAX="many")
-
-    assert code == EXIT_CONFIG
-    assert "MNEMOSYNE_WM_MAX: wm_max must be a whole number" in said
-
-
 @pytest.mark.parametrize(
     ("option", "name", "exit_code", "words"),
     [

@@ -586,19 +586,6 @@ def test_an_edit_keeps_the_earlier_words(visitor: Visitor, memory: Memory) -> No
     assert "We deploy on Tuesday." in visitor.get("/memory", id="m").text
 
 
-def test_what_changed_meanwhile_is_not_edited(visitor: Visitor, memory: Memory) -> None:
-    memory.remember("first", id="m", session="s")
-    form = visitor.get("/edit", id="m")
-    memory.edit(["m"], text="second")
-
-    page = visitor.post(
-        "/edit", id="m", mark=form.field("mark"), text="third", session="s"
-    )
-
-    assert page.status == 409
-    assert memory.get("m").memory.content == "second"  # type: ignore[union-attr]
-
-
 def test_secrets_are_masked_but_in_the_form(visitor: Visitor, memory: Memory) -> None:
     secret = "sk-proj-abcdefghijklmnopqrstuvwxyz123456"  # noqa: S105 made up
     memory.remember(f"The API key is {secret}", id="m", session="s")

@@ -73,9 +73,10 @@ def test_the_preview_of_an_edit_refuses_what_changed_meanwhile(
     mark = visitor.get("/edit", id="m").field("mark")
     memory.edit(["m"], text="second")
 
-    page = visitor.post("/edit/preview", id="m", mark=mark, text="third", session="s")
-
-    assert page.status == 409
+    late = {"id": "m", "mark": mark, "text": "third", "session": "s"}
+    for path in ("/edit/preview", "/edit"):
+        assert visitor.post(path, **late).status == 409
+    assert memory.get("m").memory.content == "second"  # type: ignore[union-attr]
     unchanged = visitor.get("/edit", id="m").field("mark")
     same = {"id": "m", "mark": unchanged, "text": "second", "session": "s"}
     assert visitor.post("/edit/preview", **same).status == 303

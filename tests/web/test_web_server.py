@@ -19,7 +19,6 @@ from mnemosyned.web import server as web_server
 from mnemosyned.web.access import WebAccess
 from mnemosyned.web.application import EVENTS, HEADERS, STATIC
 from mnemosyned.web.server import (
-    HOW_TO_OPEN,
     LIMITS,
     ROUTES,
     SILENT_CHECKS_MAX,
@@ -179,13 +178,6 @@ def test_without_a_daemon_no_port_is_opened() -> None:
 
     assert isinstance(run.exception, DaemonUnreachable)
     assert "http" not in run.output
-
-
-def test_how_to_open_it_over_ssh_is_said() -> None:
-    text = HOW_TO_OPEN.format(port=4711, time="30 minutes")
-
-    assert "ssh -L 4711:127.0.0.1:4711" in text
-    assert "after 30 minutes" in text
 
 
 class Asked:

@@ -241,14 +241,6 @@ def test_a_memory_is_edited_pinned_and_forgotten_by_clicks(
     assert watched.faults == []
 
 
-def test_the_checks_of_the_machine_come_after_the_page(visitor: Watched) -> None:
-    visitor.open("/state")
-
-    checks = visitor.page.locator("#checks")
-    expect(checks).to_contain_text("mnemosyned.yaml: valid")
-    expect(checks).to_contain_text("A page runs no command")
-
-
 def test_what_was_told_is_rated_by_a_click(
     visitor: Watched, memory: Memory, pages: dict[str, str]
 ) -> None:
@@ -309,21 +301,6 @@ def test_a_learning_is_added_reworded_and_removed_by_clicks(
     page.context.close()
 
 
-def test_an_ended_fact_applies_again_until_that_is_taken_back(
-    visitor: Watched, memory: Memory, pages: dict[str, str]
-) -> None:
-    visitor.open(pages["ended of one"])
-    page = visitor.page
-
-    page.get_by_role("button", name="It still applies").first.click()
-    expect(page.locator("main")).to_contain_text("you said that it still applies")
-    assert memory.get("hebrew").ended == []
-
-    page.get_by_role("button", name="It no longer applies").click()
-    expect(page.locator("main")).not_to_contain_text("you said")
-    assert len(memory.get("hebrew").ended) == 1
-
-
 def test_the_line_zooms_by_clicks_and_by_the_keyboard(visitor: Watched) -> None:
     visitor.open("/timeline")
     page = visitor.page
@@ -342,18 +319,6 @@ def test_the_line_zooms_by_clicks_and_by_the_keyboard(visitor: Watched) -> None:
     page.get_by_role("link", name="its month").click()
     page.get_by_role("link", name="all months").click()
     expect(page.locator("h1")).to_have_text("Timeline")
-
-
-def test_a_name_leads_to_all_about_it(visitor: Watched) -> None:
-    visitor.open("/subjects")
-    page = visitor.page
-    page.locator("#name").fill("Keiko")
-    page.keyboard.press("Enter")
-
-    expect(page.locator("h1")).to_have_text(re.compile("About\\s+Keiko"))
-    expect(page.locator("mark").first).to_have_text("Keiko")
-    page.get_by_role("link", name="Forget").first.click()
-    expect(page.locator("h2").first).to_have_text("This would be deleted")
 
 
 # ---------------------------------------------------------------- attackers
