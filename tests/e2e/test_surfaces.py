@@ -90,6 +90,9 @@ class Walker:
                 return "now"
             # A cursor begins with a moment in microseconds.
             text = re.sub(r"^\d{16}~", "~", value) if key == "next" else value
+            for days in (0, 1):  # another walk may have begun before midnight
+                day = datetime.now().astimezone() - timedelta(days=days)
+                text = text.replace(f"{day:%Y-%m-%d}", "today")
             return self._number_ids(text)
         return value
 
