@@ -64,9 +64,6 @@ def backlog(lab: Lab, groups: int, content: str = "a note") -> None:
         remember_batch(lab.store, *three)
 
 
-# Steps.
-
-
 def test_a_backlog_of_many_steps_is_worked_off_in_one_cycle(lab: Lab) -> None:
     lab.cycle.plan_size = 7
     backlog(lab, 12)
@@ -99,9 +96,6 @@ def test_a_group_that_the_next_step_could_add_to_waits_for_it() -> None:
 
     assert [*closed_batches([first, last], until=until, limits=limits)] == [first]
     assert [*closed_batches([last], until=until, limits=limits)] == [last]
-
-
-# The budget of a cycle.
 
 
 def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(lab: Lab) -> None:
@@ -153,9 +147,6 @@ def test_rules_have_no_budget_of_tokens(lab: Lab) -> None:
     assert run(lab).evicted == 12
 
 
-# Progress.
-
-
 def test_status_tells_how_far_the_cycle_is(lab: Lab) -> None:
     backlog(lab, 3)
     seen: list[Progress | None] = []
@@ -179,9 +170,6 @@ def test_a_dry_run_says_how_long_a_model_would_write(lab: Lab) -> None:
 
     assert pace
     assert (lab.sleep(dry_run=True).model_s or 0) >= 3_000 / pace
-
-
-# How a cycle gives way.
 
 
 def test_a_cycle_gives_way_while_somebody_waits_for_a_moment_at_most() -> None:

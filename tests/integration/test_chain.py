@@ -81,9 +81,6 @@ def test_a_waiting_caller_gets_a_summary_by_rule(chain: Chain) -> None:
     assert chain.status().fallbacks == 3
 
 
-# The model is gone.
-
-
 def test_a_dead_model_costs_one_failure_and_not_one_for_each_group(
     chain: Chain, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -179,9 +176,6 @@ def test_an_unforeseen_error_is_the_models_and_keeps_its_words(chain: Chain) -> 
     assert chain.status().state is SummarizerState.FALLBACK
 
 
-# An answer is not kept.
-
-
 def test_one_answer_that_is_not_kept_costs_its_own_group_alone(chain: Chain) -> None:
     chain.writer.does = REFUSED
     assert chain.write() == ("aaak", "it names a stranger")
@@ -218,9 +212,6 @@ def test_a_group_fails_when_the_fallback_fails_too() -> None:
     ((_, outcome),) = chain.summarize_each([(1, GROUP)], expected=1)
 
     assert isinstance(outcome, SummarizerFailed)
-
-
-# It is interrupted.
 
 
 @contextmanager

@@ -223,9 +223,6 @@ def test_a_sighting_is_kept_each_hour_and_at_the_end_not_sooner(lab: Lab) -> Non
     assert ages == [0, 1_800, 0, 59, 0]
 
 
-# What can be undone.
-
-
 def test_a_memory_expired_by_a_wrong_clock_returns(machine: Machine) -> None:
     machine.remember("the heron nests here", valid_until=NOON + timedelta(days=30))
     machine.jumps(days=800)

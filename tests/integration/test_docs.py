@@ -210,18 +210,12 @@ def test_the_summaries_of_the_demo_can_be_read(levels: Levels) -> None:
         assert figures["shrunk"] == 1, name
 
 
-# The page on scale has the tables that its script computes, and the script computes soundly.
-
-
 def test_the_page_has_the_tables_of_the_script() -> None:
     text = PAGE.read_text("utf-8")
 
     for name, table in tables(Assumed()).items():
         assert f"<!-- {name} -->\n{table}\n" in text
     assert written(text, Assumed()) == text
-
-
-# The charts of the page on benchmarks are drawn from its tables.
 
 
 def test_the_charts_of_the_page_show_the_figures_of_its_tables() -> None:

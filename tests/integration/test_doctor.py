@@ -222,9 +222,6 @@ def test_a_setting_its_part_refuses_is_a_problem(home: Home, fields: str) -> Non
     assert found[0].startswith("backup.schedule: ")
 
 
-# The checks of a backup and of the doctor find nothing wrong with a database that was lived in.
-
-
 def live(database: Path) -> None:
     """Remember, sleep, change, forget, restore, supersede, compact and undo."""
     with Memory(database) as memory:

@@ -47,9 +47,7 @@ from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.values import Episode
 from mnemosyned.paths import shipped
 from mnemosyned.service import reading
-from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.sleep.context import CycleRequest
-from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite.copies import UNPURGED
 from mnemosyned.storage.sqlite.store import SqliteStore, open_store
 from mnemosyned.verbs.memories import Remember
@@ -178,27 +176,24 @@ def test_without_a_match_nothing_is_purged(
     assert find_remains(lab.store, WORDS["words"]) == []
 
 
+@pytest.mark.sqlite
 def test_another_program_that_reads_keeps_the_log_until_it_is_done(
-    lab: Lab,
-    file_store: SqliteStore,
-    retention: RetentionService,
-    monkeypatch: pytest.MonkeyPatch,
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mnemosyned.storage.sqlite.forgetting.CHECKPOINT_TRIES", 3)
-    remember_batch(file_store, memory("1", WORDS["words"]))
-    with closing(sqlite3.connect(file_store.database, isolation_level=None)) as reader:
+    database = lab.store.database
+    lab.remember(WORDS["words"], id="1")
+    with closing(sqlite3.connect(database, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM working_memory").fetchone()
 
-        receipt = lab.forget("1")
+        assert not lab.forget("1").complete
 
-        assert not receipt.complete
-        assert files_containing(file_store.database.parent, WORDS["words"]) == [
-            "memory.db-wal"
-        ]
-    retention.after_cycle()
+        left = files_containing(database.parent, WORDS["words"])
+        assert left == ["memory.db-wal"]
+    lab.service.retention.after_cycle()
 
-    assert find_remains(file_store, WORDS["words"]) == []
+    assert find_remains(lab.store, WORDS["words"]) == []
 
 
 def backed_up(store: SqliteStore, target: Path) -> None:
@@ -226,51 +221,49 @@ def rescued(store: SqliteStore, target: Path) -> None:
     shutil.copy(store.database, target)
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "copied", [backed_up, backed_up_for_a_repair, restored, rescued]
 )
 def test_a_copy_made_while_a_purge_is_due_holds_no_forgotten_word(
-    file_store: SqliteStore,
-    cycle: SleepCycle,
-    tmp_path: Path,
-    copied: Callable[[SqliteStore, Path], None],
+    lab: Lab, tmp_path: Path, copied: Callable[[SqliteStore, Path], None]
 ) -> None:
     words = ("zqxjv", "kwyz", "secretname")
     for at in range(200):
         text = f"note {at} of the meadow Zqxjv{at} KwyzSecretName鑫淼{at}"
-        other = f"note {at} of the harbor"
-        remember_batch(
-            file_store,
-            memory(f"a{at}", text, session=f"zqxjv-room{at % 3}", source="kwyz"),
-            memory(f"b{at}", other),
-        )
-    run_cycle(cycle)
-    file_store.deletion.forget([f"a{at}" for at in range(200)])
-    assert file_store.deletion.purge_due()
-    (tmp_path / "copies").mkdir()
+        room = f"zqxjv-room{at % 3}"
+        told = memory(f"a{at}", text, session=room, source="kwyz")
+        remember_batch(lab.store, told, memory(f"b{at}", f"note {at} of the harbor"))
+    run_cycle(lab.cycle)
+    lab.store.deletion.forget([f"a{at}" for at in range(200)])
+    assert lab.store.deletion.purge_due()
     target = tmp_path / "copies" / "copy.db"
+    target.parent.mkdir()
 
-    copied(file_store, target)
+    copied(lab.store, target)
 
     assert files_containing(target.parent, *words) == []
     with closing(sqlite3.connect(target)) as copy:
         dump = "\n".join(all_rows(copy)).casefold()
         assert [word for word in (*words, "鑫淼") if word in dump] == []
-        assert copy.execute("SELECT count(*) FROM scrub_due").fetchone() == (0,)
-        assert copy.execute("PRAGMA freelist_count").fetchone() == (0,)
-        found = "SELECT count(*) FROM memory_fts WHERE memory_fts MATCH 'harbor'"
-        assert copy.execute(found).fetchone() == (200,)
+        for query, count in (
+            ("SELECT count(*) FROM scrub_due", 0),
+            ("PRAGMA freelist_count", 0),
+            ("SELECT count(*) FROM memory_fts WHERE memory_fts MATCH 'harbor'", 200),
+        ):
+            assert copy.execute(query).fetchone() == (count,), query
 
 
+@pytest.mark.sqlite
 def test_a_backup_with_a_damaged_index_says_that_it_may_hold_forgotten_words(
-    file_store: SqliteStore, tmp_path: Path
+    store: SqliteStore, tmp_path: Path
 ) -> None:
-    remember_batch(file_store, memory("1", "zqxjv"), memory("2", "harbor"))
-    file_store.deletion.forget(["1"])
-    with closing(sqlite3.connect(file_store.database, isolation_level=None)) as other:
+    remember_batch(store, memory("1", "zqxjv"), memory("2", "harbor"))
+    store.deletion.forget(["1"])
+    with closing(sqlite3.connect(store.database, isolation_level=None)) as other:
         other.execute("UPDATE memory_fts_data SET block = x'00' WHERE id > 10")
 
-    report = file_store.maintenance.back_up(tmp_path / "copy.db")
+    report = store.maintenance.back_up(tmp_path / "copy.db")
 
     assert UNPURGED in report.problems
 
@@ -364,17 +357,13 @@ def test_copies_that_rows_left_in_other_pages_are_gone_too(tmp_path: Path) -> No
         assert files_containing(tmp_path, *words) == []
 
 
-# The shell joins the pages of a long preview.
-
-
 def test_the_shell_joins_pages_of_previews(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "LISTED_MAX", 4)
     with Memory(tmp_path / "memory.db") as memory:
-        memory.remember_many(
-            [Remember(f"ibex {number}", id=f"m{number}") for number in range(10)]
-        )
+        for number in range(10):
+            memory.remember(f"ibex {number}", id=f"m{number}")
         request = Forget(query="ibex", dry_run=True)
         first = memory.call(request)
         memory.remember("ibex too late", id="late")

@@ -172,9 +172,6 @@ def test_each_commit_is_flushed_as_it_must_be(writer: Writer) -> None:
     assert levels == [2, 1, 1, 2, 2]
 
 
-# The pool of read-only connections.
-
-
 def test_a_read_does_not_wait_for_ever_for_its_turn(tmp_path: Path) -> None:
     writer = open_writer(tmp_path / "memory.db")
     readers = Readers(tmp_path / "memory.db", size=1, wait_s=0.05)
