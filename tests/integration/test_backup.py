@@ -108,9 +108,8 @@ def test_looking_for_copies_leaves_another_memory_locked(tmp_path: Path) -> None
         assert str(tmp_path / "b.db") in receipt.backups
 
         script = f"{look}.fetchone(); c.execute('SELECT * FROM tier_totals').fetchall(); c.close()"
-        subprocess.run(
-            [sys.executable, "-c", script, str(tmp_path / "b.db")], check=True
-        )
+        command = [sys.executable, "-c", script, str(tmp_path / "b.db")]
+        subprocess.run(command, check=True)
 
         assert (tmp_path / "b.db-wal").exists()
         b.remember("tea at five", id="y")

@@ -21,9 +21,7 @@ def line(role: str, text: str, uuid: str, **fields: Any) -> Any:  # noqa: ANN401
 def transcripts(tmp_path: Path) -> Path:
     """Two conversations with Claude Code, a day apart, of which the second asks about the first."""
     folder = tmp_path / ".claude" / "projects" / "-w-shop"
-    decided = (
-        "We decided to use PostgreSQL 16 for the shop, because of its row security."
-    )
+    decided = "We decided to use PostgreSQL 16 for the shop for its row security."
     noted = "Noted: the shop gets PostgreSQL 16."
     asked = "Which PostgreSQL did we decide on for the shop?"
     first = [line("user", decided, "u1"), line("assistant", noted, "a1", minutes=1)]

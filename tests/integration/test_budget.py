@@ -268,6 +268,10 @@ def test_the_log_file_is_folded_in_while_a_long_cycle_runs(
 DEADLINE_S = RULES_S + 240.0
 
 
+def always() -> bool:
+    return True
+
+
 class Writing(FakeSummarizer):
     """Stands for a model that writes until it is interrupted, where it is told to hang."""
 
@@ -315,9 +319,7 @@ def writing(request: pytest.FixtureRequest, lab: Lab) -> Writing:
 def test_a_model_is_asked_only_with_time_to_spare(
     lab: Lab, writing: Writing, deadline_s: float, asked: int
 ) -> None:
-    report = final_consolidation(
-        lab.cycle, deadline_s=deadline_s, keep_going=lambda: True
-    )
+    report = final_consolidation(lab.cycle, deadline_s=deadline_s, keep_going=always)
 
     assert (report.evicted, writing.asked) == (9, asked)
 
@@ -329,9 +331,7 @@ def test_a_model_that_writes_for_too_long_is_ended_and_rules_do_the_rest(
     monkeypatch.setattr(final, "MARGIN", 0)
 
     began = time.monotonic()
-    report = final_consolidation(
-        lab.cycle, deadline_s=DEADLINE_S, keep_going=lambda: True
-    )
+    report = final_consolidation(lab.cycle, deadline_s=DEADLINE_S, keep_going=always)
 
     assert (report.evicted, writing.asked) == (9, 1)
     assert time.monotonic() - began > 0.5

@@ -377,9 +377,8 @@ def with_endpoint(url: str) -> tuple[FallbackSummarizer, Primary]:
 
 
 def test_the_log_names_who_wrote_each_summary_as_it_reads_now(lab: Lab) -> None:
-    remember_batch(
-        lab.store, *trio("a", source="a"), memory("c", source="c", hours_ago=20)
-    )
+    remember_batch(lab.store, *trio("a", source="a"))
+    remember_batch(lab.store, memory("c", source="c", hours_ago=20))
     for one in trio("b", source="b"):
         text = f"note {one.id}: all is well. " * 40
         remember_batch(lab.store, memory(one.id, text, source="b", hours_ago=20))

@@ -31,9 +31,7 @@ from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.verbs.facade import ALIASES, VERBS, AsyncVerbs, Verbs
 from mnemosyned.verbs.request import Request, result_type
 
-UNLISTED = {
-    *("remember_many", "prune", "rate_injection", "edit_briefing", "undo_ending"),
-}
+UNLISTED = set("remember_many prune rate_injection edit_briefing undo_ending".split())
 """Verbs that commands of other names run, such as `import` and `archive prune`."""
 
 
@@ -255,9 +253,8 @@ def test_a_verb_has_its_requests_signature(methods: dict[str, Any], name: str) -
 def test_a_verbs_docstring_names_the_errors_it_raises(name: str) -> None:
     first, _, rest = inspect.cleandoc(str(VERBS[name].__doc__)).partition("Raises ")
 
-    named = {
-        word for word in re.findall(r"`(\w+)`", rest) if word not in (*VERBS, "field")
-    }
+    words = set(re.findall(r"`(\w+)`", rest))
+    named = words - VERBS.keys() - {"field"}
     assert rest
     assert named or "what `remember` raises" in rest
     errors = {getattr(mnemosyned, word) for word in named if word[0].isupper()}

@@ -158,10 +158,8 @@ def test_ids_that_agents_use_again_are_no_matter(lab: Lab) -> None:
 
 def test_a_session_never_brings_back_the_words_of_another(lab: Lab) -> None:
     """Not even where both say the same, and the summary lost its metadata."""
-    said = [
-        {"role": "user", "content": "ok"},
-        {"role": "assistant", "content": "Fine."},
-    ]
+    fine = {"role": "assistant", "content": "Fine."}
+    said = [{"role": "user", "content": "ok"}, fine]
     secret = {"role": "assistant", "content": "The safe is behind the picture. " * 9}
     first = compact(lab, [*said, secret], session="one", **ALL_OF_IT)
     compact(lab, said, session="two", **ALL_OF_IT)
@@ -288,16 +286,9 @@ def test_nothing_of_any_conversation_is_lost(
         assume(False)  # noqa: FBT003 hypothesis' own signature
     session = os.urandom(8).hex()  # the store is the same for all examples
 
-    first = compact(
-        lab, talk, policy=policy, max_tokens=300, force=force, session=session
-    )
-    again = compact(
-        lab,
-        [*first.messages, *rounds(2)],
-        policy=policy,
-        session=session,
-        max_tokens=300,
-    )
+    fields: Any = {"policy": policy, "max_tokens": 300, "session": session}
+    first = compact(lab, talk, force=force, **fields)
+    again = compact(lab, [*first.messages, *rounds(2)], **fields)
 
     there = [*again.messages, *expand_all(lab, *first.expand, *again.expand)]
     assert [one for one in talk if one not in there and not is_summary(one)] == []

@@ -296,9 +296,8 @@ def test_the_daemons_model_is_tinyllama_once_it_is_there(
 ) -> None:
     def model(**overrides: str) -> str | None:
         named = {f"llm.{key}": value for key, value in overrides.items()}
-        return with_default_model(
-            load_config(overrides=named, environ={})
-        ).llm.model_path
+        config = load_config(overrides=named, environ={})
+        return with_default_model(config).llm.model_path
 
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
     assert model() is None

@@ -45,9 +45,8 @@ def run(lab: Lab, trigger: Trigger = Trigger.EXPLICIT, **fields: Any) -> CycleRe
 
 
 def episodes(lab: Lab, report: CycleReport) -> list[Episode]:
-    return [
-        get_episode(lab.store, id) for group in report.groups for id in group.episodes
-    ]
+    ids = [id for group in report.groups for id in group.episodes]
+    return [get_episode(lab.store, id) for id in ids]
 
 
 @pytest.mark.parametrize("ttl_hours", [24, 1])

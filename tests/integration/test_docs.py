@@ -134,9 +134,7 @@ def test_every_file_that_a_page_names_exists() -> None:
     named = re.findall(r"`([\w.-]+(?:/[\w.-]+)*(?:/|\.py|\.md|\.yaml))`", ALL_TEXT)
     roots = (PROJECT, PROJECT / "mnemosyned")
 
-    missing = {
-        name for name in named if not any((root / name).exists() for root in roots)
-    }
+    missing = {name for name in named if not any((r / name).exists() for r in roots)}
     assert missing <= OTHERS_FILES
 
 

@@ -91,10 +91,8 @@ def test_learnings_follow(lab: Lab) -> None:
     lab.edit("m", source="chat")
 
     learned = {(learning.text, learning.source) for learning in lab.learnings()}
-    assert learned == {
-        ("Always answer in German.", "chat"),
-        ("Never use tabs.", "chat"),
-    }
+    german = ("Always answer in German.", "chat")
+    assert learned == {german, ("Never use tabs.", "chat")}
 
 
 def test_the_rule_for_secrets_applies_to_new_words(lab: Lab, kettle: str) -> None:
@@ -364,10 +362,8 @@ def test_the_history_of_many_is_dropped_by_a_filter(lab: Lab) -> None:
     edited = lab.edit(of_session="s", drop_history=True)
 
     assert (edited.memories, edited.changed) == (3, 2)
-    revisions = [
-        revision for id in "012" for revision in lab.store.changes.revisions(id)
-    ]
-    assert {revision.text for revision in revisions} == {None}
+    kept = [each for id in "012" for each in lab.store.changes.revisions(id)]
+    assert {each.text for each in kept} == {None}
     assert left_of(lab.store, "wolpertinger 0") == []
 
 

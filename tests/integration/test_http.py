@@ -20,6 +20,7 @@ from mnemosyned.errors import NotFound
 from mnemosyned.http_messages import HttpRequest, Resource, Response
 
 MOST = 1_000
+ACCEPTED = HTTPStatus.ACCEPTED
 Headers = dict[str, str | None]
 
 
@@ -200,18 +201,13 @@ def test_the_bytes_of_a_body_are_counted_while_it_arrives() -> None:
 
 
 def echo(request: HttpRequest) -> Response:
-    seen = {
-        "method": request.method,
-        "headers": dict(request.headers),
-        "local": request.local,
-    }
+    seen = {"headers": dict(request.headers), "local": request.local}
     return Response(HTTPStatus.OK, json.dumps(seen).encode())
 
 
 def page(_: HttpRequest) -> Response:
-    headers = (("X-Page", "1"),)
     return Response(
-        HTTPStatus.ACCEPTED, b"<p>", content_type="text/html", headers=headers
+        ACCEPTED, b"<p>", content_type="text/html", headers=(("X-Page", "1"),)
     )
 
 
@@ -223,7 +219,7 @@ RESOURCES = {
     "/echo": Resource(echo, methods=("GET", "POST")),
     "/page": Resource(page),
     "/missing": Resource(missing),
-    "/empty": Resource(lambda _: Response(HTTPStatus.ACCEPTED, content_type="")),
+    "/empty": Resource(lambda _: Response(ACCEPTED, content_type="")),
     "/write": Resource(echo, methods=("POST",), local_only=True),
 }
 
