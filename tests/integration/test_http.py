@@ -173,30 +173,6 @@ def test_endless_blanks_are_refused_at_once(before: bytes, blank: bytes) -> None
         parsed(before + b"X:" + blank * 60_000 + b"\x00\r\n\r\n")
 
 
-def progress(protocol: HttpProtocol) -> tuple[bool, bool, int]:
-    """Whether a body arrives, whether in chunks, and its bytes; no request is whole yet."""
-    assert protocol.next_request() is None
-    return protocol.in_body, protocol.in_chunks, protocol.body_bytes
-
-
-def test_the_bytes_of_a_body_are_counted_while_it_arrives() -> None:
-    protocol = HttpProtocol(body_bytes_max=MOST)
-    assert not protocol.has_input
-
-    protocol.feed(HOST + b"Expect: 100-continue\r\nContent-Length: 9\r\n")
-    assert not progress(protocol)[0]
-    assert (protocol.has_input, protocol.continue_response()) == (True, b"")
-
-    protocol.feed(b"\r\n")
-    assert progress(protocol) == (True, False, 9)
-    assert protocol.continue_response() == b"HTTP/1.1 100 Continue\r\n\r\n"
-    assert protocol.continue_response() == b""
-
-    chunked = HttpProtocol(body_bytes_max=MOST)
-    chunked.feed(IN_CHUNKS + b"5\r\nhel")
-    assert progress(chunked) == (True, True, 3)
-
-
 # Paths, methods and headers: which handler a request reaches, and what it is given.
 
 
