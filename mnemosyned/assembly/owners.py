@@ -18,23 +18,12 @@ from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
 from mnemosyned.agents.hooks.service import HookService
-from mnemosyned.assembly.build import (
-    OpenMemory,
-    SharedParts,
-    assemble_service,
-    make_shared_vectors,
-    similarity_min_of,
-)
+from mnemosyned.assembly import build
 from mnemosyned.assembly.stores import make_summarizer, open_owned_stores, owner_model
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy, NotFound, SleepInProgress
 from mnemosyned.logs import logger
+from mnemosyned.memory import engine_ports
 from mnemosyned.memory.consolidation import Trigger
-from mnemosyned.memory.engine_ports import (
-    LOCAL_OWNER,
-    MemoryVectors,
-    OwnerFigures,
-    Summarizer,
-)
 from mnemosyned.memory.periods import Level, closed_before
 from mnemosyned.service.forgetting import RETRY_S, retention_of
 from mnemosyned.service.owners import OwnerLimiter
@@ -84,7 +73,7 @@ class OwnerRounds:
     list_open: Callable[[], Sequence[OwnerMemory]]
     """Lists the open memories."""
     owners: PostgresOwners
-    shared: SharedParts
+    shared: build.SharedParts
 
     def __post_init__(self) -> None:
         self._requested: set[int] = set()
@@ -210,7 +199,7 @@ class OwnerRounds:
             closed={level: closed_before(level, over) for level in Level if level},
             limit=PAGE,
         )
-        page = list_owners(after=LOCAL_OWNER)
+        page = list_owners(after=engine_ports.LOCAL_OWNER)
         while page and not self._stopped.is_set():  # ends, as numbers ascend
             yield page
             page = list_owners(after=page[-1])
@@ -255,7 +244,7 @@ class OwnerMemories:
     def __init__(
         self,
         stores: OwnedStores,
-        shared: SharedParts,
+        shared: build.SharedParts,
         *,
         vectors: SharedVectors | None = None,
     ) -> None:
@@ -279,7 +268,7 @@ class OwnerMemories:
         self._in_use: WeakSet[OwnerMemory] = WeakSet()
         """Those that are open, were visited, or gave way while somebody used them."""
         self._stopping = False
-        self._figures: tuple[float, OwnerFigures] | None = None
+        self._figures: tuple[float, engine_ports.OwnerFigures] | None = None
         """Totals of all owners, with the monotonic time of the question."""
 
     @property
@@ -287,7 +276,7 @@ class OwnerMemories:
         """The database's table of owners and their tokens."""
         return self._stores.owners
 
-    def figures(self) -> OwnerFigures:
+    def figures(self) -> engine_ports.OwnerFigures:
         """Return totals of all owners, `FIGURES_S` seconds old at most. Raises `StorageFailed`."""
         now, shared = time.monotonic(), self._shared
         if self._figures is None or now - self._figures[0] > FIGURES_S:
@@ -366,7 +355,7 @@ class OwnerMemories:
         """Build an owner's memory; start the retention if it `starts`: a background task purges in the end."""
         shared, store = self._shared, self._stores.store(owner)
         lease = SummarizerLease(self._make_summarizer(owner))
-        vectors = MemoryVectors()
+        vectors = engine_ports.MemoryVectors()
         if self._vectors:
             # Loaded here: without an embedding model nobody needs it.
             from mnemosyned.search.vectors.owners import OwnerVectors  # noqa: PLC0415
@@ -377,9 +366,11 @@ class OwnerMemories:
                 store.vectors,
                 self._vectors,
                 wait_s=embedding.wait_ms / 1_000,
-                similarity_min=similarity_min_of(embedding, self._vectors.embedder),
+                similarity_min=build.similarity_min_of(
+                    embedding, self._vectors.embedder
+                ),
             )
-        service = assemble_service(
+        service = build.assemble_service(
             store,
             lease,
             shared,
@@ -408,7 +399,7 @@ class OwnerMemories:
             service.retention.start()
         return memory
 
-    def _make_summarizer(self, owner: int) -> Summarizer:
+    def _make_summarizer(self, owner: int) -> engine_ports.Summarizer:
         """Build the summarizer of an owner, which uses the shared language models in turn."""
         shared = self._shared
         model = owner_model(shared.turns, owner, allowance=self.limits.model)
@@ -423,7 +414,7 @@ def _stop_memory(memory: OwnerMemory) -> None:
 
 
 @contextmanager
-def serve_owners(memory: OpenMemory) -> Iterator[OwnerMemories]:
+def serve_owners(memory: build.OpenMemory) -> Iterator[OwnerMemories]:
     """Return a context manager that opens the memories of all owners and runs their sleep cycles.
 
     On a standby no sleep cycle runs. `memory` is the local owner's, already open. Raises
@@ -443,7 +434,7 @@ def serve_owners(memory: OpenMemory) -> Iterator[OwnerMemories]:
         vectors = (
             None
             if stores.read_only
-            else make_shared_vectors(stores, embedder, memory.shared.gate)
+            else build.make_shared_vectors(stores, embedder, memory.shared.gate)
         )
         if vectors:
             stack.enter_context(vectors)

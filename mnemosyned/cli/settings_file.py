@@ -23,12 +23,7 @@ def write_settings(file: Path, changes: Mapping[str, Value]) -> None:
     cannot be edited line by line.
     """
     # Loaded here: only a change of settings needs it.
-    from mnemosyned.agents.setup.documents import (  # noqa: PLC0415
-        Document,
-        NotEditable,
-        Unreadable,
-        values_along,
-    )
+    from mnemosyned.agents.setup import documents  # noqa: PLC0415
 
     file = file.resolve()
     before = ""
@@ -36,15 +31,15 @@ def write_settings(file: Path, changes: Mapping[str, Value]) -> None:
         load_config(file, environ={})
         with file.open(encoding="utf-8", newline="") as opened:
             before = opened.read()
-    document = Document(file.with_suffix(".yaml"), before)
+    document = documents.Document(file.with_suffix(".yaml"), before)
     for key, value in changes.items():
         path = tuple(key.split("."))
         try:
             if value is not msgspec.UNSET:
                 document.set_value(path, value)
-            elif len(values_along(document.data, path)) > len(path):
+            elif len(documents.values_along(document.data, path)) > len(path):
                 document.remove(path)
-        except (NotEditable, Unreadable) as error:
+        except (documents.NotEditable, documents.Unreadable) as error:
             written = "null" if value is msgspec.UNSET else json.dumps(value)
             raise ConfigInvalid(
                 f"{file}: its form is not one that can be edited here; set {key} to {written} by "

@@ -10,23 +10,12 @@ from typing import Any, TypeVar, cast
 import click
 import msgspec
 
-from mnemosyned.cli.arguments import (
-    FIRST,
-    make_parameters,
-    name_options,
-    read_fields,
-)
+from mnemosyned.cli import arguments
 from mnemosyned.cli.calls import call_daemon, connect_to_daemon
 from mnemosyned.cli.ids import ids_with_prefix, is_marked, with_whole_ids
 from mnemosyned.cli.options import EXIT_NOTHING, AnswerCommand
+from mnemosyned.cli.output import terminal
 from mnemosyned.cli.output.show import page_output, render, renderer_of, show
-from mnemosyned.cli.output.terminal import (
-    ask_user,
-    count_of,
-    is_terminal,
-    local_time,
-    say,
-)
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.verbs.request import Request, parse_text
@@ -80,20 +69,20 @@ def confirm_and_call(client: Connection, request: Request[R]) -> object:
         believes = getattr(request, "believe_clock", False)
         return call_daemon(client, request) if believes else foreseen
     if not can_ask:
-        say(render(foreseen), err=True, styled=True)
+        terminal.say(render(foreseen), err=True, styled=True)
         raise InvalidRequest(
             f"refusing to {doing} without a terminal to confirm; use --yes"
         )
     foreseen = join_preview_pages(client, preview, foreseen)
     text = render(foreseen)
     is_long = text.count("\n") >= shutil.get_terminal_size().lines
-    if is_long and is_terminal(sys.stdout):
+    if is_long and terminal.is_terminal(sys.stdout):
         with page_output():
-            say(text, styled=True)
+            terminal.say(text, styled=True)
     else:
-        say(text, err=True, styled=True)
-    if not ask_user(_confirmation_question(name, foreseen), default=False):
-        say(f"nothing was {done}", err=True)
+        terminal.say(text, err=True, styled=True)
+    if not terminal.ask_user(_confirmation_question(name, foreseen), default=False):
+        terminal.say(f"nothing was {done}", err=True)
         raise click.exceptions.Exit(EXIT_NOTHING)
     if getattr(foreseen, "doubt", ""):
         request = msgspec.structs.replace(request, believe_clock=True)
@@ -130,9 +119,7 @@ def _confirmation_question(name: str, preview: Any) -> str:  # noqa: ANN401 the 
         )
     count = preview.memories
     if name == "prune":
-        return (
-            f"Delete the words of {count_of(count, 'original')}? This cannot be undone."
-        )
+        return f"Delete the words of {terminal.count_of(count, 'original')}? This cannot be undone."
     selected = [_this_or_these(count, "memory")] if count else []
     learnings = getattr(preview, "learnings", 0)
     if learnings:
@@ -142,7 +129,7 @@ def _confirmation_question(name: str, preview: Any) -> str:  # noqa: ANN401 the 
         part = "what is forgotten"
         if preview.recoverable < count:
             part = f"{preview.recoverable:,} of {count:,}"
-        final = f" mnem restore can put back {part} until {local_time(until)}."
+        final = f" mnem restore can put back {part} until {terminal.local_time(until)}."
     if archived := getattr(preview, "archived", 0) if name in ("pin", "unpin") else 0:
         them = "One of them is" if archived == 1 else f"{archived:,} of them are"
         if archived == count:
@@ -153,7 +140,7 @@ def _confirmation_question(name: str, preview: Any) -> str:  # noqa: ANN401 the 
 
 def _this_or_these(count: int, noun: str) -> str:
     """Return "this memory" or "these 3 memories", by the count and the noun."""
-    return f"this {noun}" if count == 1 else f"these {count_of(count, noun)}"
+    return f"this {noun}" if count == 1 else f"these {terminal.count_of(count, noun)}"
 
 
 def _with_tags_first(typed: Mapping[str, Any], client: Connection) -> dict[str, Any]:
@@ -170,8 +157,8 @@ def _with_tags_first(typed: Mapping[str, Any], client: Connection) -> dict[str, 
 
 def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
     """Return the click command of a verb, with the verb's fields as arguments and options."""
-    first = FIRST.get(verb.verb_name())
-    params = make_parameters(verb)
+    first = arguments.FIRST.get(verb.verb_name())
+    params = arguments.make_parameters(verb)
     params.sort(key=lambda parameter: parameter.name != first)
     if verb.verb_name() in CONFIRMED:
         words = "Do not ask for confirmation."
@@ -185,7 +172,7 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
         **given: Any,  # noqa: ANN401
     ) -> int:
         """Send the verb's request, confirmed unless `yes`, print the result; return the exit code."""
-        typed = read_fields(given, name)
+        typed = arguments.read_fields(given, name)
         with connect_to_daemon(context) as client:
             if first == "tags":
                 typed = _with_tags_first(typed, client)
@@ -205,7 +192,9 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
         params=params,
         callback=click.pass_context(run_verb),
         # Exit codes tell a shell the verb's errors.
-        help=name_options(str(verb.__doc__).partition("\n\n    Raises")[0], verb),
+        help=arguments.name_options(
+            str(verb.__doc__).partition("\n\n    Raises")[0], verb
+        ),
     )
 
 

@@ -16,16 +16,7 @@ from mnemosyned.client.address import Address
 from mnemosyned.client.connection import LONG_TIMEOUT_S, refusal_of, unreachable
 from mnemosyned.errors import LimitReached, MnemosynedError, UnknownVerb
 from mnemosyned.memory.exchange import RestoreReport
-from mnemosyned.verbs.exchange import (
-    CUT_OFF,
-    EXPORT_PATH,
-    FOOTER,
-    RESTORE_PATH,
-    CutOff,
-    Export,
-    Footer,
-    parse_line_kind,
-)
+from mnemosyned.verbs import exchange
 from mnemosyned.verbs.request import decoder_of
 from mnemosyned.verbs.upkeep import Event, EventKind, decode_event
 
@@ -100,14 +91,14 @@ class Transfers:
         self._connection: socket.socket | None = None
 
     @contextmanager
-    def export(self, request: Export) -> Iterator[Iterator[bytes]]:
+    def export(self, request: exchange.Export) -> Iterator[Iterator[bytes]]:
         """Start an export, and yield an iterator of its lines, to be read in the block.
 
         Raises the daemon's error; the iterator raises `MnemosynedError` if the export is not whole.
         """
         query = urlencode(msgspec.to_builtins(request), doseq=True)
         with closing(self):
-            _, parts = self._send_request("GET", f"{EXPORT_PATH}?{query}")
+            _, parts = self._send_request("GET", f"{exchange.EXPORT_PATH}?{query}")
             yield read_export(parts)
 
     def restore(self, lines: bytes, import_id: str | None = None) -> RestoreReport:
@@ -120,7 +111,7 @@ class Transfers:
         while True:  # ends with the time limit
             try:
                 query = f"?{urlencode({'import_id': import_id})}" if import_id else ""
-                path = f"{RESTORE_PATH}{query}"
+                path = f"{exchange.RESTORE_PATH}{query}"
                 response, parts = self._send_request("POST", path, lines)
                 break
             except LimitReached as error:
@@ -193,13 +184,13 @@ def read_export(parts: Iterable[bytes]) -> Iterator[bytes]:
             searched = len(pending)
             if searched > EXPORT_LINE_BYTES_MAX:
                 break
-    kind = parse_line_kind(last).record if last and not pending else ""
-    if kind == CUT_OFF:
-        reason = decoder_of(CutOff).decode(last).reason
+    kind = exchange.parse_line_kind(last).record if last and not pending else ""
+    if kind == exchange.CUT_OFF:
+        reason = decoder_of(exchange.CutOff).decode(last).reason
         raise MnemosynedError(f"the daemon ended the export early: {reason}; try again")
-    if kind != FOOTER:
+    if kind != exchange.FOOTER:
         raise MnemosynedError(
             "the export ended before its last line; see the daemon's log, then try again"
         )
-    if decoder_of(Footer).decode(last).sha256 != digest.hexdigest():
+    if decoder_of(exchange.Footer).decode(last).sha256 != digest.hexdigest():
         raise MnemosynedError("the export did not arrive as it was sent; try again")

@@ -8,11 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mnemosyned.conversation.key_facts import (
-    NAMELESS,
-    excerpt_beginning,
-    excerpt_ending,
-)
+from mnemosyned.conversation import key_facts
 from mnemosyned.conversation.messages import (
     SHORTENED,
     STUB,
@@ -170,10 +166,10 @@ def stub_results(
         return None
     id = message_id(message) if archived else ""
     if message.get("role") in TOOL_ROLES:
-        name = long[0].name or names.get(long[0].id, NAMELESS)
+        name = long[0].name or names.get(long[0].id, key_facts.NAMELESS)
         return {**message, "content": _write_stub(long[0].text, name, id)}
     stubs = {
-        part.id: _write_stub(part.text, names.get(part.id, NAMELESS), id)
+        part.id: _write_stub(part.text, names.get(part.id, key_facts.NAMELESS), id)
         for part in long
     }
     content = [
@@ -227,8 +223,8 @@ def _write_stub(result: str, name: str, id: str) -> str:
     The mark names the tool, and the `id` of the archived original if there is one.
     """
     result = result.strip()
-    head = excerpt_beginning(result)
-    end = excerpt_ending(result, after=len(head), chars=ENDING_CHARS)
+    head = key_facts.excerpt_beginning(result)
+    end = key_facts.excerpt_ending(result, after=len(head), chars=ENDING_CHARS)
     shown = (head, _write_values_line(result, shown=f"{head}\n{end}"), end)
     called = _NAME.sub("_", name)[:40]
     size = f"{len(result):,} characters"

@@ -11,27 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+from mnemosyned.conversation import compaction, key_facts, summary_message
 from mnemosyned.conversation.archived import stub_results
 from mnemosyned.conversation.budget import compute_share
-from mnemosyned.conversation.compaction import (
-    KEEP_RECENT,
-    MAX_TOKENS,
-    THRESHOLD,
-    Compaction,
-    CompactionDecision,
-    SplitConversation,
-    SummarizeMessages,
-    decide_at_threshold,
-    mark_as_removed,
-    summarize_with_model,
-)
-from mnemosyned.conversation.key_facts import (
-    SHORT_CHARS,
-    excerpt_highlights,
-    extract_message_facts,
-    find_round_conclusions,
-    remove_repetitions,
-)
 from mnemosyned.conversation.messages import (
     FullCounter,
     Message,
@@ -43,19 +25,9 @@ from mnemosyned.conversation.messages import (
     message_text,
     read_message_time,
 )
-from mnemosyned.conversation.summary_message import (
-    PROSE_SHARE,
-    SummaryContent,
-    merge_summaries,
-    remove_header,
-    write_fitting_summary,
-)
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.extract import extract
-from mnemosyned.text.dates.formatting import (
-    annotate_relative_dates,
-    may_have_relative_dates,
-)
+from mnemosyned.text.dates import formatting
 from mnemosyned.text.details import Detail
 from mnemosyned.text.exact_values import extract_details
 from mnemosyned.text.frames import neutralize
@@ -80,12 +52,12 @@ class AutoPolicy:
 
     def __init__(
         self,
-        max_tokens: int = MAX_TOKENS,
+        max_tokens: int = compaction.MAX_TOKENS,
         *,
-        threshold: float = THRESHOLD,
+        threshold: float = compaction.THRESHOLD,
         target: float = TARGET,
-        keep_recent: int = KEEP_RECENT,
-        summarize: SummarizeMessages | None = None,
+        keep_recent: int = compaction.KEEP_RECENT,
+        summarize: compaction.SummarizeMessages | None = None,
         counter: MessageCounter | None = None,
     ) -> None:
         """Compact from a share `threshold` of `max_tokens` on, down to a share `target`.
@@ -99,20 +71,20 @@ class AutoPolicy:
         self._summarize = summarize
         self._counter = counter or FullCounter(TokenEstimator())
 
-    def due(self, usage: int) -> CompactionDecision:
+    def due(self, usage: int) -> compaction.CompactionDecision:
         """Decide to compact if `usage` tokens reach the threshold of the context window."""
-        return decide_at_threshold(usage, self.threshold, self.max_tokens)
+        return compaction.decide_at_threshold(usage, self.threshold, self.max_tokens)
 
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
-    ) -> Compaction:
+    ) -> compaction.Compaction:
         """At the threshold, shorten old tool results, and if needed summarize the oldest messages.
 
         The `keep_recent` newest messages stay, by default the policy's own number. Below the
         threshold nothing changes.
         """
         keep = self.keep_recent if keep_recent is None else keep_recent
-        split = SplitConversation(messages, keep=keep)
+        split = compaction.SplitConversation(messages, keep=keep)
         costs = [self._counter.message(message) for message in messages]
         unchanged = split.unchanged(
             sum(costs), policy=self.name, counter=self._counter, limit=self.max_tokens
@@ -126,14 +98,14 @@ class AutoPolicy:
                 unchanged,
                 messages=[stubs.get(at, messages[at]) for at in range(len(messages))],
                 tokens_after=sum(costs),
-                archived=mark_as_removed(originals),
+                archived=compaction.mark_as_removed(originals),
                 details=tuple(_extract_values(originals)),
             )
         done = self._replace_oldest(unchanged, split, stubs, costs)
         return done if done.tokens_after < unchanged.tokens_before else unchanged
 
     def _make_stubs(
-        self, split: SplitConversation, costs: list[int]
+        self, split: compaction.SplitConversation, costs: list[int]
     ) -> dict[int, Message]:
         """Return {position: message with short results}, oldest first, until the target is met.
 
@@ -156,11 +128,11 @@ class AutoPolicy:
 
     def _replace_oldest(
         self,
-        unchanged: Compaction,
-        split: SplitConversation,
+        unchanged: compaction.Compaction,
+        split: compaction.SplitConversation,
         stubs: Mapping[int, Message],
         costs: Sequence[int],
-    ) -> Compaction:
+    ) -> compaction.Compaction:
         """Return the compaction with a summary of the oldest messages, and short results after it.
 
         `unchanged` is the compaction without changes, `stubs` are messages with short tool results
@@ -173,9 +145,9 @@ class AutoPolicy:
         originals = split.take(summarized)
         values = _extract_values(originals)
         content, reason = self._make_content(
-            originals, values, merge_summaries(split.earlier)
+            originals, values, summary_message.merge_summaries(split.earlier)
         )
-        summary = write_fitting_summary(
+        summary = summary_message.write_fitting_summary(
             content,
             compute_share(self.max_tokens, SUMMARY_FRACTION),
             self._counter.text,
@@ -190,8 +162,8 @@ class AutoPolicy:
             unchanged,
             messages=kept,
             tokens_after=sum(map(self._counter.message, kept)),
-            archived=mark_as_removed([*originals, *split.take(late_stubs)]),
-            summaries=(remove_header(summary["content"]),),
+            archived=compaction.mark_as_removed([*originals, *split.take(late_stubs)]),
+            summaries=(summary_message.remove_header(summary["content"]),),
             facts=content.facts,
             details=(*values, *_extract_values(split.take(late_stubs))),
             fallback_reason=reason,
@@ -201,8 +173,8 @@ class AutoPolicy:
         self,
         originals: Sequence[Message],
         values: Sequence[Detail],
-        earlier: SummaryContent,
-    ) -> tuple[SummaryContent, str]:
+        earlier: summary_message.SummaryContent,
+    ) -> tuple[summary_message.SummaryContent, str]:
         """Return a summary's content, and why a model wrote no prose for it; empty if none failed.
 
         `values` are the exact values of the messages `originals`; `earlier` is the content of
@@ -210,9 +182,10 @@ class AutoPolicy:
         """
         secrets = [value for value in values if value.sensitive]
         room = compute_share(
-            compute_share(self.max_tokens, SUMMARY_FRACTION), PROSE_SHARE
+            compute_share(self.max_tokens, SUMMARY_FRACTION),
+            summary_message.PROSE_SHARE,
         )
-        prose, reason = summarize_with_model(
+        prose, reason = compaction.summarize_with_model(
             self._summarize,
             originals,
             fits=lambda prose: self._counter.text(prose) <= room,
@@ -223,15 +196,17 @@ class AutoPolicy:
         facts = [*earlier.facts, *_extract_key_facts(originals, secrets), *sentences]
         shown = (value.value for value in values if not value.sensitive)
         ids = map(message_id, originals)
-        content = SummaryContent(
-            facts=tuple(remove_repetitions(facts)),
-            values=tuple(remove_repetitions([*earlier.values, *shown])),
+        content = summary_message.SummaryContent(
+            facts=tuple(key_facts.remove_repetitions(facts)),
+            values=tuple(key_facts.remove_repetitions([*earlier.values, *shown])),
             prose=prose or earlier.prose,
-            summary_of=tuple(remove_repetitions([*earlier.summary_of, *ids])),
+            summary_of=tuple(key_facts.remove_repetitions([*earlier.summary_of, *ids])),
         )
         return content, reason
 
-    def _find_summary_end(self, split: SplitConversation, costs: Sequence[int]) -> int:
+    def _find_summary_end(
+        self, split: compaction.SplitConversation, costs: Sequence[int]
+    ) -> int:
         """Return the position before which messages must be summarized to reach the target.
 
         `costs` are the tokens of each message. Tool calls stay together with their results.
@@ -277,17 +252,21 @@ def _extract_key_facts(
     """
     names = find_tool_names(messages)
     known = KnownSecrets(secrets)
-    concluding = find_round_conclusions(messages)
+    concluding = key_facts.find_round_conclusions(messages)
     for position, message in enumerate(messages):
         said = read_message_time(message)
-        facts = list(extract_message_facts(message, names, excerpt=excerpt_highlights))
+        facts = list(
+            key_facts.extract_message_facts(
+                message, names, excerpt=key_facts.excerpt_highlights
+            )
+        )
         if position in concluding:
             facts.append(concluding[position])
         for fact in facts:
             shown = known.mask(fact)
             yield (
-                annotate_relative_dates(shown, said)
-                if said and may_have_relative_dates(shown)
+                formatting.annotate_relative_dates(shown, said)
+                if said and formatting.may_have_relative_dates(shown)
                 else shown
             )
 
@@ -303,7 +282,7 @@ def _extract_prose(messages: Sequence[Message], secrets: Sequence[Detail]) -> li
         role, said = message.get("role"), read_message_time(message)
         words = message_text(message).strip()
         # A few words of the user are a fact, and kept whole.
-        is_prose = words and (len(words) > SHORT_CHARS or role != "user")
+        is_prose = words and (len(words) > key_facts.SHORT_CHARS or role != "user")
         if is_prose and said:
             memories.append(
                 MemoryRecord(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
+from mnemosyned.conversation import summary_message
 from mnemosyned.conversation.budget import make_exact_fraction
 from mnemosyned.conversation.key_facts import (
     NAMELESS,
@@ -25,17 +26,6 @@ from mnemosyned.conversation.messages import (
     group_messages,
     message_id,
     message_parts,
-)
-from mnemosyned.conversation.summary_message import (
-    NO_FACTS,
-    SESSION_HEADER,
-    SummaryContent,
-    convert_prose_to_facts,
-    is_summary,
-    make_summary_message,
-    merge_summaries,
-    read_summary,
-    remove_header,
 )
 from mnemosyned.errors import reason_of
 from mnemosyned.text.details import Detail
@@ -172,8 +162,8 @@ class SplitConversation:
         self.groups = group_messages(messages)
         self.pinned = count_pinned(messages)
         unpinned = range(self.pinned, len(messages))
-        summaries = [at for at in unpinned if is_summary(messages[at])]
-        self.earlier = [read_summary(messages[at]) for at in summaries]
+        summaries = [at for at in unpinned if summary_message.is_summary(messages[at])]
+        self.earlier = [summary_message.read_summary(messages[at]) for at in summaries]
         """Contents of the summaries that earlier compactions wrote."""
         known = set(summaries)
         self.live = [at for at in unpinned if at not in known]
@@ -203,7 +193,7 @@ class SplitConversation:
             tokens_before=tokens,
             tokens_after=tokens,
             limit=max(0, limit),
-            facts=merge_summaries(self.earlier).facts,
+            facts=summary_message.merge_summaries(self.earlier).facts,
             orphans=self.groups.orphans,
         )
 
@@ -277,7 +267,9 @@ class MemoryConsolidator:
             return unchanged
         old = split.take(split.old)
         archived = mark_as_removed(old)
-        earlier = convert_prose_to_facts(merge_summaries(split.earlier))
+        earlier = summary_message.convert_prose_to_facts(
+            summary_message.merge_summaries(split.earlier)
+        )
         summary = self._write_summary(earlier, old, archived)
         kept = [*messages[: split.pinned], summary, *split.take(split.tail)]
         done = replace(
@@ -285,7 +277,7 @@ class MemoryConsolidator:
             messages=kept,
             tokens_after=sum(map(self._counter.message, kept)),
             archived=archived,
-            summaries=(remove_header(summary["content"]),),
+            summaries=(summary_message.remove_header(summary["content"]),),
             facts=tuple(summary["metadata"]["facts"]),
         )
         if self._on_audit and done.audit:
@@ -294,7 +286,7 @@ class MemoryConsolidator:
 
     def _write_summary(
         self,
-        earlier: SummaryContent,
+        earlier: summary_message.SummaryContent,
         old: Sequence[Message],
         archived: Sequence[RemovedMessage],
     ) -> dict[str, Any]:
@@ -303,16 +295,16 @@ class MemoryConsolidator:
         `archived` are the old messages, each with its id.
         """
         ids = (removed.id for removed in archived)
-        content = SummaryContent(
+        content = summary_message.SummaryContent(
             facts=tuple(remove_repetitions([*earlier.facts, *extract_facts(old)])),
             summary_of=tuple(remove_repetitions([*earlier.summary_of, *ids])),
         )
         listed = (
             write_bullets(map(neutralize, content.facts))
-            or f"- {NO_FACTS} [expand {content.id}]"
+            or f"- {summary_message.NO_FACTS} [expand {content.id}]"
         )
-        text = f"{SESSION_HEADER}\n\n{listed}"
-        return make_summary_message(text, content, policy=self.name)
+        text = f"{summary_message.SESSION_HEADER}\n\n{listed}"
+        return summary_message.make_summary_message(text, content, policy=self.name)
 
     @staticmethod
     def estimate_tokens(messages: Sequence[Message]) -> int:

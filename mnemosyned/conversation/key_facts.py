@@ -16,14 +16,9 @@ from mnemosyned.conversation.messages import (
     message_text,
     strip_stub_mark,
 )
+from mnemosyned.text import tokens
 from mnemosyned.text.frames import format_origin, neutralize, neutralize_tags
 from mnemosyned.text.sentences import split_sentences
-from mnemosyned.text.tokens import (
-    COMMONPLACE_KINDS,
-    EXACT_KINDS,
-    emphasis_factor,
-    tokenize,
-)
 
 RESULT_CHARS = 200
 CLEANED_CHARS = 2_000
@@ -284,8 +279,8 @@ def find_round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
             closing = excerpt_last_sentences(message_text(messages[last]))
             keywords = {
                 word.stem
-                for word in tokenize(closing)
-                if word.kind not in COMMONPLACE_KINDS
+                for word in tokens.tokenize(closing)
+                if word.kind not in tokens.COMMONPLACE_KINDS
             }
             if len(keywords) >= CONCLUSION_WORDS_MIN:  # more than "I read it."
                 concluding[last] = CONCLUSION + closing
@@ -330,14 +325,14 @@ def score_fact(fact: str) -> float:
     Exact values such as numbers and paths count double, words of decision raise the score, and tool
     results count half. A conclusion counts three times.
     """
-    words = tokenize(" ".join(fact.split()))
+    words = tokens.tokenize(" ".join(fact.split()))
     content = sum(
-        EXACT_WORTH if word.kind in EXACT_KINDS else 1.0
+        EXACT_WORTH if word.kind in tokens.EXACT_KINDS else 1.0
         for word in {word.stem: word for word in words}.values()
-        if word.kind not in COMMONPLACE_KINDS
+        if word.kind not in tokens.COMMONPLACE_KINDS
     )
     factor = RESULT_SHARE if fact.startswith("[") else 1.0
     if fact.startswith(CONCLUSION):
         factor = CONCLUSION_FACTOR
     length = float((len(fact) + COST_CHARS) ** LENGTH_POWER)
-    return factor * emphasis_factor(words) * content / length
+    return factor * tokens.emphasis_factor(words) * content / length

@@ -12,16 +12,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
-from mnemosyned.conversation.compaction import (
-    KEEP_RECENT,
-    Compaction,
-    CompactionDecision,
-    RemovedMessage,
-    SplitConversation,
-    SummarizeMessages,
-    mark_as_removed,
-    summarize_with_model,
-)
+from mnemosyned.conversation import compaction
 from mnemosyned.conversation.key_facts import (
     CONCLUSION,
     excerpt_highlights,
@@ -65,8 +56,8 @@ class RoundsPolicy:
         self,
         token_limit: int = TOKEN_LIMIT,
         *,
-        keep_last: int = KEEP_RECENT,
-        summarize: SummarizeMessages | None = None,
+        keep_last: int = compaction.KEEP_RECENT,
+        summarize: compaction.SummarizeMessages | None = None,
         counter: MessageCounter | None = None,
     ) -> None:
         """Compact above `token_limit`; the `keep_last` newest messages of the last round stay."""
@@ -75,14 +66,16 @@ class RoundsPolicy:
         self._summarize = summarize
         self._counter = counter or FullCounter(TokenEstimator())
 
-    def due(self, usage: int) -> CompactionDecision:
+    def due(self, usage: int) -> compaction.CompactionDecision:
         """Decide to compact if `usage` tokens are more than the limit, but not at the limit."""
         over = usage > self.token_limit
-        return CompactionDecision(over, f"over {self.token_limit:,}" if over else "")
+        return compaction.CompactionDecision(
+            over, f"over {self.token_limit:,}" if over else ""
+        )
 
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
-    ) -> Compaction:
+    ) -> compaction.Compaction:
         """Above the limit, replace the agent's work in earlier rounds by shorter summaries.
 
         A round is the work between two messages of the user. If that is not enough, the last round
@@ -90,7 +83,7 @@ class RoundsPolicy:
         """
         keep = self.keep_last if keep_recent is None else keep_recent
         tokens = sum(map(self._counter.message, messages))
-        split = SplitConversation(messages, keep=keep)
+        split = compaction.SplitConversation(messages, keep=keep)
         unchanged = split.unchanged(
             tokens, policy=self.name, counter=self._counter, limit=self.token_limit
         )
@@ -110,7 +103,9 @@ class RoundsPolicy:
         )
         return self._summarize_runs(done, runs)
 
-    def _summarize_runs(self, done: Compaction, runs: Iterator[range]) -> Compaction:
+    def _summarize_runs(
+        self, done: compaction.Compaction, runs: Iterator[range]
+    ) -> compaction.Compaction:
         """Return the compaction with each run of messages replaced by a shorter summary.
 
         A run is a range of positions in the compaction's messages; one whose summary would be
@@ -149,7 +144,7 @@ class RoundsPolicy:
         if not old:
             return None
         earlier = merge_summaries(map(read_summary, filter(is_summary, run)))
-        archived = mark_as_removed(old)
+        archived = compaction.mark_as_removed(old)
         ids = (removed.id for removed in archived)
         content = SummaryContent(
             facts=tuple(
@@ -172,7 +167,7 @@ class RoundsPolicy:
 
         if make_message("") is None:
             return None
-        prose, reason = summarize_with_model(
+        prose, reason = compaction.summarize_with_model(
             self._summarize,
             old,
             earlier=earlier.prose,
@@ -187,7 +182,7 @@ class _RoundSummary(NamedTuple):
     """Summary message of a round, its originals, and the reason if a model failed."""
 
     message: dict[str, Any]
-    archived: tuple[RemovedMessage, ...]
+    archived: tuple[compaction.RemovedMessage, ...]
     fallback_reason: str
 
 

@@ -7,14 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, time
 from itertools import takewhile
 
-from mnemosyned.conversation.messages import (
-    Message,
-    MessageCounter,
-    count_pinned,
-    group_messages,
-    message_id,
-    read_message_time,
-)
+from mnemosyned.conversation import messages
 from mnemosyned.conversation.sections import PastSummary
 from mnemosyned.conversation.summary_message import (
     KIND,
@@ -36,10 +29,10 @@ class WindowSelection:
 
     def __init__(
         self,
-        history: Sequence[Message],
-        new: Message,
+        history: Sequence[messages.Message],
+        new: messages.Message,
         *,
-        counter: MessageCounter,
+        counter: messages.MessageCounter,
         tail: int,
         room: int,
     ) -> None:
@@ -49,11 +42,11 @@ class WindowSelection:
         """
         self.history = history
         self.room = room
-        self.groups = group_messages([*history, new])
+        self.groups = messages.group_messages([*history, new])
         self._new = new
         self._counter = counter
         self._costs: dict[int, int] = {}
-        self._pinned = count_pinned(history)
+        self._pinned = messages.count_pinned(history)
         count = len(history)
         begin = min(count - tail, self.groups.cut_before(count))
         begin = self.groups.cut_before(max(self._pinned, begin))
@@ -67,10 +60,10 @@ class WindowSelection:
             map(self._count_tokens_at, range(self._tail_start, len(history)))
         )
         self._tokens_left = room - self.new_tokens - tail_tokens
-        self._kept_leading: dict[int, Message] = {}
+        self._kept_leading: dict[int, messages.Message] = {}
         """Leading summaries that are kept, as they are or shortened, by position."""
         self._keep_leading()
-        self._past: list[Message] = []
+        self._past: list[messages.Message] = []
         """Summaries of earlier conversations that are shown."""
         self.start = self._find_start(self._tokens_left)
         """Position of the first older message that is kept."""
@@ -107,7 +100,7 @@ class WindowSelection:
             *range(self.start, len(self.history)),
         ]
 
-    def build_messages(self, *, memory: str = "") -> list[Message]:
+    def build_messages(self, *, memory: str = "") -> list[messages.Message]:
         """Return the window's messages in order, with the recalled `memory` as one of them.
 
         It goes before the new message, and before the tool call that the new message answers. An
@@ -132,7 +125,7 @@ class WindowSelection:
         return sum(map(self._count_tokens_at, range(self._pinned)))
 
     @property
-    def summaries(self) -> list[Message]:
+    def summaries(self) -> list[messages.Message]:
         """Summaries in the window: of earlier conversations, then of this conversation."""
         return [*self._past, *self._kept_leading.values()]
 
@@ -220,10 +213,10 @@ def sort_by_time(summaries: Iterable[PastSummary]) -> list[PastSummary]:
 class _Coverage:
     """Test whether a summary covers only messages that are kept in the window."""
 
-    def __init__(self, history: Sequence[Message]) -> None:
+    def __init__(self, history: Sequence[messages.Message]) -> None:
         """Read the times of the messages in `history`."""
         self._history = history
-        self._times = [read_message_time(message) for message in history]
+        self._times = [messages.read_message_time(message) for message in history]
         self._first = min(filter(None, self._times), default=None)
 
     def make_test_from(self, start: int) -> Callable[[PastSummary], bool]:
@@ -237,7 +230,7 @@ class _Coverage:
             """Tell whether the kept messages include all messages of a summary."""
             if summary.summary_of:
                 if not ids:
-                    ids.update(map(message_id, self._history[start:]))
+                    ids.update(map(messages.message_id, self._history[start:]))
                 return ids.issuperset(summary.summary_of)
             return self._is_dated_after(summary, start)
 

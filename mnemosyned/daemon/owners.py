@@ -21,31 +21,10 @@ import msgspec
 from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.assembly.owners import OwnerMemories, OwnerMemory
 from mnemosyned.config.settings import OwnersConfig
+from mnemosyned.daemon import resources
 from mnemosyned.daemon.enrolment import OwnerRoutes
-from mnemosyned.daemon.http.protocol import (
-    OWNER_ADVICE,
-    RequestRefused,
-    bearer_token,
-    named_owner,
-    token_refusal,
-    unknown_owner,
-)
+from mnemosyned.daemon.http import protocol
 from mnemosyned.daemon.http.server import VERB_PREFIX
-from mnemosyned.daemon.resources import (
-    EVENTS_PATH,
-    MCP_PATH,
-    POLL_S,
-    ScopedCaller,
-    audit_resources,
-    documentation_resources,
-    encode_server_event,
-    events_route,
-    exchange_resources,
-    hook_resources,
-    mcp_resource,
-    require_scope,
-    verb_resources,
-)
 from mnemosyned.errors import (
     ConfigInvalid,
     DaemonBusy,
@@ -243,7 +222,7 @@ class OwnerResources:
         managing = routes.for_holders
         if audit:
             paths = {path: path.removeprefix(VERB_PREFIX) for path in managing}
-            managing = audit_resources(managing, audit, paths=paths)
+            managing = resources.audit_resources(managing, audit, paths=paths)
         self._common = {**common, **managing}
         self._tables: WeakKeyDictionary[
             ServedMemory,
@@ -259,7 +238,7 @@ class OwnerResources:
             return self._open
         try:
             sender = self._find_sender(request)
-        except RequestRefused:
+        except protocol.RequestRefused:
             if self._audit:
                 claimed = owner_of(self._login(request.headers)[1]) or 0
                 self._audit.note_failed_login(request.address, claimed)
@@ -278,7 +257,7 @@ class OwnerResources:
             if holder is None:
                 self._audit.note("request", outcome=NotFound.code)
         if holder is None:
-            raise unknown_owner(named_owner(request.headers) or "")
+            raise protocol.unknown_owner(protocol.named_owner(request.headers) or "")
         if request.path in self._common:  # about no memory
             return self._common
         memory = self._memory_of(holder.owner)
@@ -311,7 +290,7 @@ class OwnerResources:
 
     def _login(self, headers: Mapping[str, str]) -> tuple[TokenCache | None, str]:
         """Return the cache to look up a request's sender in, and the token or name sent."""
-        given = bearer_token(headers)
+        given = protocol.bearer_token(headers)
         if given is None:
             name = self._proxy.name_of(headers) if self._proxy else None
             return (self._proxy.cache, name) if self._proxy and name else (None, "")
@@ -322,7 +301,7 @@ class OwnerResources:
         """Return the memory of a request and its scopes. Raises `RequestRefused`, `NotFound`."""
         chosen = _choose_memory(self._find_sender(request), request)
         if chosen is None:
-            raise unknown_owner(named_owner(request.headers) or "")
+            raise protocol.unknown_owner(protocol.named_owner(request.headers) or "")
         return chosen
 
     def _find_sender(self, request: HttpRequest) -> TokenHolder:
@@ -330,8 +309,8 @@ class OwnerResources:
         cache, given = self._login(request.headers)
         holder = cache.holder(given) if cache else None
         if holder is None:
-            reason = REFUSED if given else OWNER_ADVICE
-            raise token_refusal(reason, given=bool(given))
+            reason = REFUSED if given else protocol.OWNER_ADVICE
+            raise protocol.token_refusal(reason, given=bool(given))
         return holder
 
     def _make_resources(
@@ -350,27 +329,31 @@ class OwnerResources:
         if audit:
             caller = audit.wrap(caller)
         progress = memory.service.sleeper.cycle
-        exchange = exchange_resources(memory.service, scopes=scopes)
+        exchange = resources.exchange_resources(memory.service, scopes=scopes)
 
         found = {
-            **verb_resources(caller),
+            **resources.verb_resources(caller),
             **exchange,
             EXPORT_PATH: self._checked_stream_resource(
                 exchange[EXPORT_PATH].route,
                 "export",
                 lambda error: msgspec.json.encode(CutOff(reason=error.message)) + b"\n",
             ),
-            EVENTS_PATH: self._checked_stream_resource(
-                events_route(bus, lambda: progress.progress),
+            resources.EVENTS_PATH: self._checked_stream_resource(
+                resources.events_route(bus, lambda: progress.progress),
                 "reading events",
-                lambda error: encode_server_event(
+                lambda error: resources.encode_server_event(
                     bus.event(EventKind.DROPPED, code=error.code, message=error.message)
                 ),
             ),
-            MCP_PATH: mcp_resource(caller, memory.service.store.agents, scopes=scopes),
-            **hook_resources(memory, scopes=scopes, groups=member.readable_groups),
+            resources.MCP_PATH: resources.mcp_resource(
+                caller, memory.service.store.agents, scopes=scopes
+            ),
+            **resources.hook_resources(
+                memory, scopes=scopes, groups=member.readable_groups
+            ),
         }
-        return audit_resources(found, audit) if audit else found
+        return resources.audit_resources(found, audit) if audit else found
 
     def _checked_stream_resource(
         self, route: Route, action: str, encode_end: Callable[[MnemosynedError], bytes]
@@ -382,7 +365,9 @@ class OwnerResources:
 
         def check(request: HttpRequest) -> None:
             """Raise `ScopeMissing`, `NotFound` or `RequestRefused` if the token may not read."""
-            require_scope(Scope.READ, self._find_holder(request).scopes, action)
+            resources.require_scope(
+                Scope.READ, self._find_holder(request).scopes, action
+            )
 
         def send_checked(
             request: HttpRequest, response: Response, counted: ExitStack
@@ -399,8 +384,8 @@ class OwnerResources:
                     except (StorageFailed, DaemonBusy):
                         if chunk:
                             chunk, waiting = b"", chunk
-                            time.sleep(POLL_S)
-                    except RequestRefused:
+                            time.sleep(resources.POLL_S)
+                    except protocol.RequestRefused:
                         yield encode_end(Unauthorized(REFUSED))
                         return
                     except (ScopeMissing, NotFound) as refused:
@@ -454,7 +439,7 @@ def resources_of_owners(owners: OwnerMemories, memory: OpenMemory) -> OwnerResou
         proxy=proxy,
         memory_of=lambda owner: memory if owner == LOCAL_OWNER else owners.get(owner),
         limits=owners.limits,
-        common=documentation_resources(serves_owners=True),
+        common=resources.documentation_resources(serves_owners=True),
         config=lambda: memory.service.settings.config.owners,
         audit=memory.shared.audit,
         groups_max=settings.groups_max,
@@ -463,7 +448,7 @@ def resources_of_owners(owners: OwnerMemories, memory: OpenMemory) -> OwnerResou
 
 def _choose_memory(sender: TokenHolder, request: HttpRequest) -> TokenHolder | None:
     """Return the holder for the memory that the header names, or the sender's; None if refused."""
-    name = named_owner(request.headers)
+    name = protocol.named_owner(request.headers)
     return sender if name is None else sender.in_memory_of(name)
 
 
@@ -474,7 +459,7 @@ BY_ID = (
 """Verbs that find the memory of their id themselves: one's own first, then those of one's groups."""
 
 
-class MemberCaller(ScopedCaller):
+class MemberCaller(resources.ScopedCaller):
     """Caller of verbs on an owner's memory and, unless a request names a memory, on its groups'.
 
     Recall and context search all of them. A verb with an id works in the first that has it.
@@ -540,7 +525,7 @@ class MemberCaller(ScopedCaller):
         except NotFound as unknown:
             refused = unknown
         for group in self._groups:
-            caller = ScopedCaller(self._open(group), group.scopes)
+            caller = resources.ScopedCaller(self._open(group), group.scopes)
             _log_about(group.owner)
             try:
                 return caller.call(request)

@@ -14,14 +14,7 @@ from typing import Annotated, Any, BinaryIO, Literal
 
 import msgspec
 
-from mnemosyned.importers.importer import (
-    SourceRefused,
-    clean_text,
-    file_identity,
-    moment_from,
-    stable_id,
-    text_in,
-)
+from mnemosyned.importers import importer
 from mnemosyned.importers.reading import lines_of
 from mnemosyned.memory.capture import CAPTURED_PREFIX
 from mnemosyned.text.frames import HARNESS_TAGS, OWN_TAG, PRIVATE_TAG, WRAPPER_TAGS
@@ -51,13 +44,15 @@ def memory_ids(message: TranscriptMessage, conversation: str) -> tuple[str, ...]
     The last is made of conversation, role and words, for messages without an id of their own.
     """
     words = " ".join(message.text.split())
-    by_words = stable_id(
+    by_words = importer.stable_id(
         "words", conversation, message.role, words, prefix=CAPTURED_PREFIX
     )
     if not message.unique_id:
         return (by_words,)
     place = "" if message.is_copied else conversation
-    by_id = stable_id("message", place, message.unique_id, prefix=CAPTURED_PREFIX)
+    by_id = importer.stable_id(
+        "message", place, message.unique_id, prefix=CAPTURED_PREFIX
+    )
     return by_id, by_words
 
 
@@ -94,9 +89,11 @@ def head_of(line: TranscriptLine) -> tuple[str, bool]:
     if line.get("type") == "session_meta" and isinstance(payload, Mapping):
         source = payload.get("source")
         origin = payload.get("forked_from_id") or payload.get("id")
-        return text_in(origin), isinstance(source, Mapping) and "subagent" in source
+        return importer.text_in(origin), isinstance(
+            source, Mapping
+        ) and "subagent" in source
     if line.get("kind") not in (None, "main") and "sessionId" in line:
-        return text_in(line.get("sessionId")), True
+        return importer.text_in(line.get("sessionId")), True
     return "", False
 
 
@@ -158,7 +155,7 @@ def _parse_codex(line: TranscriptLine) -> ParsedLine:
             payload.get("role"), text_of(payload.get("content")), time
         )
         return ParsedLine(said, is_copy=True)
-    return ParsedLine(calls_tool=text_in(inner) in TOOL_KINDS)
+    return ParsedLine(calls_tool=importer.text_in(inner) in TOOL_KINDS)
 
 
 def parse_document(document: TranscriptLine) -> Iterator[TranscriptMessage]:
@@ -191,7 +188,7 @@ def text_of(content: object) -> str:
             texts.append(part)
         elif isinstance(part, Mapping) and not part.get("thought"):
             is_text = part.get("type") in TEXT_KINDS
-            texts.append(text_in(part.get("text")) if is_text else "")
+            texts.append(importer.text_in(part.get("text")) if is_text else "")
     return "\n".join(filter(None, texts))
 
 
@@ -200,7 +197,7 @@ def _calls_tool(content: object) -> bool:
     parts = content if isinstance(content, list) else []
     return any(
         isinstance(part, Mapping)
-        and (text_in(part.get("type")) in TOOL_KINDS or "functionCall" in part)
+        and (importer.text_in(part.get("type")) in TOOL_KINDS or "functionCall" in part)
         for part in parts
     )
 
@@ -220,8 +217,8 @@ def _parse_message(
     message = TranscriptMessage(
         role=role,
         text=text,
-        created_at=moment_from(moment, zone=UTC),
-        unique_id=text_in(id),
+        created_at=importer.moment_from(moment, zone=UTC),
+        unique_id=importer.text_in(id),
         is_copied=is_copied,
     )
     return (message,)
@@ -350,7 +347,7 @@ def clean(text: str) -> str:
         text = _WRAPPER.sub("", without_blocks(text))
     if text.startswith(_IDE_CONTEXT) and _IDE_REQUEST in text:
         text = text.partition(_IDE_REQUEST)[2]
-    text = clean_text(text)
+    text = importer.clean_text(text)
     if not any(map(str.isalnum, text)) or _NOT_SAID.match(text):
         return ""
     return text if len(text) <= CHARS_MAX else text[:CHARS_MAX] + "…"
@@ -396,7 +393,7 @@ NO_TRANSCRIPT = "the path is not that of a transcript"
 _FOLDERS, _NAME = _compile(_TABLES["folders"]), _compile(_TABLES["name"])
 
 
-class TranscriptRefused(SourceRefused):
+class TranscriptRefused(importer.SourceRefused):
     """The path names no transcript of this user."""
 
 
@@ -450,7 +447,7 @@ def read_transcript(
     break. Raises `TranscriptRefused`.
     """
     descriptor, status = _open_transcript(path, anywhere=anywhere)
-    identity, size = file_identity(status), status.st_size
+    identity, size = importer.file_identity(status), status.st_size
     with os.fdopen(descriptor, "rb") as stream:
         if file != identity:
             position = 0

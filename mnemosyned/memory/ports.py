@@ -12,20 +12,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from mnemosyned.memory import values
 from mnemosyned.memory.consolidation import LogEntry
 from mnemosyned.memory.engine_ports import PoolFigures
 from mnemosyned.memory.periods import Child
-from mnemosyned.memory.values import (
-    Acknowledged,
-    Episode,
-    Learning,
-    MemoryRecord,
-    Tier,
-    TierTotals,
-)
 
 if TYPE_CHECKING:
     from mnemosyned.search.query import Documents, Query, RankedResult, SearchCandidates
+    from mnemosyned.storage.common import surroundings
     from mnemosyned.storage.common.edits import ChangeStore
     from mnemosyned.storage.common.endings import EndingStore
     from mnemosyned.storage.common.exchange import ExchangeStore
@@ -36,11 +30,6 @@ if TYPE_CHECKING:
     from mnemosyned.storage.common.records import CompactionStore, RecordStore
     from mnemosyned.storage.common.search import VectorStore
     from mnemosyned.storage.common.sleep import RollupStore, SleepStore
-    from mnemosyned.storage.common.surroundings import (
-        AgentStore,
-        ClockStore,
-        WatchStore,
-    )
     from mnemosyned.storage.common.undo import ActionStore, RetentionStore, UndoStore
 
 
@@ -48,14 +37,14 @@ if TYPE_CHECKING:
 class Draft:
     """A memory handed in, with what else its storing entails."""
 
-    memory: MemoryRecord
+    memory: values.MemoryRecord
     dedupe: bool = False
     """Answer with an earlier memory of the same words, if there is one, instead of storing."""
     secrets: Literal["", "kept", "masked"] = ""
     """How secrets in the text were treated; empty if it has none."""
     supersedes: str | None = None
     """The id of the memory that this one replaces."""
-    learnings: tuple[Learning, ...] = ()
+    learnings: tuple[values.Learning, ...] = ()
     """Learnings recognized in the text."""
     has_new_id: bool = False
     """Whether its id was made for it, so that no record can have it already."""
@@ -65,7 +54,7 @@ class Draft:
 class RememberReport:
     """The result of storing drafts."""
 
-    acknowledged: list[Acknowledged]
+    acknowledged: list[values.Acknowledged]
     """One answer for each draft, in order."""
     working: int
     """The size of the working tier, the new memories included."""
@@ -120,7 +109,7 @@ class CopyReport:
 class MaintenanceStore(Protocol):
     """The store as its operator sees it."""
 
-    def totals(self) -> Mapping[Tier, TierTotals]:
+    def totals(self) -> Mapping[values.Tier, values.TierTotals]:
         """Return the number of entries, of characters and the earliest time of each tier."""
 
     def bytes_on_disk(self) -> int:
@@ -175,7 +164,7 @@ class MaintenanceStore(Protocol):
 class Rollup:
     """The summary of a day, week or month with its log row."""
 
-    episode: Episode
+    episode: values.Episode
     entry: LogEntry
     members: Mapping[str, str]
     """The summaries it was made of: ids, with the text that was read."""
@@ -211,7 +200,7 @@ class SearchStore(Protocol):
 class Promotion:
     """An episode with its log row, to be stored together."""
 
-    episode: Episode
+    episode: values.Episode
     entry: LogEntry
     spoken: frozenset[str] = frozenset()
     """Originals that the summary mentions: none may be superseded meanwhile."""
@@ -262,13 +251,13 @@ class MemoryStore(Protocol):
     """Forgotten memories in their grace period."""
     exchange: ExchangeStore
     """Export and exact import."""
-    agents: AgentStore
+    agents: surroundings.AgentStore
     """Sessions of agents, and the activity of their hooks."""
     endings: EndingStore
     """Statements that newer ones ended."""
     injections: InjectionStore
     """The ledger of injected context, and edits of briefings."""
-    watches: WatchStore
+    watches: surroundings.WatchStore
     """Watched folders, and the reading positions of their files."""
-    clock: ClockStore
+    clock: surroundings.ClockStore
     """The last believed clock reading."""

@@ -23,17 +23,7 @@ from typing import Any, BinaryIO
 from mnemosyned.errors import ModelUnavailable
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import Embedder
-from mnemosyned.models.encoder_file import (
-    CHUNKS,
-    FILE_NAME,
-    NO_PIECE,
-    ORDERS,
-    RESOURCES,
-    TABLE,
-    EncoderFile,
-    hash_prefix,
-    open_encoder_file,
-)
+from mnemosyned.models import encoder_file
 from mnemosyned.paths import cache_dir
 from mnemosyned.process_memory import trim_heap
 from mnemosyned.search.vectors.packing import load_numpy, pack_four_bits, pack_half
@@ -79,7 +69,7 @@ class _LoadedEncoder:
     def __init__(self, file: BinaryIO) -> None:
         """Map the encoder's file. Raises `ModelUnavailable`."""
         self._np = load_numpy()
-        self._file = EncoderFile(file)
+        self._file = encoder_file.EncoderFile(file)
         self._arrays = self._file.arrays
         self._rows_read = 0
         prefixes, pieces, scores = (
@@ -99,12 +89,15 @@ class _LoadedEncoder:
                     steps[start + 1] = start, UNKNOWN
                 prefix = 0
                 for end in range(start, min(start + PIECE_CHARS_MAX, count)):
-                    prefix = hash_prefix(prefix, word[end])
+                    prefix = encoder_file.hash_prefix(prefix, word[end])
                     place = bisect_left(prefixes, prefix)
                     if place == len(prefixes) or prefixes[place] != prefix:
                         break
                     piece = pieces[place]
-                    if piece != NO_PIECE and base + scores[piece] > best[end + 1]:
+                    if (
+                        piece != encoder_file.NO_PIECE
+                        and base + scores[piece] > best[end + 1]
+                    ):
                         best[end + 1] = base + scores[piece]
                         steps[end + 1] = start, piece
             found: list[int] = []
@@ -167,11 +160,11 @@ class _LoadedEncoder:
         gaps = (ends[:, None] + np.arange(GAP)).ravel()
 
         features = np.empty(
-            (total, DIMENSIONS + len(ORDERS) * CNN_DIMENSIONS), np.float32
+            (total, DIMENSIONS + len(encoder_file.ORDERS) * CNN_DIMENSIONS), np.float32
         )
         words = features[:, :DIMENSIONS]
-        chunk = ids % CHUNKS
-        words[:] = weights[TABLE][ids]
+        chunk = ids % encoder_file.CHUNKS
+        words[:] = weights[encoder_file.TABLE][ids]
         self._rows_read += total
         if self._rows_read > ROWS_MAPPED_MAX:
             self._file.release_table()
@@ -184,7 +177,7 @@ class _LoadedEncoder:
 
         padded = np.zeros((total + 2 * GAP, CNN_DIMENSIONS), np.float32)
         inner = padded[GAP : GAP + total]
-        for number, order in enumerate(ORDERS):
+        for number, order in enumerate(encoder_file.ORDERS):
             columns = slice(number * CNN_DIMENSIONS, (number + 1) * CNN_DIMENSIONS)
             layer = projected[:, columns]
             # Each row with those around it: rows that overlap in memory.
@@ -252,7 +245,7 @@ class SentenceEncoder(Embedder):
 
     def identity(self) -> str:
         """Return a text that tells the encoder from other models, and its form of vectors."""
-        return f"{self.name} {TOKENS_MAX} {TEXT_FORM} {RESOURCES['weights.npz']}"
+        return f"{self.name} {TOKENS_MAX} {TEXT_FORM} {encoder_file.RESOURCES['weights.npz']}"
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
         """Return one vector of four bits a number for each text. Raises `ModelUnavailable`."""
@@ -334,8 +327,8 @@ class SentenceEncoder(Embedder):
         If the cache cannot be written, the file is made for this process alone, and leaves the disk
         when it ends. Raises `ModelUnavailable`.
         """
-        path = cache_dir() / FILE_NAME
-        if file := open_encoder_file(path):
+        path = cache_dir() / encoder_file.FILE_NAME
+        if file := encoder_file.open_encoder_file(path):
             return file
         closed = self._closed
         try:
@@ -346,7 +339,7 @@ class SentenceEncoder(Embedder):
                 raise
             log.warning("encoder_not_cached", path=str(path), reason=str(error))
         with tempfile.TemporaryDirectory(prefix="mnemosyned-") as folder:
-            return self._make_file(Path(folder) / FILE_NAME)
+            return self._make_file(Path(folder) / encoder_file.FILE_NAME)
 
     def _make_file(self, path: Path) -> BinaryIO:
         """Let a child process write the encoder's file, and open it. Raises `ModelUnavailable`."""
@@ -365,7 +358,7 @@ class SentenceEncoder(Embedder):
                 process.kill()
                 errors = f"its conversion took longer than {CONVERSION_S:g} s"
         self._conversion = None
-        if file := open_encoder_file(path):
+        if file := encoder_file.open_encoder_file(path):
             log.info("encoder_file_made", path=str(path))
             return file
         reason = errors.strip().rpartition("\n")[2] or "its conversion was ended"

@@ -30,24 +30,18 @@ from mnemosyned.summary.grounding.check import (
     check_grounding,
     select_grounded_sentences,
 )
+from mnemosyned.text import sentences
 from mnemosyned.text.dates.formatting import format_day
 from mnemosyned.text.frames import neutralize, neutralize_line
 from mnemosyned.text.languages.tables import WEEKDAY_ABBREVIATIONS
 from mnemosyned.text.rule_files import read_rule_file, read_tables
-from mnemosyned.text.sentences import (
-    CLOSING_QUOTES,
-    CLOSING_WIDE,
-    HALF_WIDTH_ENDS,
-    SPACED_ENDS,
-    UNSPACED_ENDS,
-)
 
 _WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(
     __file__,
     "prompts.toml",
-    spaced_ends=SPACED_ENDS,
-    unspaced_ends=UNSPACED_ENDS,
-    closing_quotes=CLOSING_QUOTES,
+    spaced_ends=sentences.SPACED_ENDS,
+    unspaced_ends=sentences.UNSPACED_ENDS,
+    closing_quotes=sentences.CLOSING_QUOTES,
 )
 
 CHARS_PER_WORD = 6
@@ -221,8 +215,8 @@ EARLY = 4
 """Divisor of the fitting text: no cut is made in the first quarter."""
 
 _SENTENCE = re.compile(
-    rf"[{SPACED_ENDS}]+[{CLOSING_QUOTES}\]]*\s+"
-    rf"|[{UNSPACED_ENDS}{HALF_WIDTH_ENDS}]+[{CLOSING_WIDE}]*|\n+"
+    rf"[{sentences.SPACED_ENDS}]+[{sentences.CLOSING_QUOTES}\]]*\s+"
+    rf"|[{sentences.UNSPACED_ENDS}{sentences.HALF_WIDTH_ENDS}]+[{sentences.CLOSING_WIDE}]*|\n+"
 )
 _SPACE = re.compile(r"\s+")
 _JOINERS = "\u200d\ufe0e\ufe0f"

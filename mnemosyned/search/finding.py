@@ -26,12 +26,7 @@ from mnemosyned.search.words import (
     WordRows,
     top_candidates,
 )
-from mnemosyned.text.dates.mentions import (
-    MENTIONING_MAX,
-    MentionReader,
-    mention_searches,
-    select_times_ahead,
-)
+from mnemosyned.text.dates import mentions
 from mnemosyned.text.dates.spans import TimeSpan
 
 FIRST_SCORE = 0.01
@@ -442,7 +437,7 @@ def only_period_asked(query: Query) -> tuple[Level, datetime] | None:
 def _find_mentions(index: SearchIndex, query: Query) -> frozenset[int]:
     """Return the row numbers of memories whose text mentions a future time in the question."""
     now = asked_time(query)
-    ahead = select_times_ahead(query.spans, now)
+    ahead = mentions.select_times_ahead(query.spans, now)
     subject = query.subject
     # No memory without a word of the subject is placed by what it mentions.
     about = (
@@ -452,17 +447,17 @@ def _find_mentions(index: SearchIndex, query: Query) -> frozenset[int]:
     )
     candidates: set[int] = set()
     for span in ahead:
-        for search in mention_searches(span, now):
+        for search in mentions.mention_searches(span, now):
             said = overlapping_span(query, search.said)
             within = replace(query, since=said.since, until=said.until)
             candidates.update(
                 index.newest_with_any(
-                    search.alternatives, about, within, limit=MENTIONING_MAX
+                    search.alternatives, about, within, limit=mentions.MENTIONING_MAX
                 )
             )
     if not candidates:
         return frozenset()
-    reader = MentionReader(ahead)
+    reader = mentions.MentionReader(ahead)
     return frozenset(
         position
         for position, created_at, text in index.read_beginnings(candidates)

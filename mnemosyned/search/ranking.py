@@ -14,14 +14,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from mnemosyned.memory.values import (
-    DEFAULT_SESSION,
-    Episode,
-    Hit,
-    Line,
-    MemoryRecord,
-    Tier,
-)
+from mnemosyned.memory import values
 from mnemosyned.search.confidence import ResultJudge
 from mnemosyned.search.placement import add_period_summary, place_by_time
 from mnemosyned.search.query import (
@@ -93,7 +86,7 @@ def _shift_match(match: Match, by: int) -> Match:
 
     The session's name is extended: equal names in two memories are two conversations.
     """
-    is_shared = not by or match.session == DEFAULT_SESSION
+    is_shared = not by or match.session == values.DEFAULT_SESSION
     return match._replace(
         position=match.position + by,
         episode=None if match.episode is None else match.episode + by,
@@ -138,8 +131,8 @@ def read_documents(
         )
         for result in results
     ]
-    memories: dict[int, MemoryRecord] = {}
-    episodes: dict[int, Episode] = {}
+    memories: dict[int, values.MemoryRecord] = {}
+    episodes: dict[int, values.Episode] = {}
     for index, read in enumerate(readers):
         by = index << ROW_BITS
         part = [
@@ -304,14 +297,14 @@ def _order_results(
         match = matches[position]
         score = sum(parts)
         ranked.append((score, position))
-        if match.episode is not None and query.tier in (None, Tier.EPISODIC):
+        if match.episode is not None and query.tier in (None, values.Tier.EPISODIC):
             line = _ScoredLine(score, position, parts, len(match.content))
             lines[match.episode].append(line)
         else:
             result = RankedResult(score, position, parts=parts)
             ordered.append(_RankKey(score, match.created_at, position, result))
     # If only episodes are asked for, their own words must match.
-    matched = {} if query.tier is Tier.EPISODIC else lines
+    matched = {} if query.tier is values.Tier.EPISODIC else lines
     if episodes := candidates.episodes.keys() | matched.keys():
         best = {position for _, position in heapq.nlargest(query.limit, ranked)}
     for episode in episodes:
@@ -549,13 +542,13 @@ def make_hits(
     judge: ResultJudge | None = None,
     *,
     owners: Sequence[str | None] = (None,),
-) -> list[Hit]:
+) -> list[values.Hit]:
     """Return the results as hits with texts and lines, in order, leaving out forgotten memories.
 
     `documents` has the memories and episodes that still exist, by row number. Only with `judge`
     do the hits have a confidence and a reason. `owners` are those of merged candidates.
     """
-    hits: list[Hit] = []
+    hits: list[values.Hit] = []
     for result in results:
         memory = documents.memories.get(result.memory or 0)
         episode = documents.episodes.get(result.episode or 0)
@@ -570,7 +563,7 @@ def make_hits(
             }
         elif episode:
             own = {
-                "tier": Tier.EPISODIC,
+                "tier": values.Tier.EPISODIC,
                 "created_at": episode.covers_until,
                 "summary_of": episode.summary_of,
             }
@@ -578,7 +571,7 @@ def make_hits(
         if shown is None:
             continue
         lines = tuple(
-            Line(
+            values.Line(
                 id=line.id,
                 created_at=line.created_at,
                 role=line.role,
@@ -596,7 +589,7 @@ def make_hits(
             explanation = {name: part for name, part in parts.items() if part}
         best = lines[0].content if lines and not memory else shown.content
         confidence, why = judge.judge(result, best) if judge else (0.0, "")
-        hit = Hit(
+        hit = values.Hit(
             id=shown.id,
             score=result.score,
             snippet=cut_snippet(best, query.terms),

@@ -44,15 +44,7 @@ from mnemosyned.service.intake import clean_learning_text
 from mnemosyned.text.frames import neutralize_line
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.token_counts import TokenEstimator
-from mnemosyned.verbs.conversation import (
-    Briefed,
-    Briefing,
-    EditBriefing,
-    InjectionList,
-    Injections,
-    RatedInjection,
-    RateInjection,
-)
+from mnemosyned.verbs import conversation
 from mnemosyned.verbs.request import instant
 
 BRIEFING_CHARS_MAX = 3_000
@@ -82,17 +74,17 @@ class BriefingService:
     compare: Callable[[Sequence[str]], MemoryComparison]
     """Compares memories in meaning."""
 
-    def briefing(self, request: Briefing) -> Briefed:
+    def briefing(self, request: conversation.Briefing) -> conversation.Briefed:
         """Return the briefing of an agent at a start in a project, line by line."""
         injected = self.compose(request.project or "")
-        return Briefed(
+        return conversation.Briefed(
             lines=list(injected.lines),
             text=injected.text,
             tokens=TokenEstimator().count(injected.text) if injected.text else 0,
             edits=list(self.store.injections.edits().by_id.values()),
         )
 
-    def edit(self, request: EditBriefing) -> BriefingEdit:
+    def edit(self, request: conversation.EditBriefing) -> BriefingEdit:
         """Pin, drop or reword a line of briefings, or take that back."""
         before = self.store.injections.edits([request.id]).by_id.get(request.id)
         if before is None and not self.store.memories.existing([request.id]):
@@ -241,7 +233,9 @@ class BriefingService:
 
     # ---------------------------------------------------------------- ledger
 
-    def injections(self, request: Injections) -> InjectionList:
+    def injections(
+        self, request: conversation.Injections
+    ) -> conversation.InjectionList:
         """Return the injections that a request selects, newest first. Raises `InvalidRequest`."""
         after = request.after and request.after.upper()
         if after and made_at(after) is None:
@@ -258,13 +252,15 @@ class BriefingService:
             after=after,
         )
         found = self.store.injections.find(chosen, limit=request.limit)
-        return InjectionList(found, self.store.injections.totals())
+        return conversation.InjectionList(found, self.store.injections.totals())
 
-    def rate(self, request: RateInjection) -> RatedInjection:
+    def rate(self, request: conversation.RateInjection) -> conversation.RatedInjection:
         """Save what an injection was good for."""
         outcome = InjectionOutcome(request.outcome)
         self.store.injections.rate(request.id, outcome)
-        return RatedInjection(request.id, outcome, self.store.injections.totals())
+        return conversation.RatedInjection(
+            request.id, outcome, self.store.injections.totals()
+        )
 
 
 def quote_learning(

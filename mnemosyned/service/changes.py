@@ -29,29 +29,13 @@ from mnemosyned.memory.values import (
     MemoryRecord,
     tag_names,
 )
+from mnemosyned.service import intake
 from mnemosyned.service.endings import EndingFinder
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.intake import (
-    CHUNK,
-    check_created_at,
-    clean_learning_text,
-    make_edit,
-    run_in_chunks,
-    split_into_chunks,
-)
 from mnemosyned.service.reading import preview_selection, select_memories
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.text.secrets.masking import mask_secrets
-from mnemosyned.verbs.conversation import (
-    EditedLearning,
-    EditLearning,
-    Learn,
-    Learned,
-    LearningList,
-    Learnings,
-    RemovedLearning,
-    RemoveLearning,
-)
+from mnemosyned.verbs import conversation
 from mnemosyned.verbs.memories import (
     Edited,
     EditMemory,
@@ -102,9 +86,9 @@ class ChangeService:
             return Tagged(**preview, tags=list(tags), tagged=adds)
         change = self.store.changes.tag if adds else self.store.changes.untag
         action = self._new_action(ActionKind.TAG if adds else ActionKind.UNTAG)
-        changed = run_in_chunks(
+        changed = intake.run_in_chunks(
             selected.ids,
-            CHUNK,
+            intake.CHUNK,
             lambda chunk: change(chunk, tags, action=action),
             report=f"memories are {'tagged' if adds else 'untagged'}",
         )
@@ -135,15 +119,15 @@ class ChangeService:
             preview = preview_selection(self.store, selected, after=request.after)
             working = sum(
                 len(self.store.memories.working(chunk))
-                for chunk in split_into_chunks(selected.ids, CHUNK)
+                for chunk in intake.split_into_chunks(selected.ids, intake.CHUNK)
             )
             archived = len(selected.ids) - working
             return Pinned(**preview, pinned=pinned, archived=archived)
         action = self._new_action(ActionKind.PIN if pinned else ActionKind.UNPIN)
         changed = sum(
-            run_in_chunks(
+            intake.run_in_chunks(
                 selected.ids,
-                CHUNK,
+                intake.CHUNK,
                 lambda chunk: self.store.changes.pin(
                     chunk, pinned=pinned, action=action
                 ),
@@ -275,8 +259,8 @@ class ChangeService:
         self, ids: Sequence[str], edit_group: Callable[[Sequence[str]], EditOutcome]
     ) -> EditOutcome:
         """Edit groups of memories, an episode's together, and again if one was changed; return the sum."""
-        groups = self.store.changes.groups(ids, size=CHUNK)
-        editions = run_in_chunks(
+        groups = self.store.changes.groups(ids, size=intake.CHUNK)
+        editions = intake.run_in_chunks(
             groups,
             1,
             lambda group: _retry_edit(partial(edit_group, group[0])),
@@ -333,10 +317,12 @@ class ChangeService:
         now = self.sleeper.cycle.clock.now()
         after = replace(before, **changes)
         if "created_at" in changes:
-            moment = check_created_at(changes["created_at"], now, field="created_at")
+            moment = intake.check_created_at(
+                changes["created_at"], now, field="created_at"
+            )
             after = replace(after, created_at=moment)
         config = self.sleeper.cycle.settings.config
-        return make_edit(before, after, config, now=now)
+        return intake.make_edit(before, after, config, now=now)
 
     def _write_edits(
         self, edits: Sequence[MemoryEdit], action: Action | None, *, drop_history: bool
@@ -385,14 +371,14 @@ class ChangeService:
 
     # ------------------------------------------------------------- learnings
 
-    def learn(self, request: Learn) -> Learned:
+    def learn(self, request: conversation.Learn) -> conversation.Learned:
         """Store a new learning; return the learning and the ids of learnings it supersedes."""
         now = self.sleeper.cycle.clock.now()
         learning, superseded = self.store.learnings.add(
             Learning(
                 id=new_id(now),
                 kind=request.kind,
-                text=clean_learning_text(
+                text=intake.clean_learning_text(
                     request.content,
                     self.sleeper.cycle.settings.config.secrets,
                     field="content",
@@ -402,9 +388,9 @@ class ChangeService:
                 source=request.source,
             )
         )
-        return Learned(learning, superseded)
+        return conversation.Learned(learning, superseded)
 
-    def learnings(self, request: Learnings) -> LearningList:
+    def learnings(self, request: conversation.Learnings) -> conversation.LearningList:
         """Return the learnings that a request's filters select, newest first."""
         chosen = LearningFilter(
             sources=names(request.source),
@@ -417,7 +403,7 @@ class ChangeService:
         found, place = self.store.learnings.read_page(chosen, limit=request.limit)
         project_of = self.store.agents.projects_of([each.session for each in found])
         edits = self.store.injections.edits([each.id for each in found])
-        return LearningList(
+        return conversation.LearningList(
             found,
             scopes={each.id: find_scope(each) for each in found},
             projects={
@@ -429,22 +415,26 @@ class ChangeService:
             next=place.encode() if place else None,
         )
 
-    def edit_learning(self, request: EditLearning) -> EditedLearning:
+    def edit_learning(
+        self, request: conversation.EditLearning
+    ) -> conversation.EditedLearning:
         """Replace the text of a learning, and purge the old text."""
-        text = clean_learning_text(
+        text = intake.clean_learning_text(
             request.text,
             self.sleeper.cycle.settings.config.secrets,
             field="text",
         )
         self.store.learnings.edit(request.id, text)
         _, note = self.retention.purger.attempt()
-        return EditedLearning(request.id, text, note)
+        return conversation.EditedLearning(request.id, text, note)
 
-    def remove_learning(self, request: RemoveLearning) -> RemovedLearning:
+    def remove_learning(
+        self, request: conversation.RemoveLearning
+    ) -> conversation.RemovedLearning:
         """Delete a learning, and purge its text."""
         self.store.learnings.remove(request.id)
         _, note = self.retention.purger.attempt()
-        return RemovedLearning(request.id, note)
+        return conversation.RemovedLearning(request.id, note)
 
 
 def _has_effect(edit: MemoryEdit, *, drop_history: bool) -> bool:

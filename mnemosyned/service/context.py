@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mnemosyned.config.settings import MODEL_TOKENIZER, ContextConfig, SettingsInForce
+from mnemosyned.conversation import summary_message
 from mnemosyned.conversation.archived import (
     WORDLESS,
     as_memory,
@@ -48,14 +49,6 @@ from mnemosyned.conversation.messages import (
 )
 from mnemosyned.conversation.rounds_policy import RoundsPolicy
 from mnemosyned.conversation.sections import Quoted, Relevance
-from mnemosyned.conversation.summary_message import (
-    KIND,
-    SummaryContent,
-    is_summary,
-    read_summary,
-    render_summary,
-    sendable,
-)
 from mnemosyned.errors import (
     ConfigInvalid,
     InvalidRequest,
@@ -65,16 +58,11 @@ from mnemosyned.errors import (
 )
 from mnemosyned.instants import in_zone
 from mnemosyned.logs import logger
+from mnemosyned.memory import ports
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import Summarizer
 from mnemosyned.memory.injections import InjectedLine, InjectionKind
 from mnemosyned.memory.masking import mask_memory
-from mnemosyned.memory.ports import (
-    ArchivedMessage,
-    CompactionRecord,
-    MemoryStore,
-    NewCompaction,
-)
 from mnemosyned.memory.values import Episode, Hit, Learning, MemoryRecord
 from mnemosyned.service.briefing import make_injection
 from mnemosyned.service.intake import make_compacted_draft
@@ -158,9 +146,9 @@ def make_counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounte
 
 log = logger()
 
-WrittenSummary = tuple[Message, SummaryContent]
+WrittenSummary = tuple[Message, summary_message.SummaryContent]
 """A summary that a compaction wrote, and its content."""
-ArchivedPart = ArchivedMessage | str
+ArchivedPart = ports.ArchivedMessage | str
 """A message, or the id of the compaction that archived it before."""
 
 
@@ -213,11 +201,11 @@ class IdentifiedConversation:
     def new_summaries(self, done: Compaction) -> list[WrittenSummary]:
         """Return each summary message that a compaction added, with its parsed content."""
         return [
-            (message, read_summary(message))
+            (message, summary_message.read_summary(message))
             for message in done.messages
             if id(message) not in self._own
             and isinstance(metadata := message.get("metadata"), Mapping)
-            and metadata.get("kind") == KIND
+            and metadata.get("kind") == summary_message.KIND
         ]
 
     def new_stubs(self, done: Compaction) -> dict[str, Message]:
@@ -233,7 +221,7 @@ class IdentifiedConversation:
 class WindowService:
     """The verbs `context` and `compact` over one store, and `expand` for what `compact` removed."""
 
-    store: MemoryStore
+    store: ports.MemoryStore
     clock: Clock
     settings: SettingsInForce
     recall: Callable[[Recall, Groups], Recalled]
@@ -328,7 +316,7 @@ class WindowService:
             )
         return Assembled(
             system=window.system,
-            messages=sendable(window.messages),
+            messages=summary_message.sendable(window.messages),
             tokens=window.breakdown,
             total=window.breakdown.total,
             kept=list(window.kept),
@@ -488,16 +476,16 @@ class WindowService:
 
         def make_compaction(
             id: str, text: str, own: Iterable[ArchivedPart]
-        ) -> NewCompaction:
+        ) -> ports.NewCompaction:
             """Return the compaction of a summary or stub, with its text and archived parts."""
-            compacted = CompactionRecord(
+            compacted = ports.CompactionRecord(
                 id=id,
                 session=conversation.session,
                 source=conversation.source,
                 policy=done.policy,
                 created_at=now,
             )
-            return NewCompaction(compacted, text, tuple(own))
+            return ports.NewCompaction(compacted, text, tuple(own))
 
         merged = self._find_merged_summaries(done, conversation)
         summaries = [
@@ -539,7 +527,7 @@ class WindowService:
         times = [memory.created_at for memory in originals]
         episode = Episode(
             id=compacted.id,
-            content=mask_secrets(render_summary(facts)),
+            content=mask_secrets(summary_message.render_summary(facts)),
             created_at=compacted.created_at,
             session=compacted.session,
             source=compacted.source,
@@ -576,7 +564,7 @@ class WindowService:
             session=conversation.session,
             source=conversation.source,
         )
-        return ArchivedMessage(
+        return ports.ArchivedMessage(
             make_compacted_draft(memory, self.settings.config, now=self.clock.now()),
             may_reuse=is_plain(own) and memory.content != WORDLESS,
             has_timestamp=read_message_time(own) is not None,
@@ -584,14 +572,14 @@ class WindowService:
 
     def _find_merged_summaries(
         self, done: Compaction, conversation: IdentifiedConversation
-    ) -> list[tuple[SummaryContent, list[str]]]:
+    ) -> list[tuple[summary_message.SummaryContent, list[str]]]:
         """Return earlier summaries that a new one includes, each with the ids of its compactions, if known."""
         left = {id(message) for message in done.messages}
-        merged: list[tuple[SummaryContent, list[str]]] = []
+        merged: list[tuple[summary_message.SummaryContent, list[str]]] = []
         for message in conversation.messages:
-            if not is_summary(message) or id(message) in left:
+            if not summary_message.is_summary(message) or id(message) in left:
                 continue
-            content = read_summary(message)
+            content = summary_message.read_summary(message)
             ids = [
                 content.id,
                 *(id for id in content.summary_of if id.startswith("c-")),

@@ -30,23 +30,12 @@ from mnemosyned.memory.values import (
 )
 from mnemosyned.search.query import Match, Query
 from mnemosyned.sleep.context import ForegroundGate
-from mnemosyned.text.endings.recognize import (
-    Ending,
-    SentenceMeanings,
-    find_ending_statements,
-    rate_endings,
-)
+from mnemosyned.text.endings import recognize
 from mnemosyned.text.endings.statements import Statement, read_statements
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.sentences import contains_statement
 from mnemosyned.text.terms import Terms
-from mnemosyned.verbs.conversation import (
-    EndedLine,
-    EndingList,
-    Endings,
-    UndoEnding,
-    UndoneEnding,
-)
+from mnemosyned.verbs import conversation
 
 if TYPE_CHECKING:
     from mnemosyned.storage.common.endings import EndingStore
@@ -102,7 +91,7 @@ class EndingFinder:
     """Whether there are such calls."""
     learn: Callable[[MemoryRecord], Sequence[LateLearning] | None] = lambda _: ()
     """Returns what a memory in force states as a rule by its vectors; None while the encoder is loading."""
-    meanings: SentenceMeanings | None = None
+    meanings: recognize.SentenceMeanings | None = None
     """Those of an encoder with the state `encoder_state`."""
     encoder_state: Callable[[], EmbedderState] = lambda: EmbedderState.OFF
 
@@ -342,7 +331,7 @@ class EndingFinder:
             self._unavailable_since = now
         return now - self._unavailable_since < AWAIT_S
 
-    def _find_meanings(self) -> SentenceMeanings | None:
+    def _find_meanings(self) -> recognize.SentenceMeanings | None:
         """Return the meanings of sentences, or None if the encoder is not ready."""
         is_ready = self.encoder_state() is EmbedderState.READY
         return self.meanings if is_ready else None
@@ -350,7 +339,7 @@ class EndingFinder:
     def _judge(
         self,
         memories: Sequence[MemoryRecord],
-        meanings: SentenceMeanings | None,
+        meanings: recognize.SentenceMeanings | None,
         *,
         ends: float = float("inf"),
         is_yielding: bool = False,
@@ -395,14 +384,14 @@ class EndingFinder:
     def _compare(
         self,
         memory: MemoryRecord,
-        meanings: SentenceMeanings | None,
+        meanings: recognize.SentenceMeanings | None,
         *,
         is_yielding: bool,
-    ) -> Iterator[tuple[Match, Ending]]:
+    ) -> Iterator[tuple[Match, recognize.Ending]]:
         """Yield the older memories that a memory ends, each with its ending; wait for requests if asked."""
         if is_yielding:
             self.gate.yield_to_requests()
-        statements = find_ending_statements(memory.content, meanings)
+        statements = recognize.find_ending_statements(memory.content, meanings)
         for statement in statements[:STATEMENTS_MAX]:
             if is_yielding:
                 self.gate.yield_to_requests()
@@ -416,7 +405,9 @@ class EndingFinder:
                 (*found, match)
                 for match in older
                 if _is_in_scope(match, memory, statement, projects)
-                and (found := rate_endings(match.content, statement, meanings))
+                and (
+                    found := recognize.rate_endings(match.content, statement, meanings)
+                )
             ]
             rated.sort(key=lambda each: -each[0])
             for odds, ending, match in rated[:ENDED_MAX]:
@@ -436,7 +427,7 @@ class EndingFinder:
 
     # ----------------------------------------------------------------- verbs
 
-    def list_endings(self, request: Endings) -> EndingList:
+    def list_endings(self, request: conversation.Endings) -> conversation.EndingList:
         """Return ended statements, the last found first.
 
         New memories are read first, for `LIST_S` seconds, or a few with `at_once`. The rest of
@@ -458,7 +449,7 @@ class EndingFinder:
         if not request.reveal:
             quoted = {record: mask_ended(each) for record, each in quoted.items()}
         lines = [
-            EndedLine(
+            conversation.EndedLine(
                 id=record.older,
                 by=record.newer,
                 reason=record.reason,
@@ -477,9 +468,9 @@ class EndingFinder:
             if after and after.moment == moment:
                 seen += after.seq
             cursor = Place(moment=moment, kind=RecordKind.MEMORY, seq=seen).encode()
-        return EndingList(lines, cursor)
+        return conversation.EndingList(lines, cursor)
 
-    def undo(self, request: UndoEnding) -> UndoneEnding:
+    def undo(self, request: conversation.UndoEnding) -> conversation.UndoneEnding:
         """Mark the endings of a memory as undone, or as in force again. Raises `NotFound`."""
         changed = self.store.endings.undo(request.id, undone=not request.redo)
         if not changed:
@@ -489,7 +480,7 @@ class EndingFinder:
                 field="id",
             )
         self.on_found()
-        return UndoneEnding(request.id, changed)
+        return conversation.UndoneEnding(request.id, changed)
 
 
 def _is_in_scope(

@@ -41,20 +41,8 @@ from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.dates.questions import parse_times
 from mnemosyned.text.languages.tables import TimeOrder
 from mnemosyned.text.terms import Terms, cut_snippet, parse_content_terms, parse_terms
+from mnemosyned.verbs import listing
 from mnemosyned.verbs.exchange import Export
-from mnemosyned.verbs.listing import (
-    DAYS_MAX,
-    LEVELS,
-    DayList,
-    Days,
-    DayTotals,
-    Listed,
-    ListMemories,
-    SessionList,
-    Sessions,
-    SourceList,
-    Sources,
-)
 from mnemosyned.verbs.memories import Filtered, Recall
 from mnemosyned.verbs.request import instant, names
 from mnemosyned.verbs.times import local_zone
@@ -118,7 +106,7 @@ def make_query(request: Recall, *, now: datetime) -> Query:
 
 
 def read_filters(
-    request: Recall | ListMemories | Filtered[Any] | Export, *, prefix: str = ""
+    request: Recall | listing.ListMemories | Filtered[Any] | Export, *, prefix: str = ""
 ) -> dict[str, Any]:
     """Return {field of `MemoryFilter`: value} for the filters that a request names.
 
@@ -175,7 +163,7 @@ class ListService:
         self._saved_bytes: int | None = None
         self._next_save = time.monotonic() + SAVED_EVERY_S
 
-    def list_memories(self, request: ListMemories) -> Listed:
+    def list_memories(self, request: listing.ListMemories) -> listing.Listed:
         """Return one page of memories or summaries, with secrets masked unless revealed.
 
         Raises `InvalidRequest` and `InvalidTime`.
@@ -195,7 +183,7 @@ class ListService:
             order=request.order,
             after=parse_cursor(request.after) if request.after else None,
             tier=request.tier,
-            level=LEVELS.index(request.level) if request.level else None,
+            level=listing.LEVELS.index(request.level) if request.level else None,
             pinned=request.pinned,
             id_prefix=request.id_prefix or "",
             valid_at=None if request.history else self.clock.now(),
@@ -206,26 +194,26 @@ class ListService:
         if not request.reveal:
             memories = [mask_memory(memory) for memory in memories]
             summaries = [mask_episode(summary) for summary in summaries]
-        return Listed(
+        return listing.Listed(
             memories,
             [without_superseded(summary) for summary in summaries],
             page.next.encode() if page.next else None,
         )
 
-    def sessions(self, request: Sessions) -> SessionList:
+    def sessions(self, request: listing.Sessions) -> listing.SessionList:
         """Return sessions whose names begin with a prefix, up to a limit, and the total number."""
         begin = request.prefix or ""
         totals = [
             each for each in self.store.sessions() if each.session.startswith(begin)
         ]
-        return SessionList(totals[: request.limit], len(totals))
+        return listing.SessionList(totals[: request.limit], len(totals))
 
-    def sources(self, request: Sources) -> SourceList:
+    def sources(self, request: listing.Sources) -> listing.SourceList:
         """Return sources whose names begin with a prefix, up to a limit, and how many there are."""
         begin = request.prefix or ""
         named = ((each.source or "", each) for each in self.store.sources())
         totals = [each for source, each in named if source.startswith(begin)]
-        return SourceList(totals[: request.limit], len(totals))
+        return listing.SourceList(totals[: request.limit], len(totals))
 
     def count_today(self) -> int:
         """Count the memories of today in this machine's time zone."""
@@ -236,7 +224,7 @@ class ListService:
         bounds = [midnight, shift(midnight, timedelta(days=1))]
         return self.store.count_periods(bounds)[0][0]
 
-    def days(self, request: Days) -> DayList:
+    def days(self, request: listing.Days) -> listing.DayList:
         """Return the counts of each day, hour or month of a time, the oldest first.
 
         Raises `InvalidRequest` for more than `DAYS_MAX` of them, for a time that ends before it
@@ -267,25 +255,25 @@ class ListService:
             shift_months(start, number)
             if request.by == "month"
             else shift(start, timedelta(**{f"{request.by}s": number}))
-            for number in range(DAYS_MAX + 2)
+            for number in range(listing.DAYS_MAX + 2)
         ]
         count = bisect_right(bounds, last)
         if count < 1:
             problem = "after until; exchange them" if until else "in the future"
             raise InvalidRequest(f"since is {problem}", field="since")
-        if count > DAYS_MAX:
+        if count > listing.DAYS_MAX:
             raise InvalidRequest(
-                f"since and until are 1 to {DAYS_MAX} {request.by}s apart; ask for fewer",
+                f"since and until are 1 to {listing.DAYS_MAX} {request.by}s apart; ask for fewer",
                 field="since",
             )
         del bounds[count + 1 :]
         counts = zip(bounds, self.store.count_periods(bounds), strict=False)
         hours = request.by == "hour"
         days = [
-            DayTotals(begins.date(), *totals, begins.hour if hours else None)
+            listing.DayTotals(begins.date(), *totals, begins.hour if hours else None)
             for begins, totals in counts
         ]
-        return self.complete(DayList(days, request.by))
+        return self.complete(listing.DayList(days, request.by))
 
     # ---------------------------------------------------------- daily figures
 
@@ -317,7 +305,7 @@ class ListService:
                 self._unsaved.update(unsaved)
             log.warning("figures_not_saved", code=error.code)
 
-    def complete(self, totals: DayList) -> DayList:
+    def complete(self, totals: listing.DayList) -> listing.DayList:
         """Return ascending days with figures, by default the last size; hours and months as they are."""
         if totals.by != "day":
             return totals
@@ -340,7 +328,7 @@ class ListService:
                 bytes_on_disk=size if (total.day - today).days <= 1 else 0,
             )
             days.append(day)
-        return DayList(days)
+        return listing.DayList(days)
 
     def _today(self) -> date:
         """Return the present day in this machine's time zone."""

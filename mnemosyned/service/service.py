@@ -18,34 +18,18 @@ from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation.learnings.relevance import RateTexts
 from mnemosyned.errors import InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.fairness import pause_for_other_owners
+from mnemosyned.memory import engine_ports, values
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.consolidation import CycleReport, Trigger
 from mnemosyned.memory.edit import mask_revision
-from mnemosyned.memory.engine_ports import (
-    MemoryVectors,
-    PendingVector,
-)
 from mnemosyned.memory.exchange import RestoreReport
 from mnemosyned.memory.masking import mask_episode, mask_memory, without_superseded
 from mnemosyned.memory.ports import Draft, MemoryStore
-from mnemosyned.memory.values import (
-    Acknowledged,
-    Action,
-    Hit,
-    Line,
-    MemoryRecord,
-    Revision,
-)
+from mnemosyned.search import ranking
 from mnemosyned.search.confidence import ResultJudge, split_by_confidence
 from mnemosyned.search.placement import misses_time
 from mnemosyned.search.query import Query, SearchCandidates
-from mnemosyned.search.ranking import (
-    make_hits,
-    merge_candidates,
-    rank,
-    read_documents,
-    spread_results,
-)
+from mnemosyned.service import reading
 from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.briefing import BriefingService
 from mnemosyned.service.changes import ChangeService
@@ -59,16 +43,12 @@ from mnemosyned.service.events import EventBus
 from mnemosyned.service.exchange import ExchangeService
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import make_draft
-from mnemosyned.service.reading import (
-    ListService,
-    make_query,
-    missing_time_note,
-)
 from mnemosyned.service.undo import UndoService, import_action
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.text.secrets.masking import KnownSecrets
 from mnemosyned.text.terms import match_beginnings
+from mnemosyned.verbs import upkeep
 from mnemosyned.verbs.conversation import Compact, Context, Shortened
 from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.facade import VERBS
@@ -86,17 +66,6 @@ from mnemosyned.verbs.memories import (
 )
 from mnemosyned.verbs.request import Request, check_texts
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.upkeep import (
-    EventKind,
-    Log,
-    Logged,
-    Sleep,
-    Stats,
-    Status,
-    Undo,
-    Watch,
-    Watching,
-)
 from mnemosyned.version import __version__
 
 if TYPE_CHECKING:
@@ -107,8 +76,8 @@ if TYPE_CHECKING:
 
 
 def add_history(
-    memories: RecordStore, hits: Sequence[Hit], *, reveal: bool
-) -> list[Hit]:
+    memories: RecordStore, hits: Sequence[values.Hit], *, reveal: bool
+) -> list[values.Hit]:
     """Return the hits with the memories they superseded; drop hits already shown under another hit.
 
     Secrets are masked unless `reveal`.
@@ -122,7 +91,7 @@ def add_history(
             for memory in memories.history(id)
         }
         history = tuple(
-            Line(
+            values.Line(
                 id=memory.id,
                 created_at=memory.created_at,
                 role=memory.role,
@@ -171,12 +140,12 @@ class MemoryService:
     settings: SettingsInForce
     keeper: BackupKeeper
     endings: EndingFinder
-    lists: ListService
+    lists: reading.ListService
     events: EventBus
     database: str
     """Where the memory is, as it may be shown."""
     schema_version: int
-    vectors: MemoryVectors
+    vectors: engine_ports.MemoryVectors
     rater: BearingRater | None = None
     """Rates learnings and prompts by their meaning; None without a built-in encoder."""
     limits: OwnerLimiter | None = None
@@ -209,7 +178,7 @@ class MemoryService:
             Recall: self.recall,
             Remember: self.remember,
             RememberMany: self.remember_many,
-            Status: self.status,
+            upkeep.Status: self.status,
         }
         self._exchange = ExchangeService(
             store=self.store.exchange,
@@ -303,7 +272,9 @@ class MemoryService:
             if groups and isinstance(request, Recall | Context):
                 answer = partial(answer, groups=groups)
             result: R
-            if background or isinstance(request, Sleep | Undo | Status | Forget):
+            if background or isinstance(
+                request, upkeep.Sleep | upkeep.Undo | upkeep.Status | Forget
+            ):
                 # Cycles do not yield to these.
                 result = answer(request)
             else:
@@ -350,11 +321,11 @@ class MemoryService:
     def stop_writes(self) -> None:
         """Refuse all later requests that change the store."""
         self._stopping = True
-        self.events.publish(EventKind.STOPPING)
+        self.events.publish(upkeep.EventKind.STOPPING)
 
     # ------------------------------------------------------------- remember
 
-    def remember(self, request: Remember) -> Acknowledged:
+    def remember(self, request: Remember) -> values.Acknowledged:
         """Store one memory; return the id, and whether the memory is new."""
         draft = make_draft(request, self.settings.config, now=self._clock.now())
         return self._store_drafts([draft]).memories[0]
@@ -376,7 +347,7 @@ class MemoryService:
             self._keep_agent_sessions(draft.memory for draft in drafts)
         return kept
 
-    def _keep_agent_sessions(self, memories: Iterable[MemoryRecord]) -> None:
+    def _keep_agent_sessions(self, memories: Iterable[values.MemoryRecord]) -> None:
         """Store to which project each imported session of an agent belongs, unless it is known.
 
         Agents are given memories of their project's sessions.
@@ -402,7 +373,7 @@ class MemoryService:
             )
 
     def _store_drafts(
-        self, drafts: Sequence[Draft], action: Action | None = None
+        self, drafts: Sequence[Draft], action: values.Action | None = None
     ) -> RememberedMany:
         """Store drafts, all or none, have vectors made and the capacity kept; return an answer for each."""
         kept = self.store.memories.remember(drafts, action=action)
@@ -436,7 +407,7 @@ class MemoryService:
     def _recall(self, request: Recall, groups: Groups) -> Recalled:
         """Return the hits for a question, as `recall` does."""
         begin = time.perf_counter()
-        query = make_query(request, now=self._clock.now())
+        query = reading.make_query(request, now=self._clock.now())
         asked = query.topic or request.query
         question = self.vectors.ask(asked)
         found, note = self.search(query, question)
@@ -455,20 +426,22 @@ class MemoryService:
                     searched[name] = memory
                     candidates.append(found)
             notes.append(note)
-        merged = merge_candidates(candidates)
-        places = rank(query, merged)
+        merged = ranking.merge_candidates(candidates)
+        places = ranking.rank(query, merged)
         if query.topic is not None:
-            places = spread_results(places, merged.memories, limit=request.limit)
+            places = ranking.spread_results(
+                places, merged.memories, limit=request.limit
+            )
         readers = [each.store.search.documents for each in searched.values()]
-        places, shown = read_documents(places, readers)
+        places, shown = ranking.read_documents(places, readers)
         if not request.reveal:
             masked = {
                 key: mask_memory(memory) for key, memory in shown.memories.items()
             }
             shown = replace(shown, memories=masked)
         judge = ResultJudge(query, merged)
-        hits = make_hits(query, places, shown, judge, owners=tuple(searched))
-        rest: dict[str | None, Iterator[Hit]] = {}
+        hits = ranking.make_hits(query, places, shown, judge, owners=tuple(searched))
+        rest: dict[str | None, Iterator[values.Hit]] = {}
         for owner, memory in searched.items():
             own = [hit for hit in hits if hit.owner == owner]
             own = add_endings(memory.store.endings, own, reveal=request.reveal)
@@ -479,7 +452,7 @@ class MemoryService:
         answer = [each for hit in hits for each in islice(rest[hit.owner], 1)]
         confidence = max((hit.confidence for hit in answer), default=0.0)
         if query.spans and misses_time(query, places, merged):
-            notes.append(missing_time_note(query, has_hits=bool(answer)))
+            notes.append(reading.missing_time_note(query, has_hits=bool(answer)))
         sure, nearest = split_by_confidence(query, answer)
         return Recalled(
             sure,
@@ -490,7 +463,7 @@ class MemoryService:
         )
 
     def search(
-        self, query: Query, question: PendingVector | None
+        self, query: Query, question: engine_ports.PendingVector | None
     ) -> tuple[SearchCandidates, str]:
         """Return the candidates for a question, and a note on what the search lacks, or none."""
         with self.store.search.one_snapshot():
@@ -509,8 +482,8 @@ class MemoryService:
     def get(self, request: Get) -> Got:
         """Return one memory or episode in full, with secrets masked unless revealed."""
         record = self.store.memories.get(request.id)
-        if isinstance(record, MemoryRecord):
-            revisions: list[Revision] = []
+        if isinstance(record, values.MemoryRecord):
+            revisions: list[values.Revision] = []
             if request.history:
                 revisions = self.store.changes.revisions(record.id)
             ended = list(self.store.endings.of([record.id]).get(record.id, ()))
@@ -527,7 +500,7 @@ class MemoryService:
         if compacted := self._window.expand(request):
             return compacted
         episode = self.store.memories.get(request.id)
-        if isinstance(episode, MemoryRecord):
+        if isinstance(episode, values.MemoryRecord):
             hint = (
                 f"; it went into episode {episode.episode}" if episode.episode else ""
             )
@@ -555,18 +528,18 @@ class MemoryService:
 
     # ---------------------------------------------------------------- sleep
 
-    def sleep(self, request: Sleep) -> CycleReport:
+    def sleep(self, request: upkeep.Sleep) -> CycleReport:
         """Run, preview, stop or pause sleep cycles, as a request asks."""
         stopper, minutes = self.sleeper.cycle.stopper, request.pause_minutes
         if request.stop:
-            if request != Sleep(stop=True):
+            if request != upkeep.Sleep(stop=True):
                 raise InvalidRequest(
                     "stop ends the running cycle, whatever it was started with; give nothing else",
                     field="stop",
                 )
             return stopper.stop(STOP_WAIT_S)
         if minutes is not None:
-            if request != Sleep(pause_minutes=minutes):
+            if request != upkeep.Sleep(pause_minutes=minutes):
                 raise InvalidRequest(
                     "pause_minutes runs no cycle; give nothing else",
                     field="pause_minutes",
@@ -580,10 +553,10 @@ class MemoryService:
         self.endings.find_before_sleep()
         return self.sleeper.sleep(asked)
 
-    def status(self, _: Status) -> Stats:
+    def status(self, _: upkeep.Status) -> upkeep.Stats:
         """Return the state of the store and the daemon: counts, sizes, cycles and problems."""
         maintenance = self.store.maintenance
-        return Stats(
+        return upkeep.Stats(
             version=__version__,
             schema_version=self.schema_version,
             database=self.database,
@@ -611,7 +584,7 @@ class MemoryService:
             limits=[*self.limits.list_uses(self.events.owner)] if self.limits else [],
         )
 
-    def watch(self, request: Watch) -> Watching:
+    def watch(self, request: upkeep.Watch) -> upkeep.Watching:
         """Add or remove followed folders, and return all. Raises `InvalidRequest` where none can be."""
         if self.watcher:
             return self.watcher.watch(request)
@@ -620,11 +593,11 @@ class MemoryService:
                 "only the daemon follows folders; start it and ask it over its socket",
                 field="paths",
             )
-        return Watching([])
+        return upkeep.Watching([])
 
-    def log(self, request: Log) -> Logged:
+    def log(self, request: upkeep.Log) -> upkeep.Logged:
         """Return rows of the consolidation log, newest first."""
-        return Logged(self.store.sleep.log(**msgspec.structs.asdict(request)))
+        return upkeep.Logged(self.store.sleep.log(**msgspec.structs.asdict(request)))
 
     def look_after_file(self) -> None:
         """Check that the database file is in place, checkpoint it, and end grace periods.

@@ -16,17 +16,7 @@ from datetime import datetime
 from mnemosyned.errors import BatchChanged, SummarizerFailed
 from mnemosyned.ids import new_id
 from mnemosyned.logs import logger
-from mnemosyned.memory.consolidation import (
-    BY_RULE,
-    UNSPOKEN,
-    VERBATIM,
-    WORDLESS,
-    GroupReport,
-    GroupStatus,
-    LogEntry,
-    Selection,
-    log_preview,
-)
+from mnemosyned.memory import consolidation
 from mnemosyned.memory.endings import remove_ended_sentences
 from mnemosyned.memory.engine_ports import Summarizer, Summary
 from mnemosyned.memory.forgetting import StaleSummary
@@ -58,7 +48,7 @@ class RollupRun:
 
     def __init__(self, context: CycleContext) -> None:
         """Begin without reports; `context` holds the store, settings and limits of the cycle."""
-        self.reports: list[GroupReport] = []
+        self.reports: list[consolidation.GroupReport] = []
         self._context = context
         self._store = context.store
         self._failed: set[datetime] = set()
@@ -71,7 +61,9 @@ class RollupRun:
         """
         levels = list(UPPER_LEVELS)
         with self._store.search.one_snapshot():
-            waiting = self._store.sleep.pending(Selection(before=before), limit=1)
+            waiting = self._store.sleep.pending(
+                consolidation.Selection(before=before), limit=1
+            )
             before = min([before, *(memory.created_at for memory in waiting)])
             due, found = self._next_due(levels, before)
         for _ in range(ROUNDS_MAX):
@@ -124,7 +116,7 @@ class RollupRun:
                 self._failed.add(period.begins)
                 report = record_failure(
                     self._context,
-                    period_report(period, GroupStatus.FAILED),
+                    period_report(period, consolidation.GroupStatus.FAILED),
                     error,
                     started=started,
                     episode=previous,
@@ -160,21 +152,21 @@ class RollupRun:
             item_count=sum(member.item_count for member in members),
             covers_from=min(member.covers_from for member in members),
             covers_until=max(member.covers_until for member in members),
-            summarizer=BY_RULE,
+            summarizer=consolidation.BY_RULE,
             summary_of=tuple(member.id for member in members),
             period_from=period.begins,
         )
-        entry = LogEntry(
+        entry = consolidation.LogEntry(
             cycle=self._context.id,
             created_at=episode.created_at,
             session=episode.session,
             source=episode.source,
             trigger=self._context.request.trigger,
-            status=GroupStatus.PROMOTED,
+            status=consolidation.GroupStatus.PROMOTED,
             items_consolidated=0,  # no memory left working memory: the log's sum stays theirs
             episode=episode.id,
             summarizer=episode.summarizer,
-            summary_preview=log_preview(episode.content),
+            summary_preview=consolidation.log_preview(episode.content),
             duration_s=time.monotonic() - started,
             chars_before=sum(len(member.content) for member in members),
             chars_after=len(episode.content),
@@ -202,13 +194,13 @@ def rollup_periods(found: PendingRollups, level: Level) -> list[Period]:
 
 def period_report(
     period: Period,
-    status: GroupStatus,
+    status: consolidation.GroupStatus,
     *,
     episode: str | None = None,
     chars: int = 0,
-) -> GroupReport:
+) -> consolidation.GroupReport:
     """Return the report of a period; `episode` and `chars` are id and length of its summary."""
-    return GroupReport(
+    return consolidation.GroupReport(
         session="",
         source=None,
         status=status,
@@ -236,7 +228,7 @@ def read_sources(
         terms = store.rollups.index_terms([member.id for member in members])
         if level is Level.DAY:
             projects = store.agents.projects_of([member.session for member in members])
-    silent = {UNSPOKEN, WORDLESS}
+    silent = {consolidation.UNSPOKEN, consolidation.WORDLESS}
     if silent.issuperset(member.content for member in members):
         silent = set()
     return [
@@ -309,8 +301,8 @@ def _rewrite_rollup(
     )
     episode = replace(
         stale.episode,
-        content=rolled_up.text or UNSPOKEN,
-        summarizer=BY_RULE,
+        content=rolled_up.text or consolidation.UNSPOKEN,
+        summarizer=consolidation.BY_RULE,
         session=session,
         source=source,
         item_count=sum(child.item_count for child in children) or len(children),
@@ -367,10 +359,13 @@ def _summarize_extractively(
     """Return an extractive summary, or the text itself, as forgetting must not fail because of it."""
     if not memories:
         pruned = any(original.pruned_at for original in stale.originals)
-        return Summary(text=WORDLESS if pruned else UNSPOKEN, summarizer=VERBATIM)
+        return Summary(
+            text=consolidation.WORDLESS if pruned else consolidation.UNSPOKEN,
+            summarizer=consolidation.VERBATIM,
+        )
     readable, _ = mask_memories(memories, known=stale.episode.details)
     text = "\n".join(memory.content for memory in readable)
-    verbatim = Summary(text=text, summarizer=VERBATIM)
+    verbatim = Summary(text=text, summarizer=consolidation.VERBATIM)
     try:
         summary = summarizer.summarize(readable)
     except SummarizerFailed:

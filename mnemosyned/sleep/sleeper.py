@@ -33,16 +33,9 @@ from mnemosyned.memory.consolidation import (
     WorkingActivity,
 )
 from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.sleep import triggers
 from mnemosyned.sleep.context import CycleRequest, SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.triggers import (
-    HEADROOM,
-    MachineState,
-    TriggerWatch,
-    make_triggers,
-    model_refusal,
-    read_machine_state,
-)
 from mnemosyned.verbs.upkeep import SleepStatus
 
 FIRST_CYCLE_AFTER = timedelta(seconds=60)
@@ -323,14 +316,14 @@ class Sleeper:
     """Whether cycles run by a schedule and triggers here."""
     host: SleepHost | None = None
     """Runs them instead; with neither, a caller who exceeds the capacity waits."""
-    machine: Callable[[], MachineState] = read_machine_state
+    machine: Callable[[], triggers.MachineState] = triggers.read_machine_state
     """Returns load and power supply."""
 
     def __post_init__(self) -> None:
         self.waits_for = ""
         """Why the last background cycle was put off; empty if it was not."""
-        self._watch = TriggerWatch(
-            triggers=lambda: make_triggers(self.cycle.settings.config),
+        self._watch = triggers.TriggerWatch(
+            triggers=lambda: triggers.make_triggers(self.cycle.settings.config),
             activity=self.activity,
             now=self.cycle.now,
             sleep=self.sleep_in_background,
@@ -443,7 +436,7 @@ class Sleeper:
                 count = self.store.memories.working_count()
                 if count <= capacity:
                     return
-                excess = count - int(capacity * (1 - HEADROOM))
+                excess = count - int(capacity * (1 - triggers.HEADROOM))
                 request = CycleRequest(
                     trigger=Trigger.CAP,
                     selection=Selection(oldest=excess),
@@ -475,7 +468,7 @@ class Sleeper:
         """
         left = self.store.memories.working_count()
         if left > capacity:
-            self._raised = (capacity, left + max(1, int(capacity * HEADROOM)))
+            self._raised = (capacity, left + max(1, int(capacity * triggers.HEADROOM)))
 
     def postpone(self, seconds: float) -> None:
         """Start no cycle by schedule, trigger or capacity for this many seconds; 0 ends a delay."""
@@ -570,7 +563,7 @@ class Sleeper:
         local = in_zone(datetime.now(UTC), self.zone).time()
         sleep = self.cycle.settings.config.sleep
         activity = activity or self.activity()
-        return model_refusal(sleep, self.machine(), activity, local)
+        return triggers.model_refusal(sleep, self.machine(), activity, local)
 
     def _note_refusal(self, reason: str, trigger: Trigger) -> None:
         """Save why a cycle was put off, empty if it was not, for `status`; log a new reason."""

@@ -9,16 +9,7 @@ import msgspec
 
 from mnemosyned.errors import InvalidRequest, MalformedJson
 from mnemosyned.memory.exchange import KIND_NAMES, Record, RestoreReport
-from mnemosyned.verbs.request import (
-    ImportId,
-    OnlySession,
-    OnlySource,
-    OnlyTag,
-    Request,
-    Since,
-    Until,
-    decoder_of,
-)
+from mnemosyned.verbs import request
 
 EXPORT_PATH = "/v1/export"
 RESTORE_PATH = "/v1/import"
@@ -34,26 +25,26 @@ KINDS: dict[str, type[Any]] = {KIND_NAMES[kind]: kind for kind in get_args(Recor
 _encode = msgspec.json.Encoder().encode
 
 
-class Export(Request[bytes], frozen=True, kw_only=True):
+class Export(request.Request[bytes], frozen=True, kw_only=True):
     """The whole memory as JSON lines, as of one moment.
 
     Raises `InvalidTime`, and `DaemonBusy` while another export runs.
     """
 
-    session: OnlySession = None
-    source: OnlySource = None
-    tag: OnlyTag = None
-    since: Since = None
-    until: Until = None
+    session: request.OnlySession = None
+    source: request.OnlySource = None
+    tag: request.OnlyTag = None
+    since: request.Since = None
+    until: request.Until = None
 
 
-class Import(Request[RestoreReport], frozen=True, kw_only=True):
+class Import(request.Request[RestoreReport], frozen=True, kw_only=True):
     """Lines of an export, stored as they are.
 
     Raises `MalformedJson`, `InvalidRequest` and `InvalidText`, which name the line.
     """
 
-    import_id: ImportId = None
+    import_id: request.ImportId = None
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +117,7 @@ def parse_record(line: bytes | bytearray | memoryview) -> Record:
             field="record",
         )
     try:
-        record: Record = decoder_of(KINDS[kind]).decode(line)
+        record: Record = request.decoder_of(KINDS[kind]).decode(line)
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"the {kind} is not whole: {error}") from error
     return record

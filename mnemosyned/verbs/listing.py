@@ -9,12 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.memory.listing import (
-    ListOrder,
-    ProjectTotals,
-    SessionTotals,
-    SourceTotals,
-)
+from mnemosyned.memory import listing
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.verbs.request import (
     Name,
@@ -74,7 +69,9 @@ class ListMemories(Request[Listed], frozen=True, kw_only=True):
     project: Annotated[
         Name | None, doc("only sessions of agents in this project, named by its key")
     ] = None
-    order: Annotated[ListOrder, doc("newest or oldest first")] = ListOrder.NEWEST
+    order: Annotated[listing.ListOrder, doc("newest or oldest first")] = (
+        listing.ListOrder.NEWEST
+    )
     after: After = None
     session: OnlySession = None
     source: OnlySource = None
@@ -98,10 +95,10 @@ class ListMemories(Request[Listed], frozen=True, kw_only=True):
     reveal: Reveal = False
 
 
-class SessionList(RowList[SessionTotals], frozen=True):
+class SessionList(RowList[listing.SessionTotals], frozen=True):
     """Sessions, the last used first."""
 
-    sessions: list[SessionTotals]
+    sessions: list[listing.SessionTotals]
     total: int
     """Number of all sessions."""
 
@@ -116,10 +113,10 @@ class Sessions(Request[SessionList], frozen=True, kw_only=True):
     prefix: Annotated[Name | None, doc("only names that begin with this")] = None
 
 
-class SourceList(RowList[SourceTotals], frozen=True):
+class SourceList(RowList[listing.SourceTotals], frozen=True):
     """Sources, the last used first."""
 
-    sources: list[SourceTotals]
+    sources: list[listing.SourceTotals]
     total: int
     """Number of all sources."""
 
@@ -134,10 +131,10 @@ class Sources(Request[SourceList], frozen=True, kw_only=True):
     prefix: Annotated[Name | None, doc("only names that begin with this")] = None
 
 
-class ProjectList(RowList[ProjectTotals], frozen=True):
+class ProjectList(RowList[listing.ProjectTotals], frozen=True):
     """Projects of agents, the last seen first."""
 
-    projects: list[ProjectTotals]
+    projects: list[listing.ProjectTotals]
 
 
 class Projects(Request[ProjectList], frozen=True, kw_only=True):

@@ -10,20 +10,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.memory.values import (
-    DEFAULT_SESSION,
-    TAG_CHARS_MAX,
-    TAGS_MAX,
-    Acknowledged,
-    EndedStatement,
-    Episode,
-    Hit,
-    Learning,
-    MemoryRecord,
-    PreviewLine,
-    Revision,
-    Tier,
-)
+from mnemosyned.memory import values
 from mnemosyned.verbs.request import (
     NOT_EMPTY,
     TEXT_MAX,
@@ -53,7 +40,7 @@ class SelectionPreview(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool = False
     memories: int
     """Number of memories selected."""
-    lines: list[PreviewLine] = msgspec.field(default_factory=list)
+    lines: list[values.PreviewLine] = msgspec.field(default_factory=list)
     """Memories selected, 10,000 at most; only with `dry_run`."""
     further: int = 0
     """Number of memories beyond those lines; `after`, with the last id, lists them."""
@@ -103,11 +90,11 @@ class Selecting(Filtered[R], frozen=True, kw_only=True):
     source: Annotated[Names, doc("memories of this source; repeatable")] = None
 
 
-TAG_INPUT_CHARS_MAX = 2 * TAG_CHARS_MAX
+TAG_INPUT_CHARS_MAX = 2 * values.TAG_CHARS_MAX
 TagName = Annotated[str, Meta(max_length=TAG_INPUT_CHARS_MAX)]
 Label = Annotated[str, Meta(max_length=TEXT_MAX)]
 Weight = Annotated[float, Meta(ge=0, le=1)]
-Tags = Annotated[list[TagName], Meta(max_length=TAGS_MAX)]
+Tags = Annotated[list[TagName], Meta(max_length=values.TAGS_MAX)]
 
 
 # -------------------------------------------------------------------- edit
@@ -250,7 +237,7 @@ class _RememberContent(Request[R], frozen=True):
     content: Annotated[str, doc("the text to remember", extra_json_schema=NOT_EMPTY)]
 
 
-class Remember(_RememberContent[Acknowledged], frozen=True, kw_only=True):
+class Remember(_RememberContent[values.Acknowledged], frozen=True, kw_only=True):
     """Store one memory. When this returns, it is on disk.
 
     Raises `EmptyContent`, `ContentTooLarge`, `InvalidText`, `InvalidTime`, `SecretRefused`,
@@ -264,7 +251,7 @@ class Remember(_RememberContent[Acknowledged], frozen=True, kw_only=True):
         Name | None, doc("your own id; repeating the call stores nothing twice")
     ] = None
     session: Annotated[Name, doc("the conversation or run it belongs to")] = (
-        DEFAULT_SESSION
+        values.DEFAULT_SESSION
     )
     source: Annotated[Name | None, doc("source: an agent, a tool")] = None
     role: Annotated[
@@ -293,13 +280,13 @@ class Remember(_RememberContent[Acknowledged], frozen=True, kw_only=True):
     supersedes: Annotated[Name | None, doc("the id of the memory it replaces")] = None
 
 
-class RememberedMany(RowList[Acknowledged], frozen=True):
+class RememberedMany(RowList[values.Acknowledged], frozen=True):
     """The acknowledgement of a batch: all of it is on disk."""
 
-    memories: list[Acknowledged]
+    memories: list[values.Acknowledged]
     learned: int = 0
     """How many instructions, preferences and names in force were recognized in it."""
-    would_learn: list[Learning] = msgspec.field(default_factory=list)
+    would_learn: list[values.Learning] = msgspec.field(default_factory=list)
     """On a dry run, those that were recognized."""
 
 
@@ -326,17 +313,17 @@ class RememberMany(_Memories[RememberedMany], frozen=True, kw_only=True):
 # -------------------------------------------------------------------- recall
 
 
-class Recalled(RowList[Hit], frozen=True):
+class Recalled(RowList[values.Hit], frozen=True):
     """The hits, best first; empty when nothing bears on the question for sure."""
 
-    hits: list[Hit]
+    hits: list[values.Hit]
     note: str = ""
     """What the answer lacks: a time without a match, or an embedding model that was not ready."""
     matching: tuple[str, ...] = ()
     """How the words that were searched for begin, to highlight them in a text."""
     confidence: float = 0.0
     """Estimated probability that the best hit bears on the question, from 0 to 1."""
-    nearest: list[Hit] = msgspec.field(default_factory=list)
+    nearest: list[values.Hit] = msgspec.field(default_factory=list)
     """What is nearest to the question, where nothing bears on it with confidence: no answers."""
 
 
@@ -357,7 +344,7 @@ class Recall(_Query[Recalled], frozen=True, kw_only=True):
     source: OnlySource = None
     role: Annotated[Names, doc("only what this role said; repeatable")] = None
     tag: OnlyTag = None
-    tier: Annotated[Tier | None, doc("only this tier")] = None
+    tier: Annotated[values.Tier | None, doc("only this tier")] = None
     since: Since = None
     until: Until = None
     asked_at: Annotated[
@@ -376,11 +363,11 @@ class Recall(_Query[Recalled], frozen=True, kw_only=True):
 class Got(msgspec.Struct, frozen=True):
     """One memory or episode in full."""
 
-    memory: MemoryRecord | None = None
-    episode: Episode | None = None
-    revisions: list[Revision] = msgspec.field(default_factory=list)
+    memory: values.MemoryRecord | None = None
+    episode: values.Episode | None = None
+    revisions: list[values.Revision] = msgspec.field(default_factory=list)
     """What the memory was before it was edited, the latest first; only with `history`."""
-    ended: list[EndedStatement] = msgspec.field(default_factory=list)
+    ended: list[values.EndedStatement] = msgspec.field(default_factory=list)
     """Sentences of the memory that no longer apply, as newer memories ended them."""
 
 
@@ -397,9 +384,9 @@ class Get(ById[Got], frozen=True, kw_only=True):
 class Expanded(msgspec.Struct, frozen=True):
     """A summary and its originals, oldest first."""
 
-    episode: Episode
-    originals: list[MemoryRecord]
-    summaries: list[Episode] = msgspec.field(default_factory=list)
+    episode: values.Episode
+    originals: list[values.MemoryRecord]
+    summaries: list[values.Episode] = msgspec.field(default_factory=list)
     """The summaries one level below, where only that level was asked for."""
 
 

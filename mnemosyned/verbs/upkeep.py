@@ -9,17 +9,9 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
+from mnemosyned.memory import values
 from mnemosyned.memory.consolidation import CycleReport, LogEntry, Progress
 from mnemosyned.memory.injections import InjectionTotals
-from mnemosyned.memory.values import (
-    AgentActivity,
-    EmbedderStatus,
-    Recoverable,
-    SummarizerStatus,
-    Tier,
-    TierTotals,
-    UndoableAction,
-)
 from mnemosyned.verbs.request import Name, PageSize, Request, RowList, doc
 
 R = TypeVar("R")
@@ -54,10 +46,10 @@ class Sleep(Request[CycleReport], frozen=True, kw_only=True):
     ] = None
 
 
-class Undone(RowList[UndoableAction], frozen=True, kw_only=True):
+class Undone(RowList[values.UndoableAction], frozen=True, kw_only=True):
     """An action that was undone; or all that can be undone, the newest first."""
 
-    actions: list[UndoableAction]
+    actions: list[values.UndoableAction]
     is_list: bool = False
     """Whether it lists what can be undone."""
     dry_run: bool = False
@@ -237,28 +229,28 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """The path of the database file, or the URL of the server; without it, where many share it."""
     bytes_on_disk: int
     """Bytes of the whole database; 0 where many share it."""
-    tiers: dict[Tier, TierTotals]
+    tiers: dict[values.Tier, values.TierTotals]
     today: int = 0
     """Memories of today, by the daemon's zone, in every tier."""
     wm_max: int
     sleep: SleepStatus
-    summarizer: SummarizerStatus
+    summarizer: values.SummarizerStatus
     counter: str
     """The counter of the tokens of contexts."""
-    embedder: EmbedderStatus
+    embedder: values.EmbedderStatus
     pid: int
     uptime_s: float
     longest_write_ms: float
     """The longest time that one commit has blocked other writers since the start."""
     purge_due: bool = False
     """Whether words of forgotten memories are still to be purged from the file."""
-    recoverable: Recoverable = Recoverable()
+    recoverable: values.Recoverable = values.Recoverable()
     """Forgotten memories that `restore` still puts back, by the setting `forget.grace_hours`."""
     problems: list[str] = msgspec.field(default_factory=list)
     """Present problems, with their remedies. The watchdog restarts a daemon that has some."""
     warnings: list[str] = msgspec.field(default_factory=list)
     """Remarks on the database file for its owner; empty if all is well."""
-    agents: list[AgentActivity] = msgspec.field(default_factory=list)
+    agents: list[values.AgentActivity] = msgspec.field(default_factory=list)
     """What the hooks of each agent's tool did, by client and event."""
     injections: InjectionTotals = InjectionTotals()
     """What agents were given, and the share of it that was rated useful."""

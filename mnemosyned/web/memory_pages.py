@@ -38,6 +38,7 @@ from mnemosyned.summary.grounding.names import find_unknown_names
 from mnemosyned.summary.rollup import SPEAKERS
 from mnemosyned.text.languages.tables import WEEKDAYS
 from mnemosyned.text.sentences import split_sentences
+from mnemosyned.verbs import memories
 from mnemosyned.verbs.conversation import (
     EditLearning,
     Endings,
@@ -48,15 +49,6 @@ from mnemosyned.verbs.conversation import (
     UndoEnding,
 )
 from mnemosyned.verbs.listing import Days, DayTotals, ListMemories, PeriodUnit, Projects
-from mnemosyned.verbs.memories import (
-    EditMemory,
-    Expand,
-    Get,
-    Pin,
-    Recall,
-    Remember,
-    Unpin,
-)
 from mnemosyned.verbs.retention import Forget, Restore
 from mnemosyned.verbs.times import local_now, zone_name
 from mnemosyned.verbs.upkeep import Status
@@ -105,7 +97,7 @@ def show_learning(visit: Visit) -> Response:
     said = None
     with suppress(NotFound):  # it was forgotten just now
         if shown["learning"].memory:
-            said = visit.call(Get(shown["learning"].memory)).memory
+            said = visit.call(memories.Get(shown["learning"].memory)).memory
     return visit.show("learning.html", said=said, **shown)
 
 
@@ -240,7 +232,7 @@ def show_subject(visit: Visit) -> Response:
             for each in learned.learnings
             if kind != "project" or learned.projects.get(each.id) == name
         ]
-        values["found"] = visit.ask(Recall, within) if kind == "name" else None
+        values["found"] = visit.ask(memories.Recall, within) if kind == "name" else None
         if kind != "name":
             listed = visit.ask(ListMemories, within, level="episode", limit="10")
             values["episodes"] = listed.episodes
@@ -284,7 +276,9 @@ def search(visit: Visit) -> Response:
     values: dict[str, Any] = {"found": None, "page": None, "problem": ""}
     try:
         if "query" in chosen:
-            values["found"] = visit.ask(Recall, chosen, limit=limit, explain="true")
+            values["found"] = visit.ask(
+                memories.Recall, chosen, limit=limit, explain="true"
+            )
         else:
             values["page"] = visit.ask(ListMemories, (*SEARCHING, "after"), limit=ROWS)
     except MnemosynedError as error:
@@ -325,7 +319,7 @@ def trace_sentences(summary: str, sources: Sequence[str]) -> Iterator[TracedSent
 
 def read_provenance(visit: Visit, id: str) -> dict[str, Any]:
     """Return a summary, the sources a level below, and the sentences traced to these sources."""
-    expanded = visit.call(Expand(id, depth=1))
+    expanded = visit.call(memories.Expand(id, depth=1))
     sources: Sequence[Episode | MemoryRecord] = expanded.summaries or expanded.originals
     # A summary may name who said a sentence.
     texts = [
@@ -344,7 +338,7 @@ def show_memory(visit: Visit) -> Response:
     """Show a memory or a learning by its id; the id of a summary leads on to its page."""
     id = visit.field("id")
     try:
-        got = visit.call(Get(id, history=True))
+        got = visit.call(memories.Get(id, history=True))
     except NotFound:
         return show_learning(visit)
     if got.memory is None:
@@ -357,7 +351,7 @@ def edit(visit: Visit) -> Response:
 
     Nothing is changed if the memory was. The form shows secrets, or they would be stored masked.
     """
-    memory = visit.call(Get(visit.field("id"), reveal=True)).memory
+    memory = visit.call(memories.Get(visit.field("id"), reveal=True)).memory
     if memory is None:
         raise InvalidRequest(
             "a summary is not edited: edit the memories that it was made of"
@@ -388,7 +382,9 @@ def edit(visit: Visit) -> Response:
         return visit.show("edit.html", given=given, changed=list(changes), **values)
     if "tags" in changes:
         changes["tags"] = [tag for tag in given["tags"].split(",") if tag.strip()]
-    done = visit.call(EditMemory([memory.id], if_text=memory.content, **changes))
+    done = visit.call(
+        memories.EditMemory([memory.id], if_text=memory.content, **changes)
+    )
     return visit.show(
         "receipt.html", title="Edited", done=done, kind="edit", id=memory.id
     )
@@ -399,7 +395,7 @@ def supersede(visit: Visit) -> Response:
 
     With a `query`, what was said of it since can be taken over.
     """
-    old = visit.call(Get(visit.field("id"))).memory
+    old = visit.call(memories.Get(visit.field("id"))).memory
     is_sent = visit.request.path == "/supersede" and visit.request.method == "POST"
     if is_sent and old and old.superseded_by == visit.field("new"):
         return redirect_to("/memory", id=old.id)  # the form was sent twice
@@ -413,10 +409,10 @@ def supersede(visit: Visit) -> Response:
         if mark != visit.field("mark"):
             raise BatchChanged("it has changed: go back, and preview again")
         # As it is stored: what is masked would be lost. A message of a conversation is its own.
-        whole = visit.call(Get(old.id, reveal=True)).memory or old
+        whole = visit.call(memories.Get(old.id, reveal=True)).memory or old
         kept = {key: whole.metadata[key] for key in {*whole.metadata} - {WHOLE, REST}}
         visit.call(
-            Remember(
+            memories.Remember(
                 text,
                 id=visit.field("new"),
                 session=old.session,
@@ -431,11 +427,11 @@ def supersede(visit: Visit) -> Response:
         )
         return redirect_to("/memory", id=old.id)
     if taken := visit.fields.get("from"):
-        newer = visit.call(Get(taken, reveal=True)).memory
+        newer = visit.call(memories.Get(taken, reveal=True)).memory
         text = newer.content if newer else ""
     since = {"since": old.created_at.isoformat(), "limit": str(NEWER_MAX)}
     query = visit.fields.get("query", "")
-    hits = visit.ask(Recall, ["query"], **since).hits if query else ()
+    hits = visit.ask(memories.Recall, ["query"], **since).hits if query else ()
     lines: Iterator[Hit | Line] = chain.from_iterable(
         hit.lines if hit.summary_of else (hit,) for hit in hits
     )
@@ -570,8 +566,8 @@ MEMORY_ROUTES = {
     "GET /supersede": supersede,
     "POST /supersede/preview": supersede,
     "POST /supersede": supersede,
-    "POST /pin": make_change(Pin, ["id"], "/memory", ["id"]),
-    "POST /unpin": make_change(Unpin, ["id"], "/memory", ["id"]),
+    "POST /pin": make_change(memories.Pin, ["id"], "/memory", ["id"]),
+    "POST /unpin": make_change(memories.Unpin, ["id"], "/memory", ["id"]),
     "POST /restore": make_change(Restore, ["id"], "/memory", ["id"]),
     "POST /applies": make_change(UndoEnding, ["id"], "/memory", ["id"]),
     "GET /forget": show_forget,

@@ -14,15 +14,8 @@ from mnemosyned.agents.hooks.client import (
     TRANSCRIPT_KEYS,
     WORKSPACE_KEYS,
 )
+from mnemosyned.importers import transcripts
 from mnemosyned.importers.importer import moment_from
-from mnemosyned.importers.transcripts import (
-    ROLES,
-    Role,
-    TranscriptMessage,
-    clean,
-    client_of_path,
-    text_of,
-)
 from mnemosyned.text.rule_files import read_tables
 
 NAME_CHARS_MAX = 120
@@ -147,7 +140,7 @@ def client_of(
     named = arguments[0] if arguments else payload.get("client")
     if isinstance(named, str) and named in CLIENTS:
         return named
-    if client := client_of_path(transcript):
+    if client := transcripts.client_of_path(transcript):
         return client
     marks = _find_marked_clients("late_marks", payload, environment)
     return next(marks, UNKNOWN_CLIENT)
@@ -271,32 +264,36 @@ MESSAGES_MAX = 1_000
 """Messages read of one call, the newest."""
 
 
-def hook_messages(call: HookCall) -> tuple[TranscriptMessage, ...]:
+def hook_messages(call: HookCall) -> tuple[transcripts.TranscriptMessage, ...]:
     """Return the messages that a tool's plugin sent, or else prompt and reply, cleaned."""
     if call.messages:
         return tuple(_parse_messages(call.messages[-MESSAGES_MAX:]))
     if call.client == "opencode":  # its plugin sends the same again, with ids
         return ()
-    said: tuple[tuple[Role, str], ...] = (
+    said: tuple[tuple[transcripts.Role, str], ...] = (
         ("user", call.prompt if call.event is HookEvent.PROMPT else ""),
         ("assistant", call.reply),
     )
     return tuple(
-        TranscriptMessage(role=role, text=text)
+        transcripts.TranscriptMessage(role=role, text=text)
         for role, words in said
-        if (text := clean(words))
+        if (text := transcripts.clean(words))
     )
 
 
-def _parse_messages(messages: tuple[Payload, ...]) -> Iterator[TranscriptMessage]:
+def _parse_messages(
+    messages: tuple[Payload, ...],
+) -> Iterator[transcripts.TranscriptMessage]:
     """Yield the messages in a plugin's list that have a known role and words."""
     for message in messages:
         kind = message.get("role")
-        role = ROLES.get(kind) if isinstance(kind, str) else None
-        text = clean(text_of(message.get("content", message.get("text"))))
+        role = transcripts.ROLES.get(kind) if isinstance(kind, str) else None
+        text = transcripts.clean(
+            transcripts.text_of(message.get("content", message.get("text")))
+        )
         if role and text:
             time = message.get("timestamp", message.get("created_at"))
-            yield TranscriptMessage(
+            yield transcripts.TranscriptMessage(
                 role=role,
                 text=text,
                 created_at=moment_from(time, zone=UTC),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import ceil, log
 
+from mnemosyned.conversation import injected
 from mnemosyned.conversation.briefing import (
     ASSISTANT,
     ProjectStatement,
@@ -16,14 +17,6 @@ from mnemosyned.conversation.briefing import (
     has_substance,
     is_question,
     is_sample,
-)
-from mnemosyned.conversation.injected import (
-    InjectedQuote,
-    InjectedSection,
-    InjectedText,
-    assemble_sections,
-    estimate_need,
-    has_answer_form,
 )
 from mnemosyned.conversation.learnings.relevance import (
     find_least_shown,
@@ -88,7 +81,7 @@ class BearingLine:
     """A line that bears on a prompt, with a score by which lines are ordered."""
 
     score: float
-    quote: InjectedQuote
+    quote: injected.InjectedQuote
 
 
 class Reminder:
@@ -105,7 +98,7 @@ class Reminder:
         *,
         now: datetime,
         groups: Groups = NO_GROUPS,
-    ) -> InjectedText:
+    ) -> injected.InjectedText:
         """Return the text to inject with a prompt; empty if no memory is relevant.
 
         "Yesterday" counts from `now`. Memories of `groups` are found by their words.
@@ -113,10 +106,12 @@ class Reminder:
         query = " ".join(prompt.replace("\0", " ").split())[:QUERY_CHARS_MAX]
         relevance = Relevance(query, parse_times(query, in_zone(now, local_zone())))
         if not relevance.has_content:
-            return InjectedText()
+            return injected.InjectedText()
         own = self._store.agents.sessions_of(session.project, PROJECT_SESSIONS_MAX)
         others = [other for other in own if other != session.session]
-        need = estimate_need(prompt[:QUERY_CHARS_MAX], self._service.rate_prompt)
+        need = injected.estimate_need(
+            prompt[:QUERY_CHARS_MAX], self._service.rate_prompt
+        )
         edits = self._store.injections.edits()
         read = self._read_statements(query, [*others, session.session])
         in_session = [
@@ -153,7 +148,7 @@ class Reminder:
         ][: TOLD_MAX - min(len(rules), RULES_MIN)]
         rules = rules[: TOLD_MAX - len(lines)]
         sections = [
-            InjectedSection(
+            injected.InjectedSection(
                 heading,
                 quotes,
                 REMINDER_CHARS_MAX,
@@ -171,7 +166,7 @@ class Reminder:
             compare=self._service.vectors.compare,
             known=known,
         )
-        return assemble_sections(
+        return injected.assemble_sections(
             finder.put_newest_first(sections), chars_max=REMINDER_CHARS_MAX
         )
 
@@ -182,7 +177,7 @@ class Reminder:
         now: datetime,
         edits: BriefingEdits,
         learnings: Sequence[Learning],
-    ) -> list[InjectedQuote]:
+    ) -> list[injected.InjectedQuote]:
         """Return the learnings that the query needs and the session lacks, most probable first."""
         known = {*session.shown, session.session}
         untold = [
@@ -221,7 +216,7 @@ class Reminder:
             + STATEMENT_WEIGHT
             * max(-STATEMENT_ODDS, min(STATEMENT_ODDS, odds.get(each.memory.id, 0)))
             + WORDS_WEIGHT * shares[place]
-            + FORM_WEIGHT * has_answer_form(query, each.text)
+            + FORM_WEIGHT * injected.has_answer_form(query, each.text)
             - AGE_WEIGHT * place / len(statements)
             for place, each in enumerate(statements)
             if each.memory.id in similarities
@@ -342,7 +337,7 @@ class Reminder:
                 continue
             shown.add(line.id)
             text = cut_snippet(line.content, asked, width=REMINDER_LINE_CHARS_MAX)
-            quote = InjectedQuote(
+            quote = injected.InjectedQuote(
                 id=line.id,
                 text=edits.text_of(line.id) or text,
                 said=line.created_at,

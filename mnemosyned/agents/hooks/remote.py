@@ -13,24 +13,7 @@ import socket
 import stat
 import time
 
-from mnemosyned.agents.hooks import spool
-from mnemosyned.agents.hooks.client import (
-    AGAIN_S,
-    ANSWER_BYTES_MAX,
-    DIRECTORY_KEYS,
-    ENVIRONMENT,
-    HOOKS_PATH,
-    NOTHING,
-    OK,
-    REFUSED,
-    TRANSCRIPT_KEYS,
-    WORKSPACE_KEYS,
-    TimeIsUp,
-    build_envelope,
-    post_in_time,
-    print_once,
-    read_limit,
-)
+from mnemosyned.agents.hooks import client, spool
 from mnemosyned.client.http import LIMITED, exchange
 from mnemosyned.client.remote import RemoteDaemon, remote_daemon, remote_of
 from mnemosyned.importers.projects import project_of
@@ -83,7 +66,7 @@ def handle_event(payload: bytes) -> str | None:
     except ValueError:
         fields = None
     if not isinstance(fields, dict):
-        print_once(NOTHING)
+        client.print_once(client.NOTHING)
         return None
     directory = find_directory(fields)
     remote, memory = None, ""
@@ -99,7 +82,9 @@ def handle_event(payload: bytes) -> str | None:
         from mnemosyned.agents.hooks.fallback import format_warning  # noqa: PLC0415
 
         name = fields.get("hook_event_name")
-        print_once(format_warning(name if isinstance(name, str) else "", str(error)))
+        client.print_once(
+            format_warning(name if isinstance(name, str) else "", str(error))
+        )
         return None
     if remote is None:
         return f'"memory":{json.dumps(memory)},'
@@ -111,13 +96,13 @@ def handle_event(payload: bytes) -> str | None:
 
 def find_directory(fields: Fields) -> str:
     """Return the directory of the event's project, by the environment, the tool's JSON or ours."""
-    for name in ENVIRONMENT:
+    for name in client.ENVIRONMENT:
         if name.endswith("_PROJECT_DIR") and os.environ.get(name):
             return os.environ[name]
-    for key in DIRECTORY_KEYS:
+    for key in client.DIRECTORY_KEYS:
         if isinstance(fields.get(key), str) and fields[key]:
             return str(fields[key])
-    for key in WORKSPACE_KEYS:
+    for key in client.WORKSPACE_KEYS:
         roots = fields.get(key)
         if isinstance(roots, list) and roots and isinstance(roots[0], str):
             return roots[0].removeprefix("file://")
@@ -151,16 +136,19 @@ class Server:
         Raises `OSError` if the server is not reached, or was not lately.
         """
         head = (
-            f"POST {HOOKS_PATH} HTTP/1.1\r\nContent-Type: application/json\r\n"
+            f"POST {client.HOOKS_PATH} HTTP/1.1\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\n"
         )
         request = head.encode() + self.remote.headers + b"\r\n" + body
         try:
             connection = self._connection = self._connection or self._connect()
             response = exchange(
-                connection, request, reset_is_unread=False, bytes_max=ANSWER_BYTES_MAX
+                connection,
+                request,
+                reset_is_unread=False,
+                bytes_max=client.ANSWER_BYTES_MAX,
             )
-        except TimeIsUp:
+        except client.TimeIsUp:
             self.is_slow = True
             raise
         if not response.stays_open:
@@ -197,8 +185,8 @@ class Server:
         envelope["transcript"] = describe_transcript(path)
         status, _ = self.post(json.dumps(envelope).encode())
         wanted = self.wanted
-        if status == OK and wanted is not None:
-            return OK if send_messages(self, envelope, path, wanted) else 503
+        if status == client.OK and wanted is not None:
+            return client.OK if send_messages(self, envelope, path, wanted) else 503
         return status
 
 
@@ -207,15 +195,15 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
     path = find_transcript(fields)
     described = json.dumps(describe_transcript(path))
     with_transcript = f'{further}"transcript":{described},'
-    limit_s = read_limit(LIMIT_S)
-    envelope = build_envelope(payload, further=with_transcript, limit_s=limit_s)
-    status, answer = post_in_time(lambda: server.post(envelope), limit_s)
-    if status == OK:
-        print_once(answer)
+    limit_s = client.read_limit(LIMIT_S)
+    envelope = client.build_envelope(payload, further=with_transcript, limit_s=limit_s)
+    status, answer = client.post_in_time(lambda: server.post(envelope), limit_s)
+    if status == client.OK:
+        client.print_once(answer)
         _send_rest(server, json.loads(envelope), path)
         return
-    if status in REFUSED:
-        print_once(NOTHING)
+    if status in client.REFUSED:
+        client.print_once(client.NOTHING)
         return
     if server.is_slow:
         spool.touch(server.place, AWAY)
@@ -224,10 +212,10 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
 
     url = server.remote.url
     note = REFUSED_NOTE if server.status == 401 else WAITING_NOTE
-    late = build_envelope(payload, further=further)
+    late = client.build_envelope(payload, further=further)
     reason = f"answers {server.status}" if server.status else "does not answer"
     notes = note.format(url=url, reason=reason), FULL_NOTE.format(url=url)
-    print_once(fallback.put_aside(server.place, payload, late, notes=notes))
+    client.print_once(fallback.put_aside(server.place, payload, late, notes=notes))
 
 
 def _send_rest(server: Server, envelope: Fields, path: str) -> None:
@@ -242,7 +230,7 @@ def _send_rest(server: Server, envelope: Fields, path: str) -> None:
         return
     if child := os.fork():
         if is_urgent:
-            signal.setitimer(signal.ITIMER_REAL, SEND_S, AGAIN_S)
+            signal.setitimer(signal.ITIMER_REAL, SEND_S, client.AGAIN_S)
             os.waitpid(child, 0)  # the alarm ends this process, and not that one
         return
     os.setsid()
@@ -250,7 +238,7 @@ def _send_rest(server: Server, envelope: Fields, path: str) -> None:
     for stream in range(3):
         os.dup2(null, stream)
     server.remote.renew_if_due()  # no alarm: a successor that was issued must be saved
-    signal.setitimer(signal.ITIMER_REAL, AFTERWARDS_S, AGAIN_S)
+    signal.setitimer(signal.ITIMER_REAL, AFTERWARDS_S, client.AGAIN_S)
     if wanted is not None:
         send_or_keep(server, envelope, path, wanted)
     spool.hand_in(server.place, server.post_late)
@@ -279,7 +267,7 @@ def send_or_keep(server: Server, envelope: Fields, path: str, wanted: int) -> No
 
 def find_transcript(fields: Fields) -> str:
     """Return the path of the transcript that a tool's JSON or the environment names, or empty."""
-    paths = [fields.get(key) for key in TRANSCRIPT_KEYS]
+    paths = [fields.get(key) for key in client.TRANSCRIPT_KEYS]
     paths.append(os.environ.get("CURSOR_TRANSCRIPT_PATH"))
     return next((path for path in paths if isinstance(path, str) and path), "")
 
@@ -304,18 +292,15 @@ def send_messages(server: Server, envelope: Fields, path: str, wanted: int) -> b
     # Loaded here: it takes 30 ms, for which no tool waits.
     import msgspec  # noqa: PLC0415
 
-    from mnemosyned.importers.transcripts import (  # noqa: PLC0415
-        TranscriptRefused,
-        read_transcript,
-    )
+    from mnemosyned.importers import transcripts  # noqa: PLC0415
 
     part = describe_transcript(path)
     while part is not None:  # ends with the file
         try:
-            reading = read_transcript(
+            reading = transcripts.read_transcript(
                 path, position=wanted, file=part["file"], bytes_max=PART_BYTES
             )
-        except TranscriptRefused:
+        except transcripts.TranscriptRefused:
             break
         if reading.position == wanted:
             break
@@ -327,7 +312,7 @@ def send_messages(server: Server, envelope: Fields, path: str, wanted: int) -> b
             "conversation": reading.conversation,
         }
         call = {**envelope, "late": True, "transcript": sent}
-        if server.post(msgspec.json.encode(call))[0] != OK:
+        if server.post(msgspec.json.encode(call))[0] != client.OK:
             return False
         if reading.complete:
             break

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import msgspec
 
+from mnemosyned.agents.hooks import reminder
 from mnemosyned.agents.hooks.events import (
     HookCall,
     HookEvent,
@@ -23,29 +24,14 @@ from mnemosyned.agents.hooks.events import (
     parse_call,
     takes_context,
 )
-from mnemosyned.agents.hooks.reminder import (
-    PROJECT_SESSIONS_MAX,
-    QUERY_CHARS_MAX,
-    Reminder,
-)
 from mnemosyned.conversation.briefing import find_keywords, has_substance
 from mnemosyned.errors import MnemosynedError
+from mnemosyned.importers import transcripts
 from mnemosyned.importers.capture import BACKGROUND, Capture, TranscriptPart
 from mnemosyned.importers.projects import KEY_CHARS_MAX, project_of
-from mnemosyned.importers.transcripts import (
-    NO_TRANSCRIPT,
-    TranscriptRefused,
-    clean,
-    is_plausible,
-)
 from mnemosyned.logs import logger
+from mnemosyned.memory import injections
 from mnemosyned.memory.capture import AgentCall, AgentSession
-from mnemosyned.memory.injections import (
-    PROMPT_CHARS_MAX,
-    InjectedLine,
-    InjectionKind,
-    InjectionOutcome,
-)
 from mnemosyned.service.briefing import make_injection
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.verbs.memories import Recall, Remember
@@ -112,7 +98,7 @@ class HookService:
         self._home = home
         self._events = service.events
         self._briefings = service.briefings
-        self._reminder = Reminder(service)
+        self._reminder = reminder.Reminder(service)
         self._service = service
         self.capture = Capture(
             service=service,
@@ -160,7 +146,9 @@ class HookService:
             directory=envelope.directory,
             arguments=tuple(envelope.arguments),
         )
-        part = envelope.transcript if is_plausible(call.transcript) else None
+        part = (
+            envelope.transcript if transcripts.is_plausible(call.transcript) else None
+        )
         if is_remote:
             project = envelope.project.replace("\0", "")[:KEY_CHARS_MAX]
             call = replace(call, transcript="", directory="", project=project)
@@ -244,14 +232,14 @@ class HookService:
             return
         if call.event is HookEvent.START:
             self.capture.queue_grown_sessions(session)
-        failure = NO_TRANSCRIPT if "\0" in call.transcript else ""
+        failure = transcripts.NO_TRANSCRIPT if "\0" in call.transcript else ""
         if call.event not in CAPTURING:  # somebody waits to go on
             if self.capture.queue_session(session):
                 return
         elif session.transcript:
             try:
                 outcome.stored = self.capture.read_session(session)
-            except TranscriptRefused as refused:
+            except transcripts.TranscriptRefused as refused:
                 failure = str(refused)
             else:
                 return
@@ -290,16 +278,16 @@ class HookService:
             session = self._agents.session(session.session) or session
             now = self._clock.now()
             if call.event is HookEvent.PROMPT:
-                prompt = clean(call.prompt)
+                prompt = transcripts.clean(call.prompt)
                 injected = self._reminder.compose(
                     session, prompt, now=now, groups=groups
                 )
-                kind, informed_at = InjectionKind.PROMPT, None
+                kind, informed_at = injections.InjectionKind.PROMPT, None
             elif call.is_fresh_start and session.informed_at is None:
                 injected = self._briefings.compose(
                     session.project, session=session.session
                 )
-                prompt, kind, informed_at = "", InjectionKind.START, now
+                prompt, kind, informed_at = "", injections.InjectionKind.START, now
             else:
                 return ""
             if time.monotonic() > waits_until:
@@ -336,13 +324,13 @@ class HookService:
             and len(words := find_keywords(message.content)) >= REPEATED_KEYWORDS_MIN
             and has_substance(message.content)
         ][:REPEATED_CHECKED_MAX]
-        own = self._agents.sessions_of(session.project, PROJECT_SESSIONS_MAX)
+        own = self._agents.sessions_of(session.project, reminder.PROJECT_SESSIONS_MAX)
         others = [name for name in own if name != session.session]
         if not (fresh and others):
             return
         shown = (self._agents.session(session.session) or session).shown
         for message, words in fresh:
-            query = message.content.replace("\0", " ")[:QUERY_CHARS_MAX]
+            query = message.content.replace("\0", " ")[: reminder.QUERY_CHARS_MAX]
             hits = self._service.call(Recall(query, limit=3, session=others)).hits
             known = [
                 line
@@ -353,21 +341,21 @@ class HookService:
                 >= REPEATED_SHARE_MIN * len(words | said)
             ]
             if known and not any(line.id in shown for line in known):
-                line = InjectedLine(
+                line = injections.InjectedLine(
                     id=known[0].id,
-                    text=known[0].content[:PROMPT_CHARS_MAX],
+                    text=known[0].content[: injections.PROMPT_CHARS_MAX],
                     reason="known in this project, and not given",
                 )
                 self._ledger.add(
                     make_injection(
                         now,
-                        InjectionKind.PROMPT,
+                        injections.InjectionKind.PROMPT,
                         client=session.client,
                         session=session.session,
                         project=session.project,
                         prompt=message.content,
                         lines=[line],
-                        outcome=InjectionOutcome.SAID_AGAIN,
+                        outcome=injections.InjectionOutcome.SAID_AGAIN,
                     )
                 )
 

@@ -18,13 +18,8 @@ from mnemosyned.cli.arguments import make_parameters, read_fields
 from mnemosyned.cli.calls import call_daemon, connect_to_daemon, on_interrupt
 from mnemosyned.cli.commands.backup import PARTIAL, check_target, open_whole_file
 from mnemosyned.cli.options import json_option, prints_json, refuse_url
+from mnemosyned.cli.output import terminal
 from mnemosyned.cli.output.listing import local_day
-from mnemosyned.cli.output.terminal import (
-    count_of,
-    progress_line,
-    say,
-    say_json,
-)
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.instants import in_zone
@@ -110,16 +105,16 @@ def export_command(
         else:
             summary = _write_lines(client, request, file)
     if prints_json():
-        say_json(summary, err=file == "-")
+        terminal.say_json(summary, err=file == "-")
     elif file != "-":
         nouns = {"memory": "memory", "episode": "summary", "files": "file"}
         parts = [
-            count_of(summary[name], noun)
+            terminal.count_of(summary[name], noun)
             for name, noun in nouns.items()
             if name in summary
         ]
         size = f", {summary['bytes']:,} bytes" if "bytes" in summary else ""
-        say(f"{summary['file']}: {', '.join(parts) or 'a whole copy'}{size}")
+        terminal.say(f"{summary['file']}: {', '.join(parts) or 'a whole copy'}{size}")
     return 0
 
 
@@ -170,7 +165,7 @@ def open_export(client: Connection, request: Export) -> Iterator[Iterable[bytes]
         count = 0
         if first and parse_line_kind(first).record == HEADER:
             count = sum(decoder_of(Header).decode(first).expected.values())
-        with progress_line("exporting", "record", count) as advance:
+        with terminal.progress_line("exporting", "record", count) as advance:
 
             def advancing_lines() -> Iterator[bytes]:
                 """Yield the lines and advance the progress bar."""
@@ -198,7 +193,7 @@ def _write_markdown(
         summary = {"file": file, "memory": days.count}
         if file == "-":
             for text in days.day_texts():
-                say(text)
+                terminal.say(text)
         elif not _is_folder_of_days(file, "markdown"):
             with open_whole_file(Path(file)) as written:
                 for text in days.day_texts():

@@ -10,20 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 import msgspec
 
+from mnemosyned.cli import options
 from mnemosyned.cli.arguments import make_parameters, read_fields
 from mnemosyned.cli.calls import call_daemon, connect_to_daemon
 from mnemosyned.cli.ids import with_whole_ids
-from mnemosyned.cli.options import (
-    EXIT_NOTHING,
-    AnswerCommand,
-    chosen_format,
-)
-from mnemosyned.cli.output import terminal
-from mnemosyned.cli.output.listing import (
-    day_title,
-    memory_rows,
-    period_name,
-)
+from mnemosyned.cli.output import listing, terminal
 from mnemosyned.cli.output.show import RENDERERS, Renderer, open_printer, show
 from mnemosyned.cli.verb_command import add_change, make_verb_command
 from mnemosyned.client.connection import Connection
@@ -32,14 +23,7 @@ from mnemosyned.importers.projects import project_of
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.listing import ListOrder
 from mnemosyned.memory.values import Episode, MemoryRecord
-from mnemosyned.verbs.conversation import (
-    Briefing,
-    EditBriefing,
-    Endings,
-    Injections,
-    RateInjection,
-    UndoEnding,
-)
+from mnemosyned.verbs import conversation
 from mnemosyned.verbs.listing import Listed, ListMemories
 from mnemosyned.verbs.request import instant, parse_text
 
@@ -47,17 +31,17 @@ if TYPE_CHECKING:
     from mnemosyned.verbs.facade import Caller
 
 
-endings = make_verb_command("endings", Endings)
+endings = make_verb_command("endings", conversation.Endings)
 add_change(
     endings,
-    UndoEnding,
+    conversation.UndoEnding,
     {"undo": {"redo": "false"}, "redo": {"redo": "true"}},
     hint="say undo or redo and an id: mnem endings undo 01M2B9QW",
 )
-injections = make_verb_command("injections", Injections)
+injections = make_verb_command("injections", conversation.Injections)
 add_change(
     injections,
-    RateInjection,
+    conversation.RateInjection,
     {
         rating: {"outcome": rating.replace("-", "_")}
         for rating in ("useful", "not-useful", "unknown")
@@ -66,7 +50,7 @@ add_change(
 )
 
 
-@click.command("briefing", cls=AnswerCommand)
+@click.command("briefing", cls=options.AnswerCommand)
 @click.argument("text", nargs=-1, metavar="[TEXT]")
 @click.option(
     "--project", metavar="DIR", help="A directory of the project, or its key."
@@ -106,11 +90,15 @@ def briefing(
     with connect_to_daemon(context) as client:
         for change, id in chosen:
             fields = with_whole_ids("edit_briefing", {"id": id}, client)
-            show(call_daemon(client, EditBriefing(fields["id"], **changes[change])))
+            show(
+                call_daemon(
+                    client, conversation.EditBriefing(fields["id"], **changes[change])
+                )
+            )
             return 0
-        told = call_daemon(client, Briefing(project=key or None))
+        told = call_daemon(client, conversation.Briefing(project=key or None))
     show(told)
-    return 0 if told.lines else EXIT_NOTHING
+    return 0 if told.lines else options.EXIT_NOTHING
 
 
 # ------------------------------------------------------------------ mnem list
@@ -145,7 +133,7 @@ def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  
         )
     with connect_to_daemon(context) as client, open_printer() as printer:
         pages = _read_pages(client, request, limit)
-        if chosen_format() == "json":
+        if options.chosen_format() == "json":
             whole = list(pages)
             memories = [memory for page in whole for memory in page.memories]
             episodes = [episode for page in whole for episode in page.episodes]
@@ -156,7 +144,7 @@ def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  
             shown += len(page)
             if printer.is_over() or terminal.is_reader_gone():
                 break
-    return 0 if shown else EXIT_NOTHING
+    return 0 if shown else options.EXIT_NOTHING
 
 
 def _read_pages(
@@ -328,7 +316,7 @@ def _period_text(period: PeriodView, first: int) -> str:
     if not period.records:
         return ""
     number = first
-    title = click.style(period_name(period.unit, period.first), bold=True)
+    title = click.style(listing.period_name(period.unit, period.first), bold=True)
     if summary := period.summary:
         memories = terminal.count_of(summary.item_count, "memory")
         counts = click.style(f"   summary of {memories}, number {number}:", dim=True)
@@ -346,7 +334,7 @@ def _period_remark(period: PeriodView) -> str:
     """Return a remark that a period has no memories, or no summary yet; else empty."""
     if not period.records:
         nothing = "nothing matches in" if period.narrowed else "nothing is kept of"
-        return f"{nothing} {period_name(period.unit, period.first)}"
+        return f"{nothing} {listing.period_name(period.unit, period.first)}"
     if period.summary or period.unit == "day" or period.narrowed:
         return ""
     return (
@@ -359,8 +347,8 @@ def _part_lines(part: PeriodPart, number: int, period: PeriodView) -> Iterator[s
     day = part.first.isoformat()
     if part.summary is None:
         if period.unit != "day":
-            yield click.style(day_title(part.first), bold=True)
-        yield from memory_rows(part.memories, number)
+            yield click.style(listing.day_title(part.first), bold=True)
+        yield from listing.memory_rows(part.memories, number)
         if part.more:
             command = f"mnem day {day}"
             if period.unit == "day":
@@ -369,7 +357,7 @@ def _part_lines(part: PeriodPart, number: int, period: PeriodView) -> Iterator[s
             yield _dim_hint(f"and more: {command}{filters}")
         return
     count = terminal.count_of(part.summary.item_count, "memory")
-    head = f"{number:>4}  {period_name(part.unit, part.first)}"
+    head = f"{number:>4}  {listing.period_name(part.unit, part.first)}"
     yield f"{click.style(head, bold=True)}  {click.style(count, dim=True)}"
     lines = [line for line in part.summary.content.splitlines() if line.strip()]
     room = max(terminal.width() - len(INDENT), 1)
@@ -409,9 +397,9 @@ def _period_command(name: str, unit: Unit, help_text: str) -> click.Command:
         with connect_to_daemon(context) as client:
             period = PeriodReader(client, request).read_period(" ".join(when), unit)
         show(period)
-        return 0 if period.records else EXIT_NOTHING
+        return 0 if period.records else options.EXIT_NOTHING
 
-    return AnswerCommand(
+    return options.AnswerCommand(
         name, params=params, callback=click.pass_context(print_period), help=help_text
     )
 

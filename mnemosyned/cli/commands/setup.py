@@ -27,18 +27,9 @@ from mnemosyned.agents.setup.tools import (
     summarize_parts,
     undo_all,
 )
+from mnemosyned.cli import options
 from mnemosyned.cli.calls import connect_to_daemon
 from mnemosyned.cli.commands.login import check_access, describe_memories
-from mnemosyned.cli.options import (
-    EXIT_NOTHING,
-    EXIT_OF_KIND,
-    URL,
-    json_option,
-    prints_json,
-    typed_address,
-    typed_remote,
-    typed_url,
-)
 from mnemosyned.cli.output.show import escape_strings
 from mnemosyned.cli.output.terminal import (
     TAB_CELLS,
@@ -244,7 +235,7 @@ def _activity_lines(activity: ToolActivity) -> list[str]:
     type=click.Path(file_okay=False, path_type=Path),
     help="Write plugin packages to this folder instead.",
 )
-@json_option()
+@options.json_option()
 def setup(
     tools: tuple[str, ...],
     scope: str | None,
@@ -272,8 +263,8 @@ def setup(
             )
     context = click.get_current_context()
     writes = mode is None and folder is None and not flags["dry_run"]
-    if writes and (url := typed_url(context)):
-        if URL in typed_address(context):
+    if writes and (url := options.typed_url(context)):
+        if options.URL in options.typed_address(context):
             save_typed_login(url, context)
         else:
             say(f"mnem: tools use {url} only after a login: --url {url}", err=True)
@@ -308,14 +299,14 @@ def save_typed_login(url: str, context: click.Context) -> None:
             f"there is a login at {former.url}: leave out --url to keep it, or end it with "
             "`mnem logout` first"
         )
-    remote = typed_remote(context)
+    remote = options.typed_remote(context)
     assert remote is not None  # noqa: S101 there is a URL
     check_access(remote)
     issued = None
     if not remote.token_file:
         issued = Enrolment(token=remote.token, owner="", scopes=(), expires_at=None)
     saved = save_login(url, ca=remote.ca, token_file=remote.token_file, issued=issued)
-    if not prints_json():
+    if not options.prints_json():
         say(f"logged in at {saved.url}\n{describe_memories(saved)}")
 
 
@@ -343,7 +334,7 @@ class SetupRun:
 
     def __post_init__(self) -> None:
         """Find our programs, and open the journal."""
-        self.as_json = prints_json()
+        self.as_json = options.prints_json()
         self.journal = SetupJournal(state_dir() / "setup")
         programs = Programs.of(self.machine, Path(sys.argv[0]))
         self.site = SetupSite(
@@ -379,7 +370,9 @@ class SetupRun:
         if problem:
             self._say_text(daemon_text(problem))
         return (
-            EXIT_OF_KIND[Kind.CONFLICT] if any(failed for _, failed in results) else 0
+            options.EXIT_OF_KIND[Kind.CONFLICT]
+            if any(failed for _, failed in results)
+            else 0
         )
 
     def _set_up_tool(
@@ -490,7 +483,7 @@ class SetupRun:
         else:
             self._report_problems(failures)
             say(f"{count_of(len(undone), 'file')} as before")
-        return EXIT_OF_KIND[Kind.CONFLICT] if failures else 0
+        return options.EXIT_OF_KIND[Kind.CONFLICT] if failures else 0
 
     def check(self, tools: tuple[str, ...]) -> int:
         """Print the state of tools, or of all found or set up, and of hooks; return the exit code."""
@@ -520,7 +513,7 @@ class SetupRun:
             if memories:
                 self._say_text(_fill_paragraph(memories, indent=""))
         failed = any(check.set_up and check.problems for check in checks)
-        return EXIT_NOTHING if problem or failed or missing else 0
+        return options.EXIT_NOTHING if problem or failed or missing else 0
 
     def write_plugins(self, folder: Path) -> int:
         """Write the plugin packages of the tools to an empty folder; return the exit code.

@@ -9,18 +9,10 @@ from importlib.util import find_spec
 import click
 
 from mnemosyned.agents.mcp.pump import run as run_pump
+from mnemosyned.cli import options
 from mnemosyned.cli.arguments import COMPLETION_VARIABLE
 from mnemosyned.cli.calls import connect_to_daemon
 from mnemosyned.cli.main import CommandTable, mnem
-from mnemosyned.cli.options import (
-    ALL_COMMANDS,
-    EXIT_OF_KIND,
-    SOCKET,
-    json_option,
-    prints_json,
-    typed_address,
-    typed_remote,
-)
 from mnemosyned.cli.output.show import render
 from mnemosyned.cli.output.terminal import say, say_json
 from mnemosyned.cli.registry import ADMINISTRATION
@@ -82,7 +74,7 @@ def help_command(context: click.Context, words: tuple[str, ...]) -> None:
     """Show how a command is used; with `all`, list more commands."""
     shown = context.find_root()
     if words == (ALL_WORD,):
-        shown.meta[ALL_COMMANDS] = True
+        shown.meta[options.ALL_COMMANDS] = True
         words = ()
     for word in words:
         group = shown.command
@@ -102,7 +94,10 @@ def mcp(context: click.Context) -> None:
 
     Agents start it by themselves.
     """
-    run_pump(typed_address(context).get(SOCKET), typed_remote(context))
+    run_pump(
+        options.typed_address(context).get(options.SOCKET),
+        options.typed_remote(context),
+    )
 
 
 STATE_TIMEOUT_S = 5.0
@@ -122,7 +117,7 @@ def top(context: click.Context) -> int:
             "the live view needs Textual, which is not installed; install it:", err=True
         )
         say(install_command("top"))  # on one line, to be copied
-        return EXIT_OF_KIND[Kind.INVALID]
+        return options.EXIT_OF_KIND[Kind.INVALID]
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidRequest(
             "the live view needs a terminal; mnem status prints the state once"
@@ -141,7 +136,7 @@ def top(context: click.Context) -> int:
 @click.option(
     "--remove", is_flag=True, help="Stop following PATHS; their memories stay."
 )
-@json_option()
+@options.json_option()
 @click.pass_context
 def watch(
     context: click.Context,
@@ -163,7 +158,7 @@ def watch(
     absolute = [os.path.realpath(os.path.expanduser(path)) for path in paths]  # noqa: PTH111
     with connect_to_daemon(context) as client:
         watching = client.call(Watch(absolute, remove=remove))
-    if prints_json():
+    if options.prints_json():
         say_json(watching)
     else:
         say(render(watching), styled=True)

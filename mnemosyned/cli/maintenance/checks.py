@@ -32,20 +32,7 @@ from mnemosyned.backup_schedule import is_backup_overdue
 from mnemosyned.cli.maintenance import service
 from mnemosyned.cli.maintenance.databases import check_restorable
 from mnemosyned.cli.output.terminal import count_of, local_time
-from mnemosyned.config.loading import (
-    API_KEY_VARIABLE,
-    make_paths_absolute,
-    with_default_model,
-)
-from mnemosyned.config.settings import (
-    NO_MODEL,
-    PATHS,
-    Config,
-    is_server,
-    url_in_path,
-    value_of,
-    without_password,
-)
+from mnemosyned.config import loading, settings
 from mnemosyned.errors import (
     ConfigInvalid,
     MnemosynedError,
@@ -124,7 +111,7 @@ problem = partial(Finding, severity=Severity.PROBLEM)
 class Installation:
     """The settings, files and daemon that the doctor checks; any of them may be broken."""
 
-    config: Config
+    config: settings.Config
     """The settings, or the defaults if they cannot be read."""
     config_file: Path
     config_problem: str = ""
@@ -155,8 +142,8 @@ REPAIR = "mnem doctor --repair"
 def check_settings(installation: Installation) -> Iterator[Finding]:
     """Yield findings on the settings: whether they are valid, and in force without a restart."""
     if installation.config_problem:
-        url = url_in_path(installation.config.database or "")
-        bare = shlex.quote(without_password(url or "", shown=""))
+        url = settings.url_in_path(installation.config.database or "")
+        bare = shlex.quote(settings.without_password(url or "", shown=""))
         command = f"mnem config set database {bare}" if url else "mnem config edit"
         yield problem("settings", installation.config_problem, command)
         return
@@ -164,15 +151,15 @@ def check_settings(installation: Installation) -> Iterator[Finding]:
     if pending:
         text = f"changed, but in force only after a restart: {', '.join(pending)}"
         yield warning("settings", text, "mnem restart")
-    for name in sorted(PATHS):
-        value = value_of(installation.config, name) or "/"
-        below = make_paths_absolute(name, value, Path("/"))
+    for name in sorted(settings.PATHS):
+        value = settings.value_of(installation.config, name) or "/"
+        below = loading.make_paths_absolute(name, value, Path("/"))
         if below != value and not value.startswith(("/", "~")):
             text = f"{name}: {value} is another file in each working directory"
             yield warning("settings", text, f"mnem config set {name} PATH")
     key = installation.config.llm.api_key_file
     if key and not os.access(Path(key).expanduser(), os.R_OK):
-        text = f"llm.api_key_file: {key} cannot be read (or set {API_KEY_VARIABLE})"
+        text = f"llm.api_key_file: {key} cannot be read (or set {loading.API_KEY_VARIABLE})"
         yield problem("settings", text, "mnem config edit")
     file = installation.config_file
     where = str(file) if file.exists() else "all defaults; no file"
@@ -355,7 +342,7 @@ MENDABLE = {
 
 def check_server(installation: Installation) -> Iterator[Finding]:
     """Yield findings on the database server, and logins of others that may connect or read."""
-    if not is_server(installation.config.database):
+    if not settings.is_server(installation.config.database):
         return
     try:
         if refuses_writes(installation.config.location):
@@ -590,7 +577,7 @@ def check_backups(installation: Installation) -> Iterator[Finding]:
 
 def check_models(installation: Installation) -> Iterator[Finding]:
     """Yield findings on the configured models; a deep check compares size and SHA-256."""
-    config = with_default_model(installation.config)
+    config = loading.with_default_model(installation.config)
     if config.embedding.encoder == "builtin" and not config.embedding.model_path:
         try:
             for file in RESOURCES:
@@ -603,7 +590,7 @@ def check_models(installation: Installation) -> Iterator[Finding]:
         "embedding.model_path": config.embedding.model_path,
     }
     for key, name in named.items():
-        if not name or name == NO_MODEL:
+        if not name or name == settings.NO_MODEL:
             continue
         path = Path(name).expanduser()
         if not path.is_file():

@@ -25,14 +25,7 @@ from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import ask_user, cut_text, say, say_json, table
 from mnemosyned.cli.settings_file import Value, replace_settings, write_settings
-from mnemosyned.config.loading import (
-    CONFIG_VARIABLE,
-    config_file,
-    load_config,
-    load_with_origins,
-    make_paths_absolute,
-    value_from_text,
-)
+from mnemosyned.config import loading
 from mnemosyned.config.settings import (
     HIDDEN,
     KEYS,
@@ -77,14 +70,16 @@ class SettingSources:
 
 def config_file_path() -> Path:
     """Return the path of the configuration file, which may not exist yet."""
-    return config_file() or default_config_file()
+    return loading.config_file() or default_config_file()
 
 
 def present_sources() -> SettingSources:
     """Return the sources of the running daemon's settings, or those of this shell."""
-    present = SettingSources(file=config_file(), environment=os.environ, options={})
+    present = SettingSources(
+        file=loading.config_file(), environment=os.environ, options={}
+    )
     try:
-        config = load_with_origins(present.file, environ=os.environ)[0]
+        config = loading.load_with_origins(present.file, environ=os.environ)[0]
     except MnemosynedError:
         config = Config()
     process = None
@@ -94,7 +89,7 @@ def present_sources() -> SettingSources:
         return present
     options = daemon_options(process.pid)
     environment = daemon_environment(process.pid)
-    named = options.pop("--config", None) or environment.get(CONFIG_VARIABLE)
+    named = options.pop("--config", None) or environment.get(loading.CONFIG_VARIABLE)
     # Not the file that this shell names.
     file = Path(named) if named else default_config_file()
     return SettingSources(
@@ -107,7 +102,7 @@ def present_sources() -> SettingSources:
 
 def settings_in_force(sources: SettingSources) -> list[SettingInForce]:
     """Return every setting with its value and origin. Raises `ConfigInvalid`."""
-    config, origins = load_with_origins(
+    config, origins = loading.load_with_origins(
         sources.file, environ=sources.environment, overrides=sources.options
     )
     settings = []
@@ -214,8 +209,10 @@ def set_values(words: tuple[str, ...], *, no_reload: bool) -> None:
     if not all(equals for _, equals, _ in pairs):
         raise InvalidRequest("write `mnem config set KEY VALUE`, or KEY=VALUE for each")
     changes: dict[str, Value] = {
-        key: value_from_text(
-            key, make_paths_absolute(key, value, Path.cwd()), where="command line"
+        key: loading.value_from_text(
+            key,
+            loading.make_paths_absolute(key, value, Path.cwd()),
+            where="command line",
         )
         for key, _, value in pairs
     }
@@ -257,7 +254,7 @@ def write_changes(changes: Mapping[str, Value], file: Path) -> Path:
         _check_key(key)
     defaults = Config()
     _check_as_at_start(
-        load_config(
+        loading.load_config(
             file if file.exists() else None,
             environ={},
             overrides={
@@ -283,13 +280,13 @@ def edit(*, no_reload: bool) -> None:
     before = (file if file.exists() else template).read_text("utf-8")
     former = None
     with suppress(ConfigInvalid):
-        former = load_config(file if file.exists() else None, environ={})
+        former = loading.load_config(file if file.exists() else None, environ={})
     text = _edit_until_valid(before, file)
     if text == before:
         say("nothing was changed", err=True)
         return
     replace_settings(file, text)
-    keys = changed_keys(former, load_config(file, environ={})) if former else []
+    keys = changed_keys(former, loading.load_config(file, environ={})) if former else []
     say(f"saved {file}: {', '.join(keys) or 'no setting'} changed")
     _apply_changes(keys, reload=not no_reload)
 
@@ -314,7 +311,7 @@ def _edit_until_valid(before: str, file: Path) -> str:
             try:
                 text = draft.read_text("utf-8")
                 if text != before:
-                    _check_as_at_start(load_config(draft, environ={}))
+                    _check_as_at_start(loading.load_config(draft, environ={}))
             except (ConfigInvalid, OSError, UnicodeDecodeError) as error:
                 reason = str(error).replace(str(draft), str(file))
                 if sys.stdin.isatty() and ask_user(
@@ -364,7 +361,7 @@ def tell_daemon(process: DatabaseProcess) -> bool:
 def _check_key(key: str) -> None:
     """Raise `ConfigInvalid` if no setting has this key; the error suggests the nearest one."""
     if key not in KEYS:
-        value_from_text(key, "", where="command line")  # which suggests a name
+        loading.value_from_text(key, "", where="command line")  # which suggests a name
 
 
 def setting_text(value: object) -> str:

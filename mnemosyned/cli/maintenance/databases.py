@@ -16,13 +16,8 @@ import click
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.stores import open_server, open_store_of
 from mnemosyned.cli.calls import on_interrupt
+from mnemosyned.cli.maintenance import service
 from mnemosyned.cli.maintenance.audit import replay
-from mnemosyned.cli.maintenance.service import (
-    configured_daemon,
-    database_of,
-    start_again,
-    stop_daemon,
-)
 from mnemosyned.cli.options import EXIT_NOTHING, json_option
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import (
@@ -193,7 +188,7 @@ def restore_db(
     if not yes and sys.stdin.isatty():
         ask_or_exit(f"Put {backup} in the place of {target}, and set that aside?")
     if process:
-        stopped = stop_daemon(config, database=target)
+        stopped = service.stop_daemon(config, database=target)
     try:
         restored = restore_database(
             backup,
@@ -203,7 +198,7 @@ def restore_db(
         )
     finally:
         if stopped:
-            start_again(stopped)
+            service.start_again(stopped)
     say_result(restored, restore_text(restored))
 
 
@@ -357,8 +352,8 @@ def _refuse_in_use(location: DatabaseLocation, config: Config, owner: str) -> No
     process = None
     if location.file:
         process = database_owner(location.file) if location.file.exists() else None
-    elif owner == LOCAL_NAME and (daemon := configured_daemon(config)):
-        process = daemon if database_of(daemon) == str(location) else None
+    elif owner == LOCAL_NAME and (daemon := service.configured_daemon(config)):
+        process = daemon if service.database_of(daemon) == str(location) else None
     if process:
         raise DatabaseInUse(
             f"process {process.pid} has {location} open: stop it with `mnem stop`, so that "

@@ -25,11 +25,7 @@ from typing import Any
 import click
 import msgspec
 
-from mnemosyned.cli.calls import (
-    configured_socket,
-    on_interrupt,
-    warn_of_ignored_mistake,
-)
+from mnemosyned.cli import calls
 from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.terminal import count_of, say, show_progress
 from mnemosyned.client.address import SocketAddress
@@ -390,8 +386,8 @@ def stop() -> None:
     try:
         config = load_config(config_file())
     except ConfigInvalid as error:
-        warn_of_ignored_mistake(error.message)
-        config = Config(socket=configured_socket())
+        calls.warn_of_ignored_mistake(error.message)
+        config = Config(socket=calls.configured_socket())
     stop_daemon(config)
 
 
@@ -526,7 +522,7 @@ def stop_daemon(
                 show_progress(f"last consolidation: {done}")
 
     words = f"process {process.pid} goes on with its last consolidation, then ends"
-    with on_interrupt(words):
+    with calls.on_interrupt(words):
         ended = stop_process(process, wait_s=wait_s, watch=show_consolidation)
     if sys.stderr.isatty():
         show_progress("")

@@ -30,23 +30,10 @@ from mnemosyned.memory.injections import (
     InjectionOutcome,
 )
 from mnemosyned.memory.values import Learning
-from mnemosyned.verbs.conversation import (
-    Assembled,
-    Briefed,
-    EditedLearning,
-    EndedLine,
-    EndingList,
-    InjectionList,
-    Learned,
-    LearningList,
-    RatedInjection,
-    RemovedLearning,
-    Shortened,
-    UndoneEnding,
-)
+from mnemosyned.verbs import conversation
 
 
-def _learnings_text(result: LearningList) -> str:
+def _learnings_text(result: conversation.LearningList) -> str:
     """Return each learning with its time, kind, scope, session, source, edits and id."""
     edits = {edit.id: edit for edit in result.edits}
     lines = []
@@ -68,12 +55,14 @@ def _learnings_text(result: LearningList) -> str:
     return "\n".join(lines)
 
 
-def _purge_remark(result: EditedLearning | RemovedLearning) -> str:
+def _purge_remark(
+    result: conversation.EditedLearning | conversation.RemovedLearning,
+) -> str:
     """Return a remark if deleted words are still in the database's files; else empty."""
     return f"not finished: {result.note}" if result.note else ""
 
 
-def _context_text(result: Assembled) -> str:
+def _context_text(result: conversation.Assembled) -> str:
     """Return an assembled context as text: the tokens of each part, then its messages."""
     parts = result.tokens
     names = "system memory learnings summaries history new_message tools".split()
@@ -87,7 +76,7 @@ def _context_text(result: Assembled) -> str:
     return "\n".join([*lines, *_message_lines(result)])
 
 
-def _compact_text(result: Shortened) -> str:
+def _compact_text(result: conversation.Shortened) -> str:
     """Return a shortened conversation as text: tokens before and after, and its messages."""
     if not result.changed:
         return (
@@ -110,7 +99,9 @@ def _compact_text(result: Shortened) -> str:
     return "\n".join([*lines, "", *_message_lines(result)])
 
 
-def _message_lines(result: Assembled | Shortened) -> Iterator[str]:
+def _message_lines(
+    result: conversation.Assembled | conversation.Shortened,
+) -> Iterator[str]:
     """Yield two texts for each message: its role, and its content truncated to `LINE_CHARS`."""
     for message in result.messages:
         content = message.get("content")
@@ -120,7 +111,7 @@ def _message_lines(result: Assembled | Shortened) -> Iterator[str]:
         yield wrap_paragraph(cut_text(content, LINE_CHARS))
 
 
-RENDERERS[Learned] = Renderer(
+RENDERERS[conversation.Learned] = Renderer(
     lambda result: result.learning.id,
     lambda result: "\n".join(
         [
@@ -129,23 +120,23 @@ RENDERERS[Learned] = Renderer(
         ]
     ),
 )
-RENDERERS[LearningList] = Renderer(
+RENDERERS[conversation.LearningList] = Renderer(
     _learnings_text,
     lambda result: page_remark(len(result), result.next, "no learning matches"),
     lambda result: result.learnings,
 )
-RENDERERS[EditedLearning] = Renderer(
+RENDERERS[conversation.EditedLearning] = Renderer(
     lambda result: f"{result.id} was changed", _purge_remark
 )
-RENDERERS[RemovedLearning] = Renderer(
+RENDERERS[conversation.RemovedLearning] = Renderer(
     lambda result: f"{result.id} was removed", _purge_remark
 )
-RENDERERS[Assembled] = Renderer(_context_text, is_as_written=True)
-RENDERERS[Shortened] = Renderer(_compact_text, is_as_written=True)
+RENDERERS[conversation.Assembled] = Renderer(_context_text, is_as_written=True)
+RENDERERS[conversation.Shortened] = Renderer(_compact_text, is_as_written=True)
 CELLS[Learning] = "id created_at kind session source text".split()
 
 
-def _ended_text(ended: EndedLine) -> str:
+def _ended_text(ended: conversation.EndedLine) -> str:
     """Return an ended statement as lines: a head, the statement, and its successor."""
     state = "undone" if ended.undone else ended.reason
     head = f"{local_time(ended.found_at)}  {state}  {ended.id}"
@@ -156,15 +147,17 @@ def _ended_text(ended: EndedLine) -> str:
     return "\n".join(lines)
 
 
-RENDERERS[EndingList] = Renderer(
+RENDERERS[conversation.EndingList] = Renderer(
     lambda result: "\n".join(map(_ended_text, result.endings)),
     lambda result: page_remark(len(result), result.next, "no statement was ended"),
     lambda result: result.endings,
 )
-RENDERERS[UndoneEnding] = Renderer(
+RENDERERS[conversation.UndoneEnding] = Renderer(
     lambda result: f"{result.id}: {count_of(result.changed, 'ending')} changed"
 )
-CELLS[EndedLine] = "id by reason sentence successor at found_at undone".split()
+CELLS[conversation.EndedLine] = (
+    "id by reason sentence successor at found_at undone".split()
+)
 
 
 PROMPT_CHARS = 100
@@ -186,7 +179,7 @@ def injection_lines(injection: Injection) -> Iterator[str]:
         yield click.style(f"     {line.reason}; {line.id}", dim=True)
 
 
-RENDERERS[InjectionList] = Renderer(
+RENDERERS[conversation.InjectionList] = Renderer(
     lambda result: "\n".join(
         [
             *(line for each in result for line in injection_lines(each)),
@@ -196,14 +189,14 @@ RENDERERS[InjectionList] = Renderer(
     lambda result: "" if result.injections else "no injection matches",
     lambda result: result.injections,
 )
-RENDERERS[RatedInjection] = Renderer(
+RENDERERS[conversation.RatedInjection] = Renderer(
     lambda result: (
         f"{result.id}: {result.outcome.replace('_', ' ')}\n{injections_row(result.totals)}"
     )
 )
 
 
-def _briefing_text(result: Briefed) -> str:
+def _briefing_text(result: conversation.Briefed) -> str:
     """Return a briefing as agents are given it, each line followed by its reason and id."""
     lines = iter(result.lines)
     shown = []
@@ -224,7 +217,7 @@ def _edit_text(edit: BriefingEdit) -> str:
     return "; ".join(parts) or "as its source has it"
 
 
-RENDERERS[Briefed] = Renderer(
+RENDERERS[conversation.Briefed] = Renderer(
     _briefing_text,
     lambda result: "" if result.lines else "nothing would be given here",
     lambda result: result.lines,

@@ -22,17 +22,7 @@ import msgspec
 
 from mnemosyned.cli.ids import save_list
 from mnemosyned.cli.options import chosen_format, may_page, prints_json
-from mnemosyned.cli.output.terminal import (
-    columns_of,
-    count_of,
-    fold_lines,
-    is_terminal,
-    key_lines,
-    print_as_is,
-    printing_to,
-    say,
-    say_json,
-)
+from mnemosyned.cli.output import terminal
 from mnemosyned.instants import in_zone
 from mnemosyned.text.display import escape_invisible, escape_line
 
@@ -102,7 +92,9 @@ def injections_row(totals: InjectionTotals) -> str:
     """Return the sums over all injections that are kept as one line; empty without any."""
     if not (totals.injections or totals.said_again):
         return ""
-    row = f"{totals.injections:,} with about {count_of(totals.tokens, 'token')}"
+    row = (
+        f"{totals.injections:,} with about {terminal.count_of(totals.tokens, 'token')}"
+    )
     if totals.precision is not None:
         rated = totals.useful + totals.not_useful
         row += f"; {totals.useful:,} of {rated:,} rated useful ({totals.precision:.0%})"
@@ -126,7 +118,7 @@ def _fields_text(result: object) -> str:
     values = msgspec.to_builtins(result)
     if not isinstance(values, dict):
         return str(values)
-    return key_lines(
+    return terminal.key_lines(
         (name.replace("_", " "), str(value)) for name, value in values.items()
     )
 
@@ -223,13 +215,13 @@ class AnswerPrinter:
         if renderer.is_numbered:
             self.ids += map(id_of, records or ())
         if self._form == "json":
-            say_json(result)
+            terminal.say_json(result)
         elif self._form == "table" or (self._form == "tsv" and records is None):
             text = render(result, first=first)
             if not renderer.is_as_written:
-                text = fold_lines(text, columns_of(sys.stdout))
+                text = terminal.fold_lines(text, terminal.columns_of(sys.stdout))
             if text:
-                say(text, styled=True)
+                terminal.say(text, styled=True)
         else:
             if records is None and self._form == "ids":
                 names = ("memory", "episode", "learning")
@@ -243,7 +235,7 @@ class AnswerPrinter:
     def close(self) -> None:
         """Print the remarks on standard error, and save the ids of a numbered list."""
         for remark in self._remarks:
-            say(click.style(remark, dim=True), err=True, styled=True)
+            terminal.say(click.style(remark, dim=True), err=True, styled=True)
         if self._form == "table" and self.ids:
             save_list(self.ids)
 
@@ -251,26 +243,26 @@ class AnswerPrinter:
 def say_result(value: object, text: str) -> None:
     """Print a command's result: `value` as JSON if an option chose JSON, or else `text`."""
     if prints_json():
-        say_json(value)
+        terminal.say_json(value)
     else:
-        say(text)
+        terminal.say(text)
 
 
 def say_record(record: object, form: str) -> None:
     """Print a record in the format `form`, which is json, jsonl, ids or tsv."""
     if form in ("json", "jsonl"):
-        say_json(record)
+        terminal.say_json(record)
     elif form == "tsv":
         columns = CELLS.get(type(record), ["id"])
         texts = (_cell_text(record, column) for column in columns)
         say_cells([text for text in texts if text is not None])
     elif id := id_of(record):
-        say(escape_line(id))
+        terminal.say(escape_line(id))
 
 
 def say_cells(cells: Sequence[str]) -> None:
     """Print cells on one line, separated by tabs."""
-    say("\t".join(escape_line(cell) for cell in cells))
+    terminal.say("\t".join(escape_line(cell) for cell in cells))
 
 
 @contextmanager
@@ -340,7 +332,7 @@ class PagedOutput:
         text = "".join(self._waiting)
         self._waiting, self._lines = [], 0
         if self._process is None:
-            print_as_is(text)
+            terminal.print_as_is(text)
             return
         try:
             if self._process.stdin and not self.is_over:
@@ -352,7 +344,7 @@ class PagedOutput:
 
 def find_pager() -> str:
     """Return the pager's command line; empty for no terminal, --no-pager or no pager."""
-    if not (is_terminal(sys.stdout) and may_page()):
+    if not (terminal.is_terminal(sys.stdout) and may_page()):
         return ""
     for name in ("MNEM_PAGER", "PAGER"):
         if name in os.environ:
@@ -370,7 +362,7 @@ def page_output(printer: AnswerPrinter | None = None) -> Iterator[None]:
     if not (pager := find_pager()):
         yield
         return
-    with closing(PagedOutput(pager)) as output, printing_to(output.write):
+    with closing(PagedOutput(pager)) as output, terminal.printing_to(output.write):
         if printer is not None:
             printer.is_over = lambda: output.is_over
         yield

@@ -21,19 +21,13 @@ from mnemosyned.cli.output.terminal import (
 )
 from mnemosyned.ids import made_at
 from mnemosyned.instants import in_zone
+from mnemosyned.memory import values
 from mnemosyned.memory.consolidation import (
     CycleReport,
     CycleStatus,
     GroupReport,
     GroupStatus,
     LogEntry,
-)
-from mnemosyned.memory.values import (
-    EmbedderState,
-    SummarizerState,
-    SummarizerStatus,
-    Tier,
-    UndoableAction,
 )
 from mnemosyned.verbs.listing import LEVELS
 from mnemosyned.verbs.upkeep import Logged, Stats, Undone, WatchedFolder, Watching
@@ -418,9 +412,9 @@ def backups_row(stats: Stats) -> str:
     return f"{count_of(backup.count, 'backup')} in {backup.folder}{last}{due}"
 
 
-def _summaries_row(status: SummarizerStatus) -> str:
+def _summaries_row(status: values.SummarizerStatus) -> str:
     """Return how many summaries the model and rules wrote; empty without a model."""
-    if status.state is SummarizerState.RULES:
+    if status.state is values.SummarizerState.RULES:
         return ""
     return (
         f"{status.accepted:,} by the model ({status.retried:,} asked twice), "
@@ -431,14 +425,16 @@ def _summaries_row(status: SummarizerStatus) -> str:
 def _embedder_row(stats: Stats) -> str:
     """Return the state of the embedding model in words, and how many memories have a vector."""
     status = stats.embedder
-    if status.state is EmbedderState.OFF:
+    if status.state is values.EmbedderState.OFF:
         return "none: recall goes by words alone (embedding.encoder turns it on)"
-    if status.state is not EmbedderState.READY:
+    if status.state is not values.EmbedderState.READY:
         reason = f": {status.reason}" if status.reason else ""
         return (
             f"{status.name} is {status.state.value}{reason}; recall goes by words alone"
         )
-    total = sum(stats.tiers[tier].count for tier in (Tier.WORKING, Tier.ARCHIVE))
+    total = sum(
+        stats.tiers[tier].count for tier in (values.Tier.WORKING, values.Tier.ARCHIVE)
+    )
     parts = [f"{status.name}: {status.embedded:,} of {total:,} memories embedded"]
     if status.searched < status.embedded:
         parts.append(f"the newest {status.searched:,} found without a word in common")
@@ -473,7 +469,7 @@ RENDERERS[Undone] = Renderer(
 )
 RENDERERS[Stats] = Renderer(_status_text)
 RENDERERS[Watching] = Renderer(_watching_text)
-CELLS[UndoableAction] = [
+CELLS[values.UndoableAction] = [
     "id",
     lambda action: action.kind.value,
     *("at", "memories", "until", "trigger", "sample"),

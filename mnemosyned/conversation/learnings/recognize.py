@@ -14,10 +14,7 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from mnemosyned.conversation.learnings.comparison import (
-    find_content_words,
-    remove_cues,
-)
+from mnemosyned.conversation.learnings import comparison
 from mnemosyned.conversation.learnings.relevance import find_fields
 from mnemosyned.conversation.learnings.rules import (
     CLAUSE_CHARS_MAX,
@@ -315,8 +312,8 @@ def _join_instruction(
             dangling = load_shared_pattern("dangling").search(sentence)
             if not dangling:
                 return None
-            named = find_content_words(
-                parse_terms(remove_cues(sentence[: dangling.start()]))
+            named = comparison.find_content_words(
+                parse_terms(comparison.remove_cues(sentence[: dangling.start()]))
             )
             if len(named) > NAMED_BEFORE_MAX:
                 return None

@@ -25,15 +25,7 @@ from mnemosyned.errors import (
 )
 from mnemosyned.fairness import OwnerAllowance
 from mnemosyned.logs import logger
-from mnemosyned.memory.engine_ports import (
-    Embedder,
-    EmbeddingInput,
-    PendingVector,
-    StorageSearch,
-    VectorNews,
-    VectorProgress,
-    VectorSearch,
-)
+from mnemosyned.memory import engine_ports
 from mnemosyned.memory.values import EmbedderState, EmbedderStatus
 from mnemosyned.search.vectors.embedding import (
     RETRY_S,
@@ -158,7 +150,7 @@ class _OwnerIndex(NamedTuple):
 
     codes: VectorIndex
     model: int
-    news: VectorNews
+    news: engine_ports.VectorNews
     """The state of the table at the last look, without vectors."""
     loaded_at: float
 
@@ -166,7 +158,7 @@ class _OwnerIndex(NamedTuple):
 class _IndexingProgress(NamedTuple):
     """A way through an owner's memories, from the newest down."""
 
-    progress: VectorProgress
+    progress: engine_ports.VectorProgress
     before: int
 
 
@@ -178,7 +170,7 @@ class SharedVectors(EmbeddingThread):
         *,
         store: Callable[[int], PostgresVectors],
         lacking: Callable[[str, int, int], Sequence[int]],
-        embedder: Embedder,
+        embedder: engine_ports.Embedder,
         retry_s: float = RETRY_S,
         pause: Callable[[], None] | None = None,
     ) -> None:
@@ -211,7 +203,7 @@ class SharedVectors(EmbeddingThread):
         self._seconds = time.thread_time if embedder.in_process else time.monotonic
 
     @property
-    def embedder(self) -> Embedder:
+    def embedder(self) -> engine_ports.Embedder:
         """The embedding model of all owners."""
         return self._embedder
 
@@ -220,7 +212,9 @@ class SharedVectors(EmbeddingThread):
         """The name, state and failure reason of the embedding model."""
         return self._status
 
-    def ask(self, owner: int, text: str, *, wait_s: float) -> PendingVector | None:
+    def ask(
+        self, owner: int, text: str, *, wait_s: float
+    ) -> engine_ports.PendingVector | None:
         """Queue an owner's question; return its pending vector, or None if the model is not ready.
 
         The vector is waited for up to `wait_s` seconds.
@@ -426,7 +420,9 @@ class SharedVectors(EmbeddingThread):
             return True
         return not store.finish(descent.progress)
 
-    def _count_refusal(self, row: EmbeddingInput, error: EmbedderFailed) -> None:
+    def _count_refusal(
+        self, row: engine_ports.EmbeddingInput, error: EmbedderFailed
+    ) -> None:
         """Log and count a memory of the current owner that the model refused."""
         owner = self._owner
         log.warning(
@@ -504,11 +500,11 @@ class OwnerVectors(CommonVectors):
         self._store.drop_vectors(positions)
         self._shared.note_new_memories(self._owner)
 
-    def ask(self, text: str) -> PendingVector | None:
+    def ask(self, text: str) -> engine_ports.PendingVector | None:
         """Queue a question for the model; return its pending vector, None if no model is ready."""
         return self._shared.ask(self._owner, text, wait_s=self._wait_s)
 
-    def _search(self) -> VectorSearch | None:
+    def _search(self) -> engine_ports.VectorSearch | None:
         """Return an object that searches the owner's vectors; None if there are none so far."""
         model = self._model_number()
         if not model:
@@ -520,7 +516,7 @@ class OwnerVectors(CommonVectors):
             )
         return self._storage_search(model) or NewestVectors(self._store, model)
 
-    def _storage_search(self, model: int) -> StorageSearch | None:
+    def _storage_search(self, model: int) -> engine_ports.StorageSearch | None:
         """Return an object that searches vectors of a model in the database; None if it cannot.
 
         `model` is the model's number in the owner's tables.

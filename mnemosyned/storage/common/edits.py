@@ -12,6 +12,7 @@ from mnemosyned.errors import BatchChanged
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit
 from mnemosyned.memory.fields import EDITED_FIELDS
 from mnemosyned.memory.values import Action, Revision, Tier
+from mnemosyned.storage.common import state
 from mnemosyned.storage.common.endings import forget_endings
 from mnemosyned.storage.common.injections import erase_injected_texts
 from mnemosyned.storage.common.learnings import LearningRows
@@ -21,18 +22,6 @@ from mnemosyned.storage.common.session import (
     StorePart,
     reads,
     writes,
-)
-from mnemosyned.storage.common.state import (
-    add_revision,
-    add_tags,
-    chain_above,
-    invalidate,
-    mark_emptied_again,
-    name_rollup,
-    remove_tags,
-    replace_tags,
-    request_purge,
-    revisions_of,
 )
 from mnemosyned.storage.common.undo import delete_tags_of_steps, record_action
 
@@ -86,10 +75,10 @@ class EditTransaction(ABC):
                     self._write_edit(target)
             else:
                 self._edit_originals(episode, targets)
-        invalidate(self._session, self._stale)
+        state.invalidate(self._session, self._stale)
         if self._drop_history and self._changed:
             delete_tags_of_steps(self._session, self._changed)
-            request_purge(self._session)
+            state.request_purge(self._session)
         record_action(self._session, action, [(seq, "") for seq in self._changed])
         working, _ = self._session.totals()[Tier.WORKING]
         return EditOutcome(
@@ -168,12 +157,12 @@ class EditTransaction(ABC):
         self._changed.append(seq)
         if edit.is_reworded:
             self._positions.append(seq)
-        add_revision(
+        state.add_revision(
             session, seq, edit, changed_at=self._now, drop_history=self._drop_history
         )
         self._write_fields(target)
         if "tags" in edit.changed_fields:
-            replace_tags(session, seq, edit.after.tags)
+            state.replace_tags(session, seq, edit.after.tags)
         if edit.is_reworded:
             self._write_words(target)
             self._learnings.apply_edit(edit)
@@ -220,10 +209,10 @@ class EditTransaction(ABC):
         )
         id, parent = renamed.fetchone() or (None, None)
         session.update("consolidation_log", names, episode_id=id)
-        above = chain_above(session, parent)
-        mark_emptied_again(session, [episode, *above.values()])
+        above = state.chain_above(session, parent)
+        state.mark_emptied_again(session, [episode, *above.values()])
         for upper in above:
-            name_rollup(session, upper)
+            state.name_rollup(session, upper)
 
 
 def _are_renamed_alike(edits: Sequence[MemoryEdit]) -> bool:
@@ -287,7 +276,7 @@ class ChangeStore(StorePart):
     def revisions(self, session: CommonSession, id: str) -> list[Revision]:
         """Return the earlier versions of a memory, the latest first; none for an unknown id."""
         position = session.position_of(id)
-        return revisions_of(session, position[0]) if position else []
+        return state.revisions_of(session, position[0]) if position else []
 
     @writes
     def tag(
@@ -353,6 +342,6 @@ def _change_tags(
     changed = {(seq, tag) for seq in seqs for tag in tags} - had if adds else had
     members = {seq for seq, _ in changed}
     for seq in members:
-        (add_tags if adds else remove_tags)(session, seq, tags)
+        (state.add_tags if adds else state.remove_tags)(session, seq, tags)
     record_action(session, action, changed)
     return len(members)

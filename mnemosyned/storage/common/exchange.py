@@ -34,19 +34,10 @@ from mnemosyned.memory.exchange import (
 from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.injections import Injection
 from mnemosyned.memory.values import Action, Episode, Learning
+from mnemosyned.storage.common import forgetting, listing
 from mnemosyned.storage.common.endings import restore_ending
-from mnemosyned.storage.common.forgetting import (
-    recoverable_records,
-    restore_recoverable,
-)
 from mnemosyned.storage.common.injections import insert_injection, read_injections
 from mnemosyned.storage.common.learnings import insert_learning, mark_learned
-from mnemosyned.storage.common.listing import (
-    column_conditions,
-    join_conditions,
-    tag_conditions,
-    time_conditions,
-)
 from mnemosyned.storage.common.records import insert_compaction
 from mnemosyned.storage.common.rows import (
     EXPORTED_EPISODE,
@@ -139,7 +130,7 @@ RESTORERS: Mapping[type[Any], Callable[[CommonSession, Any], Outcome]] = {
     LogEntry: _restore_log_entry,
     ExportedCompaction: insert_compaction,
     Sighting: _restore_sighting,
-    RecoverableRecord: restore_recoverable,
+    RecoverableRecord: forgetting.restore_recoverable,
     Injection: insert_injection,
     **{
         table.kind: partial(table.add, conflict=UNLESS_KNOWN)
@@ -406,11 +397,11 @@ def export_condition(chosen: MemoryFilter, alias: str) -> str:
     """Return the SQL condition for the rows of table `alias` that an export filter selects."""
     when = f"{alias}.created_at"
     conditions = [
-        *column_conditions(chosen.columns, f"coalesce({alias}.{{}}, '')"),
-        *tag_conditions(chosen.tags, f"{alias}.seq"),
-        *time_conditions(chosen, first=when, last=when),
+        *listing.column_conditions(chosen.columns, f"coalesce({alias}.{{}}, '')"),
+        *listing.tag_conditions(chosen.tags, f"{alias}.seq"),
+        *listing.time_conditions(chosen, first=when, last=when),
     ]
-    return f"1 = 1{join_conditions(conditions).text}"
+    return f"1 = 1{listing.join_conditions(conditions).text}"
 
 
 class ExportSnapshot(ABC):
@@ -455,7 +446,7 @@ class ExportSnapshot(ABC):
         """Yield all records of an export, then the records that only a move to a new store has."""
         yield from self.records()
         session = self._session
-        yield from recoverable_records(session)
+        yield from forgetting.recoverable_records(session)
         yield from read_injections(session, "ORDER BY id")
         for table in MOVED_TABLES:
             yield from table.stream(session)

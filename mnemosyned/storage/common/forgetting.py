@@ -29,6 +29,7 @@ from mnemosyned.memory.forgetting import (
     name_matcher,
 )
 from mnemosyned.memory.values import Learning, MemoryRecord, Recoverable
+from mnemosyned.storage.common import listing, state
 from mnemosyned.storage.common.endings import forget_endings, restore_ending
 from mnemosyned.storage.common.injections import forget_injected_words
 from mnemosyned.storage.common.learnings import (
@@ -36,12 +37,6 @@ from mnemosyned.storage.common.learnings import (
     learnings_where,
     mark_learned,
     remove_learnings,
-)
-from mnemosyned.storage.common.listing import (
-    Condition,
-    column_conditions,
-    join_conditions,
-    time_conditions,
 )
 from mnemosyned.storage.common.rows import (
     ENDINGS,
@@ -60,13 +55,6 @@ from mnemosyned.storage.common.session import (
     reads,
     replace_by,
     writes,
-)
-from mnemosyned.storage.common.state import (
-    insert_revision,
-    invalidate,
-    request_purge,
-    set_state,
-    unpruned_episodes,
 )
 from mnemosyned.storage.common.undo import (
     changed_after,
@@ -301,7 +289,7 @@ class GraceStore(StorePart):
         delete_steps(session, [_decode(data).seq for (data,) in rows])
         deleted = session.delete("forgotten", id=keys).rowcount
         if deleted:
-            request_purge(session)
+            state.request_purge(session)
         return deleted
 
     @reads
@@ -331,12 +319,12 @@ def _insert_history(
 ) -> None:
     """Insert the revisions and links of a memory put back, and let its source be read again."""
     for revision in copy.revisions:
-        insert_revision(session, seq, revision)
+        state.insert_revision(session, seq, revision)
     if memory.superseded_at:
-        set_state(session, seq, "superseded_at", memory.superseded_at)
+        state.set_state(session, seq, "superseded_at", memory.superseded_at)
         newer = copy.superseded_by
         if newer is not None and session.memories_at([newer]):
-            set_state(session, seq, "superseded_by", newer)
+            state.set_state(session, seq, "superseded_by", newer)
     older = session.execute(
         "UPDATE memory_state SET superseded_by = %(seq)s, "
         "superseded_at = coalesce(superseded_at, %(moment)s) "
@@ -347,7 +335,9 @@ def _insert_history(
         moment=memory.created_at,
     ).fetchall()
     if older:
-        invalidate(session, unpruned_episodes(session, [each for (each,) in older]))
+        state.invalidate(
+            session, state.unpruned_episodes(session, [each for (each,) in older])
+        )
     before = (words for _, _, words, _ in copy.revisions)
     hashes = [content_hash(memory.content), *before]
     session.delete(
@@ -362,7 +352,7 @@ NAMING = ("consolidation_log", "compaction")
 
 def chosen_conditions(
     choice: ForgetFilter, newest: int | None, column: str = "{}"
-) -> list[Condition]:
+) -> list[listing.Condition]:
     """Return the conditions of a forget filter on columns and time, and on the newest row number.
 
     Rows above `newest` are left out; None keeps all. `column` is a format that turns a column's
@@ -370,12 +360,12 @@ def chosen_conditions(
     """
     when = column.format("created_at")
     conditions = [
-        *column_conditions(choice.columns, column),
-        *time_conditions(choice, first=when, last=when),
+        *listing.column_conditions(choice.columns, column),
+        *listing.time_conditions(choice, first=when, last=when),
     ]
     if newest is not None:
         bound = f"{column.format('seq')} <= %(newest)s"
-        conditions.append(Condition(bound, {"newest": newest}))
+        conditions.append(listing.Condition(bound, {"newest": newest}))
     return conditions
 
 
@@ -423,7 +413,7 @@ class DeletionStore(StorePart):
         if choice.excludes_summaries:
             return []
         newest = choice.newest.learning if choice.newest else None
-        narrow = join_conditions(chosen_conditions(choice, newest, "l.{}"))
+        narrow = listing.join_conditions(chosen_conditions(choice, newest, "l.{}"))
         rows = session.stream(
             "SELECT l.id, l.text, coalesce(l.session_id, ''), coalesce(l.source, '') "
             f"FROM learning AS l WHERE l.owner = %(owner)s{narrow.text} ORDER BY l.seq",
@@ -526,10 +516,10 @@ class DeletionStore(StorePart):
         self._delete(session, found)
         originals = [memory for memory in found if memory.episode is not None]
         episodes = {memory.episode or 0 for memory in originals}
-        removed, emptied = invalidate(session, episodes | rewritten)
+        removed, emptied = state.invalidate(session, episodes | rewritten)
         pruned = sum(not memory.size for memory in found)
         if found and (pruned or not grace):  # exact values of pruned ones go at once
-            request_purge(session)
+            state.request_purge(session)
         return Removal(
             working=len(found) - len(originals),
             archived=len(originals),
@@ -577,7 +567,7 @@ class DeletionStore(StorePart):
             save_learnings(session, ids, grace)
         removal = Removal(learnings=remove_learnings(session, id=ids))
         if removal.learnings and not grace:
-            request_purge(session)
+            state.request_purge(session)
         return removal
 
     @reads
@@ -667,7 +657,7 @@ def _find_in_force_again(
     memories = session.memories_at(again)
     return (
         frozenset(memory.id for memory in memories.values()),
-        unpruned_episodes(session, again),
+        state.unpruned_episodes(session, again),
     )
 
 

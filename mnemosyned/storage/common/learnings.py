@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mnemosyned.conversation.learnings.comparison import (
-    SUBJECT_OVERLAP_MIN,
-    LearningKeeper,
-    find_content_words,
-)
+from mnemosyned.conversation.learnings import comparison
 from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.listing import LearningFilter, Place, RecordKind
 from mnemosyned.memory.values import Learning, LearningKind, MemoryRecord
+from mnemosyned.storage.common import injections
 from mnemosyned.storage.common.endings import read_ended, read_memories_after
-from mnemosyned.storage.common.injections import (
-    erase_injected_texts,
-    forget_injected_words,
-)
 from mnemosyned.storage.common.listing import source_condition
 from mnemosyned.storage.common.rows import LEARNINGS
 from mnemosyned.storage.common.session import (
@@ -35,7 +28,7 @@ READ_MAX = 5_000
 """Learnings among which words are looked for at once."""
 
 
-class LearningRows(LearningKeeper):
+class LearningRows(comparison.LearningKeeper):
     """The learnings of one transaction, each kept unless another says the same."""
 
     def __init__(self, session: CommonSession) -> None:
@@ -88,7 +81,7 @@ def remove_learnings(session: CommonSession, **where: Iterable[str]) -> int:
     rows = session.delete("learning", "RETURNING id", **where).fetchall()
     removed = [id for (id,) in rows]
     if removed:
-        forget_injected_words(session, removed)
+        injections.forget_injected_words(session, removed)
         session.update("learning", {"superseded_by": None}, superseded_by=removed)
     return len(removed)
 
@@ -240,7 +233,7 @@ class LearningStore(StorePart):
         """Replace the text of a learning. Raises `NotFound`."""
         changed = session.update("learning", {"text": text}, id=id)
         _require_learning_found(changed.rowcount, id)
-        erase_injected_texts(session, [id])
+        injections.erase_injected_texts(session, [id])
         request_purge(session)
 
     @writes
@@ -258,11 +251,11 @@ def _drop_ended(
     ended = read_ended(session, ids) if ids else {}
     current = []
     for learning in learnings:
-        words = find_content_words(parse_terms(learning.text))
+        words = comparison.find_content_words(parse_terms(learning.text))
         sentences = [each.sentence for each in ended.get(learning.memory or "", ())]
         if not any(
-            len(words & find_content_words(parse_terms(sentence)))
-            >= SUBJECT_OVERLAP_MIN * len(words)
+            len(words & comparison.find_content_words(parse_terms(sentence)))
+            >= comparison.SUBJECT_OVERLAP_MIN * len(words)
             for sentence in sentences
         ):
             current.append(learning)

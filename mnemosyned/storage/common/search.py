@@ -11,22 +11,9 @@ from mnemosyned.memory.engine_ports import EmbeddingInput, StorageSearch, Vector
 from mnemosyned.memory.fields import FILTER_FIELDS, column_list
 from mnemosyned.memory.periods import Level
 from mnemosyned.memory.values import Tier
-from mnemosyned.search.finding import (
-    COMPARED_CHARS,
-    EPISODES_MAX,
-    ORDERED_MAX,
-    WALKED_MAX,
-    SearchIndex,
-    TimedMemory,
-    asked_time,
-)
+from mnemosyned.search import finding
 from mnemosyned.search.query import BEGINNING, Match, Query
-from mnemosyned.storage.common.listing import (
-    asked_conditions,
-    column_conditions,
-    join_conditions,
-    source_name_conditions,
-)
+from mnemosyned.storage.common import listing
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
     CommonSession,
@@ -41,7 +28,7 @@ from mnemosyned.text.languages.tables import TimeOrder
 
 _COLUMNS = (
     f"m.importance, m.created_at, m.seq, {column_list(FILTER_FIELDS, 'm.')}, "
-    f"substr(m.content, 1, {COMPARED_CHARS}) AS text"
+    f"substr(m.content, 1, {finding.COMPARED_CHARS}) AS text"
 )
 _FIRST_OF_EACH = (
     "SELECT importance, created_at, seq, source, text FROM (SELECT m.*, row_number() OVER "
@@ -79,14 +66,14 @@ class TimeWalk(NamedTuple):
     """Order of the memories of one source."""
 
 
-class CommonIndex(SearchIndex):
+class CommonIndex(finding.SearchIndex):
     """The part of a `SearchIndex` that is alike in both engines."""
 
     _session: EngineSession
 
     def memories_of_time(
         self, query: Query, span: TimeSpan, *, limit: int
-    ) -> Sequence[TimedMemory]:
+    ) -> Sequence[finding.TimedMemory]:
         """Return up to `limit` memories of each source in a time span that pass the filters.
 
         The most important of a source come first, of these the longest. In the archive, only the
@@ -99,26 +86,28 @@ class CommonIndex(SearchIndex):
     def first_in_order(self, query: Query) -> set[int]:
         direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
         order = f"created_at {direction}"
-        walk = TimeWalk(BEGINNING, asked_time(query), "<=", direction, direction, order)
-        memories = self._first_of_each_source(query, walk, limit=ORDERED_MAX)
+        walk = TimeWalk(
+            BEGINNING, finding.asked_time(query), "<=", direction, direction, order
+        )
+        memories = self._first_of_each_source(query, walk, limit=finding.ORDERED_MAX)
         return {memory.position for memory in memories}
 
     def _first_of_each_source(
         self, query: Query, walk: TimeWalk, *, limit: int
-    ) -> list[TimedMemory]:
+    ) -> list[finding.TimedMemory]:
         """Return up to `limit` memories of each source in a period that pass the filters."""
-        narrow = join_conditions(
+        narrow = listing.join_conditions(
             [
-                *column_conditions(query.columns),
-                *source_name_conditions(query.source_names, "m.source"),
-                *asked_conditions(query),
+                *listing.column_conditions(query.columns),
+                *listing.source_name_conditions(query.source_names, "m.source"),
+                *listing.asked_conditions(query),
             ]
         )
         tables = [_FRESH] if query.tier in (None, Tier.WORKING) else []
         if query.tier is not Tier.WORKING:
             tables.append(_ARCHIVED)
         return [
-            TimedMemory(importance, instant(created_at), *others)
+            finding.TimedMemory(importance, instant(created_at), *others)
             for table in tables
             for importance, created_at, *others in self._session.execute(
                 _FIRST_OF_EACH.format(
@@ -126,8 +115,8 @@ class CommonIndex(SearchIndex):
                 ),
                 begins=walk.since,
                 ends=walk.until,
-                walked=WALKED_MAX,
-                episodes=EPISODES_MAX,
+                walked=finding.WALKED_MAX,
+                episodes=finding.EPISODES_MAX,
                 most=limit,
                 **narrow.values,
             ).fetchall()

@@ -10,15 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from mnemosyned.errors import BatchChanged
-from mnemosyned.memory.consolidation import (
-    ActivityGroup,
-    LogEntry,
-    Pending,
-    Selection,
-    WorkingActivity,
-    activity_of,
-    log_preview,
-)
+from mnemosyned.memory import consolidation
 from mnemosyned.memory.forgetting import StaleSummary
 from mnemosyned.memory.periods import Child, Level, begin_of
 from mnemosyned.memory.ports import PendingRollups, Promotion, Rollup
@@ -47,7 +39,7 @@ RECENT_LOG_ROWS = 500
 
 def insert_log(
     session: CommonSession,
-    entry: LogEntry,
+    entry: consolidation.LogEntry,
     *,
     id: int | None = None,
     undone_at: datetime | None = None,
@@ -68,8 +60,8 @@ class SleepStore(StorePart):
 
     @reads
     def pending(
-        self, session: CommonSession, selection: Selection, *, limit: int
-    ) -> list[Pending]:
+        self, session: CommonSession, selection: consolidation.Selection, *, limit: int
+    ) -> list[consolidation.Pending]:
         """Return up to `limit` working memories of a selection that are not pinned, oldest first.
 
         With `selection.now`, memories dated in the future are included if their date was known to
@@ -87,7 +79,7 @@ class SleepStore(StorePart):
 
     @reads
     def count_due(
-        self, session: CommonSession, selection: Selection, *, limit: int
+        self, session: CommonSession, selection: consolidation.Selection, *, limit: int
     ) -> int:
         """Return how many working memories, not pinned, a selection has; at most `limit`."""
         where, values = self._pending_filter(session, selection)
@@ -100,7 +92,7 @@ class SleepStore(StorePart):
         return count
 
     def _pending_filter(
-        self, session: CommonSession, selection: Selection
+        self, session: CommonSession, selection: consolidation.Selection
     ) -> tuple[str, dict[str, Any]]:
         """Return the SQL conditions for the working memories of a selection, and bind values."""
         clauses = ["f.owner = %(owner)s", "NOT m.pinned"]
@@ -163,7 +155,9 @@ class SleepStore(StorePart):
         return chars / seconds if chars and seconds else None
 
     @writes
-    def record_failure(self, session: CommonSession, entry: LogEntry) -> None:
+    def record_failure(
+        self, session: CommonSession, entry: consolidation.LogEntry
+    ) -> None:
         """Insert a log entry about a group that could not be consolidated."""
         insert_log(session, entry)
 
@@ -176,7 +170,7 @@ class SleepStore(StorePart):
         session: str | None = None,
         cycle: str | None = None,
         after: int | None = None,
-    ) -> list[LogEntry]:
+    ) -> list[consolidation.LogEntry]:
         """Return up to `limit` entries of the consolidation log, the newest first.
 
         `session` and `cycle` limit them to a session and to a cycle, `after` to entries older than
@@ -200,15 +194,15 @@ class SleepStore(StorePart):
     @reads
     def activity(
         self, session: CommonSession, *, fresh: datetime, now: datetime, limit: int
-    ) -> WorkingActivity:
+    ) -> consolidation.WorkingActivity:
         """Count the first `limit` working memories for the triggers of sleep.
 
         `by_source` counts memories created before `fresh`. Memories that an undo holds back beyond
         `now` are not movable.
         """
         groups = session.execute(self._activity, now=now, fresh=fresh, limit=limit)
-        return activity_of(
-            ActivityGroup._make((*sizes, instant(oldest), seasoned))
+        return consolidation.activity_of(
+            consolidation.ActivityGroup._make((*sizes, instant(oldest), seasoned))
             for *sizes, oldest, seasoned in groups
         )
 
@@ -452,7 +446,7 @@ class RollupStore(StorePart):
         session.update(
             "consolidation_log",
             {
-                "summary_preview": log_preview(episode.content),
+                "summary_preview": consolidation.log_preview(episode.content),
                 "summarizer": episode.summarizer,
             },
             episode_id=episode.id,

@@ -7,18 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 
-from mnemosyned.memory import capture as limits
-from mnemosyned.memory.capture import (
-    CLIENTS_MAX,
-    FAILURE_CHARS_MAX,
-    FILES_MAX,
-    FOLDERS_MAX,
-    SHOWN_MAX,
-    AgentCall,
-    AgentSession,
-    FolderTotals,
-    WatchedFile,
-)
+from mnemosyned.memory import capture, capture as limits
 from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.exchange import FollowedFolder
 from mnemosyned.memory.values import AgentActivity, MemoryRecord
@@ -124,15 +113,15 @@ class AgentStore(StorePart):
     """
 
     @reads
-    def session(self, session: CommonSession, name: str) -> AgentSession | None:
+    def session(self, session: CommonSession, name: str) -> capture.AgentSession | None:
         """Return the agent's session with this name; None if it is unknown."""
         found = SESSIONS.find(session, "AND session_id = %(name)s", name=name)
         return found[0] if found else None
 
     @writes_lazily
-    def keep_session(self, session: CommonSession, agent: AgentSession) -> None:
+    def keep_session(self, session: CommonSession, agent: capture.AgentSession) -> None:
         """Insert a session, or update its project, directory, transcript and time last seen."""
-        kept = replace(agent, shown=agent.shown[-SHOWN_MAX:])
+        kept = replace(agent, shown=agent.shown[-capture.SHOWN_MAX :])
         SESSIONS.add(session, kept, _KEEP_SESSION)
         session.execute(
             _DROP_SESSIONS, at_once=DELETED_AT_ONCE, most=limits.SESSIONS_MAX
@@ -160,7 +149,7 @@ class AgentStore(StorePart):
         before = session.select_value("agent_session", "shown", session_id=name)
         if before is None:
             return
-        shown = list(dict.fromkeys([*json.loads(before), *ids]))[-SHOWN_MAX:]
+        shown = list(dict.fromkeys([*json.loads(before), *ids]))[-capture.SHOWN_MAX :]
         session.execute(
             "UPDATE agent_session SET shown = %(shown)s, "
             "informed_at = coalesce(%(informed_at)s::timestamptz, informed_at) "
@@ -220,7 +209,7 @@ class AgentStore(StorePart):
         return projects_of(session, names)
 
     @reads
-    def recent(self, session: CommonSession, limit: int) -> list[AgentSession]:
+    def recent(self, session: CommonSession, limit: int) -> list[capture.AgentSession]:
         """Return up to `limit` sessions with a transcript, the last seen first."""
         return SESSIONS.find(
             session,
@@ -242,7 +231,7 @@ class AgentStore(StorePart):
     """The tables that hold memories."""
 
     @writes_lazily
-    def count(self, session: CommonSession, call: AgentCall) -> None:
+    def count(self, session: CommonSession, call: capture.AgentCall) -> None:
         """Add a hook call to the sums of its client and event, of which `CLIENTS_MAX` are kept."""
         session.execute(
             _COUNT_CALL,
@@ -256,15 +245,17 @@ class AgentStore(StorePart):
             stored_at=call.called_at if call.stored else None,
             informed_at=call.called_at if call.characters else None,
             failed_at=call.called_at if call.failure else None,
-            failure=call.failure[:FAILURE_CHARS_MAX],
+            failure=call.failure[: capture.FAILURE_CHARS_MAX],
         )
-        session.execute(_DROP_ACTIVITY, at_once=DELETED_AT_ONCE, most=CLIENTS_MAX)
+        session.execute(
+            _DROP_ACTIVITY, at_once=DELETED_AT_ONCE, most=capture.CLIENTS_MAX
+        )
 
     @reads
     def activity(self, session: CommonSession) -> list[AgentActivity]:
         """Return the number of hook calls, and sums about them, for each client and event."""
         sums = ACTIVITY.find(
-            session, "ORDER BY client, event LIMIT %(most)s", most=CLIENTS_MAX
+            session, "ORDER BY client, event LIMIT %(most)s", most=capture.CLIENTS_MAX
         )
         activity = []
         for each in map(asdict, sums):
@@ -377,7 +368,7 @@ class WatchStore(StorePart):
     def folders(self, session: CommonSession) -> list[str]:
         """Return the paths of the watched folders in alphabetical order."""
         return session.select_column(
-            "watched_folder", "path", f"ORDER BY path LIMIT {FOLDERS_MAX}"
+            "watched_folder", "path", f"ORDER BY path LIMIT {capture.FOLDERS_MAX}"
         )
 
     @writes
@@ -394,20 +385,22 @@ class WatchStore(StorePart):
         return removed.rowcount > 0
 
     @reads
-    def file(self, session: CommonSession, path: str) -> WatchedFile | None:
+    def file(self, session: CommonSession, path: str) -> capture.WatchedFile | None:
         """Return the state of a watched file, or None if it was never read."""
         found = FILES.find(session, "AND path = %(path)s", path=path)
         return found[0] if found else None
 
     @reads
-    def moved_from(self, session: CommonSession, file: str) -> list[WatchedFile]:
+    def moved_from(
+        self, session: CommonSession, file: str
+    ) -> list[capture.WatchedFile]:
         """Return up to `MOVED_MAX` states of files with this device and inode, whatever their paths."""
         return FILES.find(
             session, "AND file = %(file)s LIMIT %(most)s", file=file, most=MOVED_MAX
         )
 
     @writes_lazily
-    def keep_file(self, session: CommonSession, state: WatchedFile) -> None:
+    def keep_file(self, session: CommonSession, state: capture.WatchedFile) -> None:
         """Insert or replace the state of a watched file, by its path."""
         FILES.add(session, state, REPLACE_FILE)
 
@@ -423,12 +416,12 @@ class WatchStore(StorePart):
             f"SELECT path, size, modified_ns FROM watched_file WHERE {_BELOW} "
             "LIMIT %(most)s",
             path=folder,
-            most=FILES_MAX,
+            most=capture.FILES_MAX,
         )
         return {path: (size, modified) for path, size, modified in rows}
 
     @reads
-    def totals(self, session: CommonSession, folder: str) -> FolderTotals:
+    def totals(self, session: CommonSession, folder: str) -> capture.FolderTotals:
         """Count the files below a folder whose format is known, and the memories stored of them."""
         row = session.execute(
             "SELECT count(*), coalesce(sum(stored), 0)::bigint, max(read_at) "
@@ -436,4 +429,4 @@ class WatchStore(StorePart):
             path=folder,
         ).fetchone()
         files, stored, read_at = row or (0, 0, None)
-        return FolderTotals(files, stored, optional_instant(read_at))
+        return capture.FolderTotals(files, stored, optional_instant(read_at))

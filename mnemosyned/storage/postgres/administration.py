@@ -34,14 +34,8 @@ from mnemosyned.memory.engine_ports import (
 )
 from mnemosyned.storage.common.rows import column_names
 from mnemosyned.storage.common.session import Row
-from mnemosyned.storage.postgres import forgetting
+from mnemosyned.storage.postgres import forgetting, roles
 from mnemosyned.storage.postgres.pool import Pool
-from mnemosyned.storage.postgres.roles import (
-    OWNER_TABLES,
-    owned_tables,
-    require_table_owner,
-    table_owner,
-)
 from mnemosyned.storage.postgres.session import PostgresSession
 
 SECRET_BYTES = 32
@@ -142,7 +136,7 @@ class AdministeredOwners:
             session.execute("BEGIN")
             self._prove(session)
             if not self._proof:
-                require_table_owner(session)
+                roles.require_table_owner(session)
             elif not session.scalar("SELECT administers()"):
                 raise Unauthorized(
                     "this token does not administer owners any more; ask for one of the scope admin"
@@ -187,7 +181,7 @@ class AdministeredOwners:
         sizes: Counter[int] = Counter()
         with self._administering() as session:
             if measured:
-                require_table_owner(session)
+                roles.require_table_owner(session)
             rows = session.call(
                 "list_owners", OWNERS_LISTED_MAX, columns=_OWNER_FIELDS
             ).fetchall()
@@ -237,7 +231,7 @@ class AdministeredOwners:
         with self._administering() as session:
             session.call("drop_owner", number, True)  # noqa: FBT003 its tokens alone
         with self._pool.writing(number) as session:
-            owns_tables, _ = table_owner(session)
+            owns_tables, _ = roles.table_owner(session)
             counts = session.execute(
                 "SELECT working_count + archive_count, episodic_count FROM owner "
                 "WHERE owner = %(owner)s"
@@ -250,7 +244,7 @@ class AdministeredOwners:
                 deleted = session.execute(_DELETE_SOME, most=DELETED_AT_ONCE).rowcount
             rows["memory"] += deleted
         with self._pool.writing(number) as session:
-            tables = owned_tables(session)
+            tables = roles.owned_tables(session)
             session.execute_once(self._in_role)  # which the database holds to one owner
             for table in ("memory", *tables):
                 done = session.execute(f'DELETE FROM "{table}" WHERE owner = %(owner)s')
@@ -258,7 +252,7 @@ class AdministeredOwners:
             session.execute_once("RESET ROLE")
             self._prove(session)
             session.call("drop_owner", number, False)  # noqa: FBT003 all of it
-        tables += OWNER_TABLES if owns_tables else ()
+        tables += roles.OWNER_TABLES if owns_tables else ()
         try:
             purged = forgetting.purge_tables(self._pool, tables)
         except StorageFailed:

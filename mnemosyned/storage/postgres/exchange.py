@@ -9,13 +9,7 @@ from itertools import islice
 
 import msgspec
 
-from mnemosyned.memory.exchange import (
-    ExportedMemory,
-    ExportedSupersession,
-    KeptVector,
-    Outcome,
-    Record,
-)
+from mnemosyned.memory import exchange
 from mnemosyned.memory.fields import column_list
 from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.values import Tier
@@ -129,12 +123,12 @@ class PostgresExporting(ExportSnapshot):
 
     def _memories(
         self, keys: str, where: str = "true", *, order: str
-    ) -> Iterator[ExportedMemory]:
+    ) -> Iterator[exchange.ExportedMemory]:
         """Yield exported memories at the row numbers that a query selects, under a condition, in an order."""
         rows = self._stream(_AT_KEYS.format(keys=keys, where=where, order=order))
         return map(_memory_from, rows)
 
-    def _episodes(self) -> Iterator[Record]:
+    def _episodes(self) -> Iterator[exchange.Record]:
         whole = "e.level = 0"
         if self._chosen.is_set:
             others = _ORIGINALS_NOT.format(export_condition(self._chosen, "o"))
@@ -150,28 +144,28 @@ class PostgresExporting(ExportSnapshot):
             yield exported_episode_from(tuple(row), originals=count)
             yield from islice(originals, count)
 
-    def _loose_originals(self) -> Iterator[Record]:
+    def _loose_originals(self) -> Iterator[exchange.Record]:
         others = _ORIGINALS_NOT.format(export_condition(self._chosen, "o"))
         keys = _ARCHIVED.format(episodes=others, order="p.seq")
         where = f"{export_condition(self._chosen, 'm')} AND m.content != ''"
         yield from self._memories(keys, where, order="k.seq")
 
-    def _working(self) -> Iterator[Record]:
+    def _working(self) -> Iterator[exchange.Record]:
         where = export_condition(self._chosen, "m")
         yield from self._memories(_WORKING, where, order="k.seq")
 
-    def _supersessions(self) -> Iterator[Record]:
+    def _supersessions(self) -> Iterator[exchange.Record]:
         where = export_condition(self._chosen, "m")
         for memory, newer in self._stream(_SUPERSESSIONS.format(where)):
-            yield ExportedSupersession(memory=memory, superseded_by=newer)
+            yield exchange.ExportedSupersession(memory=memory, superseded_by=newer)
 
 
-def _memory_from(row: Row) -> ExportedMemory:
+def _memory_from(row: Row) -> exchange.ExportedMemory:
     """Return an exported memory from a row of `_MEMORY`."""
     seq, content_hash, valid_until, superseded_at, pruned_at, *others = row[:7]
     held_until, future_since = others
     *values, episode, tags, plain, secret, revisions = row[7:]
-    return ExportedMemory(
+    return exchange.ExportedMemory(
         **exported_fields_from(values, content_hash),
         seq=seq,
         tags=tuple(tags or ()),
@@ -236,7 +230,7 @@ class PostgresRestoring(RestoreTransaction):
             insert_states(session, memories)
         session.skip_numbers("memory", last_number)
 
-    def _restore_vector(self, vector: KeptVector) -> Outcome:
+    def _restore_vector(self, vector: exchange.KeptVector) -> exchange.Outcome:
         session = self._session
         known = session.select_value("embedding_model", "1", digest=vector.digest)
         if known is None:

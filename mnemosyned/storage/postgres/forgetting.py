@@ -29,16 +29,7 @@ from mnemosyned.storage.common.forgetting import (
 from mnemosyned.storage.common.index_words import term_matcher
 from mnemosyned.storage.common.listing import tag_conditions
 from mnemosyned.storage.common.session import Row
-from mnemosyned.storage.postgres.listing import (
-    all_terms_condition,
-    postgres_filter,
-)
-from mnemosyned.storage.postgres.memories import (
-    insert_again,
-    insert_new,
-    leave_secrets,
-    newest_number,
-)
+from mnemosyned.storage.postgres import listing, memories
 from mnemosyned.storage.postgres.pool import Pool, PostgresEngine
 from mnemosyned.storage.postgres.session import OF_IDS, PostgresSession, values_of
 
@@ -306,14 +297,14 @@ _EARLIER_FIELDS = ("role", *(field.name for field in NAMING_FIELDS if field.edit
 
 def selected_memories(session: PostgresSession, choice: ForgetFilter) -> list[str]:
     """Return the ids of the memories that meet all conditions of a forget filter."""
-    narrow = postgres_filter(
+    narrow = listing.postgres_filter(
         [
             *chosen_conditions(
                 choice, choice.newest.memory if choice.newest else None, "m.{}"
             ),
             *tag_conditions(choice.tags, row_by_row=False),
             *(
-                [all_terms_condition(session.owner, choice.terms)]
+                [listing.all_terms_condition(session.owner, choice.terms)]
                 if choice.terms
                 else []
             ),
@@ -400,7 +391,7 @@ class PostgresDeletion(DeletionStore):
         for seq in session.select_column(
             "placed", "seq", "AND secrets IS NOT NULL", seq=episodes
         ):
-            leave_secrets(session, seq, episodes[seq])
+            memories.leave_secrets(session, seq, episodes[seq])
         session.delete("memory", seq=[memory.seq for memory in found])
         session.note_rewording()
         for tier in (Tier.WORKING, Tier.ARCHIVE):
@@ -428,7 +419,7 @@ class PostgresGrace(GraceStore):
         self, session: PostgresSession, memory: MemoryRecord, seq: int | None
     ) -> int:
         if seq is None:
-            insert_new(session, [memory])
-            return newest_number(session)
-        insert_again(session, memory, seq)
+            memories.insert_new(session, [memory])
+            return memories.newest_number(session)
+        memories.insert_again(session, memory, seq)
         return seq

@@ -17,13 +17,9 @@ from mnemosyned.memory.edit import details_with
 from mnemosyned.memory.fields import EDITED_FIELDS, ROW_FIELDS, FieldKind, column_list
 from mnemosyned.memory.ports import Draft, Promotion, RememberReport
 from mnemosyned.memory.values import Action, Episode, MemoryRecord, Tier
+from mnemosyned.storage.common import records
 from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransaction
 from mnemosyned.storage.common.injections import erase_injected_texts
-from mnemosyned.storage.common.records import (
-    CompactionStore,
-    IntakeTransaction,
-    RecordStore,
-)
 from mnemosyned.storage.common.session import writes
 from mnemosyned.storage.common.sleep import PromotionTransaction, SleepStore
 from mnemosyned.storage.common.state import insert_tags_and_validity
@@ -167,7 +163,7 @@ SAID_BEFORE = (
 )
 
 
-class PostgresIntake(IntakeTransaction):
+class PostgresIntake(records.IntakeTransaction):
     """New memories on their way into working memory.
 
     The owner's row is locked before anything is read. Memories that are known to be new need no
@@ -296,7 +292,7 @@ def return_originals(
     return seqs
 
 
-class PostgresRecords(RecordStore):
+class PostgresRecords(records.RecordStore):
     """A `RecordStore` of one owner in PostgreSQL."""
 
     _engine: PostgresEngine
@@ -378,7 +374,7 @@ _SAME = (
 )
 
 
-class PostgresCompactions(CompactionStore):
+class PostgresCompactions(records.CompactionStore):
     """A `CompactionStore` of one owner in PostgreSQL."""
 
     _intake = PostgresIntake

@@ -27,17 +27,9 @@ from mnemosyned.errors import (
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import Distribution
 from mnemosyned.storage.common.session import Row
+from mnemosyned.storage.postgres import roles
 from mnemosyned.storage.postgres.connections import connected_once
 from mnemosyned.storage.postgres.fulltext import word_hashes
-from mnemosyned.storage.postgres.roles import (
-    LOCK_SCHEMA,
-    OWNER_TABLES,
-    ensure_role,
-    lock_schema,
-    owned_tables,
-    request_role,
-    table_owner,
-)
 from mnemosyned.storage.postgres.session import PostgresSession, episode_words
 from mnemosyned.text.terms import glued_words
 
@@ -106,7 +98,7 @@ def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
                     "this server is a standby, and its tables are of an earlier version: start "
                     "this version on the primary first"
                 )
-            owns, owner = table_owner(PostgresSession(connection, 0))
+            owns, owner = roles.table_owner(PostgresSession(connection, 0))
             if not owns:
                 raise StorageFailed(
                     f"the database has schema version {version} and this mnemosyned needs {known}; "
@@ -158,7 +150,7 @@ def _apply_migrations(
     former, oldest = check_schema(connection, known), 0
     for file in files:
         with connection.transaction():
-            connection.execute(LOCK_SCHEMA)
+            connection.execute(roles.LOCK_SCHEMA)
             if _migration_number(file) > check_schema(connection, known):
                 oldest = max(oldest, _apply_file(connection, file))
     if 0 < former < oldest:
@@ -215,10 +207,10 @@ def prepare_search(dsn: str, *, read_only: bool = False) -> bool:
         session = PostgresSession(connection, 0)
         if session.scalar(_HAS_COLUMN):
             return True
-        if read_only or not table_owner(session)[0]:
+        if read_only or not roles.table_owner(session)[0]:
             return False
         with connection.transaction():
-            lock_schema(session)
+            roles.lock_schema(session)
             if session.scalar(_HAS_COLUMN):  # another daemon was first
                 return True
             if not _has_extension(connection):
@@ -254,7 +246,7 @@ def _has_extension(connection: psycopg.Connection[Row]) -> bool:
     return bool(row and row[0])
 
 
-_FIRST = OWNER_TABLES[0]
+_FIRST = roles.OWNER_TABLES[0]
 """The table whose parts the others' parts lie with."""
 _HAS_CITUS = "SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')"
 _NODES = (
@@ -327,8 +319,8 @@ def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribut
         new = _distribute(session, shards)
         _adapt_settings(session)
     # Nodes connect to each other as whoever asks.
-    ensure_role(connection)
-    session.execute(f'ALTER ROLE "{request_role(session)}" LOGIN')
+    roles.ensure_role(connection)
+    session.execute(f'ALTER ROLE "{roles.request_role(session)}" LOGIN')
     _disable_text_statistics(session)
     return Distribution(
         nodes=nodes, tables=tuple(new), advice=_mark_searches_leakproof(session)
@@ -362,7 +354,9 @@ def _count_nodes(session: PostgresSession) -> int:
 def _distribute(session: PostgresSession, shards: int) -> list[str]:
     """Distribute the tables that are not distributed yet, referenced tables first; return their names."""
     there = set(session.column(_DISTRIBUTED))
-    tables = _in_foreign_key_order(session, [*OWNER_TABLES, *owned_tables(session)])
+    tables = _in_foreign_key_order(
+        session, [*roles.OWNER_TABLES, *roles.owned_tables(session)]
+    )
     new = [table for table in tables if table not in there]
     for table in new:
         if table == _FIRST:

@@ -33,6 +33,7 @@ from mnemosyned.storage.common.listing import (
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
 from mnemosyned.storage.common.search import CommonIndex
 from mnemosyned.storage.common.session import Row, StorePart
+from mnemosyned.storage.postgres import postings, ranking
 from mnemosyned.storage.postgres.fulltext import gram_term_hashes, phrase_hashes
 from mnemosyned.storage.postgres.listing import (
     EVERYTHING,
@@ -44,22 +45,6 @@ from mnemosyned.storage.postgres.listing import (
     tier_condition,
 )
 from mnemosyned.storage.postgres.pool import PostgresEngine
-from mnemosyned.storage.postgres.postings import (
-    AnyOf,
-    IndexCache,
-    Moment,
-    Phrase,
-    RowCache,
-    Source,
-    Table,
-    Version,
-    rows_with_all,
-)
-from mnemosyned.storage.postgres.ranking import (
-    IndexSearch,
-    PostgresWords,
-    newest_with_all,
-)
 from mnemosyned.storage.postgres.session import (
     MEMORIES_AT,
     PostgresSession,
@@ -70,9 +55,9 @@ from mnemosyned.text.dates.mentions import MENTION_CHARS_MAX
 from mnemosyned.text.languages.tables import TimeOrder
 
 
-def _hash_forms(session: PostgresSession, forms: Iterable[str]) -> AnyOf:
+def _hash_forms(session: PostgresSession, forms: Iterable[str]) -> postings.AnyOf:
     """Return the look-up of rows with any form of a word, each hashed for the index."""
-    return AnyOf.from_phrases(
+    return postings.AnyOf.from_phrases(
         tuple(phrase_hashes(session.owner, form)) for form in forms
     )
 
@@ -158,15 +143,18 @@ class PostgresIndex(CommonIndex):
     """A `SearchIndex` within one snapshot of an owner's memory."""
 
     def __init__(
-        self, session: PostgresSession, kept: IndexCache, rows: RowCache
+        self,
+        session: PostgresSession,
+        kept: postings.IndexCache,
+        rows: postings.RowCache,
     ) -> None:
         self._session: PostgresSession = session
         self._kept = kept
         self._kept_rows = rows
-        self._all_words = PostgresWords(session, EVERYTHING)
+        self._all_words = ranking.PostgresWords(session, EVERYTHING)
         self._read: dict[int, Row] = {}
         """Rows of `MATCH_FIELDS` by row number, as far as they were read."""
-        self._versions: dict[Table, Version] = {}
+        self._versions: dict[postings.Table, postings.Version] = {}
 
     def totals(self) -> OriginalTotals:
         """Return the number and characters of all memories, for BM25, and whether any has a state.
@@ -178,18 +166,18 @@ class PostgresIndex(CommonIndex):
             return OriginalTotals(0, 0, slept=False, states=False)
         *totals, episodes, last, rewordings = row
         self._session.owner_version = totals[-1]
-        self._all_words.use_cache(self._kept_rows, Moment(rewordings, last))
+        self._all_words.use_cache(self._kept_rows, postings.Moment(rewordings, last))
         self._versions = {
             "memory": (totals[0], rewordings),
             "episode": (episodes, rewordings),
         }
         return OriginalTotals(*totals)
 
-    def word_rows(self, query: Query | None = None) -> PostgresWords:
+    def word_rows(self, query: Query | None = None) -> ranking.PostgresWords:
         narrow = query_filter(self._session, query) if query else None
         if narrow is None or not narrow.where:
             return self._all_words
-        return PostgresWords(self._session, narrow, self._all_words)
+        return ranking.PostgresWords(self._session, narrow, self._all_words)
 
     def best_by_grams(
         self, table: IndexedTable, terms: Sequence[str], query: Query, *, limit: int
@@ -207,8 +195,8 @@ class PostgresIndex(CommonIndex):
 
     def _best(
         self,
-        source: Source,
-        phrases: Iterable[Phrase],
+        source: postings.Source,
+        phrases: Iterable[postings.Phrase],
         narrow: PostgresFilter,
         limit: int,
     ) -> list[tuple[int, float]]:
@@ -217,13 +205,13 @@ class PostgresIndex(CommonIndex):
         They are row numbers and scores, the best first.
         """
         version = self._versions[source[0]]
-        search = IndexSearch(
+        search = ranking.IndexSearch(
             self._session, source, narrow, kept=self._kept, version=version
         )
         return search.best([phrase for phrase in phrases if phrase], limit=limit)
 
     def first_with_words(self, words: Sequence[Forms], query: Query) -> set[int]:
-        rows = rows_with_all(
+        rows = postings.rows_with_all(
             self._session,
             [_hash_forms(self._session, forms) for forms in words],
             memory_filter(query),
@@ -245,7 +233,9 @@ class PostgresIndex(CommonIndex):
         for parts in alternatives:
             words = [*parts, about] if about else parts
             having = [_hash_forms(self._session, forms) for forms in words]
-            found.update(newest_with_all(self._session, having, narrow, limit=limit))
+            found.update(
+                ranking.newest_with_all(self._session, having, narrow, limit=limit)
+            )
         return sorted(found, reverse=True)[:limit]
 
     def read_beginnings(
@@ -312,8 +302,8 @@ class PostgresSearch(StorePart, SearchStore):
     def __init__(self, engine: PostgresEngine, frequencies: Frequencies) -> None:
         super().__init__(engine)
         self._frequencies = frequencies
-        self._kept = IndexCache()
-        self._kept_rows = RowCache()
+        self._kept = postings.IndexCache()
+        self._kept_rows = postings.RowCache()
 
     def one_snapshot(self) -> AbstractContextManager[None]:
         """Have all reads of this thread see one snapshot while the block runs."""

@@ -12,13 +12,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from mnemosyned.errors import ConfigInvalid, NotFound, StorageFailed
-from mnemosyned.memory.engine_ports import (
-    LOCAL_OWNER,
-    Distribution,
-    Migration,
-    PoolFigures,
-    ServerPurge,
-)
+from mnemosyned.memory import engine_ports
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
 from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
@@ -30,18 +24,13 @@ from mnemosyned.storage.common.session import Row, StorePart, reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import ClockStore, WatchStore
 from mnemosyned.storage.common.undo import ActionStore
-from mnemosyned.storage.postgres import health
+from mnemosyned.storage.postgres import forgetting, health, roles
 from mnemosyned.storage.postgres.connections import (
     connected_apart,
     connected_once,
     explaining_failures,
 )
 from mnemosyned.storage.postgres.exchange import PostgresExchange
-from mnemosyned.storage.postgres.forgetting import (
-    PostgresDeletion,
-    PostgresGrace,
-    purge_server,
-)
 from mnemosyned.storage.postgres.health import check_server
 from mnemosyned.storage.postgres.listing import PostgresLists
 from mnemosyned.storage.postgres.memories import (
@@ -55,14 +44,6 @@ from mnemosyned.storage.postgres.memories import (
 )
 from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.storage.postgres.pool import Pool, PostgresEngine
-from mnemosyned.storage.postgres.roles import (
-    ensure_role,
-    request_role,
-    require_table_owner,
-    revoke_from_others,
-    role_in_use,
-    table_owner,
-)
 from mnemosyned.storage.postgres.schema import (
     distribute,
     has_citus,
@@ -123,7 +104,7 @@ class PostgresMaintenance(StorePart, MaintenanceStore):
         if session.scalar(f"SELECT {health.REFUSES_WRITES}"):
             raise StorageFailed(f"{health.STANDBY}; connect to the primary")
 
-    def pool_figures(self) -> PoolFigures:
+    def pool_figures(self) -> engine_ports.PoolFigures:
         """Return the use of the connections that all owners of this process share."""
         return self._engine.pool.connections.figures()
 
@@ -171,7 +152,7 @@ class PostgresStore(MemoryStore):
         self.memories = PostgresRecords(engine)
         self.search = PostgresSearch(engine, frequencies)
         self.lists = PostgresLists(engine)
-        self.deletion = PostgresDeletion(engine)
+        self.deletion = forgetting.PostgresDeletion(engine)
         self.changes = PostgresChanges(engine)
         self.learnings = LearningStore(engine)
         self.compactions = PostgresCompactions(engine)
@@ -182,7 +163,7 @@ class PostgresStore(MemoryStore):
         self.retention = PostgresRetention(engine)
         self.undo = PostgresUndo(engine)
         self.actions = ActionStore(engine)
-        self.grace = PostgresGrace(engine)
+        self.grace = forgetting.PostgresGrace(engine)
         self.exchange = PostgresExchange(engine)
         self.agents = PostgresAgents(engine)
         self.endings = EndingStore(engine)
@@ -241,7 +222,7 @@ def open_store(
     dsn: str,
     *,
     migrations: Path,
-    owner: int = LOCAL_OWNER,
+    owner: int = engine_ports.LOCAL_OWNER,
     guarded: bool = False,
     embeds: bool = False,
 ) -> Iterator[PostgresStore]:
@@ -306,7 +287,7 @@ def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
     """
     _check_server(dsn)
     with explaining_failures("nothing was done"), connected_once(dsn) as connection:
-        require_table_owner(PostgresSession(connection, 0))
+        roles.require_table_owner(PostgresSession(connection, 0))
     ready = _prepare(dsn, migrations, "the owners were not read")
     pool = Pool(dsn, schema=ready.version)
 
@@ -315,7 +296,7 @@ def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
             explaining_failures("the owner was not added"),
             connected_once(dsn) as connection,
         ):
-            ensure_role(connection)
+            roles.ensure_role(connection)
 
     try:
         yield PostgresOwners(pool, role=ready.role, prepare=prepare)
@@ -353,8 +334,8 @@ def _prepare(
         read_only = check_server(dsn)
         with connected_once(dsn) as connection:
             session = PostgresSession(connection, 0)
-            is_owner, named = table_owner(session)
-            role = role_in_use(session)
+            is_owner, named = roles.table_owner(session)
+            role = roles.role_in_use(session)
             if role is None and (not is_owner or (guarded and read_only)):
                 user = session.scalar("SELECT current_user")
                 raise StorageFailed(
@@ -364,7 +345,7 @@ def _prepare(
             exists = session.scalar("SELECT to_regclass('schema_migration')")
             if is_owner and guarded and exists and not read_only:
                 # Before an upgrade, which daemons of an earlier version would not survive.
-                ensure_role(connection)
+                roles.ensure_role(connection)
         # This may end the connections of others.
         version = upgrade(dsn, migrations, read_only=read_only)
         searches = embeds and prepare_search(dsn, read_only=read_only)
@@ -373,10 +354,10 @@ def _prepare(
                 index_glued_words(connection)
                 session = PostgresSession(connection, 0)
                 if guarded or role:
-                    ensure_role(connection)
-                    role = request_role(session)
+                    roles.ensure_role(connection)
+                    role = roles.request_role(session)
                 else:
-                    revoke_from_others(session)
+                    roles.revoke_from_others(session)
                 if owner is not None:
                     PostgresSession(connection, owner).ensure_owner()
         return _Prepared(dsn, version, role, searches, has_citus(dsn), read_only)
@@ -416,7 +397,9 @@ def _check_server(dsn: str) -> None:
 
 
 _VERSION = "SELECT coalesce(max(version), 0) FROM schema_migration"
-_HAS_OWNERS = f"SELECT EXISTS (SELECT 1 FROM owner WHERE owner <> {LOCAL_OWNER})"
+_HAS_OWNERS = (
+    f"SELECT EXISTS (SELECT 1 FROM owner WHERE owner <> {engine_ports.LOCAL_OWNER})"
+)
 
 
 @dataclass(frozen=True)
@@ -429,7 +412,7 @@ class PostgresServer:
     dsn: str
     migrations: Path
 
-    def migrate(self, *, serving: str | None = None) -> Migration:
+    def migrate(self, *, serving: str | None = None) -> engine_ports.Migration:
         """Upgrade the schema, and the rights of the login that serves requests.
 
         Return what was done. `serving` is a login without tables that serves from now on. Raises
@@ -437,25 +420,25 @@ class PostgresServer:
         """
         with self._connect() as connection:
             session = PostgresSession(connection, 0)
-            require_table_owner(session)
+            roles.require_table_owner(session)
             exists = session.scalar("SELECT to_regclass('schema_migration')")
             before = session.scalar(_VERSION) if exists else 0
         with self._upgrade() as connection:
             session = PostgresSession(connection, 0)
-            PostgresSession(connection, LOCAL_OWNER).ensure_owner()
-            if serving or role_in_use(session) or session.scalar(_HAS_OWNERS):
-                ran = ensure_role(connection, serving=serving)
+            PostgresSession(connection, engine_ports.LOCAL_OWNER).ensure_owner()
+            if serving or roles.role_in_use(session) or session.scalar(_HAS_OWNERS):
+                ran = roles.ensure_role(connection, serving=serving)
             else:
-                ran = revoke_from_others(session)
+                ran = roles.revoke_from_others(session)
             after = session.scalar(_VERSION)
-        return Migration(before=before, after=after, statements=tuple(ran))
+        return engine_ports.Migration(before=before, after=after, statements=tuple(ran))
 
-    def purge(self) -> ServerPurge:
+    def purge(self) -> engine_ports.ServerPurge:
         """Rewrite all tables, each locked for it, and the log, to drop deleted text; return what was done."""
         with self._upgrade() as connection:
-            return purge_server(connection)
+            return forgetting.purge_server(connection)
 
-    def distribute(self, shards: int) -> Distribution:
+    def distribute(self, shards: int) -> engine_ports.Distribution:
         """Distribute the tables by owner over a cluster's nodes. Raises `InvalidRequest` without a cluster."""
         with self._upgrade() as connection:
             return distribute(connection, shards=shards)

@@ -20,19 +20,13 @@ from mnemosyned.errors import InvalidRequest, StorageFailed
 from mnemosyned.logs import logger
 from mnemosyned.memory.ports import CopyReport
 from mnemosyned.storage.common.forgetting import NAMING
+from mnemosyned.storage.sqlite import schema
 from mnemosyned.storage.sqlite.fulltext import purge_indexes
 from mnemosyned.storage.sqlite.repair import (
     FaultKind,
     count_contents,
     find_faults,
     structure_faults,
-)
-from mnemosyned.storage.sqlite.schema import (
-    latest_version,
-    refuse_foreign,
-    refuse_newer,
-    schema_version,
-    table_names,
 )
 
 PRIVATE = 0o600
@@ -79,7 +73,7 @@ def _purge_copy(copy: Path) -> None:
         connection.execute("PRAGMA secure_delete = ON")
         if not purge_indexes(connection):
             return
-        for table in table_names(connection).intersection(NAMING):
+        for table in schema.table_names(connection).intersection(NAMING):
             for column, nameless in (("session_id", "''"), ("source", "NULL")):
                 connection.execute(
                     f"UPDATE {table} SET {column} = {nameless} WHERE {column} != '' "
@@ -92,7 +86,7 @@ def _purge_copy(copy: Path) -> None:
 
 def _is_purge_due(connection: sqlite3.Connection) -> bool:
     """Return whether a database holds deleted words that wait for a purge."""
-    return "scrub_due" in table_names(connection) and bool(
+    return "scrub_due" in schema.table_names(connection) and bool(
         connection.execute("SELECT 1 FROM scrub_due LIMIT 1").fetchone()
     )
 
@@ -194,10 +188,10 @@ def check_backup(file: Path, migrations: Path) -> None:
     try:
         _check_header(file)
         with closing(open_to_read(file, foreign=True)) as connection:
-            refuse_foreign(connection, file)
-            if schema_version(connection) == 0:
+            schema.refuse_foreign(connection, file)
+            if schema.schema_version(connection) == 0:
                 raise sqlite3.DatabaseError("there is no memory in it")
-            refuse_newer(connection, latest_version(migrations))
+            schema.refuse_newer(connection, schema.latest_version(migrations))
             grave = [each for each in find_faults(connection) if each.kind in GRAVE]
     except (OSError, sqlite3.Error) as error:
         reason = getattr(error, "strerror", None) or str(error)

@@ -9,13 +9,7 @@ from typing import Any
 
 import msgspec
 
-from mnemosyned.memory.exchange import (
-    ExportedMemory,
-    ExportedSupersession,
-    KeptVector,
-    Outcome,
-    Record,
-)
+from mnemosyned.memory import exchange
 from mnemosyned.memory.fields import column_list
 from mnemosyned.storage.common.exchange import (
     ExchangeStore,
@@ -80,7 +74,7 @@ class SqliteExporting(ExportSnapshot):
         episodes = self._session.scalar("SELECT count(*) FROM episodic_memory")
         return {"memory": memories, "episode": episodes}
 
-    def _memory_with_revisions(self, row: Sequence[Any]) -> ExportedMemory:
+    def _memory_with_revisions(self, row: Sequence[Any]) -> exchange.ExportedMemory:
         """Return the memory in a row of `_WORKING` or `_ARCHIVED`, with its earlier revisions."""
         memory = _memory_from(row)
         if not row[4]:
@@ -92,7 +86,7 @@ class SqliteExporting(ExportSnapshot):
         )
         return replace(memory, revisions=tuple(map(exported_revision_from, rows)))
 
-    def _episodes(self) -> Iterator[Record]:
+    def _episodes(self) -> Iterator[exchange.Record]:
         whole = "e.level = 0"
         if self._chosen.is_set:
             whole += (
@@ -112,7 +106,7 @@ class SqliteExporting(ExportSnapshot):
             yield exported_episode_from(row, originals=len(originals))
             yield from map(self._memory_with_revisions, originals)
 
-    def _loose_originals(self) -> Iterator[Record]:
+    def _loose_originals(self) -> Iterator[exchange.Record]:
         rows = self._stream(
             f"{_ARCHIVED} JOIN episodic_memory AS e ON e.seq = m.episode_seq "
             f"WHERE {export_condition(self._chosen, 'm')} AND m.content != '' "
@@ -121,14 +115,14 @@ class SqliteExporting(ExportSnapshot):
         )
         return map(self._memory_with_revisions, rows)
 
-    def _working(self) -> Iterator[Record]:
+    def _working(self) -> Iterator[exchange.Record]:
         where = export_condition(self._chosen, "m")
         return map(
             self._memory_with_revisions,
             self._stream(f"{_WORKING} WHERE {where} ORDER BY m.seq"),
         )
 
-    def _supersessions(self) -> Iterator[Record]:
+    def _supersessions(self) -> Iterator[exchange.Record]:
         where = export_condition(self._chosen, "m")
         for table in ("working_memory", "archive"):
             for other in ("working_memory", "archive"):
@@ -139,15 +133,17 @@ class SqliteExporting(ExportSnapshot):
                     f"WHERE s.superseded_by IS NOT NULL AND {where} ORDER BY m.seq"
                 )
                 for memory, newer in rows:
-                    yield ExportedSupersession(memory=memory, superseded_by=newer)
+                    yield exchange.ExportedSupersession(
+                        memory=memory, superseded_by=newer
+                    )
 
 
-def _memory_from(row: Sequence[Any]) -> ExportedMemory:
+def _memory_from(row: Sequence[Any]) -> exchange.ExportedMemory:
     """Return an exported memory without revisions from a row of `_WORKING` or `_ARCHIVED`."""
     seq, content_hash, state, tags, _, *values, held, details, episode = row
     valid_until, superseded_at, pruned_at = _decode_json_list(state, _NO_TRIPLE)
     held_until, future_since = _decode_json_list(held, _NO_TRIPLE[:2])
-    return ExportedMemory(
+    return exchange.ExportedMemory(
         **exported_fields_from(values, content_hash),
         seq=seq,
         tags=tuple(_decode_json_list(tags, ())),
@@ -231,7 +227,7 @@ class SqliteRestoring(RestoreTransaction):
             (last_number,),
         )
 
-    def _restore_vector(self, vector: KeptVector) -> Outcome:
+    def _restore_vector(self, vector: exchange.KeptVector) -> exchange.Outcome:
         session = self._session
         session.execute(
             "INSERT OR IGNORE INTO embedding_model (name, digest) VALUES (?, ?)",

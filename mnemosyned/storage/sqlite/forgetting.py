@@ -23,15 +23,7 @@ from mnemosyned.storage.common.forgetting import (
 from mnemosyned.storage.common.listing import tag_conditions
 from mnemosyned.storage.common.session import reads
 from mnemosyned.storage.common.state import insert_tags_and_validity
-from mnemosyned.storage.sqlite.fulltext import (
-    DEPTH_MAX,
-    INDEXES,
-    index_depth,
-    index_memories,
-    purge_steps,
-    rebuild_index,
-    unindex_memory,
-)
+from mnemosyned.storage.sqlite import fulltext
 from mnemosyned.storage.sqlite.listing import bind_by_place, term_conditions
 from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED, leave_secrets
 from mnemosyned.storage.sqlite.session import SqliteSession, memory_row
@@ -150,7 +142,7 @@ class SqliteDeletion(DeletionStore):
                 )
         # After all rows, as when they were remembered.
         for seq, content, role in indexed:
-            unindex_memory(session, seq, content, role)
+            fulltext.unindex_memory(session, seq, content, role)
 
     @reads
     def purge_due(self, session: SqliteSession) -> bool:
@@ -164,7 +156,7 @@ class SqliteDeletion(DeletionStore):
             )
             if newest is None:
                 return True
-            for index in INDEXES:
+            for index in fulltext.INDEXES:
                 self._purge_index(index)
             clean = self._engine.writer.compact() and self._empty_log()
             if clean:
@@ -180,11 +172,15 @@ class SqliteDeletion(DeletionStore):
         Each step is a transaction, so that writers wait for one step only. An index with too many
         levels is rebuilt.
         """
-        depth = self._engine.write(partial(index_depth, index=index), durable=False)
-        if depth is None or depth > DEPTH_MAX:
-            self._engine.write(partial(rebuild_index, index=index), durable=False)
+        depth = self._engine.write(
+            partial(fulltext.index_depth, index=index), durable=False
+        )
+        if depth is None or depth > fulltext.DEPTH_MAX:
+            self._engine.write(
+                partial(fulltext.rebuild_index, index=index), durable=False
+            )
             return
-        for statement in purge_steps(index):
+        for statement in fulltext.purge_steps(index):
             merge = partial(_merge_step, statement=statement)
             if not self._engine.write(merge, durable=False):
                 break
@@ -222,7 +218,7 @@ class SqliteGrace(GraceStore):
     def _index(
         self, session: SqliteSession, memories: Mapping[int, MemoryRecord]
     ) -> None:
-        index_memories(
+        fulltext.index_memories(
             session,
             [(seq, memory.content, memory.role) for seq, memory in memories.items()],
         )

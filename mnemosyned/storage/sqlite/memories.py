@@ -16,13 +16,9 @@ from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.ports import Draft, Promotion, RememberReport
 from mnemosyned.memory.values import Action, Episode, MemoryRecord, Tier
 from mnemosyned.search.query import Match, Query
+from mnemosyned.storage.common import records
 from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransaction
 from mnemosyned.storage.common.injections import erase_injected_texts
-from mnemosyned.storage.common.records import (
-    CompactionStore,
-    IntakeTransaction,
-    RecordStore,
-)
 from mnemosyned.storage.common.search import VectorStore
 from mnemosyned.storage.common.session import reads, writes
 from mnemosyned.storage.common.sleep import PromotionTransaction, SleepStore
@@ -130,7 +126,7 @@ SAID_BEFORE = (
 )
 
 
-class SqliteIntake(IntakeTransaction):
+class SqliteIntake(records.IntakeTransaction):
     """New memories on their way into working memory and its index."""
 
     _session: SqliteSession
@@ -162,7 +158,7 @@ class SqliteIntake(IntakeTransaction):
         return self._session.totals()[Tier.WORKING][0]
 
 
-class SqliteRecords(RecordStore):
+class SqliteRecords(records.RecordStore):
     """A `RecordStore` on one SQLite file."""
 
     @writes
@@ -232,7 +228,7 @@ _SAME_MESSAGE = (
 )
 
 
-class SqliteCompactions(CompactionStore):
+class SqliteCompactions(records.CompactionStore):
     """A `CompactionStore` on one SQLite file."""
 
     _intake = SqliteIntake

@@ -22,21 +22,8 @@ from pathlib import Path
 from mnemosyned.memory.masking import mask_memories
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.storage.common.state import invalidate
-from mnemosyned.storage.sqlite.fulltext import (
-    INDEXED_ROWS,
-    INDEXES,
-    TEXTS,
-    is_intact,
-    rebuild_indexes,
-)
+from mnemosyned.storage.sqlite import fulltext, schema
 from mnemosyned.storage.sqlite.memories import insert_details
-from mnemosyned.storage.sqlite.schema import (
-    blank_database,
-    latest_version,
-    missing_parts,
-    schema_version,
-    table_names,
-)
 from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.exact_values import extract_details
@@ -150,7 +137,7 @@ def find_faults(connection: sqlite3.Connection) -> list[StorageFault]:
         problems = find_damage(connection)
         if any(fault.kind is FaultKind.INTEGRITY for fault in problems):
             return problems
-        present = table_names(connection)
+        present = schema.table_names(connection)
         broken = Counter(
             table for table, *_ in connection.execute("PRAGMA foreign_key_check")
         )
@@ -174,10 +161,10 @@ def schema_faults(
     connection: sqlite3.Connection, migrations: Path
 ) -> list[StorageFault]:
     """Return a fault for each part that a database of the latest schema version lacks."""
-    if schema_version(connection) != latest_version(migrations):
+    if schema.schema_version(connection) != schema.latest_version(migrations):
         return []
-    with closing(blank_database(migrations)) as blank:
-        missing = missing_parts(connection, blank)
+    with closing(schema.blank_database(migrations)) as blank:
+        missing = schema.missing_parts(connection, blank)
     return [
         StorageFault(
             FaultKind.INTEGRITY if name in _HOLDING else FaultKind.SCHEMA,
@@ -196,7 +183,9 @@ def find_damage(connection: sqlite3.Connection) -> list[StorageFault]:
         if text == "ok":
             continue
         # From 3.44 on SQLite checks full-text indexes too.
-        index = next((index for index in INDEXES if f"main.{index}" in text), None)
+        index = next(
+            (index for index in fulltext.INDEXES if f"main.{index}" in text), None
+        )
         if index:
             words = f"the full-text index {index}: {text}"
             found.append(StorageFault(FaultKind.INDEX, index, words))
@@ -234,15 +223,15 @@ def structure_faults(connection: sqlite3.Connection) -> list[StorageFault]:
 
     The check is an INSERT that writes nothing, so the connection must be able to write: use a copy.
     """
-    present = table_names(connection)
+    present = schema.table_names(connection)
     return [
         StorageFault(
             FaultKind.INDEX,
             index,
             f"the full-text index {index} does not match the texts",
         )
-        for index in INDEXES
-        if index in present and not is_intact(connection, index)
+        for index in fulltext.INDEXES
+        if index in present and not fulltext.is_intact(connection, index)
     ]
 
 
@@ -279,14 +268,14 @@ def _index_faults(
 ) -> list[StorageFault]:
     """Return a fault for each full-text index that is missing or has other rows than the texts."""
     problems = []
-    for index, texts in INDEXED_ROWS.items():
+    for index, texts in fulltext.INDEXED_ROWS.items():
         if index not in present:
             text = f"the full-text index {index} is missing"
             problems.append(StorageFault(FaultKind.INTEGRITY, index, text))
             continue
         indexed = f"SELECT id FROM {index}_docsize"
         comparisons = {"entries without a text": f"{indexed} EXCEPT {texts}"}
-        if index not in TEXTS:  # which has every row of its table
+        if index not in fulltext.TEXTS:  # which has every row of its table
             comparisons["texts without an entry"] = f"{texts} EXCEPT {indexed}"
         for words, rows in comparisons.items():
             if count := _count_rows(connection, f"SELECT count(*) FROM ({rows})"):
@@ -318,7 +307,7 @@ def repair_database(database: Path, migrations: Path) -> Iterator[str]:
     """Repair all faults of a database; yield one line of text for each repair."""
     with closing(_open_database(database)) as connection:
         yield from _recreate_missing(connection, migrations)
-        present = table_names(connection)
+        present = schema.table_names(connection)
         yield from _return_orphans(connection)
         # The next cycle rolls them up again.
         unlinked = connection.execute(
@@ -338,7 +327,7 @@ def repair_database(database: Path, migrations: Path) -> Iterator[str]:
             if changed:
                 yield f"{action} {changed:,} {orphans.words}"
         yield from _recount_totals(connection)
-    for index in rebuild_indexes(database):
+    for index in fulltext.rebuild_indexes(database):
         yield f"rebuilt the full-text index {index} from the texts"
 
 
@@ -354,9 +343,9 @@ def _recreate_missing(
     connection: sqlite3.Connection, migrations: Path
 ) -> Iterator[str]:
     """Create missing parts of the schema, tables with their first rows; yield a line for each."""
-    with closing(blank_database(migrations)) as blank:
+    with closing(schema.blank_database(migrations)) as blank:
         connection.execute("BEGIN IMMEDIATE")
-        missing = missing_parts(connection, blank)
+        missing = schema.missing_parts(connection, blank)
         for kind, name, sql in missing:
             connection.execute(sql)
             if kind == "table" and not sql.startswith("CREATE VIRTUAL"):
@@ -372,7 +361,7 @@ def _recreate_missing(
 
 def lacking_values(connection: sqlite3.Connection, *, limit: int) -> int:
     """Count the originals among the newest `limit` that lack an exact value in their rows."""
-    if "detail_kind" not in table_names(connection):
+    if "detail_kind" not in schema.table_names(connection):
         return 0
     newest = connection.execute(
         "SELECT seq, content FROM archive WHERE content != '' ORDER BY seq DESC LIMIT ?",

@@ -28,10 +28,7 @@ from mnemosyned.search.query import (
 )
 from mnemosyned.search.scoring import READ_CHARS_MAX
 from mnemosyned.search.words import Forms, Frequencies, Having, WordRows
-from mnemosyned.storage.common.listing import (
-    asked_conditions,
-    column_conditions,
-)
+from mnemosyned.storage.common import listing
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.search import CommonIndex
 from mnemosyned.storage.common.session import StorePart
@@ -294,9 +291,9 @@ class SqliteIndex(CommonIndex):
         ]
         where, values = EVERYTHING.where, EVERYTHING.values
         if not query.selects_all:
-            conditions = column_conditions(query.own_columns, "{}")
+            conditions = listing.column_conditions(query.own_columns, "{}")
             where, values = bind_by_place(
-                [*conditions, *asked_conditions(query, "seq")]
+                [*conditions, *listing.asked_conditions(query, "seq")]
             )
         since = instant_text(query.since) if query.since else ""
         until = instant_text(query.until) if query.until else "~"

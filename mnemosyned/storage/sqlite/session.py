@@ -37,10 +37,7 @@ from mnemosyned.storage.common.session import (
     Row,
     episode_changes,
 )
-from mnemosyned.storage.sqlite.fulltext import (
-    index_episode_grams,
-    unindex_episode_grams,
-)
+from mnemosyned.storage.sqlite import fulltext
 from mnemosyned.text.details import Detail
 
 MEMORY_COLUMNS = f"{column_list()}, content_hash"
@@ -275,7 +272,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         values = episode_values(episode, index_terms)
         inserted = cast("sqlite3.Cursor", self.insert("episode", seq=seq, **values))
         number = cast("int", inserted.lastrowid)
-        index_episode_grams(self, number, episode.content, index_terms)
+        fulltext.index_episode_grams(self, number, episode.content, index_terms)
         return number
 
     def write_episode(
@@ -289,7 +286,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         self._unindex_episode(seq)
         values = episode_values(episode, index_terms)
         self.update("episode", episode_changes(values, is_rollup=is_rollup), seq=seq)
-        index_episode_grams(self, seq, episode.content, index_terms)
+        fulltext.index_episode_grams(self, seq, episode.content, index_terms)
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
         self._unindex_episode(seq)
@@ -309,7 +306,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         content, index_terms = self.execute(
             "SELECT content, index_terms FROM episodic_memory WHERE seq = ?", (seq,)
         ).fetchone()
-        unindex_episode_grams(self, seq, content, index_terms)
+        fulltext.unindex_episode_grams(self, seq, content, index_terms)
 
 
 @lru_cache(maxsize=256)

@@ -22,6 +22,7 @@ from mnemosyned.storage.common.session import StorePart, reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import ClockStore, WatchStore
 from mnemosyned.storage.common.undo import ActionStore
+from mnemosyned.storage.sqlite import fulltext, memories, ownership
 from mnemosyned.storage.sqlite.connections import (
     Checkpoints,
     Readers,
@@ -34,28 +35,7 @@ from mnemosyned.storage.sqlite.connections import (
 from mnemosyned.storage.sqlite.copies import CopyDamaged, back_up
 from mnemosyned.storage.sqlite.exchange import SqliteExchange
 from mnemosyned.storage.sqlite.forgetting import SqliteDeletion, SqliteGrace
-from mnemosyned.storage.sqlite.fulltext import (
-    REINDEXING,
-    failing_indexes,
-    finish_reindexing,
-    heal_indexes,
-)
 from mnemosyned.storage.sqlite.listing import SqliteLists
-from mnemosyned.storage.sqlite.memories import (
-    SqliteAgents,
-    SqliteChanges,
-    SqliteCompactions,
-    SqliteRecords,
-    SqliteRetention,
-    SqliteSleep,
-    SqliteUndo,
-    SqliteVectors,
-)
-from mnemosyned.storage.sqlite.ownership import (
-    DatabaseFile,
-    DatabaseFileGuard,
-    own_database,
-)
 from mnemosyned.storage.sqlite.schema import refuse_foreign, schema_version, upgrade
 from mnemosyned.storage.sqlite.search import SqliteSearch
 from mnemosyned.storage.sqlite.session import SqliteSession
@@ -71,7 +51,7 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
         self,
         engine: SqliteEngine,
         *,
-        custody: DatabaseFileGuard,
+        custody: ownership.DatabaseFileGuard,
         checkpoints: Checkpoints,
         frequencies: Frequencies,
         warnings: Sequence[str],
@@ -100,7 +80,7 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
         """Return a text for each full-text index that fails to answer."""
         return [
             f"the full-text index {index} does not answer; restart the daemon: it is rebuilt"
-            for index in failing_indexes(connection)
+            for index in fulltext.failing_indexes(connection)
         ]
 
     def warnings(self) -> list[str]:
@@ -179,34 +159,34 @@ class SqliteStore(MemoryStore):
         database: Path,
         connection: SqliteSession,
         *,
-        file: DatabaseFile,
+        file: ownership.DatabaseFile,
         warnings: Sequence[str] = (),
     ) -> None:
         self.database = database
         self.schema_version = schema_version(connection)
-        self._custody = DatabaseFileGuard(file, connect=open_writer)
+        self._custody = ownership.DatabaseFileGuard(file, connect=open_writer)
         self._writer = Writer(connection, secured=self._custody.secure_connection)
         self._readers = Readers(database, size=READERS, check=self._check_readable)
         self._checkpoints = Checkpoints(database, check=self._custody.check)
         self._custody.renewed = self._renew
         frequencies = Frequencies()
         engine = SqliteEngine(self._writer, self._readers)
-        self.memories = SqliteRecords(engine)
+        self.memories = memories.SqliteRecords(engine)
         self.lists = SqliteLists(engine)
         self.search = SqliteSearch(engine, frequencies)
-        self.sleep = SqliteSleep(engine)
+        self.sleep = memories.SqliteSleep(engine)
         self.rollups = RollupStore(engine)
         self.deletion = SqliteDeletion(engine, checkpoint=self._checkpoints.run)
-        self.changes = SqliteChanges(engine)
+        self.changes = memories.SqliteChanges(engine)
         self.learnings = LearningStore(engine)
-        self.compactions = SqliteCompactions(engine)
-        self.vectors = SqliteVectors(engine)
-        self.retention = SqliteRetention(engine)
-        self.undo = SqliteUndo(engine)
+        self.compactions = memories.SqliteCompactions(engine)
+        self.vectors = memories.SqliteVectors(engine)
+        self.retention = memories.SqliteRetention(engine)
+        self.undo = memories.SqliteUndo(engine)
         self.actions = ActionStore(engine)
         self.grace = SqliteGrace(engine)
         self.exchange = SqliteExchange(engine)
-        self.agents = SqliteAgents(engine)
+        self.agents = memories.SqliteAgents(engine)
         self.endings = EndingStore(engine)
         self.injections = InjectionStore(engine)
         self.watches = WatchStore(engine)
@@ -253,7 +233,7 @@ def open_store(
     """
     with ExitStack() as stack:
         try:
-            file = stack.enter_context(own_database(database, socket=socket))
+            file = stack.enter_context(ownership.own_database(database, socket=socket))
             store = _prepare_store(file, migrations)
         except (OSError, sqlite3.Error) as error:
             raise StorageFailed(
@@ -264,7 +244,7 @@ def open_store(
         yield store
 
 
-def _prepare_store(file: DatabaseFile, migrations: Path) -> SqliteStore:
+def _prepare_store(file: ownership.DatabaseFile, migrations: Path) -> SqliteStore:
     """Open the database, repair its indexes, upgrade its schema, and return the store."""
     left = frames_left(file.path)
     connection = open_writer(file.path, check=partial(refuse_foreign, path=file.path))
@@ -277,14 +257,14 @@ def _prepare_store(file: DatabaseFile, migrations: Path) -> SqliteStore:
         # Before a statement of this connection names an index.
         warnings += [
             f"the full-text index {index} could not be read and was rebuilt; no memory was lost"
-            for index in heal_indexes(file.path)
+            for index in fulltext.heal_indexes(file.path)
         ]
         if upgrade(connection, migrations):
             _checkpoint(
                 connection
             )  # the file is a database with tables from its first moment on
-        if schema_version(connection) >= REINDEXING:
-            finish_reindexing(connection)
+        if schema_version(connection) >= fulltext.REINDEXING:
+            fulltext.finish_reindexing(connection)
         file.know_companions()
         file.tighten()
         for warning in warnings:

@@ -14,16 +14,7 @@ from typing import Generic, TypeVar
 from mnemosyned.errors import DatabaseReplaced, StorageFailed
 from mnemosyned.fairness import note_database_time
 from mnemosyned.logs import logger
-from mnemosyned.storage.sqlite.connections import (
-    BUSY_TIMEOUT_S,
-    CLOSED,
-    NOT_CLEANED,
-    NOTHING_KEPT,
-    Readers,
-    reason,
-    storage_failed,
-    truncate_log,
-)
+from mnemosyned.storage.sqlite import connections
 from mnemosyned.storage.sqlite.session import SqliteSession
 
 T = TypeVar("T")
@@ -122,7 +113,7 @@ class Writer:
     def _commit_waiting(self) -> None:
         """Run up to `COMMIT_SHARE_MAX` queued writes in one transaction; set their outcomes."""
         if self._closed:
-            raise StorageFailed(CLOSED)
+            raise StorageFailed(connections.CLOSED)
         share = min(len(self._waiting), COMMIT_SHARE_MAX)
         tickets = [self._waiting.popleft() for _ in range(share)]
         durable = any(ticket.durable for ticket in tickets)
@@ -137,7 +128,7 @@ class Writer:
             self._connection.execute("COMMIT")
             self.held_max_s = max(self.held_max_s, time.monotonic() - began)
         except BaseException as error:
-            failure = storage_failed(error, NOTHING_KEPT)
+            failure = connections.storage_failed(error, connections.NOTHING_KEPT)
             # First of all: a ticket without an error counts as kept.
             for ticket in tickets:
                 ticket.error = ticket.error or failure
@@ -193,7 +184,7 @@ class Writer:
             if not self._connection.in_transaction:
                 raise  # SQLite gave the whole transaction up
             self._connection.execute("ROLLBACK TO share")
-            ticket.error = storage_failed(error, NOTHING_KEPT)
+            ticket.error = connections.storage_failed(error, connections.NOTHING_KEPT)
         self._connection.execute("RELEASE share")
 
     def compact(self) -> bool:
@@ -214,10 +205,10 @@ class Writer:
                 self.held_max_s = max(self.held_max_s, time.monotonic() - began)
         return True
 
-    def checkpoint(self, *, wait_s: float = BUSY_TIMEOUT_S) -> bool:
+    def checkpoint(self, *, wait_s: float = connections.BUSY_TIMEOUT_S) -> bool:
         """Checkpoint and truncate the log; return False if readers prevent it for `wait_s` seconds."""
         with self._lock, self._explaining_failures():
-            return truncate_log(self._connection, wait_s=wait_s)
+            return connections.truncate_log(self._connection, wait_s=wait_s)
 
     def shrink(self) -> None:
         """Free the page cache; the next write reads its pages again."""
@@ -228,11 +219,11 @@ class Writer:
     def _explaining_failures(self) -> Iterator[None]:
         """Turn SQLite's errors in the block into `StorageFailed` that says no memory was lost."""
         if self._closed:
-            raise StorageFailed(CLOSED)
+            raise StorageFailed(connections.CLOSED)
         try:
             yield
         except (OSError, sqlite3.Error) as error:
-            raise storage_failed(error, NOT_CLEANED) from error
+            raise connections.storage_failed(error, connections.NOT_CLEANED) from error
 
     def close(self) -> None:
         """Checkpoint the write-ahead log and close the connection.
@@ -246,13 +237,13 @@ class Writer:
                 return
             try:
                 self._secure()
-                truncate_log(self._connection)
+                connections.truncate_log(self._connection)
             except DatabaseReplaced as error:
                 if not error.saved:
                     raise
                 log.warning("closed_elsewhere", reason=error.reason)
             except (OSError, sqlite3.Error) as error:
-                log.warning("checkpoint_failed", reason=reason(error))
+                log.warning("checkpoint_failed", reason=connections.reason(error))
             finally:
                 self._closed = True
                 self._connection.close()
@@ -261,7 +252,7 @@ class Writer:
 class SqliteEngine:
     """The transactions of one file."""
 
-    def __init__(self, writer: Writer, readers: Readers) -> None:
+    def __init__(self, writer: Writer, readers: connections.Readers) -> None:
         self.writer = writer
         self.readers = readers
         self.write = writer.write

@@ -13,13 +13,8 @@ from functools import cached_property
 
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.summary.grounding import values
 from mnemosyned.summary.grounding.names import find_unknown_names, list_name_forms
-from mnemosyned.summary.grounding.values import (
-    SourceDates,
-    find_mentions,
-    read_number_words,
-    read_numbers,
-)
 from mnemosyned.text.languages.tables import foreign_language, foreign_script
 from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.sentences import split_sentences
@@ -95,9 +90,9 @@ class GroundingSources:
         )
 
     @cached_property
-    def calendar(self) -> SourceDates:
+    def calendar(self) -> values.SourceDates:
         """The dates that the memories mention, absolute or relative, and the days they are of."""
-        found = SourceDates()
+        found = values.SourceDates()
         for memory in self.memories:
             found.add(memory.content, in_zone(memory.created_at, self._zone))
         return found
@@ -114,9 +109,9 @@ class GroundingSources:
             found.update(
                 (f"{said.hour}:{said:%M}", f"{(said.hour - 1) % 12 + 1}:{said:%M}")
             )
-        for _, readings in read_numbers(self.text):
+        for _, readings in values.read_numbers(self.text):
             found |= readings
-        found.update(value for _, value in read_number_words(self.text))
+        found.update(value for _, value in values.read_number_words(self.text))
         found.update(str(year) for year in self.calendar.years)
         found.update(f"day {day}" for _, day in self.calendar.yearless if day)
         return frozenset(found)
@@ -204,15 +199,15 @@ def _find_ungrounded_values(
                 if not bare or not known.has_value(bare):
                     yield SummaryProblem(kind, value)
             text = _blank_out(text, match.start(), match.start() + len(value))
-    for mention in find_mentions(text):
+    for mention in values.find_mentions(text):
         if not known.calendar.has_date(mention) and not known.has_value(mention.text):
             yield SummaryProblem(GroundingFault.DATE, mention.text)
         text = _blank_out(text, mention.start, mention.end)
-    for figure, readings in read_numbers(text):
+    for figure, readings in values.read_numbers(text):
         if known.numbers.isdisjoint(readings):
             yield SummaryProblem(GroundingFault.NUMBER, figure)
     exempt = _WORDS["exempt_number_words"]
-    for word, value in read_number_words(text):
+    for word, value in values.read_number_words(text):
         if value not in known.numbers and word.lower() not in exempt and len(word) > 1:
             yield SummaryProblem(GroundingFault.NUMBER, word)
     for name in find_unknown_names(text, known.words, known.folded_text):
