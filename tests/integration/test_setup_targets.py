@@ -1,22 +1,33 @@
 """Every tool set up in a home of its own: written, not twice, taken out without a trace.
 
-With the journal to the byte; without it, as far as entries of ours are known.
+With the journal to the byte; without it, as far as entries of ours are known. Files that setup must
+not change are left, and those that it changes keep their links and modes.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.setups import TEXTS, VARIANTS, Home, Snapshot, assert_set_up
+from support.setups import (
+    TEXTS,
+    VARIANTS,
+    Home,
+    Snapshot,
+    assert_set_up,
+    document,
+    edit,
+)
 
 from mnemosyned.agents.setup.documents import Document, value_at
 from mnemosyned.agents.setup.parts import EntryPart, HeadingPart, OwnFile
 from mnemosyned.agents.setup.targets import TARGETS
+from mnemosyned.agents.setup.tools import set_up
 
 pytestmark = pytest.mark.thorough
 
@@ -27,10 +38,6 @@ PROJECT_TOOLS = [name for name, target in TARGETS.items() if target.has_project]
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
-
-
-def document(file: Path) -> Document:
-    return Document(file, file.read_bytes().decode())
 
 
 # ----------------------------------------------------- apply, again, undo
@@ -127,9 +134,7 @@ def test_what_the_user_added_since_stays_and_ours_goes(
     }
     home.apply(tool)
     for file in home.files(tool):
-        edited = document(file)
-        edited.set_value(("mine", "added"), {"since": "then"})
-        file.write_bytes(edited.text.encode())
+        edit(file, "mine", "added", value={"since": "then"})
 
     assert home.undo(tool) == []
 
@@ -151,12 +156,9 @@ def test_each_change_keeps_the_other_lines(home: Home, tool: str) -> None:
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_every_command_is_absolute_and_without_arguments_for_hooks(
-    tmp_path: Path, tool: str
+    home: Home, tool: str
 ) -> None:
-    home = Home(tmp_path)
-    home.programs = type(home.programs)(
-        mnem=Path("/home/ann lee/bin/mnem"), hook=Path("/home/ann lee/bin/mnem-hook")
-    )
+    home.use_programs_of("/home/ann lee/bin")
 
     assert home.apply(tool) == []
     assert_set_up(home, tool)
@@ -179,9 +181,7 @@ def test_a_new_path_of_ours_renews_what_is_there(home: Home, tool: str) -> None:
     home.write(tool, "foreign")
     before = home.snapshot()
     home.apply(tool)
-    home.programs = type(home.programs)(
-        mnem=Path("/new/mnem"), hook=Path("/new/mnem-hook")
-    )
+    home.use_programs_of("/new")
 
     assert home.plan(tool).changed_files
     assert home.apply(tool) == []
@@ -196,14 +196,10 @@ def test_a_new_path_of_ours_renews_what_is_there(home: Home, tool: str) -> None:
 def test_what_the_user_set_in_our_entry_stays(home: Home) -> None:
     home.apply("opencode")
     file = home.files("opencode")[0]
-    edited = document(file)
-    edited.set_value(("mcp", "mnem", "enabled"), value=False)
-    edited.set_value(("mcp", "mnem", "note"), "mine")
-    file.write_text(edited.text)
+    edit(file, "mcp", "mnem", "enabled", value=False)
+    edit(file, "mcp", "mnem", "note", value="mine")
     assert home.plan("opencode").changed_files == []
-    home.programs = type(home.programs)(
-        mnem=Path("/new/mnem"), hook=Path("/new/mnem-hook")
-    )
+    home.use_programs_of("/new")
 
     home.apply("opencode")
 
@@ -218,16 +214,17 @@ def test_a_hook_that_the_user_moved_into_a_group_is_found_and_taken_out(
 ) -> None:
     home.apply("claude-code")
     file = home.path / ".claude" / "settings.json"
-    edited = document(file)
-    ours = edited.data["hooks"]["Stop"][0]["hooks"][0]
+    ours = document(file).data["hooks"]["Stop"][0]["hooks"][0]
     theirs = {"type": "command", "command": "say done"}
-    edited.set_value(("hooks", "Stop", 0), {"hooks": [theirs, ours]})
-    file.write_text(edited.text)
+    edit(file, "hooks", "Stop", 0, value={"hooks": [theirs, ours]})
 
     assert home.plan("claude-code").changed_files == []
     assert home.undo("claude-code") == []
 
     assert document(file).data == {"hooks": {"Stop": [{"hooks": [theirs]}]}}
+
+
+PLUGIN = ".config/opencode/plugins/mnem.js"
 
 
 @pytest.mark.parametrize(
@@ -238,7 +235,7 @@ def test_an_own_file_that_was_changed_is_left_and_told(
     home: Home, *, has_journal: bool, says: str
 ) -> None:
     home.apply("opencode")
-    plugin = home.path / ".config" / "opencode" / "plugins" / "mnem.js"
+    plugin = home.path / PLUGIN
     plugin.write_text(plugin.read_text() + "// mine\n")
     if not has_journal:
         shutil.rmtree(home.state)
@@ -247,16 +244,6 @@ def test_an_own_file_that_was_changed_is_left_and_told(
 
     assert says in problem
     assert plugin.exists()
-
-
-def test_a_foreign_plugin_file_of_our_name_is_told(home: Home) -> None:
-    plugin = home.path / ".config" / "opencode" / "plugins" / "mnem.js"
-    plugin.parent.mkdir(parents=True)
-    plugin.write_text("export default {}\n")
-
-    (problem,) = home.apply("opencode")
-
-    assert "another file of this name" in problem
 
 
 # --------------------------------------------------- several tools, plugins
@@ -340,20 +327,21 @@ def test_cursor_and_claude_code_start_the_same_command_line(home: Home) -> None:
     )
 
 
-INSTALLED = {
-    "claude-code": (
-        ".claude/plugins/installed_plugins.json",
-        '{"plugins": {"mnem@x": []}}',
-    ),
-    "codex": (".codex/config.toml", '[plugins."mnem@x"]\nenabled = true\n'),
-    "cursor": (".cursor/plugins/local/mnem/plugin.json", "{}"),
-    "gemini": (".gemini/extensions/mnem/gemini-extension.json", "{}"),
-}
+OURS, OTHER = "our plugin is installed", "another file of this name"
+CLAUDES = ".claude/plugins/installed_plugins.json"
+INSTALLED = [
+    ("claude-code", CLAUDES, '{"plugins": {"mnem@x": []}}', OURS),
+    ("codex", ".codex/config.toml", '[plugins."mnem@x"]\nenabled = true\n', OURS),
+    ("cursor", ".cursor/plugins/local/mnem/plugin.json", "{}", OURS),
+    ("gemini", ".gemini/extensions/mnem/gemini-extension.json", "{}", OURS),
+    ("opencode", PLUGIN, "export default {}\n", OTHER),
+]
 
 
-@pytest.mark.parametrize("tool", INSTALLED)
-def test_nothing_is_written_next_to_our_plugin(home: Home, tool: str) -> None:
-    name, content = INSTALLED[tool]
+@pytest.mark.parametrize(("tool", "name", "content", "says"), INSTALLED)
+def test_nothing_is_written_next_to_a_plugin(
+    home: Home, tool: str, name: str, content: str, says: str
+) -> None:
     file = home.path / name
     file.parent.mkdir(parents=True)
     file.write_text(content)
@@ -361,7 +349,7 @@ def test_nothing_is_written_next_to_our_plugin(home: Home, tool: str) -> None:
 
     (problem,) = home.apply(tool)
 
-    assert "our plugin is installed" in problem
+    assert says in problem
     assert home.snapshot() == before
 
 
@@ -393,8 +381,6 @@ def with_claude(home: Home, script: str) -> None:
 
 
 def test_the_tools_own_program_writes_its_entry_and_takes_it_out(home: Home) -> None:
-    import sys  # noqa: PLC0415
-
     file = home.path / ".claude.json"
     file.write_text('{"numStartups": 3}')
     before = home.snapshot()
@@ -404,9 +390,7 @@ def test_the_tools_own_program_writes_its_entry_and_takes_it_out(home: Home) -> 
 
     assert '    "numStartups": 3' in file.read_text()
     assert_set_up(home, "claude-code")
-    edited = document(file)
-    edited.set_value(("numStartups",), 4)
-    file.write_text(edited.text)
+    edit(file, "numStartups", value=4)
     assert home.undo("claude-code") == []
     assert document(file).data == {"numStartups": 4, "mcpServers": {}}
     file.write_text('{"numStartups": 3}')
@@ -430,9 +414,147 @@ def test_an_undo_after_a_crash_before_the_write_leaves_the_file(home: Home) -> N
     home.write("gemini", "foreign")
     before = home.snapshot()
     home.apply("gemini")
-    os.truncate(home.files("gemini")[0], 0)
-    home.files("gemini")[0].write_bytes(TEXTS[".json"]["foreign"].encode())
+    home.write("gemini", "foreign")
 
     assert home.undo("gemini") == []
 
     assert home.snapshot() == before
+
+
+# ------------------------------------------------------------------ conflict
+
+
+def write_foreign_entry(home: Home, tool: str) -> int:
+    server = next(
+        part
+        for part in TARGETS[tool].parts(home.site)
+        if isinstance(part, EntryPart) and part.label == "MCP server"
+    )
+    file = Document(server.file, "")
+    file.set_value(server.path, {"command": "/opt/other", "args": ["serve"]})
+    server.file.parent.mkdir(parents=True, exist_ok=True)
+    server.file.write_text(file.text)
+    return 1
+
+
+def write_text(home: Home, tool: str, text: str) -> int:
+    for file in home.files(tool):
+        begin, end = ("a = ", "") if file.suffix == ".toml" else ('{"a": ', "}")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text.format(begin=begin, end=end))
+    return len(home.files(tool))
+
+
+def write_read_only(home: Home, tool: str) -> int:
+    home.write(tool, "foreign")
+    home.files(tool)[-1].chmod(0o444)
+    return 1
+
+
+DEEP = "{begin}" + "[" * 5_000 + "]" * 5_000 + "{end}\n"
+CONFLICTS: dict[str, tuple[Callable[[Home, str], int], str]] = {
+    "foreign": (
+        write_foreign_entry,
+        "another entry of this name, which starts /opt/other",
+    ),
+    "garbled": (lambda home, tool: write_text(home, tool, "{{ no: [\n"), "line"),
+    "deep": (lambda home, tool: write_text(home, tool, DEEP), "nest"),
+    "read-only": (write_read_only, "it is read-only"),
+}
+"""What writes files that setup must not change, and how many; words of each problem."""
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("conflict", CONFLICTS)
+def test_a_file_that_cannot_be_changed_is_told_and_nothing_is_touched(
+    home: Home, tool: str, conflict: str
+) -> None:
+    write, said = CONFLICTS[conflict]
+    count = write(home, tool)
+    before = home.snapshot()
+
+    problems = home.apply(tool)
+
+    assert len(problems) == count
+    assert all(said in problem for problem in problems), problems
+    assert home.snapshot() == before
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'{"a": "\xff"}', "not UTF-8"),
+        (b"[]", "does not contain an object"),
+        (b'{"mcpServers": []}', "unusual form"),
+        (b'{"mcpServers": {}, "mcpServers": {}}', "twice"),
+    ],
+)
+def test_a_form_that_cannot_be_edited_safely_is_told(
+    home: Home, content: bytes, said: str
+) -> None:
+    file = home.path / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    file.write_bytes(content)
+
+    (problem,) = home.apply("cursor")
+
+    assert said in problem
+    assert file.read_bytes() == content
+
+
+def test_a_directory_in_the_place_of_a_file_is_told(home: Home) -> None:
+    (home.path / ".cursor" / "mcp.json").mkdir(parents=True)
+
+    assert "not a regular file" in home.apply("cursor")[0]
+
+
+def test_a_change_meanwhile_is_not_overwritten(home: Home) -> None:
+    plan = home.plan("cursor")
+    file = home.path / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    file.write_text('{"new": 1}')
+
+    (problem,) = set_up(plan, home.journal)
+
+    assert "changed meanwhile" in problem
+    assert file.read_text() == '{"new": 1}'
+
+
+# ------------------------------------------------------------ links and modes
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_link_stays_and_its_file_is_written(home: Home, tool: str) -> None:
+    home.write(tool, "foreign")
+    for number, file in enumerate(home.files(tool)):
+        real = home.path / "dotfiles" / f"{number}{file.suffix}"
+        real.parent.mkdir(exist_ok=True)
+        file.rename(real)
+        file.symlink_to(real)
+    before = home.snapshot()
+
+    assert home.apply(tool) == []
+
+    assert all(file.is_symlink() for file in home.files(tool))
+    assert_set_up(home, tool)
+    assert home.undo(tool) == []
+    assert home.snapshot() == before
+
+
+def test_a_mode_stays_and_a_kept_copy_is_readable_for_its_owner_alone(
+    home: Home,
+) -> None:
+    home.write("gemini", "foreign")
+    file = home.files("gemini")[0]
+    file.chmod(0o640)
+
+    home.apply("gemini")
+    mode = file.stat().st_mode
+    kept = [path for path in home.state.rglob("*") if path.is_file()]
+    folders = [home.state.stat().st_mode, (home.state / "before").stat().st_mode]
+    texts = [path.read_text() for path in kept]
+    home.undo("gemini")
+
+    assert mode & 0o777 == file.stat().st_mode & 0o777 == 0o640
+    assert TEXTS[".json"]["foreign"] in texts
+    assert [folder & 0o077 for folder in folders] == [0, 0]

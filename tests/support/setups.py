@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from mnemosyned.agents.setup.documents import Document
 from mnemosyned.agents.setup.files import SetupJournal
 from mnemosyned.agents.setup.parts import (
     Machine,
@@ -97,6 +98,12 @@ class Home:
     def plan(self, tool: str) -> ToolPlan:
         return plan_tool(TARGETS[tool], self.site, self.journal)
 
+    def use_programs_of(self, folder: str) -> None:
+        """Have our programs in another folder from now on."""
+        self.programs = Programs(
+            mnem=Path(folder, "mnem"), hook=Path(folder, "mnem-hook")
+        )
+
     def apply(self, tool: str) -> list[str]:
         """Set a tool up; what failed."""
         return set_up(self.plan(tool), self.journal)
@@ -134,6 +141,17 @@ class Home:
             )
             for path in sorted(self.path.rglob("*"))
         }
+
+
+def document(file: Path) -> Document:
+    return Document(file, file.read_bytes().decode())
+
+
+def edit(file: Path, *path: str | int, value: object) -> None:
+    """Set a value in a configuration file, as its user would."""
+    edited = document(file)
+    edited.set_value(path, value)
+    file.write_bytes(edited.text.encode())
 
 
 def assert_set_up(home: Home, tool: str) -> None:
