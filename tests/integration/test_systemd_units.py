@@ -74,19 +74,13 @@ def settings(unit: str) -> dict[str, list[str]]:
 
 
 @each_unit
-def test_systemd_has_nothing_to_say_about_a_unit(
+def test_systemd_has_nothing_to_say_about_a_unit_and_would_notice_a_misspelled_key(
     analyze: str, unit: str, units: Path
 ) -> None:
     assert verify(analyze, unit, units) == ""
 
-
-@each_unit
-def test_a_misspelled_key_would_be_noticed(
-    analyze: str, unit: str, units: Path
-) -> None:
     with (units / unit).open("a") as file:
         file.write("[Service]\nWacthdogSec=60\n")
-
     assert "WacthdogSec" in verify(analyze, unit, units)
 
 
@@ -96,17 +90,9 @@ def test_the_drop_in_for_machines_without_user_namespaces_is_valid(
     folder = units / "mnemosyned.service.d"
     folder.mkdir()
     (units / DROP_IN).rename(folder / DROP_IN)
-
     assert verify(analyze, "mnemosyned.service", units) == ""
 
-
-def test_a_misspelled_key_in_the_drop_in_would_be_noticed(
-    analyze: str, units: Path
-) -> None:
-    folder = units / "mnemosyned.service.d"
-    folder.mkdir()
     (folder / DROP_IN).write_text("[Service]\nPrivateUser=no\n")
-
     assert "PrivateUser" in verify(analyze, "mnemosyned.service", units)
 
 
@@ -128,35 +114,27 @@ def test_a_unit_is_little_exposed(analyze: str, unit: str, units: Path) -> None:
 
 
 @each_unit
-@pytest.mark.parametrize("kind", ["Runtime", "State"])
-def test_the_daemons_files_are_private(unit: str, kind: str) -> None:
+def test_a_unit_keeps_its_files_private_and_is_watched(unit: str) -> None:
     found = settings(unit)
 
     name = "mnemosyned-server" if unit == SERVER else "mnemosyned"
-    assert found[f"{kind}Directory"] == [name]
-    assert found[f"{kind}DirectoryMode"] == ["0700"]
-    assert found["UMask"] == ["0077"]
+    restart = "always" if unit == SERVER else "on-failure"
+    expected = f"""
+        RuntimeDirectory={name} RuntimeDirectoryMode=0700
+        StateDirectory={name} StateDirectoryMode=0700 UMask=0077
+        Type=notify NotifyAccess=main Restart={restart} StartLimitIntervalSec=0
+        RestartPreventExitStatus=78 KillSignal=SIGTERM KillMode=mixed
+    """
+    for setting in expected.split():
+        key, value = setting.split("=")
+        assert found[key] == [value]
+    assert {"WatchdogSec", "TimeoutStopSec", "ExecReload"} <= found.keys()
 
 
 def test_only_the_system_wide_configuration_is_readable_by_others() -> None:
-    assert settings("mnemosyned.service")["ConfigurationDirectoryMode"] == ["0700"]
-    assert settings("mnemosyned-system.service")["ConfigurationDirectoryMode"] == [
-        "0755"
-    ]
+    user, system = (settings(unit)["ConfigurationDirectoryMode"] for unit in LOCAL)
 
-
-@each_unit
-def test_systemd_watches_the_daemon_and_gives_it_time_to_stop(unit: str) -> None:
-    found = settings(unit)
-
-    assert found["Type"] == ["notify"]
-    assert found["NotifyAccess"] == ["main"]
-    assert found["Restart"] == ["always" if unit == SERVER else "on-failure"]
-    assert found["StartLimitIntervalSec"] == ["0"]
-    assert found["RestartPreventExitStatus"] == ["78"]
-    assert found["KillSignal"] == ["SIGTERM"]
-    assert found["KillMode"] == ["mixed"]
-    assert {"WatchdogSec", "TimeoutStopSec", "ExecReload"} <= found.keys()
+    assert (user, system) == (["0700"], ["0755"])
 
 
 @each_local_unit
@@ -169,57 +147,35 @@ def test_a_unit_has_no_network_and_room_for_a_model(unit: str) -> None:
     assert int(found["MemoryMax"][0].removesuffix("G")) >= 2
 
 
-def test_both_units_differ_only_where_user_and_system_do() -> None:
-    user, system = (settings(unit) for unit in LOCAL)
-
-    assert {key for key in user | system if user.get(key) != system.get(key)} == {
-        "CacheDirectory",
-        "CacheDirectoryMode",
-        "ConfigurationDirectoryMode",
-        "DynamicUser",
-        "Environment",
-        "ExecReload",
-        "ExecStartPre",
-        "InaccessiblePaths",
-        "ProtectHome",
-        "ReadWritePaths",
-        "UnsetEnvironment",
-        "User",
-        "WantedBy",
-    }
+BETWEEN_USER_AND_SYSTEM = """
+    CacheDirectory CacheDirectoryMode ConfigurationDirectoryMode DynamicUser Environment
+    ExecReload ExecStartPre InaccessiblePaths ProtectHome ReadWritePaths UnsetEnvironment
+    User WantedBy
+""".split()
+BETWEEN_SYSTEM_AND_SERVER = """
+    After CacheDirectory ConfigurationDirectory ConfigurationDirectoryMode Description
+    Documentation Environment IPAddressDeny LimitNOFILE LoadCredential PrivateNetwork Restart
+    RestrictAddressFamilies RuntimeDirectory StateDirectory TasksMax TimeoutStopSec User Wants
+""".split()
 
 
-def test_the_unit_of_the_service_differs_from_the_system_wide_one_in_what_it_serves() -> (
-    None
-):
-    system, server = (settings(unit) for unit in UNITS if unit != "mnemosyned.service")
+@pytest.mark.parametrize(
+    ("one", "other", "keys"),
+    [
+        (*LOCAL, BETWEEN_USER_AND_SYSTEM),
+        ("mnemosyned-system.service", SERVER, BETWEEN_SYSTEM_AND_SERVER),
+    ],
+)
+def test_units_differ_only_in_what_they_serve(
+    one: str, other: str, keys: list[str]
+) -> None:
+    first, second = settings(one), settings(other)
 
-    assert {key for key in system | server if system.get(key) != server.get(key)} == {
-        "After",
-        "CacheDirectory",
-        "ConfigurationDirectory",
-        "ConfigurationDirectoryMode",
-        "Description",
-        "Documentation",
-        "Environment",
-        "IPAddressDeny",
-        "LimitNOFILE",
-        "LoadCredential",
-        "PrivateNetwork",
-        "Restart",
-        "RestrictAddressFamilies",
-        "RuntimeDirectory",
-        "StateDirectory",
-        "TasksMax",
-        "TimeoutStopSec",
-        "User",
-        "Wants",
-    }
+    differ = [key for key in first | second if first.get(key) != second.get(key)]
+    assert sorted(differ) == keys
 
 
-def test_the_secrets_of_the_service_are_credentials_and_its_environment_names_files() -> (
-    None
-):
+def test_the_secrets_of_the_service_are_credentials_named_by_files() -> None:
     found = settings(SERVER)
 
     names = {value.partition(":")[0] for value in found["LoadCredential"]}
