@@ -1,33 +1,338 @@
-"""What the SQLite store promises beyond the port: its index, its waits, its leftovers."""
+"""What the SQLite store promises beyond the port: its file and migrations, its index, its waits."""
 
+import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlite_utils import Database
+from support.cases import each_case
 from support.fakes import (
     NOON,
     consolidate,
     memory,
     promotion,
     remember_batch,
+    trio,
     working_ids,
 )
 
-from mnemosyned.errors import StorageFailed
+from mnemosyned.errors import SchemaTooNew, StorageFailed
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.paths import shipped
 from mnemosyned.search.query import Query
+from mnemosyned.storage.sqlite.connections import open_writer
+from mnemosyned.storage.sqlite.memories import SAID_BEFORE
 from mnemosyned.storage.sqlite.store import SqliteStore, open_store
 from mnemosyned.text.terms import parse_terms
 
 pytestmark = pytest.mark.sqlite
 
+SHIPPED = shipped("migrations")
+LATEST = int(max(SHIPPED.glob("*.sql")).name[:4])
 TRIO = (memory("1", "one 東京"), memory("2", "two getUserName"), memory("3", "three"))
 BIKE = Query(terms=parse_terms("bike"), limit=10)
+
+
+def opened(
+    file: Path, migrations: Path = SHIPPED
+) -> AbstractContextManager[SqliteStore]:
+    return open_store(file, migrations=migrations)
+
+
+@pytest.fixture
+def migrations(tmp_path: Path) -> Path:
+    """A copy of the migrations, for a test to add its own."""
+    return shutil.copytree(SHIPPED, tmp_path / "migrations")
+
+
+def add(migrations: Path, script: str, *, step: int = 1) -> None:
+    (migrations / f"{LATEST + step:04}_made_up.sql").write_text(script)
+
+
+@pytest.fixture
+def used(database: Path) -> Path:
+    """A file of the present schema with memories in every tier."""
+    with opened(database) as store:
+        remember_batch(store, *trio("a"), memory("fresh"))
+        consolidate(store, promotion("e", *trio("a")))
+    return database
+
+
+def read(database: Path, sql: str, **values: object) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(database)) as connection:
+        return connection.execute(sql, values).fetchall()
+
+
+def schema(database: Path) -> list[tuple[object, ...]]:
+    """The version and the tables of a file."""
+    tables = read(database, "SELECT name, sql FROM sqlite_schema ORDER BY name")
+    return [*read(database, "PRAGMA user_version"), *tables]
+
+
+# ---------------------------------------------------------------- migrations
+
+
+def test_a_new_file_has_the_latest_schema_and_opening_again_changes_nothing(
+    database: Path,
+) -> None:
+    with opened(database) as store:
+        assert store.schema_version == LATEST
+    before = schema(database)
+    with opened(database):
+        pass
+
+    assert before == schema(database)
+    assert before[0] == (LATEST,)
+    names = [(file.stem,) for file in sorted(SHIPPED.glob("*.sql"))]
+    assert read(database, "SELECT name FROM _sqlite_migrations ORDER BY name") == names
+
+
+def test_an_older_file_is_upgraded_and_keeps_its_memories(
+    used: Path, migrations: Path
+) -> None:
+    add(
+        migrations,
+        "-- a comment; with a semicolon\n"
+        "ALTER TABLE working_memory ADD COLUMN mood TEXT;\n"
+        "CREATE TRIGGER t AFTER INSERT ON archive BEGIN\n    SELECT 1;\n    SELECT 2;\nEND;\n",
+    )
+
+    with opened(used, migrations) as store:
+        assert store.schema_version == LATEST + 1
+        assert working_ids(store) == ["fresh"]
+        assert len(store.memories.originals("e")) == 3
+        remember_batch(store, memory("later"))
+
+
+def test_what_was_said_before_an_upgrade_is_still_found(
+    database: Path, migrations: Path
+) -> None:
+    for file in migrations.glob("*.sql"):
+        if int(file.name[:4]) >= 4:
+            file.unlink()
+    with opened(database, migrations) as store:
+        remember_batch(
+            store, memory("old", "moved since"), memory("fresh", "still here")
+        )
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute(
+            "INSERT INTO episodic_memory (id, session_id, content, item_count, covers_from, "
+            "covers_until, summarizer, created_at) VALUES ('e', 's', '', 1, '', '', '', '')"
+        )
+        columns = "seq, id, session_id, source, content, created_at, content_hash"
+        connection.execute(
+            f"INSERT INTO archive ({columns}, episode_seq) "
+            f"SELECT {columns}, 1 FROM working_memory WHERE id = 'old'"
+        )
+        connection.execute("DELETE FROM working_memory WHERE id = 'old'")
+
+    with opened(database) as store:
+        again = remember_batch(
+            store, memory("1", "still here"), memory("2", "moved since"), dedupe=True
+        )
+
+    assert [answer.id for answer in again] == ["fresh", "old"]
+
+
+def test_what_was_said_before_is_looked_up_in_an_index(used: Path) -> None:
+    said = {"session": "s", "hash": 1, "content": "a text", "source": None}
+    plan = read(used, f"EXPLAIN QUERY PLAN {SAID_BEFORE}", **said)
+
+    found = "USING INDEX {}_said (<expr>=? AND content_hash=?)"
+    assert [row[3] for row in plan if "_said" in str(row[3])] == [
+        f"SEARCH {x} {found.format(x)}" for x in ("working_memory", "archive")
+    ]
+
+
+def test_a_range_of_rows_is_read_as_such_whatever_the_session(used: Path) -> None:
+    (step,) = read(
+        used,
+        "EXPLAIN QUERY PLAN SELECT content FROM archive "
+        "WHERE seq BETWEEN 1 AND 9 AND session_id = 's'",
+    )
+
+    assert "INTEGER PRIMARY KEY" in str(step[3])
+
+
+def test_a_file_of_a_later_version_is_refused_and_left_alone(
+    used: Path, migrations: Path
+) -> None:
+    add(migrations, "CREATE TABLE later (id INTEGER);\n")
+    with opened(used, migrations):
+        pass
+    before = schema(used)
+
+    with pytest.raises(SchemaTooNew, match=str(LATEST + 1)), opened(used):
+        pass
+
+    assert schema(used) == before
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(
+    used: Path, migrations: Path
+) -> None:
+    add(
+        migrations,
+        "CREATE TABLE half (id INTEGER);\n"
+        "UPDATE working_memory SET content = 'changed';\n"
+        "INSERT INTO nowhere VALUES (1);\n",
+    )
+    before = schema(used)
+
+    with pytest.raises(StorageFailed), opened(used, migrations):
+        pass
+
+    assert schema(used) == before
+    with opened(used) as store:
+        assert store.memories.working(["fresh"])[0].content == "note fresh"
+
+
+def test_migrations_before_the_one_that_fails_stay(
+    used: Path, migrations: Path
+) -> None:
+    for step in (1, 2):
+        add(migrations, "CREATE TABLE good (id INTEGER);\n", step=step)
+
+    with pytest.raises(StorageFailed), opened(used, migrations):
+        pass
+
+    assert schema(used)[0] == (LATEST + 1,)
+
+
+def test_without_migrations_nothing_opens(database: Path, tmp_path: Path) -> None:
+    with (
+        pytest.raises(StorageFailed, match="install mnemosyned again"),
+        opened(database, tmp_path / "empty"),
+    ):
+        pass
+
+
+# ------------------------------------------------------------------ the file
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a database at all, but long enough", b"x" * 8192]
+)
+def test_a_file_that_is_no_database_is_refused_as_such(
+    database: Path, content: bytes
+) -> None:
+    database.write_bytes(content)
+
+    with pytest.raises(StorageFailed, match=r"memory\.db"), opened(database):
+        pass
+
+    assert database.read_bytes() == content
+
+
+def test_a_place_where_no_file_can_be_is_refused_as_such(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(StorageFailed), opened(tmp_path / "file" / "memory.db"):
+        pass
+
+
+def test_only_the_owner_can_read_the_files_and_a_new_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    with opened(folder / "memory.db") as store:
+        remember_batch(store, memory("1"))
+        modes = {
+            path.name: path.stat().st_mode & 0o777
+            for path in (folder, *folder.iterdir())
+        }
+
+    assert modes.pop("new") == 0o700
+    assert modes == dict.fromkeys(
+        ("memory.db", "memory.db-wal", "memory.db-shm", "memory.db.lock"), 0o600
+    )
+
+
+@each_case(
+    ("pragma", "value"),
+    [
+        ("journal_mode", "wal"),
+        ("synchronous", 2),
+        ("foreign_keys", 1),
+        ("secure_delete", 1),
+    ],
+)
+def test_the_writer_is_durable_and_thorough(
+    database: Path, pragma: str, value: str | int
+) -> None:
+    with closing(open_writer(database)) as connection:
+        assert connection.execute(f"PRAGMA {pragma}").fetchone() == (value,)
+
+
+@pytest.mark.parametrize(
+    "name", ["with space.db", "odd?mode=memory#%20&.db", "größe 東京.db"]
+)
+def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
+    with opened(tmp_path / name) as store:
+        remember_batch(store, memory("1"))
+
+        assert working_ids(store) == ["1"]
+    assert (tmp_path / name).stat().st_size > 0
+
+
+def test_a_closed_store_has_folded_its_log_and_refuses_instead_of_hanging(
+    database: Path,
+) -> None:
+    with opened(database) as store:
+        remember_batch(store, memory("1"))
+
+    assert not database.with_name("memory.db-wal").exists()
+    assert read(database, "SELECT id FROM working_memory") == [("1",)]
+    with pytest.raises(StorageFailed):
+        store.memories.get("1")
+    with pytest.raises(StorageFailed):
+        remember_batch(store, memory("2"))
+
+
+# --------------------------------------------------------- outside tools
+
+
+@pytest.fixture
+def outside(used: Path) -> Iterator[Database]:
+    database = Database(used)
+    yield database
+    database.conn.close()
+
+
+def test_sqlite_utils_reads_the_rows_of_every_table_and_view(outside: Database) -> None:
+    names = outside.table_names() + outside.view_names()
+
+    rows = {name: list(outside[name].rows) for name in names if "_fts" not in name}
+
+    assert [row["id"] for row in rows["working_memory"]] == ["fresh"]
+    assert [row["memory_id"] for row in rows["summary_of"]] == ["a0", "a1", "a2"]
+    assert len(rows["memory_text"]) == 4
+    assert rows["consolidation_log"][0]["items_consolidated"] == 3
+
+
+def test_the_documented_columns_of_the_log_come_first(outside: Database) -> None:
+    columns = [column.name for column in outside["consolidation_log"].columns]
+
+    assert columns[:5] == [
+        "id",
+        "session_id",
+        "items_consolidated",
+        "summary_preview",
+        "created_at",
+    ]
+
+
+def test_an_original_cannot_lose_its_episode(outside: Database) -> None:
+    outside.execute("PRAGMA foreign_keys = ON")
+
+    with pytest.raises(sqlite3.IntegrityError):
+        outside.execute("DELETE FROM episodic_memory")
+
+
+# ------------------------------------------------------- the index, the waits
 
 
 @pytest.fixture
@@ -62,15 +367,11 @@ def test_eviction_leaves_the_index_as_it_is(
 
     consolidate(store, promotion("e", *TRIO))
 
-    assert (
-        beside.execute("SELECT id, block FROM memory_fts_data").fetchall() == segments
-    )
+    archived = beside.execute("SELECT seq, id FROM archive ORDER BY seq").fetchall()
+    left = beside.execute("SELECT id, block FROM memory_fts_data").fetchall()
+    assert left == segments
     assert index_rows(beside) == rows == [1, 2, 3]
-    assert beside.execute("SELECT seq, id FROM archive ORDER BY seq").fetchall() == [
-        (1, "1"),
-        (2, "2"),
-        (3, "3"),
-    ]
+    assert archived == [(1, "1"), (2, "2"), (3, "3")]
 
 
 def test_a_batch_is_written_to_the_index_at_once(
@@ -151,56 +452,6 @@ def test_a_writer_waits_for_another_process_to_finish(
     writing.join(10)
 
     assert working_ids(store) == ["1"]
-
-
-def test_a_refused_write_is_reported_and_leaves_nothing(
-    store: SqliteStore, beside: sqlite3.Connection
-) -> None:
-    beside.execute(
-        "CREATE TRIGGER disk_full BEFORE INSERT ON episodic_memory "
-        "BEGIN SELECT RAISE(ABORT, 'no space'); END"
-    )
-    remember_batch(store, *TRIO)
-
-    with pytest.raises(StorageFailed):
-        consolidate(store, promotion("e", *TRIO))
-
-    assert store.memories.working_count() == 3
-    beside.execute("DROP TRIGGER disk_full")
-    consolidate(store, promotion("e", *TRIO))
-    assert store.memories.working_count() == 0
-
-
-@pytest.mark.parametrize(
-    "name", ["with space.db", "odd?mode=memory#%20&.db", "größe 東京.db"]
-)
-def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
-    with open_store(tmp_path / name, migrations=shipped("migrations")) as store:
-        remember_batch(store, memory("1"))
-
-        assert working_ids(store) == ["1"]
-    assert (tmp_path / name).stat().st_size > 0
-
-
-def test_a_closed_store_refuses_instead_of_hanging(database: Path) -> None:
-    with open_store(database, migrations=shipped("migrations")) as store:
-        remember_batch(store, memory("1"))
-
-    with pytest.raises(StorageFailed):
-        store.memories.get("1")
-    with pytest.raises(StorageFailed):
-        remember_batch(store, memory("2"))
-
-
-def test_closing_folds_the_log_into_the_file(database: Path) -> None:
-    with open_store(database, migrations=shipped("migrations")) as store:
-        remember_batch(store, memory("1"))
-
-    assert not database.with_name("memory.db-wal").exists()
-    with closing(sqlite3.connect(database)) as connection:
-        assert connection.execute("SELECT id FROM working_memory").fetchall() == [
-            ("1",)
-        ]
 
 
 def test_a_long_log_is_cut_once_nothing_is_written(
