@@ -6,16 +6,18 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.agents import claude_line, write_lines
 from support.fakes import FakeClock
 from support.import_samples import write_sample
-from support.settings import change, settings_in_force
+from support.settings import settings_in_force
 from support.vector_service import wait_until
+from support.worlds import World
 
-from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.importers.capture import Capture
 from mnemosyned.importers.watch import watched_files, watcher
 from mnemosyned.importers.watch.watched_files import (
@@ -23,7 +25,7 @@ from mnemosyned.importers.watch.watched_files import (
     files_below,
 )
 from mnemosyned.importers.watch.watcher import Watcher
-from mnemosyned.service.service import MemoryService
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.sleep.context import ForegroundGate
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.listing import ListMemories
@@ -45,198 +47,48 @@ class TrippingReader(FileReader):
         return super().read(path, pause)
 
 
-@pytest.fixture
-def reader(
-    service: MemoryService,
-    store: SqliteStore,
-    clock: FakeClock,
-    settings: SettingsInForce,
-    monkeypatch: pytest.MonkeyPatch,
-) -> FileReader:
-    monkeypatch.setattr(watched_files, "READ_BYTES", 500)
-    monkeypatch.setattr(watched_files, "BATCH", 2)
-    monkeypatch.setattr(watcher, "LOOK_S", 0.05)
-    monkeypatch.setattr(watcher, "RESCAN_S", 3_600.0)
-    clock.advance(days=4_000)  # past the times of the files of today
-    return TrippingReader(
-        service=service,
-        watches=store.watches,
-        agents=store.agents,
-        capture=Capture(
-            service=service,
-            agents=store.agents,
-            clock=clock,
-            settings=settings,
-        ),
-        clock=clock,
-    )
+@dataclass(frozen=True)
+class Garden:
+    """Notes of a garden that are read into a store, and short ways to write them."""
 
+    world: World
+    reader: FileReader
+    folder: Path
 
-def go_on() -> bool:
-    return False
+    @property
+    def note(self) -> Path:
+        return self.folder / "Garden.md"
 
+    def write(self, *sections: str, path: Path | None = None) -> Path:
+        """Write a file of these sections."""
+        file = path or self.note
+        file.write_text("\n\n".join(sections))
+        return file
 
-def write(path: Path, *sections: str) -> str:
-    path.write_text("\n\n".join(sections))
-    return str(path)
+    def read(self, *sections: str, path: Path | None = None) -> int:
+        """Write a file of these sections, if any, and read it."""
+        file = self.write(*sections, path=path) if sections else path or self.note
+        return self.reader.read(str(file), lambda: False)
 
+    def forget(self, name: str) -> None:
+        self.world.call(Forget(self.world.call(Recall(name)).hits[0].id))
 
-def current(service: MemoryService) -> list[str]:
-    """The first line but one of each memory that is in force: its heading."""
-    listed = service.call(ListMemories(limit=100)).memories
-    headings = [
-        each.content.split("\n")[2] for each in listed if each.superseded_at is None
-    ]
-    return sorted(headings)
+    def listed(self) -> list[MemoryRecord]:
+        return self.world.call(ListMemories(limit=100)).memories
 
+    def current(self) -> list[str]:
+        """The first line but one of each memory that is in force: its heading."""
+        in_force = [each for each in self.listed() if each.superseded_at is None]
+        return sorted(each.content.split("\n")[2] for each in in_force)
 
-def test_of_an_edited_note_the_new_parts_replace_those_that_are_gone(
-    reader: FileReader, service: MemoryService, tmp_path: Path
-) -> None:
-    note = tmp_path / "Garden.md"
+    def project_of(self, session: str) -> str:
+        found = self.world.store.agents.session(session)
+        assert found
+        assert found.transcript == ""
+        return found.project
 
-    assert reader.read(write(note, ROSES, BEANS), go_on) == 2
-    assert reader.read(write(note, ROSES, PEAS), go_on) == 1
-    assert current(service) == ["## Peas", "## Roses"]
-    assert reader.read(write(note, ROSES), go_on) == 0
-    assert current(service) == ["## Roses"]
-    assert reader.read(write(note, BEANS, PEAS), go_on) == 2
-    assert current(service) == ["## Beans", "## Peas"]
-    assert reader.read(write(note, BEANS, PEAS), go_on) == 0
-
-
-def test_a_note_of_claude_code_that_changed_replaces_what_it_said(
-    reader: FileReader, service: MemoryService, tmp_path: Path
-) -> None:
-    note = write_sample("claude_memory", tmp_path)
-    before = {path: path.read_bytes() for path in note.parent.iterdir()}
-
-    first = [reader.read(str(path), go_on) for path in sorted(before)]
-    unchanged = {path: path.read_bytes() for path in note.parent.iterdir()}
-    note.write_text(note.read_text().replace("with tabs", "with four spaces"))
-    again = reader.read(str(note), go_on)
-
-    assert (first, again) == ([0, 1], 1), "the index is not stored"
-    assert unchanged == before
-    listed = service.call(ListMemories(limit=10)).memories
-    (new,) = listed
-    assert "Indent with four spaces." in new.content
-    assert new.metadata["project"] == "/w/shop"
-    assert new.source == "claude-memory"
-
-
-def test_a_conversation_that_specstory_wrote_again_is_stored_once(
-    reader: FileReader, service: MemoryService, store: SqliteStore, tmp_path: Path
-) -> None:
-    path = write_sample("specstory", tmp_path)
-
-    first = reader.read(str(path), go_on)
-    with path.open("a") as opened:
-        opened.write(
-            "\n_**User (2026-03-16 09:05:00Z)**_\n\nAnd test it in Safari.\n\n---\n"
-        )
-    again = reader.read(str(path), go_on)
-
-    assert (first, again) == (3, 1)
-    listed = service.call(ListMemories(limit=10)).memories
-    assert {each.source for each in listed} == {"claude-code"}
-    session = store.agents.session(listed[0].session)
-    assert session
-    assert session.project == str(tmp_path)
-
-
-def test_a_part_that_was_forgotten_stays_forgotten_when_another_is_edited(
-    reader: FileReader, service: MemoryService, tmp_path: Path
-) -> None:
-    note = tmp_path / "Garden.md"
-    reader.read(write(note, ROSES, BEANS), go_on)
-    roses = service.call(Recall("Roses")).hits[0].id
-    service.call(Forget(roses))
-
-    reader.read(write(note, ROSES, PEAS), go_on)
-
-    assert current(service) == ["## Peas"]
-
-
-def test_a_part_that_was_forgotten_stays_forgotten_when_the_folder_is_new_again(
-    reader: FileReader, store: SqliteStore, service: MemoryService, tmp_path: Path
-) -> None:
-    note = tmp_path / "Garden.md"
-    reader.read(write(note, ROSES, BEANS), go_on)
-    service.call(Forget(service.call(Recall("Roses")).hits[0].id))
-
-    store.watches.remove_folder(str(tmp_path))
-    reader.read(write(note, ROSES, BEANS, PEAS), go_on)
-
-    assert current(service) == ["## Beans", "## Peas"]
-
-
-def test_a_part_whose_earlier_version_was_forgotten_is_stored(
-    reader: FileReader, service: MemoryService, tmp_path: Path
-) -> None:
-    note = tmp_path / "Garden.md"
-    reader.read(write(note, ROSES), go_on)
-    service.call(Forget(service.call(Recall("Roses")).hits[0].id))
-
-    assert reader.read(write(note, PEAS), go_on) == 1
-    assert current(service) == ["## Peas"]
-
-
-def test_a_transcript_is_followed_although_hooks_capture_nothing(
-    reader: FileReader,
-    store: SqliteStore,
-    settings: SettingsInForce,
-    tmp_path: Path,
-) -> None:
-    change(settings, {"hooks.capture": False})
-    path = write_lines(
-        tmp_path / "s1.jsonl",
-        [
-            claude_line("user", f"message {n}", uuid=f"u{n}", cwd=str(tmp_path))
-            for n in range(9)
-        ],
-    )
-
-    assert reader.read(str(path), go_on) == 9
-    assert reader.read(str(path), go_on) == 0
-    session = store.agents.session("claude-code:s1")
-    assert session is not None
-    assert session.project == str(tmp_path)
-    assert session.transcript == ""
-
-
-def test_lines_that_are_refused_do_not_hold_up_the_others(
-    reader: FileReader,
-    service: MemoryService,
-    settings: SettingsInForce,
-    tmp_path: Path,
-) -> None:
-    change(settings, {"secrets": "refuse"})
-    path = tmp_path / "log.jsonl"
-    path.write_text(
-        '{"content": "first"}\n{"content": "password: hunter2hunter2"}\n'
-        '{"content": "third"}\nbroken\n{"content": "cut'
-    )
-
-    assert reader.read(str(path), go_on) == 2
-    with path.open("a") as file:
-        file.write(' off"}\n{"content": "last"}\n')
-    assert reader.read(str(path), go_on) == 2
-    contents = [each.content for each in service.call(ListMemories()).memories]
-    assert sorted(contents) == ["cut off", "first", "last", "third"]
-
-
-def test_a_file_that_a_format_trips_over_does_not_hold_up_the_others(
-    reader: FileReader,
-    service: MemoryService,
-    store: SqliteStore,
-    tmp_path: Path,
-) -> None:
-    write(tmp_path / "Bad.md", PEAS)
-    write(tmp_path / "Garden.md", ROSES)
-
-    with follow(store, reader, tmp_path):
-        wait_until(lambda: current(service) == ["## Roses"])
+    def follow(self, path: Path, **options: Any) -> Watcher:  # noqa: ANN401
+        return follow(self.world.store, self.reader, path, **options)
 
 
 def follow(
@@ -253,80 +105,205 @@ def follow(
     )
 
 
-def deleted(folder: Path) -> None:
-    shutil.rmtree(folder)
+@pytest.fixture
+def garden(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Garden:
+    monkeypatch.setattr(watched_files, "READ_BYTES", 500)
+    monkeypatch.setattr(watched_files, "BATCH", 2)
+    monkeypatch.setattr(watcher, "LOOK_S", 0.05)
+    monkeypatch.setattr(watcher, "RESCAN_S", 3_600.0)
+    world.clock.advance(days=4_000)  # past the times of the files of today
+    agents = world.store.agents
+    capture = Capture(
+        service=world.service,
+        agents=agents,
+        clock=world.clock,
+        settings=world.service.settings,
+    )
+    reader = TrippingReader(
+        service=world.service,
+        watches=world.store.watches,
+        agents=agents,
+        capture=capture,
+        clock=world.clock,
+    )
+    return Garden(world, reader, tmp_path)
 
 
-def moved_away(folder: Path) -> None:
-    folder.rename(folder.with_name("elsewhere"))
-
-
-def deleted_with_its_parent(folder: Path) -> None:
-    shutil.rmtree(folder.parent)
-
-
-@pytest.mark.parametrize("away", [True, False], ids=["seen away", "at once"])
-@pytest.mark.parametrize("lost", [deleted, moved_away, deleted_with_its_parent])
-def test_a_folder_that_was_lost_and_is_there_again_is_followed(  # noqa: PLR0917
-    reader: FileReader,
-    store: SqliteStore,
-    service: MemoryService,
-    tmp_path: Path,
-    lost: Callable[[Path], None],
-    away: bool,  # noqa: FBT001 a parameter of the test
+def test_of_an_edited_note_the_new_parts_replace_those_that_are_gone(
+    garden: Garden,
 ) -> None:
-    notes = tmp_path / "above" / "notes"
-    notes.mkdir(parents=True)
-    with follow(store, reader, notes) as watcher:
-        write(notes / "a.md", ROSES)
-        wait_until(lambda: current(service) == ["## Roses"])
+    assert garden.read(ROSES, BEANS) == 2
+    assert garden.read(ROSES, PEAS) == 1
+    assert garden.current() == ["## Peas", "## Roses"]
+    assert garden.read(ROSES) == 0
+    assert garden.current() == ["## Roses"]
+    assert garden.read(BEANS, PEAS) == 2
+    assert garden.current() == ["## Beans", "## Peas"]
+    assert garden.read(BEANS, PEAS) == 0
 
-        lost(notes)
-        if away:
+
+def test_a_note_of_claude_code_that_changed_replaces_what_it_said(
+    garden: Garden,
+) -> None:
+    note = write_sample("claude_memory", garden.folder)
+    before = {path: path.read_bytes() for path in note.parent.iterdir()}
+
+    first = [garden.read(path=path) for path in sorted(before)]
+    unchanged = {path: path.read_bytes() for path in note.parent.iterdir()}
+    again = garden.read(
+        note.read_text().replace("with tabs", "with four spaces"), path=note
+    )
+
+    assert (first, again) == ([0, 1], 1), "the index is not stored"
+    assert unchanged == before
+    (new,) = garden.listed()
+    assert "Indent with four spaces." in new.content
+    assert new.metadata["project"] == "/w/shop"
+    assert new.source == "claude-memory"
+
+
+def test_a_conversation_that_specstory_wrote_again_is_stored_once(
+    garden: Garden,
+) -> None:
+    path = write_sample("specstory", garden.folder)
+    more = "_**User (2026-03-16 09:05:00Z)**_\n\nAnd test it in Safari.\n\n---\n"
+
+    first = garden.read(path=path)
+    again = garden.read(f"{path.read_text()}\n{more}", path=path)
+
+    assert (first, again) == (3, 1)
+    listed = garden.listed()
+    assert {each.source for each in listed} == {"claude-code"}
+    assert garden.project_of(listed[0].session) == str(garden.folder)
+
+
+@pytest.mark.parametrize("is_new_again", [False, True])
+def test_a_part_that_was_forgotten_stays_forgotten_when_another_is_edited(
+    garden: Garden, *, is_new_again: bool
+) -> None:
+    garden.read(ROSES, BEANS)
+    garden.forget("Roses")
+
+    if is_new_again:
+        garden.world.store.watches.remove_folder(str(garden.folder))
+    garden.read(ROSES, BEANS, PEAS)
+
+    assert garden.current() == ["## Beans", "## Peas"]
+
+
+def test_a_part_whose_earlier_version_was_forgotten_is_stored(garden: Garden) -> None:
+    garden.read(ROSES)
+    garden.forget("Roses")
+
+    assert garden.read(PEAS) == 1
+    assert garden.current() == ["## Peas"]
+
+
+def test_a_transcript_is_followed_although_hooks_capture_nothing(
+    garden: Garden,
+) -> None:
+    garden.world.change({"hooks.capture": False})
+    folder = str(garden.folder)
+    path = write_lines(
+        garden.folder / "s1.jsonl",
+        [
+            claude_line("user", f"message {n}", uuid=f"u{n}", cwd=folder)
+            for n in range(9)
+        ],
+    )
+
+    assert garden.read(path=path) == 9
+    assert garden.read(path=path) == 0
+    assert garden.project_of("claude-code:s1") == folder
+
+
+def test_lines_that_are_refused_do_not_hold_up_the_others(garden: Garden) -> None:
+    garden.world.change({"secrets": "refuse"})
+    path = garden.folder / "log.jsonl"
+    path.write_text(
+        '{"content": "first"}\n{"content": "password: hunter2hunter2"}\n'
+        '{"content": "third"}\nbroken\n{"content": "cut'
+    )
+
+    assert garden.read(path=path) == 2
+    with path.open("a") as file:
+        file.write(' off"}\n{"content": "last"}\n')
+    assert garden.read(path=path) == 2
+    contents = sorted(each.content for each in garden.listed())
+    assert contents == ["cut off", "first", "last", "third"]
+
+
+def test_a_file_that_a_format_trips_over_does_not_hold_up_the_others(
+    garden: Garden,
+) -> None:
+    garden.write(PEAS, path=garden.folder / "Bad.md")
+    garden.write(ROSES)
+
+    with garden.follow(garden.folder):
+        wait_until(lambda: garden.current() == ["## Roses"])
+
+
+LOST: dict[str, Callable[[Path], object]] = {
+    "deleted": shutil.rmtree,
+    "moved away": lambda folder: folder.rename(folder.with_name("elsewhere")),
+    "deleted with its parent": lambda folder: shutil.rmtree(folder.parent),
+}
+
+
+@pytest.mark.parametrize("is_seen_away", [True, False])
+@pytest.mark.parametrize("lost", LOST)
+def test_a_folder_that_was_lost_and_is_there_again_is_followed(
+    garden: Garden, lost: str, *, is_seen_away: bool
+) -> None:
+    notes = garden.folder / "above" / "notes"
+    notes.mkdir(parents=True)
+    with garden.follow(notes) as watcher:
+        garden.write(ROSES, path=notes / "a.md")
+        wait_until(lambda: garden.current() == ["## Roses"])
+
+        LOST[lost](notes)
+        if is_seen_away:
             wait_until(lambda: watcher.folders()[0].problem != "")
             assert "no such folder" in watcher.folders()[0].problem
             time.sleep(0.1)  # for the thread to look while nothing is there
         notes.mkdir(parents=True)
-        write(notes / "b.md", BEANS)
+        garden.write(BEANS, path=notes / "b.md")
 
-        wait_until(lambda: "## Beans" in current(service))
-        write(notes / "c.md", PEAS)
-        wait_until(lambda: "## Peas" in current(service))
+        wait_until(lambda: "## Beans" in garden.current())
+        garden.write(PEAS, path=notes / "c.md")
+        wait_until(lambda: "## Peas" in garden.current())
         # A file is counted right after its words are stored.
         wait_until(lambda: watcher.folders()[0].files >= 2)
         assert watcher.folders()[0].problem == ""
 
 
 def test_a_followed_file_that_is_replaced_or_made_again_is_followed(
-    reader: FileReader, store: SqliteStore, service: MemoryService, tmp_path: Path
+    garden: Garden,
 ) -> None:
-    note = tmp_path / "Garden.md"
-    write(note, ROSES)
-    with follow(store, reader, note):
-        wait_until(lambda: current(service) == ["## Roses"])
+    garden.write(ROSES)
+    with garden.follow(garden.note):
+        wait_until(lambda: garden.current() == ["## Roses"])
 
-        Path(write(tmp_path / "new", ROSES, BEANS)).replace(note)
-        wait_until(lambda: current(service) == ["## Beans", "## Roses"])
-        note.unlink()
+        garden.write(ROSES, BEANS, path=garden.folder / "new").replace(garden.note)
+        wait_until(lambda: garden.current() == ["## Beans", "## Roses"])
+        garden.note.unlink()
         time.sleep(0.1)  # for the thread to look while nothing is there
-        write(note, PEAS)
-        wait_until(lambda: current(service) == ["## Peas"])
+        garden.write(PEAS)
+        wait_until(lambda: garden.current() == ["## Peas"])
 
 
-def test_files_whose_names_are_not_utf_8_are_read_once_each(
-    reader: FileReader, store: SqliteStore, service: MemoryService, tmp_path: Path
-) -> None:
-    folder = tmp_path / "notes"
+def test_files_whose_names_are_not_utf_8_are_read_once_each(garden: Garden) -> None:
+    folder = garden.folder / "notes"
     (folder / os.fsdecode(b"d\xe9r")).mkdir(parents=True)
     for name in (b"caf\xe9.md", b"caf\xe8.md", b"d\xe9r/tea.md"):
-        write(folder / os.fsdecode(name), "Water it every day.")
-    first = [reader.read(file.path, go_on) for file in files_below(str(folder))]
+        garden.write("Water it every day.", path=folder / os.fsdecode(name))
+    first = [garden.read(path=Path(file.path)) for file in files_below(str(folder))]
 
-    with follow(store, reader, folder):
-        write(folder / os.fsdecode(b"ros\xe9.md"), "Cut it in spring.")
-        wait_until(lambda: len(service.call(ListMemories()).memories) == 4)
+    with garden.follow(folder):
+        garden.write("Cut it in spring.", path=folder / os.fsdecode(b"ros\xe9.md"))
+        wait_until(lambda: len(garden.listed()) == 4)
 
-    listed = service.call(ListMemories()).memories
+    listed = garden.listed()
     assert first == [1, 1, 1]
     assert sorted((each.metadata["title"], each.session) for each in listed) == [
         (r"caf\xe8", "notes:notes"),
@@ -334,7 +311,7 @@ def test_files_whose_names_are_not_utf_8_are_read_once_each(
         (r"ros\xe9", "notes:notes"),
         ("tea", r"notes:d\xe9r"),
     ]
-    states = store.watches.states(str(folder))
+    states = garden.world.store.watches.states(str(folder))
     assert rf"{folder}/caf\xe9.md" in states
     assert len(states) == 4
 
@@ -378,12 +355,11 @@ def test_a_file_whose_reading_takes_long_is_read_less_often(
 
 
 def test_what_is_no_file_or_of_no_format_is_passed_over(
-    reader: FileReader, tmp_path: Path
+    garden: Garden,
 ) -> None:
-    (tmp_path / "a.json").write_text('{"name": "package"}')
-    (tmp_path / "b.md").symlink_to(tmp_path / "a.json")
-    os.mkfifo(tmp_path / "c.md")
+    package, link, pipe = (garden.folder / name for name in ("a.json", "b.md", "c.md"))
+    package.write_text('{"name": "package"}')
+    link.symlink_to(package)
+    os.mkfifo(pipe)
 
-    assert [reader.read(str(tmp_path / name), go_on) for name in ("a.json", "b.md", "c.md")] == [
-        0, 0, 0,
-    ]  # fmt: skip
+    assert [garden.read(path=path) for path in (package, link, pipe)] == [0, 0, 0]
