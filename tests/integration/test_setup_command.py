@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -95,11 +96,8 @@ def test_a_dry_run_shows_all_and_writes_nothing(home: Path) -> None:
     assert "+export const mnem = async ({ client, directory }) => {" in shown
     assert list(home.iterdir()) == []
 
-
-def test_an_undo_can_be_tried_first(home: Path) -> None:
     run("codex", "--yes")
     written = files(home)
-
     code, shown = run("--undo", "codex", "--dry-run")
 
     assert code == 0
@@ -110,6 +108,9 @@ def test_an_undo_can_be_tried_first(home: Path) -> None:
 def test_an_undo_without_a_journal_shows_and_names_what_it_recognizes(
     home: Path,
 ) -> None:
+    with pytest.raises(InvalidRequest, match="--yes"):
+        run("cursor")
+    assert files(home) == {}, "nothing is written unasked without a terminal"
     run("cursor", "codex", "--yes")
     shutil.rmtree(state_dir() / "setup")
     written = files(home)
@@ -128,18 +129,9 @@ def test_an_undo_without_a_journal_shows_and_names_what_it_recognizes(
     assert "there is no record of a setup here" in run("--undo")[1]
 
 
-def test_nothing_is_written_unasked_without_a_terminal(home: Path) -> None:
-    with pytest.raises(InvalidRequest, match="--yes"):
-        run("cursor")
-    run("cursor", "--yes")
-    written = files(home)
-    with pytest.raises(InvalidRequest, match="--yes"):
-        run("--undo")
-
-    assert files(home) == written
-
-
-def test_without_a_name_it_says_what_to_name(home: Path) -> None:
+def test_a_missing_and_a_wrong_name_are_told_with_the_right_ones(home: Path) -> None:
+    with pytest.raises(click.UsageError, match="there are claude-code, codex"):
+        run("emacs")
     with pytest.raises(InvalidRequest, match="none of the tools"):
         run()
     (home / ".cursor").mkdir()
@@ -147,11 +139,6 @@ def test_without_a_name_it_says_what_to_name(home: Path) -> None:
 
     with pytest.raises(InvalidRequest, match="mnem setup cursor zed"):
         run()
-
-
-def test_a_wrong_name_is_told_with_the_right_ones(home: Path) -> None:
-    with pytest.raises(click.UsageError, match="there are claude-code, codex"):
-        run("emacs")
     assert files(home) == {}
 
 
@@ -222,42 +209,40 @@ def test_a_check_says_what_is_missing_and_switched_off(home: Path) -> None:
     assert "Cursor" not in shown
 
 
+def check_codex() -> dict[str, Any]:
+    """What a check of Codex finds, which must be a problem."""
+    code, shown = run("--check", "codex", "--json")
+    (check,) = json.loads(shown)["tools"]
+    assert (code, check["set_up"]) == (1, True)
+    found: dict[str, Any] = check
+    return found
+
+
 def test_a_check_as_json_names_every_problem(home: Path) -> None:
     run("codex", "--yes")
     config = home / ".codex" / "config.toml"
     config.write_text(config.read_text() + "[features]\nhooks = false\n")
 
-    code, shown = run("--check", "codex", "--json")
+    problems = check_codex()["problems"]
 
-    (check,) = json.loads(shown)["tools"]
-    assert code == 1
-    assert check["set_up"] is True
-    assert any("features.hooks is false" in problem for problem in check["problems"])
+    assert any("features.hooks is false" in problem for problem in problems)
 
 
-@pytest.mark.usefixtures("home")
 def test_a_check_believes_the_trust_that_codex_keeps(home: Path) -> None:
-    (home / ".codex").mkdir()
-    other = {"hooks": [{"type": "command", "command": "say done"}]}
     hooks = home / ".codex" / "hooks.json"
+    hooks.parent.mkdir()
+    other = {"hooks": [{"type": "command", "command": "say done"}]}
     hooks.write_text(json.dumps({"hooks": {"Stop": [other]}}))
     run("codex", "--yes")
-    places = {
-        "session_start:0:0": "",
-        "user_prompt_submit:0:0": "",
-        "stop:0:0": "",
-        "pre_compact:0:0": "",
-        "session_end:0:0": "enabled = false\n",
-    }
+    trusted = [
+        f'[hooks.state."{hooks}:{event}:0:0"]\ntrusted_hash = "sha256:1"\n'
+        for event in ("session_start", "user_prompt_submit", "stop", "pre_compact")
+    ]
+    off = f'[hooks.state."{hooks}:session_end:0:0"]\ntrusted_hash = "1"\nenabled = false\n'
     config = home / ".codex" / "config.toml"
-    for place, more in places.items():
-        table = f'\n[hooks.state."{hooks}:{place}"]\ntrusted_hash = "sha256:1"\n{more}'
-        config.write_text(config.read_text() + table)
+    config.write_text("\n".join([config.read_text(), *trusted, off]))
 
-    _, shown = run("--check", "codex", "--json")
-
-    (check,) = json.loads(shown)["tools"]
-    assert check["problems"] == [
+    assert check_codex()["problems"] == [
         "not trusted yet, and skipped: Stop, SessionEnd; open /hooks in Codex once"
     ]
 
@@ -346,22 +331,23 @@ def test_a_check_adds_up_what_the_hooks_of_a_tool_did() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stored_at", "said"),
+    ("hour", "minute", "said"),
     [
-        (None, "nothing stored of it"),
-        (datetime(2026, 11, 20, 9, tzinfo=UTC), "last memory of 2026-11-20 09:00"),
-        (datetime(2026, 11, 20, 11, 55, tzinfo=UTC), ""),
+        (None, 0, "nothing stored of it"),
+        (9, 0, "last memory of 2026-11-20 09:00"),
+        (11, 55, ""),
     ],
 )
 def test_a_transcript_newer_than_the_last_memory_is_told(
-    home: Path, stored_at: datetime | None, said: str
+    home: Path, hour: int | None, minute: int, said: str
 ) -> None:
     run("claude-code", "--yes")
     transcript = home / ".claude" / "projects" / "-w-shop" / "s1.jsonl"
     transcript.parent.mkdir(parents=True)
     transcript.write_text("{}\n")
-    written = datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()
-    os.utime(transcript, (written, written))
+    written = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    os.utime(transcript, (written.timestamp(),) * 2)
+    stored_at = None if hour is None else written.replace(hour=hour, minute=minute)
 
     problems = checked(replace(SILENT, stored_at=stored_at)).problems
 
@@ -381,7 +367,7 @@ def installed(folder: Path) -> Path:
     return folder / "mnem"
 
 
-def test_the_link_on_the_path_is_written_and_not_the_version_behind_it(
+def test_the_link_on_the_path_is_written_and_no_other_program_of_the_name(
     home: Path,
 ) -> None:
     program = installed(home / "venv-1.0" / "bin")
@@ -392,20 +378,11 @@ def test_the_link_on_the_path_is_written_and_not_the_version_behind_it(
 
     by_link = Programs.of(Machine.present(), links / "mnem")
     by_file = Programs.of(Machine.present(), program)
+    other = Programs.of(Machine.present(), installed(home / "own" / "bin"))
 
-    assert by_link == by_file
-    assert by_link.mnem == links / "mnem"
-    assert by_link.hook == links / "mnem-hook"
-
-
-def test_another_program_of_the_name_on_the_path_is_not_taken(home: Path) -> None:
-    installed(home / "bin")
-    program = installed(home / "own" / "bin")
-
-    programs = Programs.of(Machine.present(), program)
-
-    assert programs.mnem == program
-    assert programs.missing == []
+    assert by_link == by_file == Programs(mnem=links / "mnem", hook=links / "mnem-hook")
+    assert other.mnem == home / "own" / "bin" / "mnem"
+    assert other.missing == []
 
 
 def test_a_temporary_installation_is_refused(

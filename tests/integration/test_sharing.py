@@ -1,4 +1,4 @@
-"""The processes that help in a long cycle: real processes, killed for real."""
+"""The processes that help in a long cycle, and what is known of one that has ended: killed for real."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 from support.fakes import trio
 from support.processes import child_pids
@@ -20,6 +21,7 @@ from mnemosyned.models.parallel import (
     ParallelSummarizer,
 )
 from mnemosyned.models.parallel_worker import DigestTask
+from mnemosyned.models.workers import WorkerProcess
 from mnemosyned.summary.extract import ExtractiveSummarizer
 
 UTC_ZONE = ZoneInfo("UTC")
@@ -190,3 +192,20 @@ def test_a_group_that_fails_there_fails_alone(shared: ParallelSummarizer) -> Non
 
     assert isinstance(outcomes[len(many)], Exception)
     assert texts(outcomes).keys() == set(range(len(many)))
+
+
+TIMES = 40
+"""The process was once taken for a running one in a third of them."""
+
+
+def test_a_process_that_is_gone_is_never_taken_for_a_running_one() -> None:
+    for _ in range(TIMES):
+        worker = WorkerProcess[None](
+            "http.server", "0", replies=msgspec.msgpack.Decoder(type(None))
+        )
+        os.kill(worker.pid, signal.SIGKILL)
+        while worker.pid in child_pids():
+            pass
+
+        assert not worker.limit(5, "idle")
+        worker.join()
