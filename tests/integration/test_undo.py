@@ -9,7 +9,6 @@ import pytest
 from support.cases import each_case
 from support.fakes import trio
 from support.leftovers import left_of
-from support.stores import get_memory
 from support.worlds import World
 
 from mnemosyned.errors import CannotUndo, InvalidRequest, NotFound
@@ -114,27 +113,24 @@ def test_an_earlier_edit_is_undone_by_its_id_unless_its_field_changed_again(
     with pytest.raises(CannotUndo, match="changed since"):
         world.call(Undo(boils.id))
 
-    assert get_memory(world.store, "kettle").content == "the kettle whistles"
-    assert get_memory(world.store, "kettle").importance == 0.5
+    assert world.memory("kettle").content == "the kettle whistles"
+    assert world.memory("kettle").importance == 0.5
     world.call(Undo(whistles.id))
     world.call(Undo(boils.id))
-    assert get_memory(world.store, "kettle").content == "the kettle is hot"
+    assert world.memory("kettle").content == "the kettle is hot"
 
 
-def test_an_edit_whose_earlier_words_were_dropped_stays(world: World) -> None:
-    world.do(EditMemory("kettle", text="it boils", drop_history=True))
-
-    with pytest.raises(CannotUndo, match="changed since"):
-        world.call(Undo())
-
-
-def test_a_tag_that_was_taken_is_dropped_with_the_history(world: World) -> None:
+def test_an_edit_that_drops_the_history_stays_and_takes_old_tags_along(
+    world: World,
+) -> None:
     world.do(Tag("kettle", tags=[WORD]), Untag("kettle", tags=[WORD]))
     assert left_of(world.store, WORD.lower())
 
     world.do(EditMemory("kettle", text="it boils", drop_history=True))
 
     assert left_of(world.store, WORD.lower()) == []
+    with pytest.raises(CannotUndo, match="changed since"):
+        world.call(Undo())
 
 
 def test_an_edit_of_an_archived_memory_is_undone_with_its_summary(world: World) -> None:
@@ -147,7 +143,7 @@ def test_an_edit_of_an_archived_memory_is_undone_with_its_summary(world: World) 
     world.call(Undo())
 
     assert not world.call(Recall(WORD)).hits
-    assert get_memory(world.store, "a1").content != f"the word is {WORD}"
+    assert world.memory("a1").content != f"the word is {WORD}"
 
 
 def test_a_pin_of_a_memory_that_was_archived_since_is_left(world: World) -> None:
@@ -268,7 +264,7 @@ def test_a_memory_that_is_edited_while_its_import_is_undone_stays(
     undone = world.call(Undo("one"))
 
     assert (undone.memories, undone.left) == (1, {"changed since": ["m-a"]})
-    assert get_memory(world.store, "m-a").content == "mine now"
+    assert world.memory("m-a").content == "mine now"
 
 
 def test_an_import_cannot_have_the_id_of_another_action(world: World) -> None:
@@ -306,7 +302,9 @@ def test_the_last_of_actions_and_sleep_cycles_is_undone(world: World) -> None:
 # ----------------------------------------------------------------- the rest
 
 
-def test_what_is_listed_can_be_undone_until_then(world: World) -> None:
+def test_what_is_listed_can_be_undone_until_then_and_is_kept_no_longer(
+    world: World,
+) -> None:
     world.do(CHANGES["tag"])
     (action,) = world.call(Undo(list=True))
     assert action.until == action.at + ACTIONS_KEPT
@@ -318,14 +316,8 @@ def test_what_is_listed_can_be_undone_until_then(world: World) -> None:
         world.call(Undo())
     with pytest.raises(NotFound):
         world.call(Undo(action.id))
-
-
-def test_of_what_can_no_longer_be_undone_nothing_is_kept(world: World) -> None:
-    world.do(Tag("kettle", tags=[WORD]), Untag("kettle", tags=[WORD]))
-    world.clock.advance(days=ACTIONS_KEPT.days)
-
+    assert world.store.actions.are_expired(world.clock.now())
     world.service.look_after_file()
-
     assert not world.store.actions.are_expired(world.clock.now())
 
 
@@ -364,7 +356,7 @@ def test_an_undo_that_was_interrupted_blocks_no_earlier_action(
     undone = world.call(Undo())
 
     assert undone.actions[0].kind == "edit"
-    assert get_memory(world.store, "pan").importance == 0.5
+    assert world.memory("pan").importance == 0.5
     assert everything(world) == before
     assert list_kinds(world) == []
 
@@ -384,4 +376,4 @@ def test_an_undo_leaves_out_what_is_forgotten_at_the_same_time(
     monkeypatch.setattr(world.store.actions, "steps", forget_after)
 
     assert world.call(Undo()).memories == 1
-    assert get_memory(world.store, "kettle").tags == ("tea",)
+    assert world.memory("kettle").tags == ("tea",)

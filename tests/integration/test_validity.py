@@ -120,6 +120,13 @@ def test_many_expired_notes_do_not_hide_the_one_in_force(world: World) -> None:
 # ---------------------------------------------------------------- supersede
 
 
+def remember_offices(world: World) -> None:
+    """Each office takes the place of the one before."""
+    world.call(Remember(ROME, id="rome"))
+    world.call(Remember(PARIS, id="paris", supersedes="rome"))
+    world.call(Remember(OSLO, id="oslo", supersedes="paris"))
+
+
 def test_recall_shows_the_current_fact_and_its_history_on_request(world: World) -> None:
     world.call(Remember(ROME, id="rome"))
     world.call(Remember(PARIS, id="paris", supersedes="rome"))
@@ -159,20 +166,6 @@ def test_a_later_summary_speaks_of_the_current_fact_alone(world: World) -> None:
     assert world.memory("rome").content == "call 030 4471 in Rome"
 
 
-def test_an_earlier_summary_is_rewritten_without_the_superseded_fact(
-    world: World,
-) -> None:
-    world.remember(*trio("a"), memory("rome", ROME, hours_ago=20))
-    world.sleep()
-    assert "Rome" in world.episode_of("rome").content
-
-    world.call(Remember(OSLO, id="oslo", supersedes="rome"))
-
-    assert "Rome" not in world.episode_of("rome").content
-    assert "rome" in world.episode_of("rome").summary_of
-    assert found(world, "Rome office") == ["oslo"]
-
-
 def test_a_memory_superseded_during_its_summary_is_not_promoted_as_current(
     world: World,
 ) -> None:
@@ -192,9 +185,7 @@ def test_a_memory_superseded_during_its_summary_is_not_promoted_as_current(
 
 
 def test_a_fact_holds_again_once_its_last_successor_is_forgotten(world: World) -> None:
-    world.call(Remember(ROME, id="rome"))
-    world.call(Remember(PARIS, id="paris", supersedes="rome"))
-    world.call(Remember(OSLO, id="oslo", supersedes="paris"))
+    remember_offices(world)
 
     world.call(Forget("paris"))
     assert world.memory("rome").superseded_by == "oslo"
@@ -213,9 +204,7 @@ def test_a_fact_holds_again_once_its_last_successor_is_forgotten(world: World) -
 def test_what_is_forgotten_with_its_successors_does_not_hold_again(
     world: World,
 ) -> None:
-    world.call(Remember(ROME, id="rome"))
-    world.call(Remember(PARIS, id="paris", supersedes="rome"))
-    world.call(Remember(OSLO, id="oslo", supersedes="paris"))
+    remember_offices(world)
 
     preview = world.call(Forget(["oslo", "paris"], dry_run=True))
     assert preview.in_force_again == ["rome"]
@@ -225,12 +214,18 @@ def test_what_is_forgotten_with_its_successors_does_not_hold_again(
     assert found(world, "office") == ["paris"]
 
 
-def test_a_summary_states_the_fact_that_holds_again(world: World) -> None:
-    world.call(Remember(ROME, id="rome"))
-    world.sleep(force=True)
+def test_a_summary_loses_a_superseded_fact_and_states_it_once_it_holds_again(
+    world: World,
+) -> None:
+    world.remember(*trio("a"), memory("rome", ROME, hours_ago=20))
+    world.sleep()
+    assert "Rome" in world.episode_of("rome").content
+
     world.call(Remember(OSLO, id="oslo", supersedes="rome"))
-    world.sleep(force=True)
+
     assert "Rome" not in world.episode_of("rome").content
+    assert "rome" in world.episode_of("rome").summary_of
+    assert found(world, "Rome office") == ["oslo"]
 
     preview = world.call(Forget("oslo", dry_run=True))
     receipt = world.call(Forget("oslo"))
@@ -247,18 +242,14 @@ def test_superseding_is_kept_with_the_memory_or_not_at_all(world: World) -> None
     assert world.store.memories.working_count() == 0
 
 
-def test_the_same_call_again_changes_nothing(world: World) -> None:
+def test_the_same_call_again_changes_nothing_until_the_earlier_fact_is_said_again(
+    world: World,
+) -> None:
     world.call(Remember(ROME, id="rome"))
     for _ in range(3):
         world.call(Remember(OSLO, id="oslo", supersedes="rome"))
-
     assert found(world, "office") == ["oslo"]
     assert world.memory("oslo").superseded_at is None
-
-
-def test_a_fact_that_holds_again_is_kept_anew_and_found(world: World) -> None:
-    world.call(Remember(ROME, id="rome"))
-    world.call(Remember(OSLO, id="oslo", supersedes="rome"))
 
     again = world.call(Remember(ROME, dedupe=True, supersedes="oslo"))
 
