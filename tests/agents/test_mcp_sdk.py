@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import httpx2
 import mcp
 import pytest
 from agents.outside import tcp_port, token_of
-from e2e.daemons import Daemon, environment, running
+from e2e.daemons import Daemon, environment
 from e2e.programs import BIN
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
@@ -28,14 +28,6 @@ pytestmark = [
 
 ERAS = {"legacy": "2025-11-25", "auto": "2026-07-28", "2026-07-28": "2026-07-28"}
 TRANSPORTS = ("stdio", "socket", "tcp")
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    with running(
-        tmp_path_factory.mktemp("sdk"), MNEMOSYNE_LISTEN="127.0.0.1:0"
-    ) as daemon:
-        yield daemon
 
 
 @asynccontextmanager
@@ -75,15 +67,7 @@ async def connected(
 async def use_everything(client: Any, mark: str) -> None:
     """Call each tool, read each resource and get each prompt; the SDK checks every form."""
     tools = {tool.name for tool in (await client.list_tools()).tools}
-    assert tools == {
-        "recall",
-        "remember",
-        "get",
-        "expand",
-        "learn",
-        "forget",
-        "status",
-    }
+    assert tools == set("recall remember get expand learn forget status".split())
 
     async def call(name: str, **arguments: Any) -> Any:
         result = await client.call_tool(name, arguments)

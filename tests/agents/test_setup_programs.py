@@ -128,33 +128,41 @@ def packages(user: User) -> Path:
     return user.home / "plugins"
 
 
+PLUGINS = {
+    "claude-code": (
+        ["plugin", "install", "mnem@mnemosyned"],
+        ["plugin", "uninstall", "mnem@mnemosyned"],
+        "plugin:mnem:mnem: mnem mcp",
+    ),
+    "codex": (
+        ["plugin", "add", "mnem@mnemosyned"],
+        ["plugin", "remove", "mnem@mnemosyned"],
+        "mnem",
+    ),
+}
+
+
 @pytest.mark.usefixtures("packages")
-def test_claude_code_takes_the_plugin_and_setup_then_refuses(user: User) -> None:
+@pytest.mark.parametrize("tool", PLUGINS)
+def test_a_tool_takes_the_plugin_and_setup_then_refuses(user: User, tool: str) -> None:
+    install, uninstall, server = PLUGINS[tool]
+    program = tool.partition("-")[0]
+    (user.home / f".{program}").mkdir(exist_ok=True)
+    user.run(program, "plugin", "marketplace", "add", "./plugins")
+    user.run(program, *install)
+
+    assert server in user.run(program, "mcp", "list")
+    refused = user.tried("mnem", "setup", tool, "--yes")
+    assert refused.returncode == 5
+    assert "our plugin is installed (mnem@mnemosyned)" in refused.stdout
+    user.run(program, *uninstall)
+    user.run("mnem", "setup", tool, "--yes")
+
+
+@pytest.mark.usefixtures("packages")
+def test_claude_code_finds_the_plugin_valid(user: User) -> None:
     for folder in ("plugins", "plugins/claude-code"):
         assert "Validation passed\n" in user.run("claude", "plugin", "validate", folder)
-    user.run("claude", "plugin", "marketplace", "add", "./plugins")
-    user.run("claude", "plugin", "install", "mnem@mnemosyned")
-
-    assert "plugin:mnem:mnem: mnem mcp" in user.run("claude", "mcp", "list")
-    refused = user.tried("mnem", "setup", "claude-code", "--yes")
-    assert refused.returncode == 5
-    assert "our plugin is installed (mnem@mnemosyned)" in refused.stdout
-    user.run("claude", "plugin", "uninstall", "mnem@mnemosyned")
-    user.run("mnem", "setup", "claude-code", "--yes")
-
-
-@pytest.mark.usefixtures("packages")
-def test_codex_takes_the_plugin_and_setup_then_refuses(user: User) -> None:
-    (user.home / ".codex").mkdir()
-    user.run("codex", "plugin", "marketplace", "add", "./plugins")
-    user.run("codex", "plugin", "add", "mnem@mnemosyned")
-
-    assert "mnem" in user.run("codex", "mcp", "list")
-    refused = user.tried("mnem", "setup", "codex", "--yes")
-    assert refused.returncode == 5
-    assert "our plugin is installed (mnem@mnemosyned)" in refused.stdout
-    user.run("codex", "plugin", "remove", "mnem@mnemosyned")
-    user.run("mnem", "setup", "codex", "--yes")
 
 
 @pytest.mark.usefixtures("packages")
