@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from bench.bench_talks import ABOVE_PLAIN, PLAIN, STAGES, Runs, runs
+from bench.lifebench import fill
 from support.cases import each_case
 from support.datasets.mixed_year import Record
-from support.datasets.technical_talks import KINDS, load_talks
+from support.datasets.technical_talks import KINDS
 from support.datasets.timed_questions import (
     mixed_month,
     timed_questions,
     timed_sets,
 )
-from support.talk_recall import (
-    EVERYTHING,
-    SCOPES,
-    memories_of,
-    plain_search,
-    product_search,
-    questions_of,
-    shares,
-)
+from support.talk_recall import EVERYTHING, SCOPES
 
 from mnemosyned.assembly.embedded import Memory
 from mnemosyned.memory.values import Hit, Line, Tier
-from mnemosyned.verbs.memories import Remember
 
 HIT_MIN = 0.9
 NOW = datetime(2026, 10, 30, 18, tzinfo=UTC)
@@ -35,19 +28,7 @@ NOW = datetime(2026, 10, 30, 18, tzinfo=UTC)
 
 def filled(folder: Path, records: list[Record], *, slept: bool) -> Memory:
     memory = Memory(folder / "memory.db", wm_max=1_000_000)
-    items = [
-        Remember(
-            content=record.content,
-            id=record.id,
-            source=record.source,
-            session=record.source,
-            role=record.role,
-            created_at=record.created_at,
-        )
-        for record in records
-    ]
-    for first in range(0, len(items), 1_000):
-        memory.remember_many(items[first : first + 1_000])
+    fill(memory, records)
     if slept:
         memory.sleep(force=True)
     return memory
@@ -211,8 +192,6 @@ def test_a_source_named_in_passing_does_not_list_its_records(month: Memory) -> N
 # Questions about long technical talks are answered better than by plain BM25, in every kind.
 
 
-TALKS = load_talks()
-QUESTIONS = questions_of(TALKS)
 LEAST = {
     ("within", "before"): 0.74,
     ("all ten", "before"): 0.54,
@@ -223,42 +202,19 @@ LEAST = {
 
 
 @pytest.fixture(scope="module")
-def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
-    database = tmp_path_factory.mktemp("talks") / Path("memory.db")
-    with Memory(database, wm_max=1_000_000, auto_sleep=False) as opened:
-        opened.remember_many(memories_of(TALKS))
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def before(memory: Memory) -> Mapping[str, Mapping[str, float]]:
-    search = product_search(memory)
-    return {scope: shares(search, QUESTIONS, scope) for scope in SCOPES}
-
-
-@pytest.fixture(scope="module")
-def after(
-    memory: Memory, before: Mapping[str, Mapping[str, float]]
-) -> Mapping[str, Mapping[str, float]]:
-    assert before
-    memory.sleep(force=True)
-    search = product_search(memory)
-    return {scope: shares(search, QUESTIONS, scope) for scope in SCOPES}
+def answered() -> Runs:
+    return runs({})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scope", SCOPES)
 def test_long_talks_are_searched_better_than_by_plain_bm25(
-    before: Mapping[str, Mapping[str, float]],
-    after: Mapping[str, Mapping[str, float]],
-    scope: str,
+    answered: Runs, scope: str
 ) -> None:
-    plain = shares(plain_search(TALKS), QUESTIONS, scope)
-
-    assert before[scope][EVERYTHING] >= max(
-        LEAST[scope, "before"], plain[EVERYTHING] + 0.08
-    )
-    assert after[scope][EVERYTHING] >= LEAST[scope, "after"]
-    for kind in KINDS:
-        assert before[scope][kind] >= plain[kind], kind
-        assert after[scope][kind] >= plain[kind], kind
+    plain = answered[scope, PLAIN]
+    for stage in STAGES:
+        found = answered[scope, stage]
+        assert found[EVERYTHING] >= LEAST[scope, stage], stage
+        assert [kind for kind in KINDS if found[kind] < plain[kind]] == [], stage
+    before = answered[scope, "before"][EVERYTHING]
+    assert before >= plain[EVERYTHING] + ABOVE_PLAIN
