@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
-import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -18,9 +16,9 @@ import pytest
 from bench.corpus import Corpus
 from support.datasets.written_year import NOW, Question, WrittenYear, written_year
 from support.fakes import FakeClock
+from support.settings import config_by_words
 
 from mnemosyned.assembly.build import open_memory
-from mnemosyned.config.loading import load_config
 from mnemosyned.config.settings import SleepConfig
 from mnemosyned.memory.consolidation import CycleReport, CycleStatus, Trigger
 from mnemosyned.memory.periods import Level, begin_of, closed_before
@@ -57,19 +55,16 @@ class Year:
 
 
 def texts() -> Iterator[str]:
-    """Notes without end: LoCoMo's where DATA names its file, else made from a seed."""
-    if data := os.environ.get("DATA"):
-        conversations = [
-            item["conversation"] for item in json.loads(Path(data).read_text())
-        ]
-        sessions = [
-            part for one in conversations for part in one.values() if type(part) is list
-        ]
-        return itertools.cycle(
-            [turn["text"] for session in sessions for turn in session]
-        )
+    """Notes without end, made from a seed."""
     corpus = Corpus(DAYS * A_DAY, newest=BEGINS)
     return (corpus.content(number) for number in itertools.count(1, 2))
+
+
+@contextmanager
+def opened(database: Path, clock: FakeClock, *, cap: int) -> Iterator[MemoryService]:
+    config = config_by_words(database, wm_max=cap)
+    with open_memory(config, clock=clock) as memory:
+        yield memory.service
 
 
 def code(day: int) -> str:
@@ -99,31 +94,20 @@ def quarter(day: int, part: int, notes: Iterator[str]) -> list[Remember]:
 def year(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Year]:
     database = tmp_path_factory.mktemp("year") / "memory.db"
     clock = FakeClock(BEGINS)
-    settings = {
-        "database": str(database),
-        "auto_sleep": False,
-        "wm_max": CAP,
-        "embedding.encoder": "none",
-    }
-    config = load_config(environ={}, overrides=settings)
     notes = texts()
     fullest = text_bytes = 0
     reports = []
-    with open_memory(config, clock=clock) as memory:
-        for day in range(DAYS):
-            for part in range(QUARTERS):
-                said = quarter(day, part, notes)
-                clock.moment = BEGINS + timedelta(days=day, hours=6 * (part + 1))
-                memory.service.call(RememberMany(said))
-                reports.append(
-                    memory.service.sleeper.cycle.run(
-                        CycleRequest(trigger=Trigger.SCHEDULE)
-                    )
-                )
-                text_bytes += sum(len(one.content.encode()) for one in said)
-                held = memory.service.call(Status()).tiers[Tier.WORKING].count
-                fullest = max(fullest, held)
-        yield Year(database, memory.service, clock.moment, fullest, text_bytes, reports)
+    with opened(database, clock, cap=CAP) as service:
+        for day, part in itertools.product(range(DAYS), range(QUARTERS)):
+            said = quarter(day, part, notes)
+            clock.moment = BEGINS + timedelta(days=day, hours=6 * (part + 1))
+            service.call(RememberMany(said))
+            scheduled = CycleRequest(trigger=Trigger.SCHEDULE)
+            reports.append(service.sleeper.cycle.run(scheduled))
+            text_bytes += sum(len(one.content.encode()) for one in said)
+            held = service.call(Status()).tiers[Tier.WORKING].count
+            fullest = max(fullest, held)
+        yield Year(database, service, clock.moment, fullest, text_bytes, reports)
 
 
 def summaries(year: Year, level: int) -> list[tuple[str, str | None, str, int, str]]:
@@ -216,8 +200,6 @@ def test_the_file_is_a_small_multiple_of_the_text(year: Year) -> None:
 
 # What a person asks of a year of records by hand, before and after a sleep, beside plain bm25.
 
-"""A year is filled and slept on."""
-
 PLACES = 10
 Shown = list[frozenset[str]]
 """The ids that each place puts before the reader."""
@@ -228,15 +210,14 @@ def past() -> WrittenYear:
     return written_year(per_day=5)
 
 
-@contextmanager
-def remembering(past: WrittenYear, database: Path) -> Iterator[MemoryService]:
-    settings = {
-        "database": str(database),
-        "auto_sleep": False,
-        "wm_max": 1_000_000,
-        "embedding.encoder": "none",
-    }
-    config = load_config(environ={}, overrides=settings)
+@pytest.fixture(
+    scope="module", params=[False, True], ids=["before sleep", "after sleep"]
+)
+def service(
+    request: pytest.FixtureRequest,
+    past: WrittenYear,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[MemoryService]:
     memories = [
         Remember(
             content=record.content,
@@ -248,21 +229,10 @@ def remembering(past: WrittenYear, database: Path) -> Iterator[MemoryService]:
         )
         for record in past.records
     ]
-    with open_memory(config, clock=FakeClock(NOW)) as memory:
+    database = tmp_path_factory.mktemp("life") / "memory.db"
+    with opened(database, FakeClock(NOW), cap=1_000_000) as service:
         for at in range(0, len(memories), 1_000):
-            memory.service.call(RememberMany(memories[at : at + 1_000]))
-        yield memory.service
-
-
-@pytest.fixture(
-    scope="module", params=[False, True], ids=["before sleep", "after sleep"]
-)
-def service(
-    request: pytest.FixtureRequest,
-    past: WrittenYear,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[MemoryService]:
-    with remembering(past, tmp_path_factory.mktemp("life") / "memory.db") as service:
+            service.call(RememberMany(memories[at : at + 1_000]))
         if request.param:
             service.call(Sleep(force=True))
         yield service

@@ -11,6 +11,7 @@ from support.vector_service import (
     Open,
     contents,
     remember_all,
+    remember_embedded,
     wait_until,
     wait_until_embedded,
 )
@@ -63,8 +64,7 @@ def car(service: MemoryService) -> list[str]:
 
 
 def test_a_memory_is_found_by_meaning_in_other_words(service: MemoryService) -> None:
-    remember_all(service, "The tesla came on Tuesday", "The plums are ripe")
-    wait_until_embedded(service, 2)
+    remember_embedded(service, "The tesla came on Tuesday", "The plums are ripe")
 
     answer = service.call(Recall(query="her new car", explain=True))
 
@@ -77,8 +77,9 @@ def test_a_memory_is_found_by_meaning_in_other_words(service: MemoryService) -> 
 
 
 def test_the_best_by_words_stays_first(service: MemoryService) -> None:
-    remember_all(service, "The tesla came on Tuesday", "Ticket AB-4711 is about a car")
-    wait_until_embedded(service, 2)
+    remember_embedded(
+        service, "The tesla came on Tuesday", "Ticket AB-4711 is about a car"
+    )
 
     found = contents(service.call(Recall(query="AB-4711 car")))
 
@@ -88,10 +89,9 @@ def test_the_best_by_words_stays_first(service: MemoryService) -> None:
 def test_memories_with_a_common_word_gain_by_their_vectors(
     service: MemoryService,
 ) -> None:
-    remember_all(
+    remember_embedded(
         service, "an old tesla, red", "an old sofa, red", "a new sofa", "a new lamp"
     )
-    wait_until_embedded(service, 4)
 
     found = service.call(Recall(query="red car", explain=True)).hits
 
@@ -104,9 +104,8 @@ def test_memories_with_a_common_word_gain_by_their_vectors(
 def test_what_is_found_by_meaning_is_held_to_the_filters(
     service: MemoryService,
 ) -> None:
-    remember_all(service, "The tesla came", session="one")
-    remember_all(service, "Another tesla came", session="two")
-    wait_until_embedded(service, 2)
+    remember_embedded(service, "The tesla came", session="one")
+    remember_embedded(service, "Another tesla came", session="two")
 
     answer = service.call(Recall(query="car", session="two"))
 
@@ -198,8 +197,7 @@ def test_questions_go_before_memories(open_service: Open) -> None:
 def test_another_life_embeds_only_what_lacks_a_vector(
     open_service: Open, service: MemoryService, store: SqliteStore
 ) -> None:
-    remember_all(service, "The tesla came", "The plums are ripe")
-    wait_until_embedded(service, 2)
+    remember_embedded(service, "The tesla came", "The plums are ripe")
     later = FakeEmbedder()
     store.memories.remember([Draft(memory("3", "unseen"))])
 
@@ -327,8 +325,7 @@ def test_a_model_that_cannot_be_run_leaves_words_and_is_tried_again(
 def test_what_is_forgotten_is_found_by_no_vector(
     service: MemoryService, store: SqliteStore
 ) -> None:
-    gone, _ = remember_all(service, "The tesla came", "The plums are ripe")
-    wait_until_embedded(service, 2)
+    gone, _ = remember_embedded(service, "The tesla came", "The plums are ripe")
 
     service.call(Forget(id=gone))
 
@@ -345,8 +342,7 @@ def test_what_is_pruned_is_found_by_no_vector(
     *,
     by_hand: bool,
 ) -> None:
-    remember_all(service, "The tesla came", "The plums are ripe")
-    wait_until_embedded(service, 2)
+    remember_embedded(service, "The tesla came", "The plums are ripe")
     clock.advance(days=30)
     service.call(Sleep(force=True))
     (hit,) = service.call(Recall(query="car", limit=1)).hits
@@ -381,8 +377,7 @@ def test_what_is_forgotten_while_it_is_embedded_gets_no_vector(
 
 
 def test_an_edited_memory_is_found_by_its_new_meaning(service: MemoryService) -> None:
-    (id,) = remember_all(service, "The tesla came on Tuesday")
-    wait_until_embedded(service, 1)
+    (id,) = remember_embedded(service, "The tesla came on Tuesday")
 
     service.call(EditMemory(id, text="The plums are ripe, says the tooth fairy"))
     wait_until(lambda: bool(service.call(Recall(query="dentist")).hits))
