@@ -49,9 +49,6 @@ def slept(world: World) -> Episode:
     return episode
 
 
-# ---------------------------------------------------------------------- keep
-
-
 @pytest.mark.parametrize("model_free", [True, False])
 def test_no_summary_preview_prompt_or_log_line_holds_a_secret_that_is_kept(
     world: World, capfd: pytest.CaptureFixture[str], *, model_free: bool
@@ -132,31 +129,20 @@ def test_details_are_shown_with_their_memory_and_the_secret_masked(
     assert SECRET not in printed
 
 
-def test_forgetting_one_memory_does_not_let_its_secret_out_in_the_rest(
+def test_a_forgotten_secret_is_neither_in_the_rest_nor_on_the_disk(
     world: World,
 ) -> None:
     fill(world)
     episode = slept(world).id
 
     world.call(Forget("m0"))
-
     found = world.call(Get(episode, reveal=True)).episode
+    world.call(Forget(["m1", "m3"]))
+
     assert found
     assert SECRET not in found.content
     assert "m0" not in {detail.memory for detail in found.details}
-
-
-def test_a_secret_forgotten_is_gone_from_the_disk(world: World) -> None:
-    fill(world)
-    slept(world)
-
-    for id in ("m0", "m1", "m3"):
-        world.call(Forget(id))
-
     assert left_of(world.store, SECRET) == []
-
-
-# --------------------------------------------------------------- mask, refuse
 
 
 def test_masked_secrets_are_in_no_file_at_all(tmp_path: Path, clock: FakeClock) -> None:

@@ -63,9 +63,6 @@ def kept_ids(world: World, query: str) -> list[str]:
     return [hit.id for hit in world.call(Recall(query)).hits]
 
 
-# ------------------------------------------------------------------ remember
-
-
 def test_a_memory_without_an_id_or_time_gets_both(world: World) -> None:
     acknowledged = world.call(Remember("hello", session="s"))
 
@@ -73,11 +70,7 @@ def test_a_memory_without_an_id_or_time_gets_both(world: World) -> None:
     assert acknowledged.created_at == NOON
     (kept,) = world.store.memories.working([acknowledged.id])
     assert (kept.content, kept.session, kept.source) == ("hello", "s", None)
-
-
-def test_a_clock_a_little_ahead_is_no_future(world: World) -> None:
-    ahead = NOON + timedelta(seconds=59)
-
+    ahead = NOON + timedelta(seconds=59)  # a clock a little ahead is no future
     assert world.call(Remember("hello", created_at=ahead)).created_at == ahead
 
 
@@ -125,9 +118,6 @@ def test_a_dry_run_of_a_batch_keeps_nothing(world: World) -> None:
     with pytest.raises(MnemosynedError):
         world.call(RememberMany([Remember("")], dry_run=True))
     assert world.store.memories.working_count() == 0
-
-
-# -------------------------------------------------------------------- recall
 
 
 def test_recall_takes_one_name_or_several(world: World) -> None:
@@ -181,9 +171,6 @@ def test_get_and_expand_tell_memories_from_episodes(world: World) -> None:
         world.call(Expand("fresh"))
 
 
-# -------------------------------------------------------------------- forget
-
-
 @pytest.mark.parametrize("model_fails", [False, True])
 def test_forgetting_one_original_rewrites_its_episode_from_the_rest(
     world: World, *, model_fails: bool
@@ -217,9 +204,6 @@ def test_a_memory_that_moves_while_it_is_forgotten_is_forgotten_all_the_same(
     world.call(Forget("a1"))
 
     assert [hit.summary_of for hit in world.call(Recall("note")).hits] == [("a0",)]
-
-
-# --------------------------------------------------------- stopping, status
 
 
 def test_a_stopping_daemon_takes_no_writes_and_still_answers_questions(

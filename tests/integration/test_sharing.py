@@ -77,20 +77,18 @@ def test_helping_processes_write_what_one_would(
 def test_helping_processes_find_exact_values_and_hide_secrets_as_one_would(
     shared: ParallelSummarizer, alone: ExtractiveSummarizer
 ) -> None:
-    many: Groups = [
-        (at, trio(f"the password: Zq7xK9vB2mT{at} opens port 80{at} "))
-        for at in range(80)
-    ]
-    # A number too large for a frame stops no cycle.
-    for at, memories in groups(PARALLEL_GROUPS_MIN)[::7]:
-        large = [replace(each, metadata={"size": -(10**25)}) for each in memories]
-        many.append((100 + at, large))
+    many: Groups = []
+    for at in range(80):
+        memories = trio(f"the password: Zq7xK9vB2mT{at} opens port 80{at} ")
+        if at % 7 == 0:  # a number too large for a frame stops no cycle
+            large = {"size": -(10**25)}
+            memories = [replace(each, metadata=large) for each in memories]
+        many.append((at, memories))
 
     outcomes = dict(shared.digest_each(many, expected=len(many)))
 
     assert outcomes == {key: alone.digest(memories) for key, memories in many}
-    found = [outcomes[at] for at in range(80)]
-    for one in found:
+    for one in outcomes.values():
         assert isinstance(one, Digest)
         assert any(detail.sensitive for detail in one.details)
         assert "Zq7xK9vB2mT" not in one.summary.text

@@ -42,9 +42,6 @@ def test_a_pin_that_comes_while_its_group_is_summarized_holds(world: World) -> N
     assert "a1" not in world.episode_of("a0").content
 
 
-# -------------------------------------------------------------------- expiry
-
-
 def test_what_has_expired_is_not_recalled_and_not_lost(world: World) -> None:
     world.call(
         Remember("the lift is broken", id="1", valid_until=NOON + timedelta(hours=2))
@@ -115,9 +112,6 @@ def test_many_expired_notes_do_not_hide_the_one_in_force(world: World) -> None:
     world.clock.advance(minutes=2)
 
     assert found(world, "build red") == ["now"]
-
-
-# ---------------------------------------------------------------- supersede
 
 
 def remember_offices(world: World) -> None:

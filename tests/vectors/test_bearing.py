@@ -29,7 +29,6 @@ from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors.bearing import (
     NEW_TEXTS_MAX,
     BearingRater,
-    find_word_pairs,
 )
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.conversation import Context, Endings, Learnings, RemoveLearning
@@ -81,18 +80,6 @@ def ranked(
         return rater.rate(asked, texts, new_max=len(texts))
 
     return rank_for_request(learnings, request, now=NOON, rate=rate)
-
-
-def test_words_and_pairs_of_neighbors_are_found_with_both_ends_of_a_text() -> None:
-    assert find_word_pairs("Don’t we?") == {
-        "don't",
-        "we",
-        "?",
-        "^ don't",
-        "don't we",
-        "we ?",
-    }
-    assert find_word_pairs("ok") == {"ok", ".", "^ ok", "ok ."}
 
 
 def test_a_prompt_about_what_is_in_sight_asks_for_less_than_one_about_what_was_said(
