@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_from_bytes, urlencode
@@ -41,12 +41,6 @@ class Sent:
     fields: Any
     body: bytes | None
     path: str
-
-    def changed(self, fields: Any) -> Sent:  # noqa: ANN401 what JSON can hold
-        """The same request with other fields."""
-        if self.method == "POST":
-            return replace(self, fields=fields, body=encoded(fields).encode())
-        return by_get(self.verb, fields)
 
 
 def by_post(verb: str, fields: Any, *, path: str = "") -> Sent:  # noqa: ANN401 what JSON can hold
