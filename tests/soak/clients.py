@@ -24,22 +24,16 @@ FINDINGS_MAX = 20
 EXPECTED = {
     ("sleep", "sleep_in_progress"): "one cycle runs at a time",
     ("undo", "sleep_in_progress"): "one cycle runs at a time",
-    (
-        "undo",
-        "cannot_undo",
-    ): "another client took the last cycle back, or it moved nothing",
+    ("undo", "cannot_undo"): "another client took the last cycle back, or it moved nothing",
     ("undo", "not_found"): "the last cycle's rows went with what was forgotten",
     ("restore", "invalid_request"): "it is in working memory already",
     ("restore", "words_pruned"): "retention took its words",
     ("pin", "invalid_request"): "a cycle moved it to the archive",
     ("unpin", "invalid_request"): "a cycle moved it to the archive",
-    (
-        "expand",
-        "not_found",
-    ): "the episode was forgotten, taken back or emptied meanwhile",
+    ("expand", "not_found"): "the episode was forgotten, taken back or emptied meanwhile",
     ("gone", "not_found"): "it was forgotten",
     ("taken", "id_taken"): "the id has other words",
-}
+}  # fmt: skip
 """Errors that a client of a busy store must reckon with, and why; no other may occur."""
 
 WEIGHTS = {
@@ -199,11 +193,8 @@ class Client:
             reply = self._call("recall", query=query)
         else:
             reply = self._call("recall", query=entry.marker)
-            if (
-                reply.status == 200
-                and not entry.prunable
-                and entry.marker not in _text(reply)
-            ):
+            hidden = reply.status == 200 and entry.marker not in _text(reply)
+            if hidden and not entry.prunable:
                 self._wrong("recall", f"{entry.id} is not found by {entry.marker}")
         hits = reply.body["hits"] if reply.status == 200 else []
         self._episodes += [hit["id"] for hit in hits if hit["tier"] == "episodic"]
@@ -224,10 +215,9 @@ class Client:
             reply = self._call("get", id=entry.id, reveal=True)
             if reply.status != 200:
                 self._wrong("get", f"{entry.id} was acknowledged and is not there")
-            elif (
-                not entry.prunable
-                and digest(reply.body["memory"]["content"]) != entry.digest
-            ):
+                return
+            words = reply.body["memory"]["content"]
+            if not entry.prunable and digest(words) != entry.digest:
                 self._wrong("get", f"{entry.id} has other words")
 
     def _gone(self) -> None:
@@ -252,12 +242,12 @@ class Client:
     # ------------------------------------------------------------- the window
 
     def _talk(self, count: int) -> list[dict[str, Any]]:
+        texts = [
+            self._texts.content(self._chance.randrange(TEXTS)) for _ in range(count)
+        ]
+        roles = ("user", "assistant")
         return [
-            {
-                "role": "assistant" if number % 2 else "user",
-                "content": self._texts.content(self._chance.randrange(TEXTS)),
-            }
-            for number in range(count)
+            {"role": roles[at % 2], "content": text} for at, text in enumerate(texts)
         ]
 
     def _compact(self) -> None:
@@ -272,9 +262,8 @@ class Client:
             force=True,
         )
         if reply.status == 200 and reply.body["archived"]:
-            self.ledger.compacted.setdefault(session, set()).update(
-                reply.body["archived"]
-            )
+            kept = self.ledger.compacted.setdefault(session, set())
+            kept.update(reply.body["archived"])
             for id in reply.body["expand"]:
                 self._call("expand", "expand compaction", id=id)
 
@@ -285,13 +274,9 @@ class Client:
     def _learnings(self) -> None:
         reply = self._call("learnings", limit=100, source=self._source)
         shown = reply.body["learnings"] if reply.status == 200 else []
-        own = [
-            item["id"]
-            for item in shown
-            if item["text"].startswith(f"{self._name} learned")
-        ]
-        for id in own[5:]:
-            self._call("remove_learning", id=id)
+        own = [item for item in shown if item["text"].startswith(f"{self._name} ")]
+        for item in own[5:]:
+            self._call("remove_learning", id=item["id"])
 
     # -------------------------------------------------------- moving and taking
 
@@ -336,23 +321,18 @@ class Client:
         if reply.status != 200:
             return
         if way == "session":
-            wanted = self.ledger.forget_session(
-                entry.session
-            ) + self.ledger.forget_session(talk)
+            wanted = sum(map(self.ledger.forget_session, (entry.session, talk)))
         else:
             self.ledger.forget(entry.id)
             wanted = 1
-        if reply.body["memories"] != wanted:
-            self._wrong(
-                "forget", f"by {way} {reply.body['memories']} went and not {wanted}"
-            )
+        went = reply.body["memories"]
+        if went != wanted:
+            self._wrong("forget", f"by {way} {went} went and not {wanted}")
 
 
 def _text(reply: Reply) -> str:
     """The words that were found; those that were asked for are in `matching` in any case."""
-    return json.dumps(
-        {name: value for name, value in reply.body.items() if name != "matching"}
-    )
+    return json.dumps({**reply.body, "matching": None})
 
 
 def _has(reply: Reply, marker: str) -> bool:

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,8 +73,8 @@ def soak(
     found += findings(daemon.database, ledger)
     return Soaked(
         seconds=took_s,
-        requests=_total(agent.counts for agent in agents),
-        expected_errors=_total(agent.expected for agent in agents),
+        requests=sum((agent.counts for agent in agents), Counter()),
+        expected_errors=sum((agent.expected for agent in agents), Counter()),
         slowest=_slowest(agents),
         memories=len(set(ledger.expected())),
         forgotten=len(ledger.forgotten_ids),
@@ -131,10 +131,6 @@ def _progress(agents: list[Client], samples: Samples) -> str:
         f"{last.seconds:5.0f} s  {requests:7,} requests  {last.resident_mb:4.0f} MB  "
         f"{last.descriptors} descriptors  {last.threads} threads  {wrong} findings"
     )
-
-
-def _total(counts: Iterable[Counter[str]]) -> Counter[str]:
-    return sum(counts, start=Counter())
 
 
 def _slowest(agents: list[Client]) -> dict[str, float]:

@@ -29,12 +29,8 @@ def findings(database: Path, ledger: Ledger) -> list[str]:
 def broken_file(database: Path) -> list[str]:
     """What is damaged, half done or left over, whatever the store was asked."""
     # Rows of the log outlive episodes that were taken back, forgotten or restored from.
-    half = {
-        what: count
-        for what, count in half_done(database).items()
-        if "the log" not in what
-    }
-    broken = [f"{what}: {count}" for what, count in half.items()]
+    half = half_done(database).items()
+    broken = [f"{what}: {count}" for what, count in half if "the log" not in what]
     broken += [f"{what}: {count}" for what, count in dangling(database).items()]
     broken += damage(database)
     return broken + [
@@ -46,9 +42,8 @@ def broken_file(database: Path) -> list[str]:
 
 def _memories(database: Path, ledger: Ledger) -> Iterator[str]:
     """Whether each acknowledged memory is there once, unchanged and findable, and nothing else."""
-    with closing(
-        sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)
-    ) as connection:
+    read_only = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)
+    with closing(read_only) as connection:
         rows = connection.execute(
             "SELECT id, seq, content FROM working_memory "
             "UNION ALL SELECT id, seq, content FROM archive"
@@ -56,12 +51,10 @@ def _memories(database: Path, ledger: Ledger) -> Iterator[str]:
         count = Counter(id for id, _, _ in rows)
         expected = set(ledger.expected())
         yield from _listed("acknowledged and lost", expected - count.keys())
-        yield from _listed(
-            "there more than once", {id for id in count if count[id] > 1}
-        )
-        yield from _listed(
-            "forgotten and there", ledger.forgotten_ids & count.keys() - expected
-        )
+        twice = {id for id in count if count[id] > 1}
+        yield from _listed("there more than once", twice)
+        returned = ledger.forgotten_ids & count.keys() - expected
+        yield from _listed("forgotten and there", returned)
         changed, unfindable = set(), set()
         for id, seq, content in rows:
             entry = ledger.entries.get(id)
@@ -86,9 +79,7 @@ def _traces(database: Path, ledger: Ledger) -> Iterator[str]:
     }
     for path in sorted(database.parent.iterdir()):
         if path.is_file():
-            traces = {
-                forgotten[marker] for marker in _markers(path) if marker in forgotten
-            }
+            traces = {forgotten[each] for each in forgotten.keys() & {*_markers(path)}}
             yield from _listed(f"forgotten and readable in {path.name}", traces)
 
 
