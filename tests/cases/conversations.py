@@ -29,8 +29,6 @@ from mnemosyned.conversation.summary_message import NO_FACTS, is_summary, read_s
 from mnemosyned.text.token_counts import Chars4
 
 Facts = dict[str, Any]
-REFUSED = Holds(lambda wanted: wanted is True, "it was refused")
-NOT_REFUSED = Holds(lambda wanted: wanted is False, "it was accepted")
 
 
 # ------------------------------------------------------------------ assembling
@@ -42,7 +40,7 @@ def assemble(given: Given) -> Facts:
     try:
         budget = TokenBudget(**(given("budget") or {}))
     except MnemosynedError:
-        return {"error": REFUSED}
+        return {"error": True}
     new, system = given("new_message", "x"), given("system", "")
     policy = MemoryConsolidator(**given.some("threshold_pct", "max_tokens"))
     consolidator = policy if given("consolidate") else None
@@ -71,7 +69,7 @@ def assemble(given: Given) -> Facts:
     memory = _section(context.system, "## Relevant Memory")
     return {
         **_shape(history, before, messages),
-        "error": NOT_REFUSED,
+        "error": False,
         "kept": kept,
         "kept_count": len(kept),
         "dropped": [at for at in range(1, len(history) + 1) if at not in kept],
@@ -81,15 +79,7 @@ def assemble(given: Given) -> Facts:
         "last_is_new": messages[-1] == {"role": "user", "content": new},
         "in_order": positions == sorted(positions),
         "system": context.system,
-        "system_startswith": Holds(context.system.startswith, context.system),
-        "system_contains": Holds(
-            lambda wanted: wanted in context.system, context.system
-        ),
-        "system_not_contains": Holds(
-            lambda word: word not in context.system, context.system
-        ),
-        "memory_chars_max": Holds(lambda most: len(memory) <= most, len(memory)),
-        "memory_chars_min": Holds(lambda least: len(memory) >= least, len(memory)),
+        "memory_chars": len(memory),
         "consolidated": context.compaction is not None,
         "over_budget": context.over_budget,
         "summary_positions": summaries,
@@ -147,10 +137,10 @@ def budget(given: Given) -> Facts:
     try:
         made = TokenBudget(**given("budget"))
     except MnemosynedError:
-        return {"error": REFUSED}
+        return {"error": True}
     shares = ("available", "memory", "learnings", "history")
     return {
-        "error": NOT_REFUSED,
+        "error": False,
         **{name: getattr(made, name) for name in (*TokenBudget.__slots__, *shares)},
     }
 
@@ -160,11 +150,10 @@ def budget(given: Given) -> Facts:
 
 def facts(given: Given) -> Facts:
     found = extract_facts(given("messages"))
-    first = found[0] if found else ""
     return {
         "facts": found,
         "count": len(found),
-        "first_startswith": Holds(first.startswith, first),
+        "first": found[0] if found else "",
         "contains": Holds(lambda wanted: _all_in(wanted, found), found),
         "not_contains": Holds(lambda wanted: not _any_in(wanted, found), found),
     }
@@ -194,7 +183,6 @@ def consolidate(given: Given) -> Facts:
         **_consolidated(messages, before, result),
         "unchanged": result == before,
         "summary": summary,
-        "summary_nonempty": bool(summary.strip()),
         "audit": _audit(audits),
     }
 
@@ -202,12 +190,11 @@ def consolidate(given: Given) -> Facts:
 def _consolidated(
     messages: Sequence[Message], before: object, result: list[Message]
 ) -> Facts:
-    written = next((message_text(one) for one in result if is_summary(one)), "")
+    places = [place for place, one in enumerate(result) if is_summary(one)]
+    at = places[0] if places else len(result)
+    written = message_text(result[at]) if places else ""
     header, _, body = written.partition("\n")
     lines = [line for line in body.split("\n") if line.strip()]
-    at = next(
-        (place for place, one in enumerate(result) if is_summary(one)), len(result)
-    )
     bullets = [line for line in lines if line.startswith("- ")]
     found = _facts_of(written)
     return {
@@ -220,7 +207,7 @@ def _consolidated(
         "not_facts": Holds(lambda wanted: not _any_in(wanted, found), found),
         "head": _same(messages, result[:at]),
         "tail": _same(messages, result[at + 1 :]),
-        "summary_role": next((one["role"] for one in result if is_summary(one)), None),
+        "summary_role": result[at]["role"] if places else None,
     }
 
 
@@ -304,16 +291,12 @@ def sequence(names: Sequence[str]) -> list[dict[str, Any]]:
     return made
 
 
-def _tells(_: Sequence[Message]) -> str:
-    return "The agent did what it was asked."
-
-
 def _fails(_: Sequence[Message]) -> str:
     raise ConnectionError("no model there")
 
 
 MODELS: dict[str, Callable[[Sequence[Message]], str] | None] = {
-    "ok": _tells,
+    "ok": lambda _: "The agent did what it was asked.",
     "raises": _fails,
     "empty": lambda _: "",
     "none": None,
@@ -321,14 +304,7 @@ MODELS: dict[str, Callable[[Sequence[Message]], str] | None] = {
 
 
 def rounds(given: Given) -> Facts:
-    return _rounds(given, given("sequence"), [])
-
-
-def rounds_repeat(given: Given) -> Facts:
-    return _rounds(given, given("sequence"), given("append"))
-
-
-def _rounds(given: Given, names: Sequence[str], later: Sequence[str]) -> Facts:
+    names, later = given("sequence"), given("append", [])
     everything = sequence([*names, *later])
     messages, rest = everything[: len(names)], everything[len(names) :]
     before = deepcopy(everything)
@@ -370,8 +346,6 @@ def _named(message: Message) -> str:
 
 
 def rounds_trigger(given: Given) -> Facts:
-    limits = given.some("token_limit", "limit")
-    policy = RoundsPolicy(
-        **({"token_limit": next(iter(limits.values()))} if limits else {})
-    )
+    limits = [*given.some("token_limit", "limit").values()]
+    policy = RoundsPolicy(*limits[:1])
     return {"result": should_compact(policy, given("tokens")).due}

@@ -93,15 +93,36 @@ class Holds:
     """What to show where it does not hold."""
 
 
+RULES: dict[str, Callable[[Any, Any], bool]] = {
+    "_max": lambda found, most: bool(found <= most),
+    "_min": lambda found, least: bool(found >= least),
+    "_startswith": lambda found, begin: bool(found.startswith(begin)),
+    "_not_contains": lambda found, word: word not in found,
+    "_contains": lambda found, word: word in found,
+    "_nonempty": lambda found, wanted: bool(found.strip()) is wanted,
+}
+"""What an expectation says of the fact that it names before one of these words."""
+
+
+def fact_of(name: str, facts: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """The fact that an expectation is about; raises KeyError if there is none."""
+    if name in facts:
+        return facts[name]
+    rule = next((each for each in RULES if name.endswith(each)), "")
+    found = facts[name.removesuffix(rule)]
+    return Holds(lambda wanted: RULES[rule](found, wanted), found)
+
+
 def compare(facts: Mapping[str, Any], expect: Mapping[str, Any]) -> list[str]:
     """What does not hold, an expectation nobody knows included."""
     wrong = []
     for name, raw in expect.items():
         wanted = built(raw)
-        if name not in facts:
+        try:
+            found = fact_of(name, facts)
+        except KeyError:
             wrong.append(f"{name}: no runner knows this expectation")
             continue
-        found = facts[name]
         if isinstance(found, Holds):
             if not found.check(wanted):
                 wrong.append(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -20,6 +21,9 @@ from mnemosyned.memory.periods import Child, distinct_details, group_into_period
 from mnemosyned.text.details import Detail, DetailKind
 
 Facts = dict[str, Any]
+
+
+THRESHOLDS = ("count_threshold", "age_threshold_hours", "size_threshold", "min_old")
 
 
 def known(some: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
@@ -45,11 +49,7 @@ def memory_trigger(given: Given) -> Facts:
         for some in groups
         for at in range(some["n"])
     ]
-    trigger = ConsolidationTrigger(
-        **given.some(
-            "count_threshold", "age_threshold_hours", "size_threshold", "min_old"
-        )
-    )
+    trigger = ConsolidationTrigger(**given.some(*THRESHOLDS))
     done = consolidate_memories(items, trigger=trigger, now=NOON)
     return {
         "result": trigger.should_consolidate(items, now=NOON),
@@ -72,23 +72,15 @@ def items_consolidated(given: Given) -> Facts:
         for some in (known(one, *names) for one in given("memories"))
     ]
     asked: list[str] = []
-    trigger = ConsolidationTrigger(
-        **given.some(
-            "count_threshold", "age_threshold_hours", "size_threshold", "min_old"
-        )
-    )
+    trigger = ConsolidationTrigger(**given.some(*THRESHOLDS))
     llm = given("llm", "ok")
     done = consolidate_memories(
         items, None if llm == "none" else _model(llm, asked), trigger=trigger, now=NOON
     )
     made = [one for one in done.memories if all(one is not old for old in items)]
-    lines = [
-        line
-        for prompt in asked
-        for line in prompt.splitlines()
-        if line.startswith("- [")
-    ]
+    lines = [line for line in "\n".join(asked).splitlines() if line[:3] == "- ["]
     held = {one.content for one in (*done.memories, *done.archived)}
+    noted = _noted(made)
     return {
         "result_count": len(done.memories),
         "summaries": [[one.category, one.metadata["source_count"]] for one in made],
@@ -106,11 +98,9 @@ def items_consolidated(given: Given) -> Facts:
             lambda shape: bool(lines) and all(re.search(shape, line) for line in lines),
             lines,
         ),
-        "prompt_not_contains": Holds(lambda word: word not in "\n".join(asked), asked),
+        "prompt": "\n".join(asked),
         "no_content_lost": all(one.content in held for one in items),
-        "metadata_include": Holds(
-            lambda wanted: _included(wanted, _noted(made)), _noted(made)
-        ),
+        "metadata_include": Holds(partial(_included, found=noted), noted),
         "source_count": Holds(
             lambda count: [one.metadata["source_count"] for one in made] == [count],
             made,
@@ -141,15 +131,9 @@ def details(given: Given) -> Facts:
     contents = given("contents")
     if contents is None:
         contents = given("consolidate")
+        usual = {"category": "a", "consolidated": False, "age_hours": 1}
         rows = [
-            {
-                "id": at,
-                "content": content,
-                "category": "a",
-                "consolidated": False,
-                "age_hours": 1,
-            }
-            for at, content in enumerate(contents)
+            {"id": at, "content": text, **usual} for at, text in enumerate(contents)
         ]
         return items_consolidated(
             Given({"memories": rows, "count_threshold": len(rows)})
@@ -175,16 +159,7 @@ def details(given: Given) -> Facts:
 def pyramid(given: Given) -> Facts:
     children, details = [], {}
     for at, some in enumerate(given("summaries")):
-        known(
-            some,
-            "id",
-            "level",
-            "date",
-            "source_count",
-            "details",
-            "parent",
-            "parent_id",
-        )
+        known(some, *"id level date source_count details parent parent_id".split())
         assert some["level"] == given("to_level") - 1
         id = str(some.get("id", at))
         details[id] = [

@@ -21,7 +21,7 @@ PURE: dict[str, Callable[[Given], dict[str, Any]]] = {
     "memory_trigger": memories.memory_trigger,
     "pyramid": memories.pyramid,
     "rounds": conversations.rounds,
-    "rounds_repeat": conversations.rounds_repeat,
+    "rounds_repeat": conversations.rounds,
     "rounds_trigger": conversations.rounds_trigger,
     "should_consolidate": conversations.should_consolidate,
 }
