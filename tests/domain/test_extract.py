@@ -30,29 +30,22 @@ FILE = Path(__file__).parents[1] / "support" / "datasets" / "small_groups.toml"
 GROUPS = tomllib.loads(FILE.read_text("utf-8"))
 MEMORIES = {name: group(*map(tuple, case["memories"])) for name, case in GROUPS.items()}
 DEBUGGING, NOTES, RENTAL = (MEMORIES[name] for name in ("debugging", "notes", "rental"))
-SMALL = [name for name, case in GROUPS.items() if "kept" in case]
 
 
-@each_case("name", SMALL)
-def test_exact_values_decisions_and_orders_survive_in_a_small_group(name: str) -> None:
+@each_case("name", MEMORIES)
+def test_a_small_group_keeps_values_decisions_and_orders_and_never_grows(
+    name: str,
+) -> None:
+    """It leaves out small talk, and no keyword is a title or a currency alone."""
     kept = extract(MEMORIES[name], ratio=RATIO)
     searched = "\n".join([kept.text, *kept.index_terms])
+    expected, left_out = (GROUPS[name].get(key, []) for key in ("kept", "left_out"))
 
-    assert [one for one in GROUPS[name]["kept"] if one not in searched] == []
-
-
-@each_case("name", SMALL)
-def test_small_talk_and_answers_make_way(name: str) -> None:
-    text = extract(MEMORIES[name], ratio=RATIO).text
-
-    assert [one for one in GROUPS[name]["left_out"] if one in text] == []
-
-
-@each_case("name", SMALL)
-def test_a_title_or_a_currency_alone_is_no_keyword(name: str) -> None:
-    assert {"EUR", "Mrs", "Dr", "Frau", "GB", "%"}.isdisjoint(
-        extract(MEMORIES[name], ratio=RATIO).index_terms
-    )
+    assert [one for one in expected if one not in searched] == []
+    assert [one for one in left_out if one in kept.text] == []
+    assert {"EUR", "Mrs", "Dr", "Frau", "GB", "%"}.isdisjoint(kept.index_terms)
+    most = max(CHARS_MIN, size(MEMORIES[name]) * RATIO)
+    assert CHARS_MIN * 0.45 <= len(kept.text) <= most
 
 
 def test_a_sentence_too_long_for_its_room_gives_its_first_clauses() -> None:
@@ -64,18 +57,9 @@ def test_a_sentence_too_long_for_its_room_gives_its_first_clauses() -> None:
         "Same here, they were rather dark, and the stairs were steep, and it was always cold too.",
     )
 
-    lines = extract(memories, ratio=RATIO).lines
+    first = extract(memories, ratio=RATIO).lines[0]
 
-    assert (
-        lines[0] == "Decision: the archive moves to Malmö on 4 May with the Rask lorry."
-    )
-
-
-@each_case("name", MEMORIES)
-def test_a_small_group_never_grows_and_is_used_well(name: str) -> None:
-    used = len(extract(MEMORIES[name], ratio=RATIO).text)
-
-    assert CHARS_MIN * 0.45 <= used <= max(CHARS_MIN, size(MEMORIES[name]) * RATIO)
+    assert first == "Decision: the archive moves to Malmö on 4 May with the Rask lorry."
 
 
 def test_instructions_and_decisions_come_before_logs_and_thanks() -> None:

@@ -1,7 +1,5 @@
 """Preferences said in passing: which messages state one, and in what form it is held."""
 
-import time
-
 from support.cases import each_case
 from support.preferences import LabelledMessage, labelled_messages, preference_figures
 
@@ -106,15 +104,3 @@ def test_every_form_names_groups_that_its_rule_has(language: str) -> None:
         assert {name.split("}")[0].split("{")[-1] for name in names} <= set(
             rule.pattern.groupindex
         ), rule.pattern.pattern
-
-
-@each_case("unit", [
-    "i prefer a, ", "and ", "please a, ", "no x, ", "i like a and ", "without ", "(a ",
-])  # fmt: skip
-def test_an_endless_sentence_is_read_in_no_time(unit: str) -> None:
-    text = ((unit * (990 // len(unit))) + ". ") * 100
-
-    began = time.process_time()
-    find_statements(text)
-
-    assert time.process_time() - began < 3
