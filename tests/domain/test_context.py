@@ -160,13 +160,14 @@ def test_a_summary_of_messages_or_dates_that_are_all_kept_is_left_out() -> None:
 
 def test_earlier_summaries_stay_in_the_window() -> None:
     done = MemoryConsolidator(keep_recent=40).compact(
-        [says(f"order number {at}") for at in range(100)] + history(40, 40)
+        [says(f"order number {at}") for at in range(400)] + history(40, 10)
     )
 
     context = ContextManager(SMALL).build_messages("", "x", done.messages)
 
     (summary,) = filter(is_summary, context.messages)
-    assert "- order number 99" in message_text(done.messages[0])
+    assert "- order number 399" in message_text(done.messages[0])
+    assert "earlier facts are in the archive)" in message_text(summary)
     assert read_summary(summary).facts == done.facts
     assert not context.over_budget
 

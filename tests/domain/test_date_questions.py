@@ -37,6 +37,12 @@ def span(since: str, until: str) -> TimeSpan:
     ("the walk of the seventh of November", "2025-11-07", "2025-11-08"),
     ("the day after tomorrow", "2026-03-20", "2026-03-21"),
     ("am 6.11.2026", "2026-11-06", "2026-11-07"),
+    # A week, a month and a year of the calendar.
+    ("what did I buy this year", "2026-01-01", "2027-01-01"),
+    ("what did I buy last year", "2025-01-01", "2026-01-01"),
+    ("what is due next year", "2027-01-01", "2028-01-01"),
+    ("what is due next month", "2026-04-01", "2026-05-01"),
+    ("what happened last weekend", "2026-03-14", "2026-03-16"),
     # The first of a month is one day.
     ("le 1er novembre", "2025-11-01", "2025-11-02"),
     ("l'1 novembre", "2025-11-01", "2025-11-02"),
