@@ -153,6 +153,9 @@ CONTENTS = st.lists(
 @example([" \n\t", ""], "")
 @example(["😀😀😀", "🎉"], "")
 @example(["The lantern number 7 burns in house Nightfall. " * 20_000], "")
+@example(
+    [f"The lantern number {at} burns in house {at * 7}." for at in range(1_500)], ""
+)
 @example(["lorem%20ipsum" * 3_000], "")
 def test_odd_content_neither_raises_nor_grows(contents: list[str], role: str) -> None:
     memories = group(
