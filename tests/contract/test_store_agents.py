@@ -77,33 +77,24 @@ def test_the_newest_of_sessions_are_of_every_tier(store: MemoryStore) -> None:
 
 
 def test_sessions_of_a_project_come_last_seen_first(store: MemoryStore) -> None:
-    for number in range(3):
-        store.agents.keep_session(session(f"codex:{number}", minutes=number))
-    store.agents.keep_session(session("cursor:9", minutes=9, project="other"))
-    store.agents.keep_session(session("cursor:8", minutes=8, project=""))
-    said = [
-        replace(memory(name), session=name)
-        for name in ("codex:0", "codex:1", "codex:2", "cursor:9", "cursor:8")
-    ]
-    remember_batch(store, *said)
+    names = ("codex:0", "codex:1", "codex:2", "silent:3", "cursor:9", "cursor:8")
+    projects = {"cursor:9": "other", "cursor:8": ""}
+    for number, name in enumerate(names):
+        project = projects.get(name, "shop")
+        store.agents.keep_session(session(name, minutes=number, project=project))
+        if name != "silent:3":
+            remember_batch(store, memory(name, session=name))
+    old = trio("old", session="codex:0")
+    remember_batch(store, *old)
+    consolidate(store, promotion("e", *old))
 
     assert store.agents.sessions_of("shop", 2) == ["codex:2", "codex:1"]
+    assert store.agents.sessions_of("shop", 9) == ["codex:2", "codex:1", "codex:0"]
     assert store.agents.sessions_of("", 2) == []
     assert store.agents.projects_of(["codex:1", "cursor:9", "codex:77"]) == {
         "codex:1": "shop",
         "cursor:9": "other",
     }
-
-
-def test_silent_sessions_are_no_sessions_of_a_project(store: MemoryStore) -> None:
-    agents = store.agents
-    for number in range(9):
-        agents.keep_session(session(f"codex:{number}", minutes=number))
-    old = [replace(each, session="codex:1") for each in trio("old")]
-    remember_batch(store, *old, replace(memory("new"), session="codex:0"))
-    consolidate(store, promotion("e", *old))
-
-    assert agents.sessions_of("shop", 2) == ["codex:1", "codex:0"]
 
 
 def test_recent_sessions_have_a_transcript(store: MemoryStore) -> None:
@@ -126,20 +117,14 @@ def test_sessions_are_limited(
 
 def test_what_is_stored_or_was_forgotten_is_known(store: MemoryStore) -> None:
     gone = f"a-{'0' * 32}"
-    remember_batch(store, memory("a-working"), memory(gone), *trio("a-old"))
+    remember_batch(store, *map(memory, ("a-working", gone, "mine")), *trio("a-old"))
     consolidate(store, promotion("e", *trio("a-old")))
     archived = store.memories.originals("e")[0].id
-    store.deletion.forget([gone])
+    store.deletion.forget([gone, "mine"])
 
-    ids = ["a-new", "a-working", gone, archived, "a-newer"]
-    assert store.agents.unknown(ids) == ["a-new", "a-newer"]
-
-
-def test_a_forgotten_id_of_nobodys_capture_is_free(store: MemoryStore) -> None:
-    remember_batch(store, memory("mine"))
-    store.deletion.forget(["mine"])
-
-    assert store.agents.unknown(["mine"]) == ["mine"]
+    ids = ["a-new", "a-working", gone, archived, "mine", "a-newer"]
+    # One that was not captured leaves no id.
+    assert store.agents.unknown(ids) == ["a-new", "mine", "a-newer"]
 
 
 def source_id(prefix: str, number: int) -> str:
@@ -196,10 +181,13 @@ def test_a_message_that_is_put_back_is_forgotten_no_more(store: MemoryStore) -> 
 
 
 def test_activity_counts_calls_by_client_and_event(store: MemoryStore) -> None:
-    store.agents.count(call(stored=3))
-    store.agents.count(call(minutes=1, duration_ms=30, characters=50))
-    store.agents.count(call(minutes=2, failure="no transcript"))
-    store.agents.count(call("prompt", minutes=3))
+    for each in (
+        call(stored=3),
+        call(minutes=1, duration_ms=30, characters=50),
+        call(minutes=2, failure="no transcript"),
+        call("prompt", minutes=3),
+    ):
+        store.agents.count(each)
 
     prompt, stop = store.agents.activity()
     assert (prompt.event, prompt.calls, prompt.stored_at) == ("prompt", 1, None)
@@ -209,14 +197,11 @@ def test_activity_counts_calls_by_client_and_event(store: MemoryStore) -> None:
     assert stop.called_at == stop.failed_at == NOON + timedelta(minutes=2)
     assert stop.stored_at == NOON
     assert stop.informed_at == NOON + timedelta(minutes=1)
-
-
-def test_a_success_keeps_the_last_failure(store: MemoryStore) -> None:
-    store.agents.count(call(failure="no transcript"))
-    store.agents.count(call(minutes=1))
-
-    (stop,) = store.agents.activity()
-    assert (stop.failure, stop.failed_at) == ("no transcript", NOON)
+    # A later success keeps the reason of the last failure.
+    store.agents.count(call(minutes=4))
+    stop = store.agents.activity()[1]
+    assert (stop.calls, stop.failure) == (4, "no transcript")
+    assert stop.failed_at == NOON + timedelta(minutes=2)
 
 
 # Watched folders and files in the store.

@@ -45,22 +45,25 @@ def line(id: str, text: str = "the cart uses Postgres") -> InjectedLine:
 
 
 def test_injections_are_found_newest_first_by_their_fields(store: MemoryStore) -> None:
-    remember_batch(store, memory("m1"), memory("m2"))
     first = injection("i1", line("m1"), line("m2"))
     second = injection("i2", minutes=5, session="codex:2", project="other")
+    remember_batch(store, memory("m1"), memory("m2"))
     store.injections.add(first)
     store.injections.add(second)
-    find = store.injections.find
 
-    assert find(EVERYTHING, limit=9) == [second, first]
-    assert find(EVERYTHING, limit=1) == [second]
-    assert find(InjectionFilter(after="i2"), limit=9) == [first]
-    assert find(InjectionFilter(after="i1"), limit=9) == []
-    assert find(InjectionFilter(session="codex:1"), limit=9) == [first]
-    assert find(InjectionFilter(project="other"), limit=9) == [second]
-    assert find(InjectionFilter(since=NOON + timedelta(minutes=1)), limit=9) == [second]
-    assert find(InjectionFilter(until=NOON + timedelta(minutes=5)), limit=9) == [first]
-    assert find(InjectionFilter(outcome=InjectionOutcome.USEFUL), limit=9) == []
+    for fields, expected in (
+        ({}, [second, first]),
+        ({"after": "i2"}, [first]),
+        ({"after": "i1"}, []),
+        ({"session": "codex:1"}, [first]),
+        ({"project": "other"}, [second]),
+        ({"since": NOON + timedelta(minutes=1)}, [second]),
+        ({"until": NOON + timedelta(minutes=5)}, [first]),
+        ({"outcome": InjectionOutcome.USEFUL}, []),
+    ):
+        wanted = InjectionFilter(**fields)
+        assert store.injections.find(wanted, limit=9) == expected, fields
+    assert store.injections.find(EVERYTHING, limit=1) == [second]
 
 
 def test_ratings_give_the_precision(store: MemoryStore) -> None:
@@ -70,10 +73,13 @@ def test_ratings_give_the_precision(store: MemoryStore) -> None:
     store.injections.add(missed)
     assert store.injections.totals().precision is None
 
-    store.injections.rate("i0", InjectionOutcome.USEFUL)
-    store.injections.rate("i1", InjectionOutcome.NOT_USEFUL)
-    store.injections.rate("i2", InjectionOutcome.USEFUL)
-    store.injections.rate("i2", InjectionOutcome.UNKNOWN)
+    for id, outcome in (
+        ("i0", InjectionOutcome.USEFUL),
+        ("i1", InjectionOutcome.NOT_USEFUL),
+        ("i2", InjectionOutcome.USEFUL),
+        ("i2", InjectionOutcome.UNKNOWN),
+    ):
+        store.injections.rate(id, outcome)
 
     totals = store.injections.totals()
     assert (totals.injections, totals.tokens, totals.said_again) == (4, 200, 1)
@@ -122,20 +128,16 @@ def test_a_forgotten_memory_gets_no_line_in_the_ledger(store: MemoryStore) -> No
     store.injections.add(injection("i1", line("m1"), line("m2")))
 
     (kept,) = store.injections.find(EVERYTHING, limit=9)
-    assert kept.lines == (line("m2"),)
-    assert kept.prompt == ""
+    assert (kept.lines, kept.prompt) == ((line("m2"),), "")
 
 
 def test_a_removed_learning_leaves_no_words_in_the_ledger(store: MemoryStore) -> None:
-    rule = Learning(
-        id="l1",
-        kind=LearningKind.INSTRUCTION,
-        text="Never use emojis.",
-        created_at=NOON,
-        session="codex:1",
+    text = "Never use emojis."
+    kind = LearningKind.INSTRUCTION
+    store.learnings.add(
+        Learning(id="l1", kind=kind, text=text, created_at=NOON, session="codex:1")
     )
-    store.learnings.add(rule)
-    store.injections.add(injection("i1", line("l1", "Never use emojis.")))
+    store.injections.add(injection("i1", line("l1", text)))
     store.learnings.edit("l1", "Use emojis.")
     assert store.injections.find(EVERYTHING, limit=9)[0].lines == (line("l1", ""),)
 

@@ -30,6 +30,10 @@ def lacking(store: SqliteStore, model: int, *, limit: int = 10) -> list[int]:
     return [spoken.position for spoken in found]
 
 
+def embedded(store: SqliteStore, model: int) -> list[int]:
+    return list(store.vectors.embedded_positions(model, after=0, limit=10))
+
+
 def test_a_model_keeps_its_number(store: SqliteStore, model: int) -> None:
     assert store.vectors.use_model("renamed", "digest-1") == model
     assert store.vectors.use_model("one", "digest-2") != model
@@ -66,8 +70,7 @@ def test_another_models_vectors_do_not_count(store: SqliteStore, model: int) -> 
     assert lacking(store, other) == [3, 2, 1]
     embed(store, other, 3)
 
-    assert store.vectors.embedded_positions(other, after=0, limit=10) == [3]
-    assert store.vectors.embedded_positions(model, after=0, limit=10) == [1, 2]
+    assert (embedded(store, other), embedded(store, model)) == ([3], [1, 2])
 
 
 def test_a_vector_goes_along_to_the_archive(store: SqliteStore, model: int) -> None:
@@ -76,7 +79,7 @@ def test_a_vector_goes_along_to_the_archive(store: SqliteStore, model: int) -> N
 
     consolidate(store, promotion("e", *TRIO))
 
-    assert store.vectors.embedded_positions(model, after=0, limit=10) == [1, 2, 3]
+    assert embedded(store, model) == [1, 2, 3]
     assert lacking(store, store.vectors.use_model("two", "digest-2")) == [3, 2, 1]
 
 
@@ -91,9 +94,9 @@ def test_a_forgotten_memory_loses_its_vector_for_good(
 
     store.deletion.forget([one.id for one in TRIO])
 
-    assert store.vectors.embedded_positions(model, after=0, limit=10) == []
+    assert embedded(store, model) == []
     assert embed(store, model, 1, 2) == []
-    assert store.vectors.embedded_positions(model, after=0, limit=10) == []
+    assert embedded(store, model) == []
 
 
 def test_a_pruned_memory_has_no_vector(store: SqliteStore, model: int) -> None:
@@ -107,7 +110,7 @@ def test_a_pruned_memory_has_no_vector(store: SqliteStore, model: int) -> None:
     found = store.vectors.candidates(query, [1, 2])
     assert [match.position for match in found] == [2]
     assert embed(store, model, 1) == []
-    assert store.vectors.embedded_positions(model, after=0, limit=10) == [2, 3]
+    assert embedded(store, model) == [2, 3]
 
 
 def test_candidates_are_held_to_the_filters(store: SqliteStore) -> None:
