@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -40,8 +40,6 @@ def write(thread):
     for at in range(1000):
         known = memory.remember(f"note {thread} {at}", id=f"{thread}-{at}")
         os.write(1, (known.id + "\\n").encode())
-        if sys.argv[2] == "exit" and thread == 3 and at == 10:
-            os._exit(1)
 
 for thread in range(4):
     threading.Thread(target=write, args=(thread,), daemon=True).start()
@@ -53,17 +51,6 @@ threading.Event().wait(30)
 def mem(database: Path, clock: FakeClock) -> Iterator[Memory]:
     with Memory(database, clock=clock) as opened:
         yield opened
-
-
-@contextmanager
-def writing(database: Path, end: str) -> Iterator[subprocess.Popen[str]]:
-    """Another process that writes without pause, and prints each id once it is acknowledged."""
-    command = [sys.executable, "-c", WRITER, str(database), end]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def test_it_is_at_hand_under_the_packages_name() -> None:
@@ -191,7 +178,8 @@ def test_a_relative_path_holds_when_the_program_changes_its_directory(
 def test_a_killed_program_loses_nothing_and_leaves_the_file_free(
     database: Path,
 ) -> None:
-    with writing(database, "kill") as process:
+    command = [sys.executable, "-c", WRITER, str(database)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         acknowledged = [process.stdout.readline().strip() for _ in range(40)]
         with pytest.raises(DatabaseInUse, match=f"process {process.pid}"):

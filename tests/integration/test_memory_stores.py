@@ -95,6 +95,13 @@ def test_a_running_memory_is_read_with_what_is_in_its_log_alone(
     assert claude_mem.read_bytes() == database
     assert Path(f"{claude_mem}-wal").read_bytes() == log
     assert len(list(tmp_path.iterdir())) == 3
+    # The same of a crashed program, which has the files open no longer.
+    crashed = tmp_path / "crashed"
+    crashed.mkdir()
+    (crashed / claude_mem.name).write_bytes(database)
+    (crashed / f"{claude_mem.name}-wal").write_bytes(log)
+    assert "Written a moment ago" in texts(crashed / claude_mem.name)
+    assert len(list(crashed.iterdir())) == 2
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])

@@ -214,12 +214,6 @@ def test_a_group_too_short_to_shorten_is_not_put_to_the_model() -> None:
     assert not model.asked
 
 
-@each_case("contents", [(), ("",), (" \n", "\t")])
-def test_nothing_to_keep_is_a_failure(contents: tuple[str, ...]) -> None:
-    with pytest.raises(SummarizerFailed):
-        summarizer(ScriptedModel()).summarize(memories(*contents))
-
-
 def test_an_answer_that_ran_into_its_limit_loses_its_last_half_sentence() -> None:
     answer = f"{GOOD} The invo"
     by_model = summarizer(ScriptedModel(answer), max_tokens=len(answer) // 4 + 1)

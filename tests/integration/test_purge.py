@@ -18,12 +18,9 @@ from support.thorough import thorough
 from mnemosyned import Memory as Library
 from mnemosyned.errors import StorageFailed
 from mnemosyned.service.forgetting import Purger
-from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import BUSY_ANSWERS, ForegroundGate
 from mnemosyned.storage.sqlite.fulltext import DEPTH_MAX, DEPTH_UNSAFE
 from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.upkeep import Sleep
 
 INDEXES = [
     "memory_fts",
@@ -68,10 +65,6 @@ def deepen(database: Path, index: str, levels: int) -> None:
                 (10_000 + number, words),
             )
             connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
-
-
-MANY_WORDS = " ".join(f"word{number} partOf{number}" for number in range(3_000))
-"""Words that fill several pages of an index, as those of a real store do."""
 
 
 def rewrite_structure(database: Path, index: str, block: bytes) -> None:
@@ -144,50 +137,6 @@ def test_a_file_broken_by_a_thousand_purges_of_old_opens_whole(database: Path) -
         assert library.forget(id="harbor1").complete
 
     assert damage(database) == []
-
-
-@pytest.mark.thorough
-def test_forgetting_again_and_again_keeps_every_index_shallow(
-    file_store: SqliteStore, service: MemoryService
-) -> None:
-    notes = [memory(f"m{number}", f"{CODE}{number} of it") for number in range(60)]
-    remember_batch(file_store, *notes, memory("long", MANY_WORDS))
-    service.call(Sleep(force=True))
-
-    deepest = 0
-    for number in range(DEPTH_MAX - 4):
-        assert service.call(Forget(f"m{number}")).complete
-        deepest = max(deepest, *depths(file_store.database).values())
-
-    assert 2 < deepest <= DEPTH_MAX + 3
-    assert left_of(file_store, f"{CODE}59")
-    assert not left_of(file_store, *(f"{CODE}{number} " for number in range(20)))
-
-
-@pytest.mark.thorough
-def test_a_purge_beside_writers_keeps_every_index_shallow(
-    file_store: SqliteStore, service: MemoryService
-) -> None:
-    notes = [memory(f"m{number}", f"{CODE}{number} at sea") for number in range(40)]
-    remember_batch(file_store, *notes, memory("long", MANY_WORDS))
-    ended = threading.Event()
-
-    def write() -> None:
-        for number in range(5_000):
-            if ended.is_set():
-                return
-            note = memory(f"n{number}", f"{CODE}N{number} at the quay")
-            remember_batch(file_store, note)
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        for number in range(DEPTH_MAX // 2):
-            service.call(Forget(f"m{number}"))
-            assert max(depths(file_store.database).values()) <= DEPTH_MAX + 3
-    finally:
-        ended.set()
-        writer.join()
 
 
 def test_what_is_deleted_while_a_purge_runs_stays_due(
