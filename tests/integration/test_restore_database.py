@@ -243,9 +243,17 @@ def restored(backup: Path, database: Path) -> tuple[int | None, list[str]]:
     return done.forgotten, sorted(kept(database))
 
 
-def test_what_was_forgotten_after_a_backup_is_forgotten_again(
+def test_what_was_forgotten_after_a_backup_is_back_or_forgotten_again(
     dated: Path, database: Path
 ) -> None:
+    done = restore_database(dated, database)
+
+    assert (done.forgotten, done.forgotten_again) == (1, False)
+    assert sorted(kept(database)) == ["ada", "bob", "eve"]
+    (remark,) = [line for line in restore_text(done).splitlines() if "back, " in line]
+    command = f"mnem restore-db --forget-again {dated}"
+    assert remark.endswith(f"1 memory; to forget again: {command}")
+
     done = restore_database(dated, database, forget_again=True)
 
     assert (done.forgotten, done.forgotten_again, done.list_begins) == (1, True, None)
@@ -257,20 +265,7 @@ def test_what_was_forgotten_after_a_backup_is_forgotten_again(
     assert left <= {"memory.db.lock", "memory.db.before-restore"}
 
 
-def test_what_was_forgotten_is_back_and_can_be_forgotten_again(
-    dated: Path, database: Path
-) -> None:
-    done = restore_database(dated, database)
-
-    assert (done.forgotten, done.forgotten_again) == (1, False)
-    assert sorted(kept(database)) == ["ada", "bob", "eve"]
-    (remark,) = [line for line in restore_text(done).splitlines() if "back, " in line]
-    command = f"mnem restore-db --forget-again {dated}"
-    assert remark.endswith(f"1 memory; to forget again: {command}")
-    assert restored(dated, database) == (1, ["ada", "eve"])
-
-
-def test_what_is_remembered_again_is_in_the_next_backup_and_stays(
+def test_what_is_remembered_again_stays_in_the_next_backup_and_what_is_set_aside(
     dated: Path, database: Path, tmp_path: Path
 ) -> None:
     remember(database, "bob")
@@ -278,16 +273,8 @@ def test_what_is_remembered_again_is_in_the_next_backup_and_stays(
         memory.backup(str(tmp_path / "next.db"))
 
     assert restored(tmp_path / "next.db", database) == (0, ["ada", "bob", "eve"])
-    assert restored(dated, database) == (1, ["ada", "eve"])
-
-
-def test_a_restore_that_is_taken_back_loses_nothing_that_was_remembered_again(
-    dated: Path, database: Path
-) -> None:
-    remember(database, "bob")
     done = restore_database(dated, database, forget_again=True)
-    assert sorted(kept(database)) == ["ada", "eve"]
-
+    assert (done.forgotten, sorted(kept(database))) == (1, ["ada", "eve"])
     assert done.set_aside
     assert restore_database(done.set_aside, database).forgotten == 0
     assert sorted(kept(database)) == ["ada", "bob", "eve"]
