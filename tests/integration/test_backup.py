@@ -16,7 +16,7 @@ from support.fakes import FakeClock
 from support.services import Lab, make_keeper
 from support.settings import change
 
-from mnemosyned import Memory, Remember
+from mnemosyned import Memory
 from mnemosyned.backup_schedule import backup_name
 from mnemosyned.cli.commands.backup import back_up
 from mnemosyned.client.connection import Connection
@@ -183,20 +183,6 @@ def test_a_database_with_a_fault_is_backed_up_and_the_fault_is_named(
         done = memory.backup(str(tmp_path / "copy.sqlite"))
 
     assert done.problems == ["rows that belong to nothing: 1 (exact details)"]
-
-
-@pytest.mark.sqlite
-def test_forgetting_names_the_copies_in_the_backup_folder(
-    lab: Lab, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp("elsewhere")
-    change(lab.settings, {"backup.dir": str(folder)})
-    lab.service.remember(Remember("tea at four", id="a"))
-    copy = lab.backup().file
-
-    receipt = lab.forget("a")
-
-    assert receipt.backups == [copy]
 
 
 @pytest.fixture

@@ -76,13 +76,6 @@ def machine(lab: Lab) -> Machine:
     return machine
 
 
-def test_a_clock_that_is_believed_prunes(machine: Machine) -> None:
-    machine.sleep()
-
-    assert machine.words() == {"old1": False, "new1": True}
-    assert machine.status().clock == ""
-
-
 def test_a_jump_of_the_clock_prunes_nothing_more_and_is_asked_about(
     machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:

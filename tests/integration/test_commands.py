@@ -87,28 +87,17 @@ def test_a_misspelled_command_gets_the_nearest_one() -> None:
 
 
 NEEDLESS = {
-    *(
-        "asyncio",
-        "email",
-        "hashlib",
-        "http.client",
-        "logging",
-        "numpy",
-        "ssl",
-        "tempfile",
-    ),
-    "mnemosyned.text.languages.tables",
+    *("asyncio", "email", "hashlib", "http.client", "logging", "numpy", "ssl"),
+    *("tempfile", "mnemosyned.text.languages.tables", "mnemosyned.text.terms"),
     "mnemosyned.memory.forgetting",
-    "mnemosyned.text.terms",
 }
 """Modules that the client had once, or could easily get, and does not need."""
 
 
 def modules_after(statement: str) -> set[str]:
     """The modules in memory once a new interpreter has run a statement."""
-    program = (
-        f"import sys\ntry: {statement}\nfinally: print(*sys.modules, file=sys.stderr)"
-    )
+    last = "finally: print(*sys.modules, file=sys.stderr)"
+    program = f"import sys\ntry: {statement}\n{last}"
     run = subprocess.run(
         [sys.executable, "-P", "-c", program],
         capture_output=True,

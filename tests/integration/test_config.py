@@ -271,24 +271,22 @@ def test_the_file_is_found_where_named(
 def test_files_lie_where_service_or_user_keep_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def lie_at(database: str, socket: str) -> bool:
+    def places() -> list[str]:
         config = Config()
-        return (str(config.database_path), str(config.socket_path)) == (
-            database,
-            socket,
-        )
+        return [str(config.database_path), str(config.socket_path)]
 
     for name in ("STATE_DIRECTORY", "RUNTIME_DIRECTORY"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("XDG_STATE_HOME", "/state")
-    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1")
-    assert lie_at(
-        "/state/mnemosyned/memory.db", "/run/user/1/mnemosyned/mnemosyned.sock"
-    )
+    monkeypatch.setenv("XDG_STATE_HOME", "/home")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/1")
+    assert places() == [
+        "/home/mnemosyned/memory.db",
+        "/run/1/mnemosyned/mnemosyned.sock",
+    ]
 
     monkeypatch.setenv("STATE_DIRECTORY", "/var/lib/m:/other")
     monkeypatch.setenv("RUNTIME_DIRECTORY", "/run/m")
-    assert lie_at("/var/lib/m/memory.db", "/run/m/mnemosyned.sock")
+    assert places() == ["/var/lib/m/memory.db", "/run/m/mnemosyned.sock"]
 
 
 def test_the_daemons_model_is_tinyllama_once_it_is_there(

@@ -156,20 +156,6 @@ def test_each_group_leaves_a_row_in_the_log(lab: Lab) -> None:
     assert row.duration_s >= 0
 
 
-def test_a_dry_run_shows_the_plan_and_changes_nothing(lab: Lab) -> None:
-    remember_batch(lab.store, *trio("a"), memory("b", hours_ago=30, source="tool"))
-
-    report = lab.cycle.preview(CycleRequest(trigger=Trigger.EXPLICIT))
-
-    assert report.dry_run
-    assert [group.items for group in report.groups] == [1, 3]
-    assert {group.status for group in report.groups} == {GroupStatus.PLANNED}
-    assert (report.candidates, report.evicted, report.promoted) == (4, 0, 0)
-    assert lab.summarizer.calls == []
-    assert lab.store.sleep.log(limit=1) == []
-    assert lab.store.memories.working_count() == 4
-
-
 def test_nothing_old_enough_leaves_no_trace(lab: Lab) -> None:
     remember_batch(lab.store, *trio("a"), memory("1", hours_ago=1))
     run(lab)

@@ -10,7 +10,7 @@ from support.fakes import FakeClock, memory, remember_batch
 from support.services import Lab
 
 from mnemosyned.cli.output.show import render
-from mnemosyned.memory.consolidation import CycleReport
+from mnemosyned.memory.consolidation import CycleReport, GroupStatus
 from mnemosyned.memory.ports import Draft
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.sqlite.store import SqliteStore
@@ -53,8 +53,17 @@ def shape(report: CycleReport) -> Counter[tuple[object, ...]]:
 
 
 def compared(lab: Lab) -> CycleReport:
-    """What the cycle did, held against the dry run before it."""
-    planned, done = lab.sleep(dry_run=True), lab.sleep()
+    """What the cycle did, held against the dry run before it, which changed nothing."""
+    before = (lab.store.maintenance.totals(), lab.store.sleep.log(limit=1))
+    calls = len(lab.summarizer.calls)
+    planned = lab.sleep(dry_run=True)
+    assert planned.dry_run
+    assert (planned.evicted, planned.promoted) == (0, 0)
+    assert {group.status for group in planned.groups} == {GroupStatus.PLANNED}
+    after = (lab.store.maintenance.totals(), lab.store.sleep.log(limit=1))
+    assert (after, len(lab.summarizer.calls)) == (before, calls)
+
+    done = lab.sleep()
     assert shape(planned) == shape(done)
     assert planned.candidates == done.evicted
     return done
