@@ -101,8 +101,8 @@ def test_a_group_that_the_next_step_could_add_to_waits_for_it() -> None:
 def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(lab: Lab) -> None:
     backlog(lab, 5)
     up = threading.Event()
-    change(lab.settings, {"sleep.cycle_minutes": 0.05 / 60})
-    lab.summarizer.meanwhile = lambda _: up.wait(0.03)
+    change(lab.settings, {"sleep.cycle_minutes": 0.5 / 60})
+    lab.summarizer.meanwhile = lambda _: up.wait(0.3)
 
     first = run(lab)
     lab.summarizer.meanwhile = lambda _: None
