@@ -214,19 +214,6 @@ def test_tail_shows_the_newest_memories_in_order(filled: Daemon) -> None:
     ]
 
 
-@pytest.mark.thorough
-def test_tail_in_a_pipe_has_the_words_of_an_event_in_a_cell(tmp_path: Path) -> None:
-    with running(tmp_path) as daemon, following(daemon, "-n", "0") as (_, file):
-        eventually(
-            lambda: daemon.post("recall", query="tea") and file.read_text(),
-            "what happens is shown",
-        )
-
-        cells = file.read_text().splitlines()[0].split("\t")
-
-    assert cells[2:] == ["recalled", "", "", "", "recalled 0 hits"]
-
-
 def test_tail_shows_once_what_is_stored_while_it_begins(tmp_path: Path) -> None:
     with (
         running(tmp_path) as daemon,

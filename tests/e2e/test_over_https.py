@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from e2e.authorities import Authority, Certificate
-from e2e.daemons import WAIT_S, Json, environment, eventually, mnem, running
+from e2e.daemons import Json, environment, mnem, running
 from e2e.doors import TOKEN, Door
 from e2e.programs import BIN
 from e2e.pumps import pumping
@@ -81,23 +80,6 @@ def test_options_weigh_more_than_variables(
     assert run("--socket", str(door.daemon.socket), "status", **unset).returncode == 0
     file = {"MNEMOSYNE_TOKEN": None, "MNEMOSYNE_TOKEN_FILE": str(token)}
     assert run("status", **file).returncode == 0
-
-
-def test_tail_follows_until_interrupted(run: Run, door: Door, tmp_path: Path) -> None:
-    shown = tmp_path / "shown"
-    with shown.open("wb") as output:
-        process = subprocess.Popen(
-            [BIN / "mnem", "tail", "-f"],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=environment(tmp_path, **door.variables),
-        )
-    try:
-        run("remember", "The lamp is red.")
-        eventually(lambda: "The lamp is red." in shown.read_text("utf-8"), "the memory")
-    finally:
-        process.send_signal(signal.SIGINT)
-        assert process.wait(WAIT_S) == 130
 
 
 def test_an_export_comes_back_by_an_import(
@@ -198,32 +180,20 @@ def line_of(done: Result) -> str:
     return lines[0]
 
 
+FAULTS = [
+    ({"MNEMOSYNE_TOKEN": TOKEN}, 7, "refuses the token of MNEMOSYNE_TOKEN: "),
+    ({"MNEMOSYNE_CA": None}, 3, "name the PEM file of that authority (ca, --ca"),
+    ({"MNEMOSYNE_CA": "/nowhere"}, 2, "ca: /nowhere cannot be used: No such file"),
+    ({"MNEMOSYNE_TOKEN": None}, 2, "set MNEMOSYNE_TOKEN, or name a file"),
+    ({"MNEMOSYNE_TOKEN": "two words"}, 2, "printable ASCII without blanks"),
+    ({"MNEMOSYNE_URL": "https://localhost:1"}, 3, "no daemon answers on https://"),
+    ({"MNEMOSYNE_URL": "http://10.0.0.1:7464"}, 2, "in the clear: write https://"),
+    ({"MNEMOSYNE_SOCKET": "/run/x.sock"}, 2, "both set: unset one of them"),
+]
+
+
 @pytest.mark.parametrize(
-    ("settings", "code", "words"),
-    [
-        ({"MNEMOSYNE_TOKEN": TOKEN}, 7, "refuses the token of MNEMOSYNE_TOKEN: "),
-        ({"MNEMOSYNE_CA": None}, 3, "name the PEM file of that authority (ca, --ca"),
-        *thorough(
-            (
-                {"MNEMOSYNE_CA": "/nowhere"},
-                2,
-                "ca: /nowhere cannot be used: No such file",
-            ),
-            ({"MNEMOSYNE_TOKEN": None}, 2, "set MNEMOSYNE_TOKEN, or name a file"),
-            ({"MNEMOSYNE_TOKEN": "two words"}, 2, "printable ASCII without blanks"),
-            (
-                {"MNEMOSYNE_URL": "https://localhost:1"},
-                3,
-                "no daemon answers on https://",
-            ),
-            (
-                {"MNEMOSYNE_URL": "http://10.0.0.1:7464"},
-                2,
-                "in the clear: write https://",
-            ),
-            ({"MNEMOSYNE_SOCKET": "/run/x.sock"}, 2, "both set: unset one of them"),
-        ),
-    ],
+    ("settings", "code", "words"), [*FAULTS[:2], *thorough(*FAULTS[2:])]
 )
 def test_a_fault_is_one_line_that_says_what_to_do(
     run: Run, settings: dict[str, str | None], code: int, words: str
@@ -356,18 +326,18 @@ def test_an_agent_is_served(door: Door, tmp_path: Path) -> None:
             assert pump.end() == 0
 
 
+AGENTS_FAULTS = [
+    ({"MNEMOSYNE_TOKEN": TOKEN}, "refuses the token of MNEMOSYNE_TOKEN"),
+    ({"MNEMOSYNE_CA": ""}, "name the PEM file of that authority"),
+    ({"MNEMOSYNE_CA": "/dev/null"}, "has no certificate in PEM"),
+    ({"MNEMOSYNE_TOKEN": ""}, "set MNEMOSYNE_TOKEN"),
+    ({"MNEMOSYNE_SOCKET": "/run/x.sock"}, "both set: unset one of them"),
+    ({"MNEMOSYNE_URL": "https://localhost:1"}, "no daemon answers on https://"),
+]
+
+
 @pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"MNEMOSYNE_TOKEN": TOKEN}, "refuses the token of MNEMOSYNE_TOKEN"),
-        ({"MNEMOSYNE_CA": ""}, "name the PEM file of that authority"),
-        *thorough(
-            ({"MNEMOSYNE_CA": "/dev/null"}, "has no certificate in PEM"),
-            ({"MNEMOSYNE_TOKEN": ""}, "set MNEMOSYNE_TOKEN"),
-            ({"MNEMOSYNE_SOCKET": "/run/x.sock"}, "both set: unset one of them"),
-            ({"MNEMOSYNE_URL": "https://localhost:1"}, "no daemon answers on https://"),
-        ),
-    ],
+    ("settings", "words"), [*AGENTS_FAULTS[:2], *thorough(*AGENTS_FAULTS[2:])]
 )
 def test_an_agent_reads_what_is_wrong(
     door: Door, tmp_path: Path, settings: dict[str, str], words: str

@@ -88,15 +88,6 @@ def test_a_stop_signal_consolidates_once_more(
     assert not daemon.socket.exists()
 
 
-def test_the_final_consolidation_can_be_switched_off(start: Start) -> None:
-    daemon = start(MNEMOSYNE_SLEEP_ON_SHUTDOWN="false")
-    aged_and_fresh(daemon)
-
-    assert daemon.stop() == 0
-    assert rows(daemon.database, "SELECT count(*) FROM consolidation_log") == [(0,)]
-    assert rows(daemon.database, "SELECT count(*) FROM working_memory") == [(6,)]
-
-
 def test_a_daemon_that_drains_is_not_ready_and_serves_on(start: Start) -> None:
     daemon = start(MNEMOSYNE_SHUTDOWN_DRAIN_S="600")
     assert daemon.request("GET", "/readyz") == Answer(200, daemon_checks())

@@ -1,11 +1,10 @@
-"""Times at both ends of the calendar, a clock beyond it, and times that survive restarts."""
+"""Times at both ends of the calendar, a clock beyond it, and an undo that survives a restart."""
 
 from __future__ import annotations
 
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,7 +20,6 @@ from e2e.daemons import (
     rows,
     short_room,
 )
-from e2e.terminals import on_terminal
 from e2e.wire import answer, connected, post
 
 pytestmark = pytest.mark.e2e
@@ -141,11 +139,10 @@ def test_writes_and_cycles_are_answered_and_logged(tmp_path: Path) -> None:
     assert b"Traceback" not in log.read_bytes()
 
 
-# Times that survive restarts: how long an undo lasts, and a clock that is not trusted.
+# How long an undo lasts, over a restart.
 
 
 AWAKE = {"MNEMOSYNE_AUTO_SLEEP": "true", "MNEMOSYNE_SLEEP_TICK_S": "0.05"}
-KEEP = {"MNEMOSYNE_ARCHIVE_KEEP_DAYS": "365"}
 
 
 def remember(daemon: Daemon, name: str, *, days_ago: int) -> None:
@@ -159,15 +156,6 @@ def remember(daemon: Daemon, name: str, *, days_ago: int) -> None:
 
 def working(database: Path) -> list[str]:
     return [id for (id,) in rows(database, "SELECT id FROM working_memory ORDER BY id")]
-
-
-def with_words(database: Path) -> list[str]:
-    return [
-        id
-        for (id,) in rows(
-            database, "SELECT id FROM archive WHERE content != '' ORDER BY id"
-        )
-    ]
 
 
 def test_an_undo_survives_the_age_trigger_and_a_restart(start: Start) -> None:
@@ -193,48 +181,3 @@ def test_an_undo_survives_the_age_trigger_and_a_restart(start: Start) -> None:
     assert "held back after an undo" in slept
     assert (stopped, after_stop) == (0, ["held0", "held1", "held2"])
     assert working(again.database) == ["held0", "held1", "held2"]
-
-
-def off_for(database: Path, *, days: int) -> None:
-    """Make the last sighting older, as if the machine had been off until it was started."""
-    up_s = time.clock_gettime(time.CLOCK_BOOTTIME)
-    with closing(sqlite3.connect(database)) as connection:
-        connection.execute(
-            "UPDATE clock_seen SET moment = "
-            f"strftime('%Y-%m-%dT%H:%M:%f', moment, '-{days} days', '-{up_s} seconds') || '000Z', "
-            "boot = 'before'"
-        )
-        connection.commit()
-
-
-def test_a_machine_that_was_off_asks_before_it_prunes(start: Start) -> None:
-    before = start()
-    remember(before, "old", days_ago=801)
-    before.mnem("sleep", "--force")
-    before.stop()
-    off_for(before.database, days=800)
-
-    daemon = start(database=before.database, **KEEP)
-    daemon.mnem("sleep", "--force")
-    after_sleep = with_words(daemon.database)
-    status = daemon.mnem("status").stdout.decode()
-    refused = daemon.mnem("archive", "prune", "--yes")
-    after_refusal = with_words(daemon.database)
-    with on_terminal(daemon, "archive", "prune") as (process, seen):
-        seen.type(b"y\n")
-        process.wait(WAIT_S)
-        asked = seen().decode()
-
-    assert after_sleep == after_refusal == ["old0", "old1", "old2"]
-    assert "800 days later than can have passed" in " ".join(status.split())
-    assert "mnem archive prune --believe-clock" in status
-    assert (refused.returncode, refused.stdout) == (5, b"")
-    assert b"nothing was pruned: the clock says" in refused.stderr
-    assert [event["ahead"] for event in daemon.events("clock_not_believed")] == [
-        "800 days"
-    ]
-    assert "800 days later" in " ".join(asked.split())
-    assert "would prune: the words of 3 originals" in asked
-    assert with_words(daemon.database) == []
-    assert "believe-clock" not in daemon.mnem("status").stdout.decode()
-    assert len(daemon.events("clock_believed")) == 1
