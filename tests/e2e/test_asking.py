@@ -202,26 +202,19 @@ def test_there_is_a_completion_script(tmp_path: Path, shell: str) -> None:
         ("mnem recall --li", {"--limit"}),
         ("mnem recall --tier ", {"archive", "episodic", "working"}),
         ("mnem completion z", {"zsh"}),
+        ("mnem doctor --re", {"--repair"}),
     ],
 )  # fmt: skip
 def test_completion_completes(tmp_path: Path, typed: str, expected: set[str]) -> None:
-    place = str(len(typed.split(" ")) - 1)
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1)}
 
-    done = mnem(
-        home=tmp_path, _MNEM_COMPLETE="bash_complete", COMP_WORDS=typed, COMP_CWORD=place
-    )  # fmt: skip
+    for form in ("table", "xml"):  # a format that is none is not spoken of here
+        settings: Any = {
+            "_MNEM_COMPLETE": "bash_complete",
+            "MNEM_FORMAT": form,
+            **words,
+        }
+        done = mnem(home=tmp_path, **settings)
 
-    offered = {line.partition(",")[2] for line in done.stdout.decode().splitlines()}
-    assert offered == expected
-
-
-def test_completion_speaks_of_no_format_that_was_set(tmp_path: Path) -> None:
-    done = mnem(
-        home=tmp_path,
-        _MNEM_COMPLETE="bash_complete",
-        COMP_WORDS="mnem doctor --re",
-        COMP_CWORD="2",
-        MNEM_FORMAT="xml",
-    )
-
-    assert (done.stdout, done.stderr) == (b"plain,--repair\n", b"")
+        offered = {line.partition(",")[2] for line in done.stdout.decode().splitlines()}
+        assert (offered, done.stderr) == (expected, b"")

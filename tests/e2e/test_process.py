@@ -203,7 +203,7 @@ def test_a_mistake_in_the_settings_names_file_line_and_key(tmp_path: Path) -> No
         # No database can be there, whatever becomes of the file: it is the setting that is wrong.
         ("database", "folder", EXIT_CONFIG, "/folder"),
         ("database", "diary/memory.db", EXIT_CONFIG, "/diary/memory.db"),
-        ("database", "loop", EXIT_CONFIG, "/loop"),
+        ("database", "loop", EXIT_CONFIG, "lead in a circle"),
         ("database", "~no/x", EXIT_CONFIG, "~no"),
         ("config", "deep.yaml", EXIT_CONFIG, "/deep.yaml"),
         ("socket", "diary", EXIT_FAILED, "not a socket"),

@@ -64,18 +64,6 @@ def is_answered(door: Door) -> bool:
         return call(door, connection, "status")[0] == 200
 
 
-def test_requests_large_and_small_follow_each_other(door: Door) -> None:
-    texts = ["a" * 10, "b c " * 20_000, "last"]
-
-    with connected(door) as connection:
-        for number, text in enumerate(texts):
-            fields = {"id": f"tls-{number}", "content": text}
-            assert call(door, connection, "remember", **fields)[0] == 200
-        for number, text in enumerate(texts):
-            status, answer = call(door, connection, "get", id=f"tls-{number}")
-            assert (status, answer["memory"]["content"]) == (200, text)
-
-
 @pytest.mark.parametrize(
     ("origin", "status"), [({}, 200), ({"Origin": "https://elsewhere.example"}, 403)]
 )

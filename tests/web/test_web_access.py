@@ -156,10 +156,6 @@ def connected() -> Iterator[tuple[socket.socket, socket.socket]]:
             yield accepted, client
 
 
-def test_this_user_may_connect(connected: tuple[socket.socket, socket.socket]) -> None:
-    assert refused_tcp_user(connected[0]) is None
-
-
 @pytest.mark.parametrize("resets", [False, True])
 def test_a_client_that_hung_up_has_no_user(
     connected: tuple[socket.socket, socket.socket], *, resets: bool

@@ -451,7 +451,7 @@ def test_an_attackers_page_in_the_same_browser_gets_nothing(
     page = watched.page.context.new_page()
 
     page.goto(f"http://{host}:{attacker}/")
-    expect(page.locator("#got")).not_to_be_empty()
+    expect(page.locator("#got")).not_to_be_empty(timeout=20_000)
 
     assert json.loads(page.locator("#got").inner_text()) == []
     assert memory.status().tiers == tiers
