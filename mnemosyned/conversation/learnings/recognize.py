@@ -269,12 +269,8 @@ def _read_statements(
         found = _read_sentence(sentence, blanked)
         least = CLAUSE_PROBABILITY_MIN if found else RULE_PROBABILITY_MIN
         said = sum(len(each.text) for each in found)
-        is_order = not found or found[0].kind is LearningKind.INSTRUCTION
-        if (
-            is_order
-            and rated.get(sentence, 0.0) >= least
-            and said < WHOLE_SHARE_MIN * len(sentence)
-        ):
+        is_rule = rated.get(sentence, 0.0) >= least
+        if is_rule and said < WHOLE_SHARE_MIN * len(sentence):
             found = [LearningStatement(LearningKind.INSTRUCTION, sentence)]
         joined = _join_instruction(found, last, before, sentence, rated)
         if joined:
