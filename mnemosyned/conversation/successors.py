@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -14,11 +21,16 @@ from math import log
 from operator import mul
 from typing import NamedTuple
 
-from mnemosyned.conversation.briefing import ProjectStatement, find_keywords
+from mnemosyned.conversation.briefing import (
+    ProjectStatement,
+    find_keywords,
+    find_statements,
+)
 from mnemosyned.conversation.injected import InjectedQuote, InjectedSection
 from mnemosyned.memory.engine_ports import NOT_COMPARED, MemoryComparison
 from mnemosyned.memory.injections import BriefingEdits
-from mnemosyned.memory.values import EndedStatement
+from mnemosyned.memory.values import EndedStatement, MemoryRecord
+from mnemosyned.search.query import Match, RankedResult
 from mnemosyned.text.endings.recognize import rate_words
 from mnemosyned.text.endings.statements import read_statements
 from mnemosyned.text.tokens import (
@@ -32,7 +44,7 @@ from mnemosyned.text.tokens import (
 )
 from mnemosyned.text.word_cache import clear_on_forget
 
-ODDS, WEIGHTS = 3.8, (17.8, 23.4, -18.7, 1.02, 0.5, 0.94, -3.9)
+ODDS, WEIGHTS = 3.8, (17.8, 23.4, -18.7, 0.5, -3.9, 1.02, 0.94)
 """Log odds that a newer statement ends an older one: a constant, and the weights of what `list_features` gives.
 `make fit-successors` prints them, as they are fitted on the projects of the halves `tune` and `others`."""
 NEIGHBORS = 5
@@ -46,13 +58,15 @@ SURE_MIN = 1.0
 LIKELY_MIN = -2.0
 """The same from which it is told although a sure one is newer, and from which a quote is not told to an agent
 that has its successor."""
+WORDS_ODDS_MAX = 2.0
+"""The most that words add to these: of the projects' sure pairs, one in eighty has more from them. Words are
+compared last, as a pair takes a quarter of a millisecond."""
 ADDED_WITHIN = timedelta(hours=1)
 """Time after a statement in which people add to it more often than they change it."""
 SUBJECT_WEIGHT = 0.5
 """Weight of the share of the subject's words in common, by rarity, next to the cosine, in the likeness."""
 RATED_MAX, LIKENESS_SHARE_MIN = 4, 0.6
-"""Likest newer statements that are compared word by word, a quarter of a millisecond a pair at first, and the
-share of the likeness to the nearest from which they are."""
+"""Likest newer statements that are rated, and the share of the likeness to the nearest from which they are."""
 SUCCESSORS_MAX = 2
 """Successors of one statement: it may state several facts."""
 UNKNOWN_COSINE, UNKNOWN_ENDING, NEIGHBOR_LIKENESS = 0.05, -3.0, 0.2
@@ -67,6 +81,10 @@ start of a session must not wait for seconds."""
 ENDED_SHARE_MIN = 0.5
 """Share of an ended sentence's keywords that a text needs in order to tell that sentence."""
 SUBJECT_CHARS_MIN = 3
+USER = "user"
+"""Role of what people say to agents: on such statements the weights were fitted."""
+FIRST_RESULTS, COMPARED_MAX = 3, 30
+"""Results of a search whose successors are looked for, and the best results among which they are."""
 SUBJECTS_CACHED_MAX = 2_000
 
 EndingsOf = Callable[[Sequence[str]], Mapping[str, Sequence[EndedStatement]]]
@@ -160,6 +178,18 @@ class SuccessorFinder:
             for section, chosen in zip(sections, added, strict=True)
         ]
 
+    def sure_successors_of(self, ids: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Yield the ids of those of the statements that have a sure successor, each with its successor's."""
+        self._comparison = self._compare(list(self._memories))
+        for each in self._statements:
+            memory = each.memory
+            if memory.id in ids:
+                quote = InjectedQuote(
+                    id=memory.id, text=each.text, said=memory.created_at
+                )
+                for _, successor in self._find_successors(quote, SURE_MIN):
+                    yield memory.id, successor.memory.id
+
     def _put_behind(
         self, newest: InjectedQuote, others: Sequence[InjectedQuote]
     ) -> InjectedQuote:
@@ -242,11 +272,11 @@ class SuccessorFinder:
         return chain, later
 
     def _find_successors(
-        self, quote: InjectedQuote
+        self, quote: InjectedQuote, least: float = ODDS_MIN
     ) -> list[tuple[float, ProjectStatement]]:
-        """Return the likeliest successors of a quote, each after its log odds, the likeliest first."""
+        """Return the likeliest successors of a quote, each after its log odds, of `least` or more."""
         likeness = self._compare_with_all(quote.source_id, quote.text)
-        least = LIKENESS_SHARE_MIN * likeness.to_nearest
+        likeness_min = LIKENESS_SHARE_MIN * likeness.to_nearest
         newer = [
             (likeness.to_each[place], -place)
             for place, each in enumerate(
@@ -254,25 +284,39 @@ class SuccessorFinder:
                     lambda each: each.memory.created_at > quote.said, self._statements
                 )
             )
-            if each.memory.id != quote.source_id and likeness.to_each[place] >= least
+            if each.memory.id != quote.source_id
+            and likeness.to_each[place] >= likeness_min
         ]
-        rated = [
-            (ODDS + sum(map(mul, WEIGHTS, self.list_features(quote, -place))), place)
-            for _, place in nlargest(RATED_MAX, newer)
-        ]
+        rated: list[tuple[float, int]] = []
+        for _, place in nlargest(RATED_MAX, newer):
+            likeness_odds = ODDS + sum(
+                map(mul, WEIGHTS, self._list_likenesses(quote, -place))
+            )
+            if likeness_odds + WORDS_ODDS_MAX >= least:
+                features = self.list_features(quote, -place)
+                rated.append((ODDS + sum(map(mul, WEIGHTS, features)), place))
         return [
             (odds, self._statements[-place])
             for odds, place in nlargest(SUCCESSORS_MAX, rated)
-            if odds >= ODDS_MIN
+            if odds >= least
         ]
 
     def list_features(self, quote: InjectedQuote, place: int) -> tuple[float, ...]:
         """Return the numbers by which the newer statement at a place is taken for a successor of a quote.
 
         They are the cosine of the two, the rest of their likeness, the likeness of both to their neighbors,
-        the log odds of an ending by words and by vectors, whether the newer one has a word of change, and
-        whether it was added within `ADDED_WITHIN`.
+        the log odds of an ending by vectors, whether the newer one was added within `ADDED_WITHIN`, the log
+        odds of an ending by words, and whether the newer one has a word of change.
         """
+        newer = self._statements[place].text
+        return (
+            *self._list_likenesses(quote, place),
+            rate_words(quote.text, newer),
+            float(any(each.cues for each in read_statements(newer))),
+        )
+
+    def _list_likenesses(self, quote: InjectedQuote, place: int) -> tuple[float, ...]:
+        """Return the features that compare no words."""
         newer = self._statements[place]
         id = newer.memory.id
         likeness = self._compare_with_all(quote.source_id, quote.text)
@@ -282,9 +326,7 @@ class SuccessorFinder:
             cosine,
             likeness.to_each[place] - cosine,
             likeness.to_nearest + self._compare_with_all(id, newer.text).to_nearest,
-            rate_words(quote.text, newer.text),
             UNKNOWN_ENDING if ending is None else ending,
-            float(any(each.cues for each in read_statements(newer.text))),
             float(newer.memory.created_at < quote.said + ADDED_WITHIN),
         )
 
@@ -330,6 +372,52 @@ class SuccessorFinder:
         return sum(
             log(count / (len(self._places.get(word, ())) + 0.5)) for word in words
         )
+
+
+def put_successors_first(
+    results: Sequence[RankedResult],
+    matches: Sequence[Match],
+    compare: Callable[[Sequence[int]], MemoryComparison],
+) -> list[RankedResult]:
+    """Return ranked results with the sure successors of the first ones before them.
+
+    Compared are users' statements to agents among the first `COMPARED_MAX` results. `compare` takes the row
+    numbers of memories.
+    """
+    by_position = {match.position: match for match in matches if match.role == USER}
+    place_of: dict[str, int] = {}
+    """The places of the results, by their users' memories."""
+    for place, result in enumerate(results[:COMPARED_MAX]):
+        for position in result.positions:
+            if position in by_position:
+                place_of.setdefault(str(position), place)
+    first = [id for id, place in place_of.items() if place < FIRST_RESULTS]
+    if not first or len(place_of) == 1:
+        return list(results)
+    memories = [
+        MemoryRecord(
+            id=id,
+            content=match.content,
+            created_at=match.created_at,
+            session=match.session,
+            role=match.role,
+        )
+        for id, match in ((id, by_position[int(id)]) for id in place_of)
+    ]
+    memories.sort(key=lambda memory: memory.created_at, reverse=True)
+    finder = SuccessorFinder(
+        list(find_statements(memories)),
+        edits=BriefingEdits(),
+        endings_of=lambda _: {},
+        compare=lambda ids: compare([int(id) for id in ids]),
+    )
+    order = [*results]
+    for older, newer in finder.sure_successors_of(first):
+        before, moved = results[place_of[older]], results[place_of[newer]]
+        if order.index(moved) > order.index(before):
+            order.remove(moved)
+            order.insert(order.index(before), moved)
+    return order
 
 
 @clear_on_forget

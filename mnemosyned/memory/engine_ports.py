@@ -383,6 +383,10 @@ class MemoryVectors:
         """
         return NOT_COMPARED
 
+    def compare_at(self, positions: Sequence[int]) -> MemoryComparison:  # noqa: ARG002
+        """Return the comparison of the memories at these row numbers, which are their ids in it."""
+        return NOT_COMPARED
+
 
 NAME_FORM = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}"
 """An owner's name, and a token's."""

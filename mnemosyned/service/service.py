@@ -16,6 +16,7 @@ import msgspec
 
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation.learnings.relevance import RateTexts
+from mnemosyned.conversation.successors import put_successors_first
 from mnemosyned.errors import InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.memory import engine_ports, values
@@ -46,6 +47,7 @@ from mnemosyned.service.intake import make_draft
 from mnemosyned.service.undo import UndoService, import_action
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.sleeper import Sleeper
+from mnemosyned.text.languages.tables import TimeOrder
 from mnemosyned.text.secrets.masking import KnownSecrets
 from mnemosyned.text.terms import match_beginnings
 from mnemosyned.verbs import upkeep
@@ -428,6 +430,9 @@ class MemoryService:
             notes.append(note)
         merged = ranking.merge_candidates(candidates)
         places = ranking.rank(query, merged)
+        if not groups and query.order in (None, TimeOrder.CURRENT):
+            compare = self.vectors.compare_at
+            places = put_successors_first(places, merged.memories, compare)
         if query.topic is not None:
             places = ranking.spread_results(
                 places, merged.memories, limit=request.limit

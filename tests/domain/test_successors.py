@@ -19,10 +19,12 @@ from mnemosyned.conversation.successors import (
     STATEMENTS_MAX,
     SuccessorFinder,
     find_subject,
+    put_successors_first,
 )
 from mnemosyned.memory.engine_ports import NOT_COMPARED, MemoryComparison
 from mnemosyned.memory.injections import BriefingEdit, BriefingEdits
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
+from mnemosyned.search.query import Match, RankedResult
 
 OTHERS = (
     "branches are named after the team and the ticket",
@@ -353,3 +355,38 @@ def test_older_quotes_that_do_not_fit_are_left_out_and_a_quote_without_its_later
     injected = assemble_sections([section], chars_max=3_000)
 
     assert [each.id for each in injected.lines] == [*ids]
+
+
+def order(*found: tuple[str, int], role: str = "user", near: float = 0.6) -> list[int]:
+    """The order of results, each a text said on a day of the month, of which two are so near."""
+    matches = [
+        Match(
+            number,
+            1.0,
+            "work",
+            role=role,
+            content=text,
+            created_at=NOON + timedelta(days=day),
+        )
+        for number, (text, day) in enumerate(found)
+    ]
+    results = [RankedResult(1.0, memory=match.position) for match in matches]
+    comparison = MemoryComparison(
+        lambda one: {
+            str(n): near if {one, str(n)} == {"0", "2"} else 0.1 for n in range(9)
+        },
+        lambda *_: 1.0,
+    )
+    ordered = put_successors_first(results, matches, lambda _: comparison)
+    return [result.place for result in ordered]
+
+
+def test_a_newer_result_is_put_before_the_first_result_that_it_replaced() -> None:
+    older = ("las paredes van en color arena", 0)
+    newer = ("the walls become sage green", 9)
+    between = [(text, 3) for text in OTHERS]
+
+    assert order(older, between[0], newer, *between[1:]) == [2, 0, 1, 3, 4, 5]
+    assert order(newer, between[0], older, *between[1:]) == [0, 1, 2, 3, 4, 5]
+    assert order(older, between[0], newer, *between[1:], near=0.15)[0] == 0
+    assert order(older, between[0], newer, *between[1:], role="Mila")[0] == 0

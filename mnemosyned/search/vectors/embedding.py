@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
@@ -352,7 +352,16 @@ class CommonVectors(MemoryVectors, ABC):
 
     def compare(self, ids: Sequence[str]) -> MemoryComparison:
         """Return the comparison of these memories; those without a vector are left out."""
-        known = self.vectors_of(ids)
+        return self._compare(self.vectors_of(ids))
+
+    def compare_at(self, positions: Sequence[int]) -> MemoryComparison:
+        """Return the comparison of the memories at these row numbers, which are their ids in it."""
+        model = self._model_number()
+        vectors = self._store.vectors_of(model, positions) if model else {}
+        return self._compare({str(seq): vector for seq, vector in vectors.items()})
+
+    def _compare(self, known: Mapping[str, bytes]) -> MemoryComparison:
+        """Return the comparison of memories with these vectors."""
         rows = unpack(list(known.values())) if known else None
         places = {id: place for place, id in enumerate(known)}
 
