@@ -6,7 +6,6 @@ from mnemosyned.assembly.embedded import (
 )
 from mnemosyned.client.asynchronous import AsyncClient as AsyncClient
 from mnemosyned.client.blocking import Client as Client
-from mnemosyned.conversation.auto_policy import AutoPolicy as AutoPolicy
 from mnemosyned.conversation.budget import (
     Breakdown as Breakdown,
     TokenBudget as TokenBudget,
@@ -23,7 +22,10 @@ from mnemosyned.conversation.memory_items import (
     consolidate_memories as consolidate_memories,
     extract_preservable_details as extract_preservable_details,
 )
-from mnemosyned.conversation.rounds_policy import RoundsPolicy as RoundsPolicy
+from mnemosyned.conversation.policies import (
+    AutoPolicy as AutoPolicy,
+    RoundsPolicy as RoundsPolicy,
+)
 from mnemosyned.conversation.sections import (
     PastSummary as PastSummary,
     Quoted as Quoted,

@@ -21,7 +21,6 @@ from mnemosyned.conversation.archived import (
     find_stub_pointer,
     is_stub_of,
 )
-from mnemosyned.conversation.auto_policy import AutoPolicy
 from mnemosyned.conversation.budget import TokenBudget
 from mnemosyned.conversation.compaction import (
     THRESHOLD,
@@ -47,7 +46,7 @@ from mnemosyned.conversation.messages import (
     message_text,
     read_message_time,
 )
-from mnemosyned.conversation.rounds_policy import RoundsPolicy
+from mnemosyned.conversation.policies import AutoPolicy, RoundsPolicy
 from mnemosyned.conversation.sections import Quoted, Relevance
 from mnemosyned.errors import (
     ConfigInvalid,

@@ -10,14 +10,13 @@ from fuzz.values import NUMBERS, any_text, any_time, anything, encoded
 from msgspec import inspect
 
 from mnemosyned.agents.hooks.events import CLIENTS, EVENTS
-from mnemosyned.agents.mcp.prompts import PROMPTS, SCHEME
 from mnemosyned.agents.mcp.protocol import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
     SUPPORTED_VERSIONS,
     VERSION_KEY,
 )
-from mnemosyned.agents.mcp.server import METHODS
+from mnemosyned.agents.mcp.server import METHODS, PROMPTS, SCHEME
 from mnemosyned.agents.mcp.tools import BY_NAME
 
 Fields = dict[str, Any]

@@ -18,7 +18,7 @@ from support.seeds import seed_of
 
 from mnemosyned.adapters.common import memory_section
 from mnemosyned.agents.hooks.service import HookService
-from mnemosyned.agents.mcp.prompts import make_resource_uri
+from mnemosyned.agents.mcp.server import make_resource_uri
 from mnemosyned.conversation.memory_items import MemoryItem, consolidation_prompt
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.memory.values import MemoryRecord

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.daemon import BIN, Daemon, running
 
 from mnemosyned import Client
-from mnemosyned.web.rendering import FOLDER
+from mnemosyned.web.application import FOLDER
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PICTURES = CHECKOUT / "docs" / "pictures"

@@ -27,9 +27,8 @@ from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forgotten
 from mnemosyned.verbs.upkeep import Logged, Stats
 from mnemosyned.web.access import WebAccess
-from mnemosyned.web.application import FORM
+from mnemosyned.web.application import FORM, mark_words
 from mnemosyned.web.memory_pages import HITS, trace_sentences
-from mnemosyned.web.rendering import mark_words
 from mnemosyned.web.server import ROUTES
 from mnemosyned.web.upkeep_pages import draw_flow
 

@@ -9,7 +9,7 @@ from web.visitor import Page, Visitor
 
 from mnemosyned import Memory
 from mnemosyned.conversation.archived import WHOLE
-from mnemosyned.web.rendering import COMPARED_MAX, mark_changes
+from mnemosyned.web.application import COMPARED_MAX, mark_changes
 
 
 def words_in(page: Page, element: str) -> list[str]:

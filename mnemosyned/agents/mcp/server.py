@@ -1,4 +1,4 @@
-"""The protocol's methods, and the HTTP route on which the daemon answers them."""
+"""The protocol's methods with resources and prompts, and the HTTP route on which the daemon answers them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import binascii
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from http import HTTPStatus
 from typing import Any, TypeVar
+from urllib.parse import quote, unquote
 
 import msgspec
 
-from mnemosyned.agents.mcp import prompts
+from mnemosyned.agents.mcp import tools
+from mnemosyned.agents.mcp.forms import ExpandTool, GetTool, RecallTool, StatusTool
 from mnemosyned.agents.mcp.identity import (
     CLIENT_HEADER,
     ORIGIN_HEADER,
@@ -49,13 +51,171 @@ from mnemosyned.agents.mcp.protocol import (
 )
 from mnemosyned.agents.mcp.tools import BY_NAME, LISTED, TEXTS, ToolContext, call_tool
 from mnemosyned.client.http import EventBlocks
-from mnemosyned.errors import DaemonUnreachable
+from mnemosyned.errors import DaemonUnreachable, Kind, MnemosynedError
 from mnemosyned.http_messages import HttpRequest, Response, Route
 from mnemosyned.logs import logger
+from mnemosyned.text.frames import neutralize_line
+from mnemosyned.verbs.conversation import Injections
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.times import local_now
 from mnemosyned.version import __version__
+
+SCHEME = "mnemosyne://"
+JSON_TYPE = "application/json"
+RESOURCE_BYTES_MAX = 60_000
+"""A resource is asked for by a person, and may be longer than a tool's result."""
+DAYS_LISTED = 7
+INJECTIONS_LISTED = 20
+DAY_HITS_MAX = 25
+URI_CHARS_MAX = 500
+
+
+def list_resources(context: tools.ToolContext) -> list[Json]:
+    """Return the resource list: status, injections, and `DAYS_LISTED` days, today first."""
+    today = context.now.date()
+    days = [today - timedelta(back) for back in range(DAYS_LISTED)]
+    return [
+        tools.TEXTS["resources"]["status"],
+        tools.TEXTS["resources"]["injections"],
+        *(
+            {
+                "uri": make_resource_uri("day", day.isoformat()),
+                "name": f"day-{day.isoformat()}",
+                "title": f"What happened on {day:%A}, {day.isoformat()}",
+                "mimeType": JSON_TYPE,
+            }
+            for day in days
+        ),
+    ]
+
+
+def make_resource_uri(kind: str, name: str) -> str:
+    """Return the URI of a resource: a memory or episode by id, a day by date."""
+    return f"{SCHEME}{kind}/{quote(name, safe='')}"
+
+
+def read_resource(context: tools.ToolContext, uri: object) -> Json:
+    """Return the resource at a URI as JSON in the protocol's form. Raises `ProtocolError`."""
+    if not isinstance(uri, str) or len(uri) > URI_CHARS_MAX:
+        raise ProtocolError(INVALID_PARAMS, "uri must be an address from the list")
+    kind, _, name = uri.removeprefix(SCHEME).partition("/")
+    reader = _READERS.get(kind) if uri.startswith(SCHEME) else None
+    if reader is None or (kind not in _LISTED and not name):
+        raise ProtocolError(INVALID_PARAMS, "Resource not found", {"uri": uri})
+    wide = replace(context, bytes_max=RESOURCE_BYTES_MAX)
+    try:
+        result = reader(wide, unquote(name))
+    except MnemosynedError as error:
+        unknown = error.kind in {Kind.NOT_FOUND, Kind.INVALID}
+        code = INVALID_PARAMS if unknown else INTERNAL_ERROR
+        raise ProtocolError(code, error.message, {"uri": uri}) from error
+    content = {"uri": uri, "mimeType": JSON_TYPE, "text": tools.result_as_text(result)}
+    return {"contents": [content]}
+
+
+def _recall_day(context: tools.ToolContext, name: str) -> msgspec.Struct:
+    """Return the memories of a day as the `recall` tool does. Raises `ProtocolError`."""
+    try:
+        day = date.fromisoformat(name)
+    except ValueError as error:
+        raise ProtocolError(
+            INVALID_PARAMS, "a day is written as 2026-03-09", {"uri": f"day/{name}"}
+        ) from error
+    question = f"{day:%B} {day.day}, {day.year}"
+    return tools.recall(
+        context,
+        RecallTool(
+            question,
+            limit=DAY_HITS_MAX,
+            since=day.isoformat(),
+            until=day.isoformat(),
+        ),
+    )
+
+
+_READERS: dict[str, Callable[[tools.ToolContext, str], msgspec.Struct]] = {
+    "memory": lambda context, name: tools.get(context, GetTool(name)),
+    "episode": lambda context, name: tools.expand(context, ExpandTool(name)),
+    "day": _recall_day,
+    "status": lambda context, _: tools.status(context, StatusTool()),
+    "injections": lambda context, _: context.caller.call(
+        Injections(limit=INJECTIONS_LISTED)
+    ),
+}
+_LISTED = frozenset({"status", "injections"})
+"""Resources without a name of their own."""
+
+# -------------------------------------------------------------------- prompts
+
+
+ABOUT_CHARS_MAX = 1_000
+
+
+class MemoryPrompt(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt with one argument, its subject."""
+
+    title: str
+    description: str
+    about: str
+    """Description of the argument."""
+    is_required: bool
+    question: str
+    """Question for `recall`."""
+    task: str
+    """Task for the model."""
+
+
+PROMPTS = msgspec.convert(tools.TEXTS["prompts"]["by_name"], dict[str, MemoryPrompt])
+
+
+def list_prompts() -> list[Json]:
+    """Return the entries of the prompt list: name, texts and the argument `about` of each."""
+    return [
+        {
+            "name": name,
+            "title": prompt.title,
+            "description": prompt.description,
+            "arguments": [
+                {
+                    "name": "about",
+                    "title": "About",
+                    "description": prompt.about,
+                    "required": prompt.is_required,
+                }
+            ],
+        }
+        for name, prompt in PROMPTS.items()
+    ]
+
+
+def fill_prompt(context: tools.ToolContext, name: object, arguments: object) -> Json:
+    """Return a prompt as a message of the user: its task, and memories found for it.
+
+    Raises `ProtocolError` for an unknown prompt, a wrong argument or a failed search.
+    """
+    prompt = PROMPTS.get(name) if isinstance(name, str) else None
+    if prompt is None:
+        names = ", ".join(PROMPTS)
+        raise ProtocolError(INVALID_PARAMS, f"Unknown prompt; the prompts are {names}")
+    given = arguments.get("about", "") if isinstance(arguments, dict) else None
+    if not isinstance(given, str):
+        raise ProtocolError(
+            INVALID_PARAMS, "arguments must be an object whose values are text"
+        )
+    about = neutralize_line(given)[:ABOUT_CHARS_MAX]
+    if prompt.is_required and not about:
+        raise ProtocolError(INVALID_PARAMS, f"about is missing: {prompt.about}")
+    question = prompt.question.format(about=about).strip()
+    try:
+        found = tools.result_as_text(tools.recall(context, RecallTool(question)))
+    except MnemosynedError as error:
+        raise ProtocolError(INTERNAL_ERROR, error.message) from error
+    task = prompt.task.format(about=about or "everything")
+    text = f"{task}\n\n{tools.TEXTS['prompts']['rules']}\n\n```json\n{found}\n```"
+    message = {"role": "user", "content": {"type": "text", "text": text}}
+    return {"description": prompt.description, "messages": [message]}
+
 
 SERVER = {"name": "mnemosyne", "title": "Mnemosyne memory", "version": __version__}
 CAPABILITIES: Json = {"tools": {}, "resources": {}, "prompts": {}}
@@ -191,21 +351,19 @@ METHODS: Mapping[str, ProtocolMethod] = {
         )
     ),
     "resources/list": _list_in_one_page(
-        "resources", prompts.list_resources, ttl_ms=HOUR_MS // 60, scope="private"
+        "resources", list_resources, ttl_ms=HOUR_MS // 60, scope="private"
     ),
     "resources/templates/list": _list_in_one_page(
         "resourceTemplates", lambda _: TEXTS["resources"]["templates"]
     ),
     "resources/read": ProtocolMethod(
-        run=lambda context, request: prompts.read_resource(
-            context, request.params.get("uri")
-        ),
+        run=lambda context, request: read_resource(context, request.params.get("uri")),
         ttl_ms=0,
         scope="private",
     ),
-    "prompts/list": _list_in_one_page("prompts", lambda _: prompts.list_prompts()),
+    "prompts/list": _list_in_one_page("prompts", lambda _: list_prompts()),
     "prompts/get": ProtocolMethod(
-        run=lambda context, request: prompts.fill_prompt(
+        run=lambda context, request: fill_prompt(
             context,
             request.params.get("name"),
             request.params.get("arguments") or {},

@@ -130,7 +130,9 @@ class BearingRater:
 
         Raises `EmbedderFailed` and `ModelUnavailable`.
         """
-        return _apply_probe("change", self._embed_sentences(sentences))
+        weights, constant = _read_probe("change")
+        odds: list[float] = (self._embed_sentences(sentences) @ weights).tolist()
+        return [each + constant for each in odds]
 
     def compare(
         self, newer: str, olders: Sequence[str]
@@ -260,13 +262,6 @@ def find_word_pairs(text: str) -> set[str]:
     words = _WORD.findall(text[:WORDS_CHARS_MAX].lower().replace("’", "'"))
     words.append("?" if "?" in text else ".")
     return {*words, *map(" ".join, pairwise(["^", *words]))}
-
-
-def _apply_probe(name: str, vectors: Any) -> list[float]:  # noqa: ANN401 as above
-    """Return the logarithms of the odds that a linear probe gives to each row of a matrix."""
-    weights, constant = _read_probe(name)
-    odds: list[float] = (vectors @ weights).tolist()
-    return [each + constant for each in odds]
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 
@@ -89,7 +89,11 @@ class IntakeTransaction(ABC):
             for draft in drafts
             if not draft.has_new_id and is_made_of_source(draft.memory.id)
         }
-        forgotten = self._forgotten(set().union(*keys.values())) if keys else set()
+        forgotten: set[str] = set()
+        if keys:
+            any_key = set().union(*keys.values())
+            rows = self._session.select_column("agent_forgotten", "id", id=any_key)
+            forgotten.update(rows)
         keeper: LearningRows | None = None
         acknowledged: list[Acknowledged] = []
         waiting: list[MemoryRecord] = []
@@ -165,10 +169,6 @@ class IntakeTransaction(ABC):
                 field=f"memories[{index}].id" if count > 1 else "id",
             )
         return Acknowledged(id=memory.id, created_at=created_at, stored=False)
-
-    def _forgotten(self, keys: Collection[str]) -> set[str]:
-        """Return those of the keys by which a forgotten memory is recognized."""
-        return set(self._session.select_column("agent_forgotten", "id", id=keys))
 
     def _said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
         """Return id and time of the first memory with the same text, session and source; None without."""

@@ -136,11 +136,6 @@ def stored_values(columns: str, record: object) -> dict[str, Any]:
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def object_text(value: Mapping[str, Any]) -> str:
-    """Return an object as JSON text."""
-    return msgspec.json.encode(value).decode() if value else "{}"
-
-
 _READERS: Mapping[FieldKind, Callable[[Any], Any]] = {
     FieldKind.FLAG: bool,
     FieldKind.TIME: instant,
@@ -169,7 +164,8 @@ def column_values(
     values = {field.column: getattr(memory, field.name) for field in fields}
     for column in _OBJECT_COLUMNS:
         if column in values:
-            values[column] = object_text(values[column])
+            given = values[column]
+            values[column] = msgspec.json.encode(given).decode() if given else "{}"
     return values
 
 

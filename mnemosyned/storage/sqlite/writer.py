@@ -33,13 +33,7 @@ class _CommitTicket(Generic[T]):
     durable: bool
     done: bool = False
     error: Exception | None = None
-    result: T | None = None
-
-    def outcome(self) -> T:
-        """Return the result of the function that was run, or raise its error."""
-        if self.error is not None:
-            raise self.error
-        return self.result  # type: ignore[return-value]  # set by the commit that made it done
+    result: T = None  # type: ignore[assignment]  # set by the commit that makes it done
 
 
 class Writer:
@@ -73,7 +67,9 @@ class Writer:
         `work` raised, and `StorageFailed` if the database refused.
         """
         (ticket,) = self._commit([work], durable=durable)
-        return ticket.outcome()
+        if ticket.error is not None:
+            raise ticket.error
+        return ticket.result
 
     def write_each(
         self,
@@ -86,10 +82,8 @@ class Writer:
         The error that a function raised replaces its result. On return all changes
         are on disk; without `durable` they reach the disk with the next durable commit.
         """
-        return [
-            ticket.error or ticket.outcome()
-            for ticket in self._commit(works, durable=durable)
-        ]
+        tickets = self._commit(works, durable=durable)
+        return [ticket.error or ticket.result for ticket in tickets]
 
     def _commit(
         self, works: Sequence[Callable[[SqliteSession], T]], *, durable: bool
@@ -118,7 +112,15 @@ class Writer:
         tickets = [self._waiting.popleft() for _ in range(share)]
         durable = any(ticket.durable for ticket in tickets)
         try:
-            self._begin(durable=durable)
+            self._secure()
+            if self._connection.in_transaction:
+                # An earlier one that could not be rolled back.
+                self._connection.execute("ROLLBACK")
+            if durable is not self._durable:
+                level = "FULL" if durable else "NORMAL"
+                self._connection.execute(f"PRAGMA synchronous = {level}")
+                self._durable = durable
+            self._connection.execute("BEGIN IMMEDIATE")
             began = time.monotonic()
             for ticket in tickets:
                 if share == 1:
@@ -135,26 +137,13 @@ class Writer:
             try:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
-            except sqlite3.Error as problem:  # the next `_begin` does it
+            except sqlite3.Error as problem:  # the next transaction does it
                 log.warning("rollback_failed", reason=str(problem))
             if not isinstance(error, Exception):
                 raise  # an interrupt belongs to this thread alone
         finally:
             for ticket in tickets:
                 ticket.done = True
-
-    def _begin(self, *, durable: bool) -> None:
-        """Begin a transaction; with `durable`, its commit waits until the changes are on disk."""
-        self._secure()
-        if self._connection.in_transaction:
-            # An earlier one that could not be rolled back.
-            self._connection.execute("ROLLBACK")
-        if durable is not self._durable:
-            self._connection.execute(
-                f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}"
-            )
-            self._durable = durable
-        self._connection.execute("BEGIN IMMEDIATE")
 
     def _secure(self) -> None:
         """Use the connection that the file guard returns for this one. Raises `DatabaseReplaced`."""
