@@ -22,16 +22,9 @@ from mnemosyned.text.languages.tables import TimeOrder
 from mnemosyned.text.terms import parse_terms
 
 NO_HIT = Hit(
-    id="1",
-    tier=Tier.WORKING,
-    score=1.0,
-    snippet="",
-    content="",
-    session="s",
-    source=None,
-    created_at=NOON,
-    confidence=0.1,
-)
+    id="1", tier=Tier.WORKING, score=1.0, snippet="", content="", session="s", source=None,
+    created_at=NOON, confidence=0.1,
+)  # fmt: skip
 
 
 def query(text: str, **changes: Any) -> Query:  # noqa: ANN401
@@ -39,11 +32,18 @@ def query(text: str, **changes: Any) -> Query:  # noqa: ANN401
 
 
 def judge(
-    asked: Query, *texts: str, cosine: float | None = None, **parts: float
+    asked: Query,
+    *texts: str,
+    cosine: float | None = None,
+    role: str = "",
+    **parts: float,
 ) -> tuple[float, str]:
     """The judgement on the first of the texts; the others are next to it."""
     found = SearchCandidates(
-        [Match(number, 1.0, "s", content=text) for number, text in enumerate(texts, 1)],
+        [
+            Match(at, 1.0, "s", content=text, role=role)
+            for at, text in enumerate(texts, 1)
+        ],
         beside={1: [(number, number - 1) for number in range(2, len(texts) + 1)]},
         corpus=Corpus(count=1_000, frequencies=dict.fromkeys(asked.terms.words, 10)),
         nearness=Nearness({} if cosine is None else {1: cosine}),
@@ -128,26 +128,19 @@ def test_the_lines_of_an_episode_are_judged_alike_in_any_order() -> None:
     assert confidence(1, 2) == confidence(2, 1) == confidence(2)
 
 
-def test_a_name_alone_answers_no_question_about_its_bearer() -> None:
-    asked = query("what medicine does Otto take")
+def test_a_name_alone_answers_no_question_unless_its_bearer_speaks() -> None:
+    asked, he = (
+        query("what medicine does Otto take"),
+        query("what medicine does he take"),
+    )
 
     alone, _ = judge(asked, "Otto slid off the table", cosine=0.4)
-    without, _ = judge(query("what medicine does he take"), "He slid", cosine=0.4)
+    without, _ = judge(he, "He slid", cosine=0.4)
+    speaking, _ = judge(asked, "two of the pills", cosine=0.4, role="Otto")
+    named, _ = judge(asked, "Otto sleeps", cosine=0.4, role="Ida")
 
     assert alone < without
-
-
-def test_a_name_alone_is_enough_where_its_bearer_speaks() -> None:
-    asked = query("what medicine does Otto take")
-    result = RankedResult(1.0, memory=1)
-
-    def confidence(role: str, text: str) -> float:
-        line = Match(1, 1.0, "s", role=role, content=text)
-        corpus = Corpus(count=1_000, frequencies=dict.fromkeys(asked.terms.words, 10))
-        found = SearchCandidates([line], corpus=corpus, nearness=Nearness({1: 0.4}))
-        return ResultJudge(asked, found).judge(result, text)[0]
-
-    assert confidence("Otto", "two of the pills") > confidence("Ida", "Otto sleeps")
+    assert speaking > named
 
 
 def test_a_question_for_what_is_current_is_no_list() -> None:

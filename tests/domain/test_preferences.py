@@ -27,45 +27,35 @@ def test_the_labelled_messages_are_many_of_ten_languages_and_half_look_alikes() 
     assert 0.4 <= alike / len(MESSAGES) <= 0.6
 
 
-@each_case("chosen", [
-    MESSAGES,
-    [message for message in MESSAGES if not message.held_out],
-    [message for message in MESSAGES if message.held_out],
+LANGUAGES_SAID = sorted({message.language for message in MESSAGES})
+
+
+@each_case(("chosen", "precision_min"), [
+    (MESSAGES, PRECISION_MIN),
+    ([message for message in MESSAGES if not message.held_out], PRECISION_MIN),
+    ([message for message in MESSAGES if message.held_out], PRECISION_MIN),
+    *(([message for message in MESSAGES if message.language == language], PRECISION_MIN - 0.05)
+      for language in LANGUAGES_SAID),
 ])  # fmt: skip
-def test_preferences_are_learned_and_no_look_alike(
-    chosen: list[LabelledMessage],
+def test_preferences_are_learned_in_each_language_and_no_look_alike(
+    chosen: list[LabelledMessage], precision_min: float
 ) -> None:
     figures = preference_figures(chosen, learned)
 
-    assert figures.precision >= PRECISION_MIN, figures.wrong
+    assert figures.precision >= precision_min, figures.wrong
     assert figures.recall >= RECALL_MIN, figures.wrong
 
 
-@each_case("language", sorted({m.language for m in MESSAGES}))
-def test_no_language_falls_behind(language: str) -> None:
-    chosen = (m for m in MESSAGES if m.language == language)
-
-    figures = preference_figures(chosen, learned)
-
-    assert figures.precision >= PRECISION_MIN - 0.05, figures.wrong
-    assert figures.recall >= RECALL_MIN, figures.wrong
-
-
-@each_case(
-    ("said", "held"),
-    [
-        (
-            "I build sites, and I prefer plain HTML over frameworks because it lasts, ok?",
-            "Prefers plain HTML over frameworks",
-        ),
-        ("I like my coffee black.", "Likes their coffee black"),
-        ("I usually go with SQLite, so how?", "Usually goes with SQLite"),
-        ("Ship it small: keep it under 100 KB, ok?", "Keep it under 100 KB"),
-        ("I prefer `pathlib` over `os.path`.", "Prefers `pathlib` over `os.path`"),
-        ("Ich nehme meistens den Zug.", "Nimmt meistens den Zug"),
-        ("Je préfère le train à l'avion.", "Préfère le train à l'avion"),
-    ],
-)
+@each_case(("said", "held"), [
+    ("I build sites, and I prefer plain HTML over frameworks because it lasts, ok?",
+     "Prefers plain HTML over frameworks"),
+    ("I like my coffee black.", "Likes their coffee black"),
+    ("I usually go with SQLite, so how?", "Usually goes with SQLite"),
+    ("Ship it small: keep it under 100 KB, ok?", "Keep it under 100 KB"),
+    ("I prefer `pathlib` over `os.path`.", "Prefers `pathlib` over `os.path`"),
+    ("Ich nehme meistens den Zug.", "Nimmt meistens den Zug"),
+    ("Je préfère le train à l'avion.", "Préfère le train à l'avion"),
+])  # fmt: skip
 def test_a_preference_is_kept_in_the_third_person(said: str, held: str) -> None:
     assert learned(said) == [held]
 

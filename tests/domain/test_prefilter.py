@@ -31,26 +31,17 @@ from mnemosyned.conversation.learnings.rules import (
 TEXTS_MAX = 400
 """More spellings than this of one stretch of a pattern are not written out."""
 
+TABLES = {language: load_table(language) for language in LANGUAGES}
 RULES = [
-    (language, rule.pattern)
-    for language in LANGUAGES
-    if "rules" in load_table(language)
-    for _, rule in load_rules(language).each
-]
-RULES += [
-    (language, compile_pattern(rule).pattern)
-    for language in LANGUAGES
-    for rule in load_table(language).get("conventions", "").splitlines()
-]
-RULES.append((REQUEST, load_shared_pattern("request").pattern))
-RULES.append((CORRECTION, load_shared_pattern("correction").pattern))
-PASSING_RULES = [
-    (language + PASSING_SUFFIX, rule.pattern.pattern)
-    for language in LANGUAGES
-    if "passing" in load_table(language)
-    for rule in load_passing_rules(language).rules
-]
-RULES += PASSING_RULES
+    *((language, rule.pattern) for language, table in TABLES.items() if "rules" in table
+      for _, rule in load_rules(language).each),
+    *((language, compile_pattern(rule).pattern) for language, table in TABLES.items()
+      for rule in table.get("conventions", "").splitlines()),
+    (REQUEST, load_shared_pattern("request").pattern),
+    (CORRECTION, load_shared_pattern("correction").pattern),
+    *((language + PASSING_SUFFIX, rule.pattern.pattern) for language, table in TABLES.items()
+      if "passing" in table for rule in load_passing_rules(language).rules),
+]  # fmt: skip
 EVERY = frozenset(language for language, _ in RULES)
 
 

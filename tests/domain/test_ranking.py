@@ -146,23 +146,18 @@ def test_an_answer_beside_the_question_is_found_without_a_word_of_it() -> None:
     assert order("bike", match(1), *answers) == [1, 2, 3]
 
 
-@each_case("changes", [
-    {"session": "other"},
-    {"source": "other"},
-    {"created_at": NOON + timedelta(hours=3)},
+@each_case(("changes", "of_both"), [
+    ({"session": "other"}, {}),
+    ({"source": "other"}, {}),
+    ({"created_at": NOON + timedelta(hours=3)}, {}),
+    ({}, {"session": DEFAULT_SESSION}),  # without a session, memories are no talk
 ])  # fmt: skip
-def test_an_unrelated_neighbor_adds_no_score(changes: dict[str, Any]) -> None:
-    stranger = beside(2)._replace(**changes)
+def test_an_unrelated_neighbor_adds_no_score(
+    changes: dict[str, Any], of_both: dict[str, Any]
+) -> None:
+    stranger = beside(2)._replace(**changes, **of_both)
 
-    assert order("bike", match(1), stranger) == [1]
-
-
-def test_memories_without_a_session_are_no_talk() -> None:
-    alone, other = (
-        one._replace(session=DEFAULT_SESSION) for one in (match(1), beside(2))
-    )
-
-    assert order("bike", alone, other) == [1]
+    assert order("bike", match(1, **of_both), stranger) == [1]
 
 
 def test_the_store_says_who_stands_beside_whom() -> None:
@@ -370,25 +365,17 @@ def test_lines_with_places_before_a_sleep_are_shown_after_it() -> None:
     assert [position for position, _ in place.lines] == before
 
 
-def test_an_exact_original_outranks_a_summary_alone() -> None:
-    original = match(1, "bike", episode=5)
-    places = rank(
-        query(), SearchCandidates([original], {6: 4.0}, corpus=Corpus(count=COUNT))
-    )
-
-    assert [place.episode for place in places] == [5, 6]
-
-
-def test_further_lines_and_the_summary_add_to_an_episode() -> None:
+def test_an_exact_original_outranks_a_summary_and_both_add_to_an_episode() -> None:
     best, further = match(10, episode=5), match(90, "the bike", episode=5)
 
-    def score(*matches: Match, summary: float = 0.0) -> float:
-        return rank(
-            query(), SearchCandidates(matches, {5: summary}, corpus=Corpus(count=COUNT))
-        )[0].score
+    def best_of(summaries: dict[int, float], *matches: Match) -> RankedResult:
+        found = SearchCandidates(matches, summaries, corpus=Corpus(count=COUNT))
+        return rank(query(), found)[0]
 
-    assert score(best, further) > score(best)
-    assert score(best, summary=1.0) > score(best)
+    alone = best_of({}, best)
+    assert best_of({6: 4.0}, best).episode == 5
+    assert best_of({}, best, further).score > alone.score
+    assert best_of({5: 1.0}, best).score > alone.score
 
 
 def test_asked_for_episodes_only_their_own_words_count() -> None:
