@@ -60,22 +60,15 @@ def test_an_answer_is_spread_over_sessions_in_the_order_of_time() -> None:
     assert [result.memory for result in shown] == [10, 1, 4, 20]
 
 
-def test_a_user_says_what_an_assistant_repeats() -> None:
+def test_a_user_says_what_an_assistant_repeats_and_summaries_fill_places() -> None:
     roles = enumerate(("assistant", "user"), 1)
     found = [match(at, role, days=at, role=role) for at, role in roles]
-    results = [RankedResult(1.2, memory=1), RankedResult(1.0, memory=2)]
+    repeated, said = (RankedResult(1.3 - at / 10, memory=at) for at in (1, 2))
+    summary = RankedResult(2.0, episode=7)
 
-    shown = spread_results(results, found, limit=1)
-
-    assert [result.memory for result in shown] == [2]
-
-
-def test_summaries_without_exact_words_fill_the_places_that_are_left() -> None:
-    found = [match(1, "s", days=0)]
-    results = [RankedResult(2.0, episode=7), RankedResult(1.0, memory=1)]
-
-    assert spread_results(results, found, limit=2) == [results[1], results[0]]
-    assert spread_results(results, found, limit=1) == [results[1]]
+    assert spread_results([repeated, said], found, limit=1) == [said]
+    assert spread_results([summary, said], found[1:], limit=2) == [said, summary]
+    assert spread_results([summary, said], found[1:], limit=1) == [said]
 
 
 # ------------------------------------------------------- a time, or whose words
