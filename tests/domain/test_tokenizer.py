@@ -74,7 +74,7 @@ def test_splitting_loses_nothing_but_white_space(text: str) -> None:
     ("€48,500", TokenKind.MONEY),
     ("4.12.0", TokenKind.VERSION),
     ("v2", TokenKind.VERSION),
-    ("93122", TokenKind.NUMBER),
+    ("93122", TokenKind.NUMBER), ("①", TokenKind.NUMBER),
     ("12%", TokenKind.NUMBER),
     ("/etc/cron.d/backups", TokenKind.PATH),
     ("src/app/retry.py", TokenKind.PATH),
