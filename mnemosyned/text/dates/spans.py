@@ -219,8 +219,6 @@ def _unit_span(unit: str, step: str, today: datetime) -> TimeSpan:
     monday = today - today.weekday() * _DAY
     if unit == "weekend":
         saturday = monday + (5 + 7 * steps) * _DAY
-        if step not in ("this", "next") and saturday + 9 * _DAY <= today:
-            saturday += 7 * _DAY
         return TimeSpan(saturday, shift(saturday, 2 * _DAY))
     if unit == "week":
         first = monday + 7 * steps * _DAY
