@@ -32,7 +32,7 @@ CODES = {
     "method_not_allowed",
     "cannot_undo",
 }
-"""Codes that random requests meet; `tests/e2e/test_documented_errors.py` has the others."""
+"""Codes that random requests meet; `tests/e2e/test_http_api.py` has the others."""
 EXCLUDED = ("/v1/backup", "/v1/events", "/v1/watch")
 """One would write its files wherever a random name leads, one does not end, and one is not offered
 over TCP."""
