@@ -49,7 +49,11 @@ Connect = Callable[..., Client]
 
 
 def remember(
-    connect: Connect, url: str, token: str, ca: Path | None, text: str
+    connect: Connect,
+    url: str,
+    token: str,
+    ca: Path | None,
+    text: str = "the bike is blue",
 ) -> bool:
     """Remember a text at a URL, and tell whether it was stored and is found."""
     with connect(url=url, token=token, ca=ca, timeout_s=WAIT_S) as client:

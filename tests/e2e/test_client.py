@@ -295,7 +295,7 @@ def tcp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST"])
 def test_with_the_token_it_remembers(connect: Connect, host: str, tcp: Door) -> None:
     url = f"http://{host}:{tcp.port}/"
-    assert remember(connect, url, tcp.token, None, "the bike is blue")
+    assert remember(connect, url, tcp.token, None)
 
 
 @CLIENTS

@@ -175,7 +175,7 @@ def test_a_bad_certificate_is_refused(tmp_path: Path, authority: Authority) -> N
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST"])
 def test_a_proven_name_is_trusted(connect: Connect, host: str, door: Door) -> None:
     url = f"https://{host}:{door.port}/"
-    assert remember(connect, url, door.token, door.ca, "the bike is blue")
+    assert remember(connect, url, door.token, door.ca)
 
 
 FAULTS = {
@@ -206,7 +206,7 @@ def test_whom_the_certificate_does_not_prove_gets_nothing(
         serving(lambda tls: received.append(tls.recv(1)), served) as server,
         pytest.raises(ForeignDaemon, match=FAULTS[fault]) as caught,
     ):
-        remember(connect, server.url, TOKEN, ca, "the bike is blue")
+        remember(connect, server.url, TOKEN, ca)
 
     assert server.url in caught.value.message
     assert not any(received)
@@ -219,7 +219,7 @@ def test_whom_the_certificate_does_not_prove_gets_nothing(
 def test_plain_http_to_a_port_of_tls_says_so(connect: Connect, door: Door) -> None:
     url = f"http://127.0.0.1:{door.port}"
     with pytest.raises(DaemonUnreachable, match="or write https:// if it has a cert"):
-        remember(connect, url, door.token, None, "the bike is blue")
+        remember(connect, url, door.token, None)
 
     def alert(plain: socket.socket) -> None:
         plain.recv(PIECE_BYTES)
@@ -229,9 +229,7 @@ def test_plain_http_to_a_port_of_tls_says_so(connect: Connect, door: Door) -> No
         serving(alert) as server,
         pytest.raises(DaemonUnreachable, match="speaks TLS: write https://"),
     ):
-        remember(
-            connect, f"http://localhost:{server.port}", TOKEN, None, "the bike is blue"
-        )
+        remember(connect, f"http://localhost:{server.port}", TOKEN, None)
 
 
 @CLIENTS
@@ -247,7 +245,7 @@ def test_tls_to_plain_http_says_so(connect: Connect, authority: Authority) -> No
         serving(refuse) as server,
         pytest.raises(DaemonUnreachable, match="speaks no TLS"),
     ):
-        remember(connect, server.url, TOKEN, authority.file, "the bike is blue")
+        remember(connect, server.url, TOKEN, authority.file)
 
     assert received[0][:1] == b"\x16"  # a record of the handshake
     assert TOKEN.encode() not in b"".join(received)
@@ -267,7 +265,7 @@ def test_a_handshake_that_never_ends_has_a_limit(
         serving(wait) as server,
         pytest.raises(DaemonUnreachable, match="began no TLS in time") as caught,
     ):
-        remember(connect, server.url, TOKEN, authority.file, "the bike is blue")
+        remember(connect, server.url, TOKEN, authority.file)
     over.set()
     assert "`tls.certificate`" in caught.value.message
 
@@ -278,15 +276,15 @@ def test_a_port_of_nobody_is_told(connect: Connect, authority: Authority) -> Non
         taken.bind(("127.0.0.1", 0))
         url = f"https://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(DaemonUnreachable, match=f"no daemon answers on {url}"):
-            remember(connect, url, TOKEN, authority.file, "the bike is blue")
+            remember(connect, url, TOKEN, authority.file)
     with pytest.raises(DaemonUnreachable, match=r"the host of .* is not known"):
-        remember(connect, "https://memory.invalid:1", TOKEN, None, "the bike is blue")
+        remember(connect, "https://memory.invalid:1", TOKEN, None)
 
 
 @CLIENTS
 def test_a_wrong_token_is_named(connect: Connect, door: Door) -> None:
     with pytest.raises(Unauthorized, match=f"{door.url} refuses the token given by"):
-        remember(connect, door.url, TOKEN, door.ca, "the bike is blue")
+        remember(connect, door.url, TOKEN, door.ca)
 
 
 # ------------------------------------------------------------------------ arguments
