@@ -212,7 +212,7 @@ def test_each_line_names_its_speaker_where_several_speak() -> None:
 
 
 @each_case(("said", "lines"), [
-    ([("Jo", "I prefer the train to Linz, never the bus on Fridays."),
+    ([("Jo", "By the way: I prefer the train to Linz, never the bus on Fridays."),
       ("Jo", "The train to Linz leaves at 07:42 from platform 4."), ("Jo", "Morning!")],
      ("Jo: I prefer the train to Linz, never the bus on Fridays.",
       "The train to Linz leaves at 07:42 from platform 4.")),
