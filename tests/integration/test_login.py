@@ -164,16 +164,9 @@ def test_the_nearest_folder_decides_which_memory_is_used(
     assert str(address_of(None)) == "/run/none.sock"
 
 
-def test_a_damaged_file_is_not_taken_for_no_login() -> None:
-    path = Path(connection_path())
-    path.parent.mkdir(parents=True)
-    path.write_text('{"url": ')
-
-    with pytest.raises(ValueError, match="is damaged; run `mnem login URL` again"):
-        address_of(None)
-
-
-def test_a_folder_stays_local_after_a_logout_and_another_login(home: Path) -> None:
+def test_a_folder_stays_local_after_a_logout_or_damage_and_another_login(
+    home: Path,
+) -> None:
     diary = home / "diary"
     path = Path(connection_path())
     with serving(issues(TOKEN), issues(TOKEN), issues(TOKEN)) as server:
@@ -188,6 +181,9 @@ def test_a_folder_stays_local_after_a_logout_and_another_login(home: Path) -> No
         assert connection_for(str(diary)) is None
         assert connection_for(str(home)) is not None
         path.write_text('{"url": ')
+        damaged = "is damaged; run `mnem login URL` again"
+        with pytest.raises(ValueError, match=damaged):
+            address_of(None)
         done = log_in(server)
     assert "memory: your own, on this machine, everywhere" in done.output
     assert connection_for(str(home)) is None

@@ -154,23 +154,22 @@ def test_a_backup_leaves_room_for_its_unfinished_part(
     assert Path(made.file).is_file()
 
 
-def test_a_closed_folder_is_named(memory: Memory, public: Path) -> None:
+def test_a_folder_that_is_closed_or_no_database_is_named(
+    memory: Memory, public: Path
+) -> None:
     closed, read_only = public / "closed", public / "read-only"
     for folder, mode in ((closed, 0o000), (read_only, 0o555)):
         folder.mkdir()
         folder.chmod(mode)
 
+    with pytest.raises(ConfigInvalid, match="is a folder; name a file in it"):
+        Memory(read_only)
     with as_another_user():
         assert "closed to this user" in path_fault(f"{closed}/x")
         with pytest.raises(InvalidRequest, match="closed to the process") as refused:
             memory.backup(f"{read_only}/copy.db")
 
     assert refused.value.field == "file"
-
-
-def test_a_folder_is_no_database(room: Path) -> None:
-    with pytest.raises(ConfigInvalid, match="is a folder; name a file in it"):
-        Memory(room / "folder")
 
 
 PATHS = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -71,7 +70,9 @@ def test_it_recalls_the_same_as_the_version_that_wrote_it(old_memory: Memory) ->
     assert_every_ticket_is_found(old_memory)
 
 
-def test_a_summary_leads_to_its_exact_words(old_memory: Memory) -> None:
+def test_a_summary_leads_to_its_exact_words_and_a_memory_can_be_forgotten(
+    old_memory: Memory,
+) -> None:
     (hit,) = old_memory.recall("roof garden opens").hits
 
     words = {original.content for original in old_memory.expand(COMPACTION).originals}
@@ -79,6 +80,8 @@ def test_a_summary_leads_to_its_exact_words(old_memory: Memory) -> None:
     assert "roof garden" in hit.content
     assert "Answer 11: the roof garden opens at 11:15." in words
     assert len(words) == 26
+    assert old_memory.forget("m17").complete
+    assert "OPS-117" not in str(old_memory.recall("OPS-117"))
 
 
 @pytest.mark.thorough
@@ -110,13 +113,6 @@ def test_its_days_and_weeks_are_composed_again(
     lines = [line for (content,) in weeks for line in content.split("\n")]
     assert lines[0].startswith("Mon 2 March: ")
     assert not any(line.startswith("ticket ") for line in lines)
-
-
-def test_it_forgets(old_memory: Memory) -> None:
-    receipt = old_memory.forget("m17")
-
-    assert receipt.complete
-    assert not re.search("OPS-117", str(old_memory.recall("OPS-117")))
 
 
 def test_headings_and_keywords_of_its_summaries_became_index_terms(

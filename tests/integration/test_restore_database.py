@@ -244,7 +244,7 @@ def restored(backup: Path, database: Path) -> tuple[int | None, list[str]]:
 
 
 def test_what_was_forgotten_after_a_backup_is_back_or_forgotten_again(
-    dated: Path, database: Path
+    dated: Path, database: Path, tmp_path: Path
 ) -> None:
     done = restore_database(dated, database)
 
@@ -263,6 +263,11 @@ def test_what_was_forgotten_after_a_backup_is_back_or_forgotten_again(
     assert damage(database) == []
     left = {file.name.split("-2")[0] for file in database.parent.glob("memory.db.*")}
     assert left <= {"memory.db.lock", "memory.db.before-restore"}
+    # The list of what was forgotten goes with the folder of backups.
+    moved = tmp_path / "another machine" / "backups"
+    shutil.copytree(dated.parent, moved)
+    elsewhere = moved.with_name("memory.db")
+    assert restored(moved / dated.name, elsewhere) == (1, ["ada", "eve"])
 
 
 def test_what_is_remembered_again_stays_in_the_next_backup_and_what_is_set_aside(
@@ -295,14 +300,6 @@ def test_without_a_list_or_its_key_nothing_is_claimed(
     assert done.forgotten is None
     assert sorted(kept(database)) == ["ada", "bob", "eve"]
     assert "may be back" in restore_text(done)
-
-
-def test_the_list_goes_with_the_folder_of_backups(dated: Path, tmp_path: Path) -> None:
-    moved = tmp_path / "another machine" / "backups"
-    shutil.copytree(dated.parent, moved)
-
-    new = moved.with_name("memory.db")
-    assert restored(moved / dated.name, new) == (1, ["ada", "eve"])
 
 
 def test_a_backup_that_the_list_does_not_know_is_placed_by_its_date(
