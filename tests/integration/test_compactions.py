@@ -496,6 +496,15 @@ def test_a_group_of_nothing_else_is_slept_on(lab: Lab) -> None:
     assert (slept.failed, slept.evicted) == (0, len(answer.archived))
 
 
+def test_pictures_and_calls_come_back_beside_them(lab: Lab) -> None:
+    pairs = zip(anthropic_rounds(20), talk(), strict=False)
+    messages = [message for pair in pairs for message in pair]
+
+    answer = compact(lab, messages, force=True, max_tokens=600)
+
+    assert find_missing(lab, messages, answer) == []
+
+
 @pytest.fixture
 def before(tmp_path: Path) -> Path:
     """The migrations of the time when such a memory had no content."""
