@@ -14,6 +14,7 @@ from support.engines import database_of_a_test
 
 if TYPE_CHECKING:
     from postgres.daemons import Serve, Service
+    from support.postgres import Server
 
     from mnemosyned.storage.postgres.owners import PostgresOwners
     from mnemosyned.storage.postgres.store import PostgresStore
@@ -44,6 +45,17 @@ def store(dsn: str) -> Iterator[PostgresStore]:
 
     with open_store(dsn) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server of a module, which flushes as a real one does."""
+    from support.postgres import Server  # noqa: PLC0415 as above
+
+    started = Server()
+    started.start()
+    yield started
+    started.remove()
 
 
 @pytest.fixture

@@ -203,14 +203,6 @@ def test_a_driver_that_is_missing(tmp_path: Path, dsn: str) -> None:
     )
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    server = Server()
-    server.start()
-    yield server
-    server.remove()
-
-
 @pytest.fixture
 def guarded(server: Server) -> Iterator[Server]:
     """The server while it wants a password."""

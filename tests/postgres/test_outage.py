@@ -43,15 +43,6 @@ UP_S = (0.3, 1.2)
 DOWN_S = (0.0, 0.5)
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    """A server of this module, which flushes as a real one does."""
-    server = Server()
-    server.start()
-    yield server
-    server.remove()
-
-
 def test_a_killed_server_loses_nothing_kept(start: Start, server: Server) -> None:
     chance = random.Random(7)
     daemon = start("--database", server.new_database())

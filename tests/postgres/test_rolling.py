@@ -113,14 +113,6 @@ def is_ready(host: str, port: int) -> bool:
     return False
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    server = Server()
-    server.start()
-    yield server
-    server.remove()
-
-
 @contextmanager
 def begun(home: Path, dsn: str, address: str) -> Iterator[Daemon]:
     settings: dict[str, Any] = {

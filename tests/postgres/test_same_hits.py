@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from bench.locomo import Conversation
 from support.compare_databases import differences
-from support.datasets.mixed_year import NOW, Record, mixed_year
+from support.datasets.mixed_year import Record
 from support.datasets.timed_questions import timed_questions, timed_sets
 from support.engines import POSTGRES, SQLITE
 from support.fakes import NOON, FakeClock
@@ -179,14 +179,6 @@ def test_questions_about_times_are_answered_alike(pair: Twins, name: str) -> Non
         Recall(query=question.text, asked_at=question.asked_at)
         for question in timed_questions(name, records)
     ]
-    assert pair.differing_around_sleep(requests) == []
-
-
-def test_a_mixed_year_is_answered_alike(pair: Twins) -> None:
-    year = mixed_year(per_day=3)
-    pair.clock.moment = NOW
-    pair.remember(*told_of(year.records))
-    requests = [Recall(query=question.text) for question in year.questions[:100]]
     assert pair.differing_around_sleep(requests) == []
 
 

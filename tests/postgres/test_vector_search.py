@@ -226,9 +226,9 @@ def stores(dsn: str) -> Iterator[list[PostgresStore]]:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The indexer waits for nothing."""
-    for name, seconds in (("START_AFTER_S", 0.0), ("GATHER_S", 0.0), ("LOOK_S", 0.05)):
-        monkeypatch.setattr(indexer, name, seconds)
+    """The indexer waits for no more memories before it begins."""
+    monkeypatch.setattr(indexer, "START_AFTER_S", 0.0)
+    monkeypatch.setattr(indexer, "GATHER_S", 0.0)
 
 
 def indexing(
@@ -254,7 +254,7 @@ def near_to(
 def test_a_question_waits_for_no_slow_comparison(dsn: str) -> None:
     with (
         open_store(dsn, embeds=True) as store,
-        indexing(store, FakeEmbedder(), wait_s=2) as vectors,
+        indexing(store, FakeEmbedder(), wait_s=0.5) as vectors,
         psycopg.connect(dsn) as other,
     ):
         remember_batch(store, memory("a", "The tesla came"))
@@ -361,7 +361,10 @@ def test_no_news_is_looked_for_while_nobody_writes(
 
 
 @pytest.mark.usefixtures("at_once")
-def test_an_index_follows_what_others_embed(stores: list[PostgresStore]) -> None:
+def test_an_index_follows_what_others_embed(
+    stores: list[PostgresStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer, "LOOK_S", 0.05)
     here, there = stores
     remember_batch(here, memory("a", "the tesla is red"))
     with ExitStack() as stack:
