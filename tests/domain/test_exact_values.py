@@ -140,10 +140,7 @@ def test_secrets_are_found_and_masked(text: str, kind: DetailKind, value: str) -
     assert not any(value in mask_secrets(detail.value, noted) for detail in noted)
 
 
-@each_case(
-    "text",
-    CASES["text_without_secrets_is_not_masked"],
-)
+@each_case("text", CASES["text_without_secrets_is_not_masked"])
 def test_text_without_secrets_is_not_masked(text: str) -> None:
     assert find_secrets(text) == []
     assert mask_secrets(text) == text

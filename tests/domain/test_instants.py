@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from support.calendar_limits import (
     FIRST,
     LAST,
@@ -155,6 +155,10 @@ def test_memories_of_either_end_are_summarized_and_checked(
 
 
 @given(instants, st.sampled_from(LEVELS))
+@example(FIRST, Level.WEEK)
+@example(LAST, Level.WEEK)
+@example(FIRST, Level.MONTH)
+@example(LAST, Level.MONTH)
 def test_each_instant_has_a_period_with_a_name(moment: datetime, level: Level) -> None:
     begins = begin_of(level, moment)
     ends = end_of(level, begins)

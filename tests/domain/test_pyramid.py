@@ -3,9 +3,8 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 from hypothesis import given, strategies as st
-from support.cases import each_case
 
-from mnemosyned.memory.periods import Child, Level, begin_of, end_of, group_into_periods
+from mnemosyned.memory.periods import Child, group_into_periods
 
 
 def child(date: str, **changes: object) -> Child:
@@ -74,13 +73,3 @@ def test_every_child_is_in_exactly_one_period_that_holds_it(
             period.begins <= one.covers_from <= period.ends for one in period.members
         )
     assert len({period.key for period in found}) == len(found)
-
-
-@each_case("level", [Level.DAY, Level.WEEK, Level.MONTH])
-@each_case(
-    "moment", [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)]
-)
-def test_the_ends_of_time_have_periods_too(level: Level, moment: datetime) -> None:
-    begins = begin_of(level, moment)
-
-    assert begins <= moment <= end_of(level, begins)

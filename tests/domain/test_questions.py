@@ -14,19 +14,16 @@ from mnemosyned.search.query import (
 from mnemosyned.search.ranking import broad_topic, spread_results
 
 
-@each_case(
-    ("question", "topic"),
-    [
-        ("Tell me everything about the cat.", "about the cat"),
-        ("In which order did the events around the grant take place?", "In the around the grant place"),
-        ("Summarize how the project went", "the project"),
-        ("What have we tried against the moisture?", "against the moisture"),
-        ("Erzähl mir alles über die Heizung", "Erzähl mir über die Heizung"),
-        ("Résume tout ce que nous savons", "ce que"),
-        ("In quale ordine abbiamo visitato le scuole?", "quale abbiamo visitato le scuole"),
-        ("Расскажи всё про крышу", "Расскажи про крышу"),
-    ],
-)  # fmt: skip
+@each_case(("question", "topic"), [
+    ("Tell me everything about the cat.", "about the cat"),
+    ("In which order did the events around the grant take place?", "In the around the grant place"),
+    ("Summarize how the project went", "the project"),
+    ("What have we tried against the moisture?", "against the moisture"),
+    ("Erzähl mir alles über die Heizung", "Erzähl mir über die Heizung"),
+    ("Résume tout ce que nous savons", "ce que"),
+    ("In quale ordine abbiamo visitato le scuole?", "quale abbiamo visitato le scuole"),
+    ("Расскажи всё про крышу", "Расскажи про крышу"),
+])  # fmt: skip
 def test_a_broad_question_names_its_subject(question: str, topic: str) -> None:
     words = (broad_topic(question) or "").split()
 

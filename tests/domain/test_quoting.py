@@ -82,16 +82,10 @@ def test_the_key_fact_of_a_stub_is_that_of_its_result() -> None:
     assert extract_facts([stub]) == extract_facts([message])
 
 
-@each_case(
-    "text",
-    [
-        "if a < b and c > d: print(List<int>, '<div>', x | y, a[0])",
-        "a <b> c",
-        "x[0] | y",
-        "if a < b and c > d:\n\treturn",
-        "日本語",
-    ],
-)
+@each_case("text", [
+    "if a < b and c > d: print(List<int>, '<div>', x | y, a[0])", "a <b> c", "x[0] | y",
+    "if a < b and c > d:\n\treturn", "日本語",
+])  # fmt: skip
 def test_code_and_other_scripts_stay_as_they_are(text: str) -> None:
     assert neutralize(text) == text
 
