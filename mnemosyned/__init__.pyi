@@ -1,9 +1,6 @@
 # The public names, for type checkers. The module reads them here, and imports each at its first use.
 
-from mnemosyned.assembly.embedded import (
-    AsyncMemory as AsyncMemory,
-    Memory as Memory,
-)
+from mnemosyned.assembly.embedded import AsyncMemory as AsyncMemory, Memory as Memory
 from mnemosyned.client.asynchronous import AsyncClient as AsyncClient
 from mnemosyned.client.blocking import Client as Client
 from mnemosyned.conversation.budget import (

@@ -237,10 +237,7 @@ def suggester(parameter: click.Parameter, verb: str) -> Suggest:
                 if name not in ("session", "source"):
                     named = ids_with_prefix(word, verb, client)
                     return [CompletionItem(id, help=words) for id, words in named]
-                from mnemosyned.verbs.listing import (  # noqa: PLC0415 as above
-                    Sessions,
-                    Sources,
-                )
+                from mnemosyned.verbs.listing import Sessions, Sources  # noqa: PLC0415 as above
 
                 listing: Any = Sessions if name == "session" else Sources
                 totals: Any = client.call(

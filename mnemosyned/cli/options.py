@@ -12,11 +12,7 @@ import click
 
 from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.errors import InvalidRequest, Kind
-from mnemosyned.socket_path import (
-    URL_VARIABLE,
-    connection_for,
-    url_from_environment,
-)
+from mnemosyned.socket_path import URL_VARIABLE, connection_for, url_from_environment
 
 if TYPE_CHECKING:
     from mnemosyned.client.remote import RemoteDaemon

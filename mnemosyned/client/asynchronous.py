@@ -13,11 +13,7 @@ from typing import Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from mnemosyned.client import http
-from mnemosyned.client.address import (
-    Address,
-    IdleConnections,
-    address_of,
-)
+from mnemosyned.client.address import Address, IdleConnections, address_of
 from mnemosyned.client.connection import (
     ATTEMPTS,
     TIMEOUT_S,

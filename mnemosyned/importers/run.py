@@ -48,12 +48,7 @@ from mnemosyned.paths import state_dir
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.verbs.exchange import FOOTER, parse_line_kind, parse_record
 from mnemosyned.verbs.facade import Caller
-from mnemosyned.verbs.memories import (
-    EditMemory,
-    Remember,
-    RememberedMany,
-    RememberMany,
-)
+from mnemosyned.verbs.memories import EditMemory, Remember, RememberedMany, RememberMany
 from mnemosyned.verbs.request import instant
 
 

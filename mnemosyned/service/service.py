@@ -35,11 +35,7 @@ from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.briefing import BriefingService
 from mnemosyned.service.changes import ChangeService
 from mnemosyned.service.context import WindowService
-from mnemosyned.service.endings import (
-    EndingFinder,
-    add_endings,
-    mask_ended,
-)
+from mnemosyned.service.endings import EndingFinder, add_endings, mask_ended
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.exchange import ExchangeService
 from mnemosyned.service.forgetting import RetentionService

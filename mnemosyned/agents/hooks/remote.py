@@ -17,11 +17,7 @@ from mnemosyned.agents.hooks import client, spool
 from mnemosyned.client.http import LIMITED, exchange
 from mnemosyned.client.remote import RemoteDaemon, remote_daemon, remote_of
 from mnemosyned.importers.projects import project_of
-from mnemosyned.socket_path import (
-    LOCAL,
-    saved_connection,
-    url_from_environment,
-)
+from mnemosyned.socket_path import LOCAL, saved_connection, url_from_environment
 
 TYPE_CHECKING = False
 

@@ -15,11 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from mnemosyned.client import http
-from mnemosyned.client.address import (
-    Address,
-    IdleConnections,
-    address_of,
-)
+from mnemosyned.client.address import Address, IdleConnections, address_of
 from mnemosyned.errors import ForeignDaemon, InvalidRequest, RemoteFault
 
 TYPE_CHECKING = False

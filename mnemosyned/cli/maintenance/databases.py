@@ -19,16 +19,8 @@ from mnemosyned.cli.calls import on_interrupt
 from mnemosyned.cli.maintenance import service
 from mnemosyned.cli.maintenance.audit import replay
 from mnemosyned.cli.options import EXIT_NOTHING, json_option
+from mnemosyned.cli.output import terminal
 from mnemosyned.cli.output.show import say_result
-from mnemosyned.cli.output.terminal import (
-    RECORD_NOUNS,
-    ask_or_exit,
-    count_of,
-    duration_text,
-    local_time,
-    progress_line,
-    say,
-)
 from mnemosyned.config.loading import config_file, load_config
 from mnemosyned.config.settings import (
     BackupConfig,
@@ -186,7 +178,9 @@ def restore_db(
     stopped = None
     check_restorable(backup, target)  # before anything is stopped
     if not yes and sys.stdin.isatty():
-        ask_or_exit(f"Put {backup} in the place of {target}, and set that aside?")
+        terminal.ask_or_exit(
+            f"Put {backup} in the place of {target}, and set that aside?"
+        )
     if process:
         stopped = service.stop_daemon(config, database=target)
     try:
@@ -205,7 +199,7 @@ def restore_db(
 def restore_text(restored: RestoredDatabase) -> str:
     """Return the result of a restore: counts, what is back, and how to take it back."""
     copy = restored.copy
-    held = f"{count_of(copy.memories, 'memory')}, {count_of(copy.episodes, 'summary')}"
+    held = f"{terminal.count_of(copy.memories, 'memory')}, {terminal.count_of(copy.episodes, 'summary')}"
     lines = [f"restored {restored.database}: {held}; verified"]
     if restored.set_aside:
         lines.append(f"the former database is set aside as {restored.set_aside}")
@@ -218,17 +212,17 @@ def restore_text(restored: RestoredDatabase) -> str:
     elif restored.forgotten_again:
         lines.append(
             "forgotten again, as it was after the backup was made: "
-            f"{count_of(restored.forgotten, 'memory')}"
+            f"{terminal.count_of(restored.forgotten, 'memory')}"
         )
     elif restored.forgotten:
         lines.append(
             "back, although forgotten after the backup was made: "
-            f"{count_of(restored.forgotten, 'memory')}; to forget again: "
+            f"{terminal.count_of(restored.forgotten, 'memory')}; to forget again: "
             f"mnem restore-db --forget-again {restored.backup}"
         )
     if restored.list_begins:
         lines.append(
-            f"the list of what was forgotten begins at {local_time(restored.list_begins)}: what was "
+            f"the list of what was forgotten begins at {terminal.local_time(restored.list_begins)}: what was "
             "forgotten between the backup and that time may be back"
         )
     lines += [
@@ -300,7 +294,7 @@ def move(
             raise InvalidRequest(f"{source} keeps nothing to move", field="from")
         new = stack.enter_context(_open_claimed(target, owner))
         moving = Moving(old.exchange, new.exchange)
-        with progress_line("moving", "record", size) as advance:
+        with terminal.progress_line("moving", "record", size) as advance:
             try:
                 moving.deliver(advance)
             except StorageFailed as error:
@@ -308,7 +302,7 @@ def move(
                     f"{error.message}. Records that were moved stay: repeat the command to continue",
                     reason=error.reason,
                 ) from error
-        with progress_line("comparing", "record", size) as advance:
+        with terminal.progress_line("comparing", "record", size) as advance:
             compared = moving.compare(advance)
         differing = compare_recalls(
             old.search, new.search, compared.sample, now=datetime.now(UTC)
@@ -405,7 +399,7 @@ def move_command(to: str, source: str | None, owner: str) -> int:
     say_result(done, "\n".join(_move_lines(done, target)))
     if done.differing:
         ids = ", ".join(done.differing)
-        say(f"recall answers otherwise for the words of {ids}", err=True)
+        terminal.say(f"recall answers otherwise for the words of {ids}", err=True)
         return EXIT_NOTHING
     return 0
 
@@ -413,8 +407,8 @@ def move_command(to: str, source: str | None, owner: str) -> int:
 def _move_lines(done: MoveReport, target: DatabaseLocation) -> Iterator[str]:
     """Yield the lines of a move's report: counts, comparison, and the command to use the target."""
     things = ", ".join(
-        count_of(done.counts[kind], noun)
-        for kind, noun in RECORD_NOUNS.items()
+        terminal.count_of(done.counts[kind], noun)
+        for kind, noun in terminal.RECORD_NOUNS.items()
         if kind in done.counts
     )
     known = sum(done.known.values())
@@ -424,7 +418,7 @@ def _move_lines(done: MoveReport, target: DatabaseLocation) -> Iterator[str]:
     yield "compared: each record is the same in both, in the same order"
     alike = done.asked - len(done.differing)
     if done.asked:
-        asked = count_of(done.asked, "question")
+        asked = terminal.count_of(done.asked, "question")
         yield f"recall: {alike:,} of {asked} answered alike"
     command = f"mnem config set database {shlex.quote(str(target.file))}"
     if target.url and done.owner != LOCAL_NAME:
@@ -488,11 +482,13 @@ def purge() -> int:
     when; the exit code is 1 where a step was not done.
     """
     purged = _open_configured_server().purge()
-    took = duration_text(purged.duration_s)
+    took = terminal.duration_text(purged.duration_s)
     longest = f"the longest was locked for {purged.longest_s:.1f} s"
-    lines = [f"written anew: {count_of(purged.tables, 'table')} in {took}; {longest}"]
+    lines = [
+        f"written anew: {terminal.count_of(purged.tables, 'table')} in {took}; {longest}"
+    ]
     if purged.log_files:
-        files = count_of(purged.log_files, "file")
+        files = terminal.count_of(purged.log_files, "file")
         lines.append(f"write-ahead log: {files} written over")
     lines += [f"not done: {step}" for step in purged.undone]
     lines += [f"words may be left in {place}" for place in purged.left]
@@ -516,10 +512,10 @@ def distribute(shards: int) -> None:
     change.
     """
     distributed = _open_configured_server().distribute(shards)
-    nodes = count_of(distributed.nodes, "node")
+    nodes = terminal.count_of(distributed.nodes, "node")
     text = f"all tables were distributed before, over {nodes}"
     if distributed.tables:
-        tables = count_of(len(distributed.tables), "table")
+        tables = terminal.count_of(len(distributed.tables), "table")
         text = f"distributed {tables} by their owner over {nodes}"
     say_result(distributed, "\n".join([text, *distributed.advice]))
 

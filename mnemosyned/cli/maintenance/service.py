@@ -30,12 +30,7 @@ from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.terminal import count_of, say, show_progress
 from mnemosyned.client.address import SocketAddress
 from mnemosyned.client.connection import Connection
-from mnemosyned.config.loading import (
-    config_file,
-    load_config,
-    make_paths_absolute,
-    settings_variables,
-)
+from mnemosyned.config import loading
 from mnemosyned.config.settings import ENVIRONMENT_PREFIX, KEYS, Config, variable
 from mnemosyned.errors import (
     ConfigInvalid,
@@ -102,7 +97,7 @@ def daemon_options(pid: int) -> dict[str, str]:
             name, given, value = word.partition("=")
             if name in OPTIONS_KEPT:
                 value = value if given else next(words, "")
-                options[name] = make_paths_absolute(
+                options[name] = loading.make_paths_absolute(
                     name.removeprefix("--"), value, folder
                 )
     return options
@@ -114,7 +109,7 @@ def daemon_environment(pid: int) -> dict[str, str]:
         entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         pairs = (os.fsdecode(entry).partition("=") for entry in entries)
         values = {name: value for name, _, value in pairs}
-        return settings_variables(values, Path(f"/proc/{pid}/cwd").readlink())
+        return loading.settings_variables(values, Path(f"/proc/{pid}/cwd").readlink())
     return {}
 
 
@@ -129,7 +124,7 @@ def start_detached(former: StoppedDaemon | None = None) -> None:
         for name, value in os.environ.items()
         if not name.startswith(ENVIRONMENT_PREFIX)
     }
-    present = settings_variables(os.environ, Path.cwd())
+    present = loading.settings_variables(os.environ, Path.cwd())
     environment = former.environment if former else present
     arguments = former.arguments if former else ()
     log = log_path()
@@ -374,7 +369,7 @@ def start() -> None:
     With systemd it starts the user unit; without, a process of its own with a log in the state
     directory.
     """
-    start_daemon(load_config(config_file()))
+    start_daemon(loading.load_config(loading.config_file()))
 
 
 @click.command()
@@ -384,7 +379,7 @@ def stop() -> None:
     It works even if the settings file has a mistake.
     """
     try:
-        config = load_config(config_file())
+        config = loading.load_config(loading.config_file())
     except ConfigInvalid as error:
         calls.warn_of_ignored_mistake(error.message)
         config = Config(socket=calls.configured_socket())
@@ -394,7 +389,7 @@ def stop() -> None:
 @click.command()
 def restart() -> None:
     """Stop the daemon and start it again with the same options."""
-    config = load_config(config_file())
+    config = loading.load_config(loading.config_file())
     _ = config.location  # raises before anything is stopped
     if stopped := stop_daemon(config):
         start_again(stopped)
@@ -472,7 +467,7 @@ def start_daemon(config: Config) -> None:
         return
     pid = _start_unit()
     theirs = daemon_environment(pid)
-    ours = settings_variables(os.environ, Path.cwd())
+    ours = loading.settings_variables(os.environ, Path.cwd())
     known = map(variable, (*KEYS, "config"))
     unread = [name for name in known if name in ours and ours[name] != theirs.get(name)]
     if unread:

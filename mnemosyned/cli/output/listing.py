@@ -14,14 +14,7 @@ from mnemosyned.instants import in_zone
 from mnemosyned.memory.listing import SessionTotals, SourceTotals
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.text.display import cell_count
-from mnemosyned.verbs.listing import (
-    LEVELS,
-    DayList,
-    Listed,
-    ProjectList,
-    SessionList,
-    SourceList,
-)
+from mnemosyned.verbs import listing
 
 TEXT_CELLS_MIN = 20
 """Cells of a text at least, on the narrowest terminal."""
@@ -105,13 +98,13 @@ PROJECT_COLUMNS_MIN = 80
 INDENT = " " * 6
 
 
-def _list_text(result: Listed, first: int) -> str:
+def _list_text(result: listing.Listed, first: int) -> str:
     """Return memories by day, then summaries with their periods, numbered from `first`."""
     lines = list(memory_rows(result.memories, first, with_days=True))
     for number, episode in enumerate(result.episodes, first + len(result.memories)):
         head = click.style(f"{number:>4}  {_covered_period(episode)}", bold=True)
         count = count_of(episode.item_count, "memory")
-        kind = click.style(f"{LEVELS[episode.level]}, {count}", dim=True)
+        kind = click.style(f"{listing.LEVELS[episode.level]}, {count}", dim=True)
         lines += [
             f"{head}  {kind}",
             f"{INDENT}{cut_text(episode.content, room_after(INDENT))}",
@@ -123,14 +116,14 @@ def _covered_period(episode: Episode) -> str:
     """Return the title of a summary's day, week or month, or the time that an episode covers."""
     if episode.level and episode.period_from:
         first = in_zone(episode.period_from, UTC).date()
-        return period_name(LEVELS[episode.level], first)
+        return period_name(listing.LEVELS[episode.level], first)
     start, end = local_time(episode.covers_from), local_time(episode.covers_until)
     if start == end:
         return start
     return f"{start} to {end[11:] if start[:10] == end[:10] else end}"
 
 
-def _sessions_table(result: SessionList) -> str:
+def _sessions_table(result: listing.SessionList) -> str:
     """Return a table of sessions: sources, number of memories, first and last times, project."""
     headers = ["session", "source", "memories", "first", "last", "project"]
     rows = [
@@ -144,7 +137,7 @@ def _sessions_table(result: SessionList) -> str:
     return table(headers, rows, without_empty=True)
 
 
-def _sources_table(result: SourceList) -> str:
+def _sources_table(result: listing.SourceList) -> str:
     """Return a table of sources: numbers of memories and sessions, and first and last times."""
     rows = [
         [
@@ -157,7 +150,7 @@ def _sources_table(result: SourceList) -> str:
     return table(headers, rows, without_empty=True)
 
 
-def _projects_table(result: ProjectList) -> str:
+def _projects_table(result: listing.ProjectList) -> str:
     """Return a table of projects: numbers of memories and sessions, and the time last seen."""
     rows = [
         [each.project, f"{each.count:,}", f"{each.sessions:,}", local_time(each.last)]
@@ -166,7 +159,7 @@ def _projects_table(result: ProjectList) -> str:
     return table(["project", "memories", "sessions", "last"], rows)
 
 
-def _days_table(result: DayList) -> str:
+def _days_table(result: listing.DayList) -> str:
     """Return a table of days, hours or months: memories, texts for agents, recalls and figures."""
     unit = "month" if result.by == "month" else "day"
     rows = [
@@ -203,7 +196,7 @@ def _first_and_last_cells(first: datetime, last: datetime) -> tuple[str, str]:
     return local_time(first)[:10], local_time(last)
 
 
-RENDERERS[Listed] = Renderer(
+RENDERERS[listing.Listed] = Renderer(
     _list_text,
     lambda result: page_remark(
         len(result),
@@ -214,21 +207,21 @@ RENDERERS[Listed] = Renderer(
     lambda result: [*result.memories, *result.episodes],
     is_numbered=True,
 )
-RENDERERS[SessionList] = Renderer(
+RENDERERS[listing.SessionList] = Renderer(
     _sessions_table,
     lambda result: _totals_remark(len(result), result.total, "session"),
     lambda result: result.sessions,
 )
-RENDERERS[SourceList] = Renderer(
+RENDERERS[listing.SourceList] = Renderer(
     _sources_table,
     lambda result: _totals_remark(len(result), result.total, "source"),
     lambda result: result.sources,
 )
-RENDERERS[ProjectList] = Renderer(_projects_table)
-RENDERERS[DayList] = Renderer(_days_table)
+RENDERERS[listing.ProjectList] = Renderer(_projects_table)
+RENDERERS[listing.DayList] = Renderer(_days_table)
 CELLS[MemoryRecord] = "id created_at tier session source role content".split()
 CELLS[Episode] = [
-    *("id", "covers_until", lambda episode: LEVELS[episode.level]),
+    *("id", "covers_until", lambda episode: listing.LEVELS[episode.level]),
     *("session", "source", lambda _: "", "content"),
 ]
 CELLS[SessionTotals] = "session count first last sources project".split()

@@ -17,12 +17,7 @@ from mnemosyned.storage.common.endings import forget_endings
 from mnemosyned.storage.common.injections import erase_injected_texts
 from mnemosyned.storage.common.learnings import LearningRows
 from mnemosyned.storage.common.rows import column_values, fields_from
-from mnemosyned.storage.common.session import (
-    CommonSession,
-    StorePart,
-    reads,
-    writes,
-)
+from mnemosyned.storage.common.session import CommonSession, StorePart, reads, writes
 from mnemosyned.storage.common.undo import delete_tags_of_steps, record_action
 
 _EDITED_NAMES = tuple(field.name for field in EDITED_FIELDS)

@@ -18,10 +18,7 @@ from mnemosyned.memory.injections import (
     InjectionOutcome,
     InjectionTotals,
 )
-from mnemosyned.storage.common.rows import (
-    BRIEFING_EDITS,
-    INJECTIONS,
-)
+from mnemosyned.storage.common.rows import BRIEFING_EDITS, INJECTIONS
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
     CommonSession,

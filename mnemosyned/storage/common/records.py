@@ -10,21 +10,9 @@ from datetime import datetime
 from mnemosyned.conversation.archived import ABOUT, list_archived_memory_ids
 from mnemosyned.errors import IdTaken, NotFound
 from mnemosyned.instants import shift
+from mnemosyned.memory import forgetting, ports
 from mnemosyned.memory.edit import HISTORY_MAX
 from mnemosyned.memory.exchange import ExportedCompaction
-from mnemosyned.memory.forgetting import (
-    Known,
-    content_hash,
-    is_made_of_source,
-    keys_of_forgotten,
-)
-from mnemosyned.memory.ports import (
-    ArchivedMessage,
-    CompactionRecord,
-    Draft,
-    NewCompaction,
-    RememberReport,
-)
 from mnemosyned.memory.values import (
     Acknowledged,
     Action,
@@ -67,27 +55,27 @@ class IntakeTransaction(ABC):
         self._session = session
 
     def remember(
-        self, drafts: Sequence[Draft], action: Action | None = None
-    ) -> RememberReport:
+        self, drafts: Sequence[ports.Draft], action: Action | None = None
+    ) -> ports.RememberReport:
         """Insert the drafts that are new; return one answer for each draft in order, and counts.
 
         A memory that was forgotten before is not stored again. The new memories are recorded as
         those of the `action`. Raises `IdTaken` and `NotFound`.
         """
         given = [draft.memory.id for draft in drafts if not draft.has_new_id]
-        known: dict[str, Known] = {}
+        known: dict[str, forgetting.Known] = {}
         if given:
             self._session.lock()
             known = self._session.known_records(given)
         keys = {
-            draft.memory.id: keys_of_forgotten(
+            draft.memory.id: forgetting.keys_of_forgotten(
                 draft.memory.id,
                 draft.memory.session,
                 draft.memory.source,
-                [content_hash(draft.memory.content)] if draft.dedupe else [],
+                [forgetting.content_hash(draft.memory.content)] if draft.dedupe else [],
             )
             for draft in drafts
-            if not draft.has_new_id and is_made_of_source(draft.memory.id)
+            if not draft.has_new_id and forgetting.is_made_of_source(draft.memory.id)
         }
         forgotten: set[str] = set()
         if keys:
@@ -137,7 +125,7 @@ class IntakeTransaction(ABC):
         if waiting:
             self._insert(waiting)
         learned = keeper.inserted_count if keeper else 0
-        report = RememberReport(acknowledged, self._finish(), learned)
+        report = ports.RememberReport(acknowledged, self._finish(), learned)
         if action:
             stored = [answer.id for answer in acknowledged if answer.stored]
             positions = self._session.positions_of(stored).values()
@@ -146,7 +134,7 @@ class IntakeTransaction(ABC):
         return report
 
     def _answer_known(
-        self, draft: Draft, known: Known | None, place: tuple[int, int]
+        self, draft: ports.Draft, known: forgetting.Known | None, place: tuple[int, int]
     ) -> Acknowledged | None:
         """Return the answer to a draft that is stored already, None for a new one. Raises `IdTaken`."""
         memory = draft.memory
@@ -156,7 +144,7 @@ class IntakeTransaction(ABC):
                 return None
             return Acknowledged(id=said[0], created_at=said[1], stored=False)
         content, created_at, words = known
-        is_pruned = content == "" and words == content_hash(memory.content)
+        is_pruned = content == "" and words == forgetting.content_hash(memory.content)
         is_same = content == memory.content or is_pruned
         if not is_same:
             self._session.lock()
@@ -176,7 +164,7 @@ class IntakeTransaction(ABC):
         row = self._session.execute(
             self._said,
             session=memory.session,
-            hash=content_hash(memory.content),
+            hash=forgetting.content_hash(memory.content),
             content=memory.content,
             source=memory.source,
         ).fetchone()
@@ -268,8 +256,8 @@ class RecordStore(StorePart):
 
     @abstractmethod
     def remember(
-        self, drafts: Sequence[Draft], *, action: Action | None = None
-    ) -> RememberReport:
+        self, drafts: Sequence[ports.Draft], *, action: Action | None = None
+    ) -> ports.RememberReport:
         """Store all drafts with their learnings, or none; return an answer for each, and counts.
 
         Raises `IdTaken`, and `NotFound` for the id that a draft should supersede.
@@ -333,14 +321,14 @@ class CompactionStore(StorePart):
 
     @writes
     def add(
-        self, session: CommonSession, compactions: Sequence[NewCompaction]
+        self, session: CommonSession, compactions: Sequence[ports.NewCompaction]
     ) -> list[str]:
         """Store compactions with their new messages, all or none; return the ids of their memories."""
         messages = {
             part.draft.memory.id: part
             for compaction in compactions
             for part in compaction.parts
-            if isinstance(part, ArchivedMessage)
+            if isinstance(part, ports.ArchivedMessage)
         }
         known = {id: self._known_memory(session, messages[id]) for id in messages}
         homes = {id: home or id for id, home in known.items()}
@@ -351,7 +339,7 @@ class CompactionStore(StorePart):
             record = compaction.record
             parts = tuple(
                 homes[part.draft.memory.id]
-                if isinstance(part, ArchivedMessage)
+                if isinstance(part, ports.ArchivedMessage)
                 else part
                 for part in compaction.parts
             )
@@ -359,14 +347,14 @@ class CompactionStore(StorePart):
                 session,
                 ExportedCompaction(
                     **asdict(record),
-                    text_hash=content_hash(compaction.text),
+                    text_hash=forgetting.content_hash(compaction.text),
                     parts=parts,
                 ),
             )
         return list(dict.fromkeys(homes.values()))
 
     def _known_memory(
-        self, session: CommonSession, taken: ArchivedMessage
+        self, session: CommonSession, taken: ports.ArchivedMessage
     ) -> str | None:
         """Return the id of a memory that already holds a message, by its id or, if it may, its text."""
         memory = taken.draft.memory
@@ -380,7 +368,7 @@ class CompactionStore(StorePart):
             latest = shift(memory.created_at, ABOUT)
         id: str | None = session.scalar(
             self._same,
-            hash=content_hash(memory.content),
+            hash=forgetting.content_hash(memory.content),
             content=memory.content,
             session=memory.session,
             source=memory.source,
@@ -393,7 +381,7 @@ class CompactionStore(StorePart):
     @reads
     def get(
         self, session: CommonSession, id: str
-    ) -> tuple[CompactionRecord, list[MemoryRecord]] | None:
+    ) -> tuple[ports.CompactionRecord, list[MemoryRecord]] | None:
         """Return a compaction and its remaining messages in conversation order; None if unknown."""
         row = session.select(
             "compaction", "session_id, source, policy, created_at", id=id
@@ -401,7 +389,7 @@ class CompactionStore(StorePart):
         if row is None:
             return None
         name, source, policy, created_at = row
-        record = CompactionRecord(
+        record = ports.CompactionRecord(
             id=id,
             session=name,
             source=source,
@@ -425,7 +413,7 @@ class CompactionStore(StorePart):
                 "SELECT id FROM compaction WHERE owner = %(owner)s AND text_hash = %(hash)s "
                 "AND session_id = %(session)s AND source IS NOT DISTINCT FROM %(source)s::text "
                 "ORDER BY created_at DESC LIMIT 1",
-                hash=content_hash(text),
+                hash=forgetting.content_hash(text),
                 session=session,
                 source=source,
             )

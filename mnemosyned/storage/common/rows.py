@@ -30,12 +30,7 @@ from mnemosyned.memory.injections import (
     InjectionKind,
     InjectionOutcome,
 )
-from mnemosyned.memory.values import (
-    Episode,
-    Learning,
-    LearningKind,
-    MemoryRecord,
-)
+from mnemosyned.memory.values import Episode, Learning, LearningKind, MemoryRecord
 from mnemosyned.storage.common.session import CommonSession, replace_by
 from mnemosyned.text.details import Detail, DetailKind
 

@@ -13,17 +13,7 @@ from datetime import datetime, timedelta
 
 from mnemosyned.errors import InvalidRequest, StorageFailed
 from mnemosyned.logs import logger
-from mnemosyned.memory.engine_ports import (
-    LOCAL_OWNER,
-    NAME_FORM,
-    Enrolment,
-    OwnerFigures,
-    Scope,
-    SharedMemory,
-    TokenHolder,
-    owner_of,
-    read_code,
-)
+from mnemosyned.memory import engine_ports
 from mnemosyned.memory.periods import Level
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.administration import (
@@ -76,14 +66,14 @@ class PostgresOwners(AdministeredOwners):
 
     def redeem(
         self, code: str, token_name: str, *, most: timedelta | None = None
-    ) -> Enrolment | None:
+    ) -> engine_ports.Enrolment | None:
         """Exchange the code of an invitation for a token, which is valid for `most` at most.
 
         None for a text that is no code, and for one that is unknown, used or expired, or whose
         owner is suspended. Raises `InvalidRequest` for a malformed name of the token.
         """
         check_name(token_name, field="name")
-        read = read_code(code)
+        read = engine_ports.read_code(code)
         if read is None:
             return None
         number, characters = read
@@ -106,14 +96,14 @@ class PostgresOwners(AdministeredOwners):
 
     def renew(
         self, secret: str, *, usual: timedelta, most: timedelta | None = None
-    ) -> Enrolment | None:
+    ) -> engine_ports.Enrolment | None:
         """Exchange a valid token for a successor of the same name and scopes.
 
         It is valid as long as the old one was when it was issued, or for `usual` if that had no
         end, and for `most` at most; the old one is valid for `RENEWED_FOR` yet at most. None for a token
         that is not valid, and if the owner has a hundred valid tokens.
         """
-        number = owner_of(secret)
+        number = engine_ports.owner_of(secret)
         if number is None:
             return None
         successor, key = make_secret(number)
@@ -186,14 +176,14 @@ class PostgresOwners(AdministeredOwners):
             rows = session.call("owners_lacking_vectors", identity, after, limit)
             return [number for (number,) in rows]
 
-    def holder(self, secret: str) -> TokenHolder | None:
+    def holder(self, secret: str) -> engine_ports.TokenHolder | None:
         """Return the owner and scopes of the token with this secret; None if it is not valid.
 
         No token of a suspended owner is valid.
 
         The token is found by its SHA-256, so that timing tells nothing about other tokens.
         """
-        number = owner_of(secret)
+        number = engine_ports.owner_of(secret)
         if number is None:
             return None
         digest = hash_secret(secret)
@@ -202,25 +192,25 @@ class PostgresOwners(AdministeredOwners):
         if row is None or not hmac.compare_digest(bytes(row[0]), digest):
             return None
         _, token, name, allowed, expires_at, memories = row
-        scopes = frozenset(map(Scope, allowed))
+        scopes = frozenset(map(engine_ports.Scope, allowed))
         return _holder_from(memories, token, name, scopes, expires_at)
 
     def named_holder(
         self,
         name: str,
         token: str,
-        scopes: frozenset[Scope],
+        scopes: frozenset[engine_ports.Scope],
         expires_at: datetime | None,
         *,
         add: bool = False,
-    ) -> TokenHolder | None:
+    ) -> engine_ports.TokenHolder | None:
         """Return a holder by the owner's name, vouched for by a provider or proxy; None if refused.
 
         Refused are a suspended owner, a group, and an owner that is not there. `add` adds a missing
         owner, with a login that owns the tables. `token` names the kind of login. The owner of the
         database's own memory is never returned.
         """
-        if not re.fullmatch(NAME_FORM, name):
+        if not re.fullmatch(engine_ports.NAME_FORM, name):
             return None
         memories = None
         for is_added in (False, True):
@@ -232,26 +222,26 @@ class PostgresOwners(AdministeredOwners):
                 self.add(name)
             except InvalidRequest:  # it is suspended, or another daemon was first
                 continue
-        if not memories or memories[0][0] == LOCAL_OWNER:
+        if not memories or memories[0][0] == engine_ports.LOCAL_OWNER:
             return None
         return _holder_from(memories, token, token, scopes, expires_at)
 
-    def figures(self, *, before: datetime, identity: str) -> OwnerFigures:
+    def figures(self, *, before: datetime, identity: str) -> engine_ports.OwnerFigures:
         """Return totals of all owners; memories created before `before` are due for consolidation."""
         with self._pool.outside_transactions(ALL) as session:
             row = session.call("owner_figures", utc(before), identity)
             owners, working, archive, episodic, *others = row.fetchone() or ()
         memories = {"working": working, "archive": archive, "episodic": episodic}
-        return OwnerFigures(owners, memories, *others)
+        return engine_ports.OwnerFigures(owners, memories, *others)
 
 
-def _enrolment_from(secret: str, row: Row) -> Enrolment:
+def _enrolment_from(secret: str, row: Row) -> engine_ports.Enrolment:
     """Return a new token from its secret and a row of owner's name, scopes, issue and expiry."""
     name, scopes, _, expires_at, *_ = row
-    return Enrolment(
+    return engine_ports.Enrolment(
         token=secret,
         owner=name,
-        scopes=tuple(map(Scope, scopes)),
+        scopes=tuple(map(engine_ports.Scope, scopes)),
         expires_at=expires_at,
     )
 
@@ -260,12 +250,12 @@ def _holder_from(
     memories: Sequence[tuple[int, str, Sequence[str]]],
     token: str,
     name: str,
-    scopes: frozenset[Scope],
+    scopes: frozenset[engine_ports.Scope],
     expires_at: datetime | None,
-) -> TokenHolder:
+) -> engine_ports.TokenHolder:
     """Return a token's holder from rows of `memories_of`: the owner's first, then the groups'."""
     (owner, owner_name, _), *groups = memories
-    return TokenHolder(
+    return engine_ports.TokenHolder(
         owner=owner,
         token=token,
         name=name,
@@ -273,7 +263,9 @@ def _holder_from(
         expires_at=expires_at,
         owner_name=owner_name,
         groups=tuple(
-            SharedMemory(group, its_name, scopes & set(map(Scope, there)))
+            engine_ports.SharedMemory(
+                group, its_name, scopes & set(map(engine_ports.Scope, there))
+            )
             for group, its_name, there in groups
         ),
     )
