@@ -21,7 +21,6 @@ from support.engines import (
 from support.fakes import FakeClock, FakeSummarizer
 from support.services import database_file, make_service
 from support.settings import settings_in_force
-from support.worlds import World
 
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.paths import shipped
@@ -169,13 +168,3 @@ def service(
     settings: SettingsInForce,
 ) -> MemoryService:
     return make_service(store, cycle, retention, settings)
-
-
-@pytest.fixture
-def world(
-    service: MemoryService,
-    store: SqliteStore,
-    clock: FakeClock,
-    summarizer: FakeSummarizer,
-) -> World:
-    return World(service, store, clock, summarizer)

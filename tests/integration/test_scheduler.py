@@ -22,7 +22,7 @@ from support.fakes import (
     trio,
     working_ids,
 )
-from support.worlds import World
+from support.services import Lab
 
 from mnemosyned.config.settings import Config, SleepConfig
 from mnemosyned.errors import (
@@ -436,23 +436,23 @@ def test_it_follows_the_clock_back_and_through_a_suspended_night(
 
 
 def test_a_step_of_the_clock_evicts_nothing_early(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "machine_uptime_s", lambda: 0.0)
     cycle = SleepCycle(
-        store=world.store,
-        lease=SummarizerLease(world.summarizer),
-        clock=world.clock,
-        settings=world.service.settings,
-        age_clock=JumpTolerantClock(world.clock, hold=12 * HOUR),
+        store=lab.store,
+        lease=SummarizerLease(lab.summarizer),
+        clock=lab.clock,
+        settings=lab.service.settings,
+        age_clock=JumpTolerantClock(lab.clock, hold=12 * HOUR),
     )
-    world.remember(*trio("a", hours_ago=1))
+    lab.put(*trio("a", hours_ago=1))
 
-    world.clock.advance(days=30)
+    lab.clock.advance(days=30)
     slept = cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
 
     assert slept.status is CycleStatus.NOTHING_TO_DO
-    assert len(working_ids(world.store)) == 3
+    assert len(working_ids(lab.store)) == 3
 
 
 # --------------------------------------------------------------- the machine
@@ -513,18 +513,18 @@ class Modelled(FakeSummarizer):
 
 
 @pytest.fixture
-def modelled(world: World) -> Modelled:
+def modelled(lab: Lab) -> Modelled:
     summarizer = Modelled()
-    world.cycle.lease.replace(summarizer)
+    lab.cycle.lease.replace(summarizer)
     return summarizer
 
 
 @pytest.fixture
-def background(world: World) -> Sleeper:
-    world.change({"sleep.model_policy": "ac_power"})
+def background(lab: Lab) -> Sleeper:
+    lab.change({"sleep.model_policy": "ac_power"})
     return Sleeper(
-        store=world.store,
-        cycle=world.cycle,
+        store=lab.store,
+        cycle=lab.cycle,
         zone=UTC,
         after_cycle=list,
         machine=lambda: MachineState(on_battery=True, load=0),
@@ -532,9 +532,9 @@ def background(world: World) -> Sleeper:
 
 
 def test_on_its_battery_a_cycle_waits_and_says_why(
-    world: World, background: Sleeper, modelled: Modelled
+    lab: Lab, background: Sleeper, modelled: Modelled
 ) -> None:
-    world.remember(*trio("a"))
+    lab.put(*trio("a"))
 
     assert background.sleep_in_background(Trigger.SCHEDULE) is None
     assert "battery" in background.waits_for
@@ -542,39 +542,37 @@ def test_on_its_battery_a_cycle_waits_and_says_why(
 
 
 def test_entries_past_the_ttl_are_summarized_by_rule_while_the_model_waits(
-    world: World, background: Sleeper, modelled: Modelled
+    lab: Lab, background: Sleeper, modelled: Modelled
 ) -> None:
-    world.remember(*trio("old", hours_ago=30), *trio("new"))
+    lab.put(*trio("old", hours_ago=30), *trio("new"))
 
     slept = background.sleep_in_background(Trigger.SCHEDULE)
 
     assert slept
     assert (slept.evicted, modelled.calls, modelled.quickly) == (3, [], 1)
-    assert world.store.sleep.log(limit=1)[0].summarizer == "rules"
+    assert lab.store.sleep.log(limit=1)[0].summarizer == "rules"
 
 
 def test_without_a_model_a_cycle_waits_for_nothing(
-    world: World, background: Sleeper
+    lab: Lab, background: Sleeper
 ) -> None:
-    world.remember(*trio("a"))
+    lab.put(*trio("a"))
 
     slept = background.sleep_in_background(Trigger.SCHEDULE)
 
     assert slept
     assert (slept.evicted, background.waits_for) == (3, "")
-    assert len(world.summarizer.calls) == 1
+    assert len(lab.summarizer.calls) == 1
 
 
 def test_the_counted_source_alone_is_consolidated_and_its_trigger_logged(
-    world: World, background: Sleeper
+    lab: Lab, background: Sleeper
 ) -> None:
-    world.remember(
+    lab.put(
         *trio("chat", hours_ago=1, source="chat"),
         *trio("mail", hours_ago=1, source="mail"),
     )
-    world.remember(
-        memory("now", source="chat"), memory("mail9", hours_ago=1, source="mail")
-    )
+    lab.put(memory("now", source="chat"), memory("mail9", hours_ago=1, source="mail"))
     watch = TriggerWatch(
         triggers=lambda: {
             Trigger.COUNT: partial(select_by_count, entries=4, fresh=FRESH),
@@ -583,20 +581,18 @@ def test_the_counted_source_alone_is_consolidated_and_its_trigger_logged(
             ),
         },
         activity=background.activity,
-        now=world.clock.now,
+        now=lab.clock.now,
         sleep=background.sleep_in_background,
     )
 
     assert watch.check() is Trigger.COUNT
 
-    assert sorted(working_ids(world.store)) == ["chat0", "chat1", "chat2", "now"]
-    assert {row.trigger for row in world.store.sleep.log(limit=9)} == {"count"}
+    assert sorted(working_ids(lab.store)) == ["chat0", "chat1", "chat2", "now"]
+    assert {row.trigger for row in lab.store.sleep.log(limit=9)} == {"count"}
 
 
-def test_activity_is_told_by_session_and_source(
-    world: World, background: Sleeper
-) -> None:
-    world.remember(
+def test_activity_is_told_by_session_and_source(lab: Lab, background: Sleeper) -> None:
+    lab.put(
         memory("a", "Zürich", hours_ago=1, source="chat", session="s"),
         memory("b", "now", source="chat", session="s"),
         memory("c", "kept", hours_ago=9, session="t", pinned=True),

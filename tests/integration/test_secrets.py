@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from support.fakes import FakeClock, files_containing
 from support.leftovers import left_of
+from support.services import Lab
 from support.thorough import thorough
-from support.worlds import World
 
 from mnemosyned.assembly.embedded import Memory as OpenedMemory
 from mnemosyned.cli.output.show import render
@@ -25,7 +25,7 @@ SECRET = "Zq7xK9vB2mT4"  # noqa: S105 made up for these tests
 SAID = f"Decision: the cellar door's password: {SECRET}, from 2026-03-17 on."
 
 
-def fill(world: World) -> list[Acknowledged]:
+def fill(lab: Lab) -> list[Acknowledged]:
     texts = [
         SAID,
         f"{SECRET} opened it at once",
@@ -33,74 +33,74 @@ def fill(world: World) -> list[Acknowledged]:
         "It was good.",
     ]
     answers = [
-        world.call(
+        lab.call(
             Remember(text, id=f"m{at}", metadata={"token": SECRET} if at == 3 else {})
         )
         for at, text in enumerate(texts)
     ]
-    world.clock.advance(hours=20)
+    lab.clock.advance(hours=20)
     return answers
 
 
-def slept(world: World) -> Episode:
-    (group,) = world.sleep().groups
-    episode = world.call(Get(group.episodes[0], reveal=True)).episode
+def slept(lab: Lab) -> Episode:
+    (group,) = lab.run_cycle().groups
+    episode = lab.call(Get(group.episodes[0], reveal=True)).episode
     assert episode
     return episode
 
 
 @pytest.mark.parametrize("model_free", [True, False])
 def test_no_summary_preview_prompt_or_log_line_holds_a_secret_that_is_kept(
-    world: World, capfd: pytest.CaptureFixture[str], *, model_free: bool
+    lab: Lab, capfd: pytest.CaptureFixture[str], *, model_free: bool
 ) -> None:
     prompts: list[str] = []
-    world.summarizer.meanwhile = lambda given: prompts.extend(
+    lab.summarizer.meanwhile = lambda given: prompts.extend(
         memory.content for memory in given
     )
     if model_free:
-        world.cycle.lease.replace(ExtractiveSummarizer())
-    answers = fill(world)
+        lab.cycle.lease.replace(ExtractiveSummarizer())
+    answers = fill(lab)
 
-    episode = slept(world)
+    episode = slept(lab)
 
     assert [answer.secrets for answer in answers] == ["kept", "", "", "kept"]
     assert SECRET not in episode.content
     assert "[secret:password]" in episode.content
-    assert not any(SECRET in row.summary_preview for row in world.call(Log()).rows)
+    assert not any(SECRET in row.summary_preview for row in lab.call(Log()).rows)
     assert not any(SECRET in prompt for prompt in prompts)
     logged = capfd.readouterr()
     assert SECRET not in logged.out + logged.err
 
 
 def test_a_secret_promoted_word_for_word_is_masked_in_the_episode_alone(
-    world: World,
+    lab: Lab,
 ) -> None:
-    world.call(Remember(SAID, id="m0"))
-    world.clock.advance(hours=20)
+    lab.call(Remember(SAID, id="m0"))
+    lab.clock.advance(hours=20)
 
-    episode = slept(world)
+    episode = slept(lab)
 
     assert SECRET not in episode.content
-    assert world.call(Log()).rows[0].chars_before == len(SAID)
-    memory = world.call(Get("m0", reveal=True)).memory
+    assert lab.call(Log()).rows[0].chars_before == len(SAID)
+    memory = lab.call(Get("m0", reveal=True)).memory
     assert memory
     assert memory.content == SAID
 
 
-def test_secrets_are_masked_in_every_answer_but_to_who_asks(world: World) -> None:
-    fill(world)
+def test_secrets_are_masked_in_every_answer_but_to_who_asks(lab: Lab) -> None:
+    fill(lab)
     fresh: list[object] = [
-        world.call(Recall("cellar password")),
-        world.call(Get("m0")),
+        lab.call(Recall("cellar password")),
+        lab.call(Get("m0")),
     ]
-    episode = slept(world).id
+    episode = slept(lab).id
 
-    masked = [*fresh, world.call(Recall("cellar password")), world.call(Get("m3"))]
-    masked += [world.call(Get(episode)), world.call(Expand(episode))]
-    revealed: list[object] = [world.call(Recall("cellar password", reveal=True))]
+    masked = [*fresh, lab.call(Recall("cellar password")), lab.call(Get("m3"))]
+    masked += [lab.call(Get(episode)), lab.call(Expand(episode))]
+    revealed: list[object] = [lab.call(Recall("cellar password", reveal=True))]
     revealed += [
-        world.call(Get("m3", reveal=True)),
-        world.call(Expand(episode, reveal=True)),
+        lab.call(Get("m3", reveal=True)),
+        lab.call(Expand(episode, reveal=True)),
     ]
 
     assert [SECRET in repr(answer) for answer in masked] == [False] * 6
@@ -108,10 +108,10 @@ def test_secrets_are_masked_in_every_answer_but_to_who_asks(world: World) -> Non
 
 
 def test_details_are_shown_with_their_memory_and_the_secret_masked(
-    world: World,
+    lab: Lab,
 ) -> None:
-    fill(world)
-    shown = world.call(Expand(slept(world).id))
+    fill(lab)
+    shown = lab.call(Expand(slept(lab).id))
 
     details = shown.episode.details
     assert {(detail.kind, detail.value, detail.memory) for detail in details} == {
@@ -130,19 +130,19 @@ def test_details_are_shown_with_their_memory_and_the_secret_masked(
 
 
 def test_a_forgotten_secret_is_neither_in_the_rest_nor_on_the_disk(
-    world: World,
+    lab: Lab,
 ) -> None:
-    fill(world)
-    episode = slept(world).id
+    fill(lab)
+    episode = slept(lab).id
 
-    world.call(Forget("m0"))
-    found = world.call(Get(episode, reveal=True)).episode
-    world.call(Forget(["m1", "m3"]))
+    lab.call(Forget("m0"))
+    found = lab.call(Get(episode, reveal=True)).episode
+    lab.call(Forget(["m1", "m3"]))
 
     assert found
     assert SECRET not in found.content
     assert "m0" not in {detail.memory for detail in found.details}
-    assert left_of(world.store, SECRET) == []
+    assert left_of(lab.store, SECRET) == []
 
 
 def test_masked_secrets_are_in_no_file_at_all(tmp_path: Path, clock: FakeClock) -> None:
@@ -158,10 +158,10 @@ def test_masked_secrets_are_in_no_file_at_all(tmp_path: Path, clock: FakeClock) 
         assert files_containing(tmp_path, SECRET, "b7Xk29fkdlsK") == []
 
 
-def test_the_same_masked_memory_again_is_known(world: World) -> None:
-    world.change({"secrets": "mask"})
+def test_the_same_masked_memory_again_is_known(lab: Lab) -> None:
+    lab.change({"secrets": "mask"})
 
-    stored = [world.call(Remember(SAID, id="m")).stored for _ in range(2)]
+    stored = [lab.call(Remember(SAID, id="m")).stored for _ in range(2)]
 
     assert stored == [True, False]
 
@@ -179,17 +179,17 @@ def test_the_same_masked_memory_again_is_known(world: World) -> None:
     ],
 )
 def test_a_secret_is_refused_by_kind_and_never_named(
-    world: World, request_: Request[Any], field: str
+    lab: Lab, request_: Request[Any], field: str
 ) -> None:
-    world.change({"secrets": "refuse"})
+    lab.change({"secrets": "refuse"})
 
     with pytest.raises(SecretRefused) as refused:
-        world.call(request_)
+        lab.call(request_)
 
     assert (refused.value.code, refused.value.field) == ("secret_refused", field)
     assert SECRET not in str(refused.value)
     assert "password" in str(refused.value) or "metadata" in str(refused.value)
-    assert world.call(Recall("tea cellar")).hits == []
+    assert lab.call(Recall("tea cellar")).hits == []
 
 
 # ---------------------------------------------- as people and programs write them

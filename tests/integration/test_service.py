@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.cases import each_case
 from support.fakes import NOON, memory, trio
-from support.worlds import World
+from support.services import Lab
 
 from mnemosyned.errors import IdTaken, InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.memory.values import Tier
@@ -59,24 +59,24 @@ BAD_REQUESTS: list[tuple[Request[Any], str | None]] = [
 ]
 
 
-def kept_ids(world: World, query: str) -> list[str]:
-    return [hit.id for hit in world.call(Recall(query)).hits]
+def kept_ids(lab: Lab, query: str) -> list[str]:
+    return [hit.id for hit in lab.call(Recall(query)).hits]
 
 
-def test_a_memory_without_an_id_or_time_gets_both(world: World) -> None:
-    acknowledged = world.call(Remember("hello", session="s"))
+def test_a_memory_without_an_id_or_time_gets_both(lab: Lab) -> None:
+    acknowledged = lab.call(Remember("hello", session="s"))
 
     assert len(acknowledged.id) == 26
     assert acknowledged.created_at == NOON
-    (kept,) = world.store.memories.working([acknowledged.id])
+    (kept,) = lab.store.memories.working([acknowledged.id])
     assert (kept.content, kept.session, kept.source) == ("hello", "s", None)
     ahead = NOON + timedelta(seconds=59)  # a clock a little ahead is no future
-    assert world.call(Remember("hello", created_at=ahead)).created_at == ahead
+    assert lab.call(Remember("hello", created_at=ahead)).created_at == ahead
 
 
 @each_case(("given", "code", "field"), BAD_MEMORIES)
 def test_a_bad_memory_is_refused_with_its_code_and_field(
-    world: World, given: dict[str, Any], code: str, field: str
+    lab: Lab, given: dict[str, Any], code: str, field: str
 ) -> None:
     bad = Remember(**{"content": "fine", **given})
     requests: list[tuple[Request[Any], str]] = [
@@ -86,17 +86,17 @@ def test_a_bad_memory_is_refused_with_its_code_and_field(
 
     for request, place in requests:
         with pytest.raises(MnemosynedError) as refused:
-            world.call(request)
+            lab.call(request)
         assert (refused.value.code, refused.value.field) == (code, place)
 
-    assert world.store.memories.working_count() == 0
+    assert lab.store.memories.working_count() == 0
 
 
-def test_a_taken_id_in_a_batch_is_named_by_its_place(world: World) -> None:
-    world.call(Remember("one", id="1"))
+def test_a_taken_id_in_a_batch_is_named_by_its_place(lab: Lab) -> None:
+    lab.call(Remember("one", id="1"))
 
     with pytest.raises(IdTaken) as refused:
-        world.call(RememberMany([Remember("two"), Remember("other", id="1")]))
+        lab.call(RememberMany([Remember("two"), Remember("other", id="1")]))
 
     assert refused.value.field == "memories[1].id"
 
@@ -112,20 +112,20 @@ def test_a_request_out_of_range_is_refused_naming_its_field(
     assert refused.value.field == field
 
 
-def test_a_dry_run_of_a_batch_keeps_nothing(world: World) -> None:
-    assert world.call(RememberMany([Remember("x")], dry_run=True)).memories == []
+def test_a_dry_run_of_a_batch_keeps_nothing(lab: Lab) -> None:
+    assert lab.call(RememberMany([Remember("x")], dry_run=True)).memories == []
 
     with pytest.raises(MnemosynedError):
-        world.call(RememberMany([Remember("")], dry_run=True))
-    assert world.store.memories.working_count() == 0
+        lab.call(RememberMany([Remember("")], dry_run=True))
+    assert lab.store.memories.working_count() == 0
 
 
-def test_recall_takes_one_name_or_several(world: World) -> None:
+def test_recall_takes_one_name_or_several(lab: Lab) -> None:
     for session in "abc":
-        world.call(Remember("apple", id=session, session=session, source=session))
+        lab.call(Remember("apple", id=session, session=session, source=session))
 
     def found(**where: Any) -> list[str]:  # noqa: ANN401
-        return sorted(hit.id for hit in world.call(Recall("apple", **where)).hits)
+        return sorted(hit.id for hit in lab.call(Recall("apple", **where)).hits)
 
     assert found(session="a") == ["a"]
     assert found(session=["a", "b"]) == ["a", "b"]
@@ -146,19 +146,19 @@ def test_recall_takes_one_name_or_several(world: World) -> None:
     ],
 )
 def test_no_text_no_time_and_an_unknown_id_are_refused(
-    world: World, request_: Request[Any], code: str, field: str
+    lab: Lab, request_: Request[Any], code: str, field: str
 ) -> None:
     with pytest.raises(MnemosynedError) as refused:
-        world.call(request_)
+        lab.call(request_)
 
     assert (refused.value.code, refused.value.field) == (code, field)
 
 
-def test_get_and_expand_tell_memories_from_episodes(world: World) -> None:
-    world.remember(*trio("a"), memory("fresh", hours_ago=1))
-    (episode,) = world.sleep().groups[0].episodes
+def test_get_and_expand_tell_memories_from_episodes(lab: Lab) -> None:
+    lab.put(*trio("a"), memory("fresh", hours_ago=1))
+    (episode,) = lab.run_cycle().groups[0].episodes
 
-    of_memory, of_episode = world.call(Get("a1")), world.call(Get(episode))
+    of_memory, of_episode = lab.call(Get("a1")), lab.call(Get(episode))
 
     assert of_memory.memory
     assert (of_memory.memory.episode, of_memory.episode) == (episode, None)
@@ -166,69 +166,67 @@ def test_get_and_expand_tell_memories_from_episodes(world: World) -> None:
     assert of_episode.episode.summary_of == ("a0", "a1", "a2")
     assert of_episode.memory is None
     with pytest.raises(InvalidRequest, match=episode):
-        world.call(Expand("a1"))
+        lab.call(Expand("a1"))
     with pytest.raises(InvalidRequest, match="not an episode; `get`"):
-        world.call(Expand("fresh"))
+        lab.call(Expand("fresh"))
 
 
 @pytest.mark.parametrize("model_fails", [False, True])
 def test_forgetting_one_original_rewrites_its_episode_from_the_rest(
-    world: World, *, model_fails: bool
+    lab: Lab, *, model_fails: bool
 ) -> None:
-    world.remember(*trio("a"))
-    (episode,) = world.sleep().groups[0].episodes
+    lab.put(*trio("a"))
+    (episode,) = lab.run_cycle().groups[0].episodes
     if model_fails:
-        world.summarizer.fail()
+        lab.summarizer.fail()
 
-    receipt = world.call(Forget("a1"))
+    receipt = lab.call(Forget("a1"))
 
-    left = world.call(Expand(episode))
+    left = lab.call(Expand(episode))
     assert (receipt.memories, receipt.episodes_rewritten) == (1, 1)
     assert [one.id for one in left.originals] == ["a0", "a2"]
     assert "note a0" in left.episode.content
     assert "a1" not in left.episode.content
     assert model_fails or left.episode.content == "In short: note a0 / note a2"
-    assert kept_ids(world, "a1") == []
+    assert kept_ids(lab, "a1") == []
 
 
 def test_a_memory_that_moves_while_it_is_forgotten_is_forgotten_all_the_same(
-    world: World,
+    lab: Lab,
 ) -> None:
-    world.remember(*trio("a"))
-    world.sleep()
+    lab.put(*trio("a"))
+    lab.run_cycle()
     moves = iter([True])
-    world.summarizer.meanwhile = lambda _: (
-        next(moves, False) and world.call(Forget("a2"))
-    )
+    lab.summarizer.meanwhile = lambda _: next(moves, False) and lab.call(Forget("a2"))
 
-    world.call(Forget("a1"))
+    lab.call(Forget("a1"))
 
-    assert [hit.summary_of for hit in world.call(Recall("note")).hits] == [("a0",)]
+    assert [hit.summary_of for hit in lab.call(Recall("note")).hits] == [("a0",)]
 
 
 def test_a_stopping_daemon_takes_no_writes_and_still_answers_questions(
-    world: World,
+    lab: Lab,
 ) -> None:
-    world.call(Remember("a bike", id="1"))
-    world.service.stop_writes()
+    lab.call(Remember("a bike", id="1"))
+    lab.service.stop_writes()
 
     writes: list[Request[Any]] = [Remember("x"), RememberMany([Remember("x")])]
     for request in [*writes, Sleep(), Forget("1")]:
         with pytest.raises(ShuttingDown):
-            world.call(request)
-    assert kept_ids(world, "bike") == ["1"]
-    assert world.call(Get("1")).memory
-    assert world.call(Status()).tiers[Tier.WORKING].count == 1
-    assert world.call(Log()).rows == []
+            lab.call(request)
+    assert kept_ids(lab, "bike") == ["1"]
+    assert lab.call(Get("1")).memory
+    assert lab.call(Status()).tiers[Tier.WORKING].count == 1
+    assert lab.call(Log()).rows == []
 
 
-def test_status_tells_the_state_of_the_store(world: World) -> None:
-    world.remember(*trio("a"), memory("new", hours_ago=1))
-    before = world.call(Status())
-    world.clock.advance(minutes=5)
-    world.call(Sleep())
+def test_status_tells_the_state_of_the_store(lab: Lab) -> None:
+    lab.put(*trio("a"), memory("new", hours_ago=1))
+    before = lab.call(Status())
+    lab.clock.advance(minutes=5)
+    lab.call(Sleep())
 
-    after = world.call(Status())
+    after = lab.call(Status())
 
     assert (before.sleep.due, before.sleep.last_cycle) == (3, None)
     assert (after.sleep.due, after.sleep.last_cycle) == (0, NOON + timedelta(minutes=5))
@@ -237,22 +235,22 @@ def test_status_tells_the_state_of_the_store(world: World) -> None:
     assert (asleep.auto, asleep.schedule, asleep.next_cycle) == (False, "off", None)
     assert (summarizer.name, summarizer.reason) == ("fake", "a test handed it in")
     assert after.bytes_on_disk > 0
-    assert after.schema_version == world.store.schema_version
+    assert after.schema_version == lab.store.schema_version
     assert (after.wm_max, after.sleep.running) == (1_000, False)
 
 
 @pytest.mark.sqlite
-def test_status_names_the_file_and_its_size(world: World) -> None:
-    status = world.call(Status())
+def test_status_names_the_file_and_its_size(lab: Lab) -> None:
+    status = lab.call(Status())
 
-    assert status.database == str(world.store.database)
-    assert status.bytes_on_disk > world.store.database.stat().st_size > 0
+    assert status.database == str(lab.store.database)
+    assert status.bytes_on_disk > lab.store.database.stat().st_size > 0
 
 
-def test_the_log_is_read_through_the_service(world: World) -> None:
-    world.remember(*trio("a", session="a"), *trio("b", session="b"))
-    report = world.call(Sleep())
+def test_the_log_is_read_through_the_service(lab: Lab) -> None:
+    lab.put(*trio("a", session="a"), *trio("b", session="b"))
+    report = lab.call(Sleep())
 
-    assert len(world.call(Log(cycle=report.cycle)).rows) == 2
-    assert [row.session for row in world.call(Log(session="a")).rows] == ["a"]
-    assert world.call(Log(cycle="?")).rows == []
+    assert len(lab.call(Log(cycle=report.cycle)).rows) == 2
+    assert [row.session for row in lab.call(Log(session="a")).rows] == ["a"]
+    assert lab.call(Log(cycle="?")).rows == []

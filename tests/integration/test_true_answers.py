@@ -10,8 +10,7 @@ from typing import Any
 import click
 import pytest
 from support.fakes import memory, trio, working_ids
-from support.services import undo_cycle
-from support.worlds import World
+from support.services import Lab, undo_cycle
 
 from mnemosyned.cli.output.show import render, renderer_of
 from mnemosyned.errors import NotFound, NotPurged, PartlyDone, StorageFailed
@@ -61,103 +60,99 @@ def disk() -> Iterator[Disk]:
 
 
 def test_a_forgetting_that_cannot_purge_is_done_and_says_so(
-    world: World, disk: Disk
+    lab: Lab, disk: Disk
 ) -> None:
-    world.remember(memory("1"), memory("2"))
-    disk.fill(world.store.deletion, "purge_deleted")
+    lab.put(memory("1"), memory("2"))
+    disk.fill(lab.store.deletion, "purge_deleted")
 
-    receipt = world.call(Forget("1"))
+    receipt = lab.call(Forget("1"))
 
     assert (receipt.memories, receipt.complete) == (1, False)
     assert "can still be read in the file" in receipt.reason
     assert FULL in receipt.reason
-    assert working_ids(world.store) == ["2"]
+    assert working_ids(lab.store) == ["2"]
     with pytest.raises(
         NotPurged, match=r"there is no memory '1'.*can still be read.*free space"
     ):
-        world.call(Forget("1"))
+        lab.call(Forget("1"))
     disk.free_space()
 
     with pytest.raises(NotFound, match="there is no memory '1'"):
-        world.call(Forget("1"))
-    assert not world.store.deletion.purge_due()
+        lab.call(Forget("1"))
+    assert not lab.store.deletion.purge_due()
 
 
 def test_repeating_a_forgetting_waits_for_another_program_in_words(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.remember(memory("1"))
-    monkeypatch.setattr(world.store.deletion, "purge_deleted", lambda: False)
-    assert not world.call(Forget("1")).complete
+    lab.put(memory("1"))
+    monkeypatch.setattr(lab.store.deletion, "purge_deleted", lambda: False)
+    assert not lab.call(Forget("1")).complete
 
     with pytest.raises(NotPurged, match="another program reads the database"):
-        world.call(Forget("1"))
+        lab.call(Forget("1"))
 
 
 def test_a_forgetting_that_stops_halfway_counts_what_is_gone(
-    world: World, disk: Disk
+    lab: Lab, disk: Disk
 ) -> None:
-    world.remember(
-        *(memory(f"m{number}", "the same words") for number in range(CHUNK + 5))
-    )
-    disk.fill(world.store.deletion, "forget", after=1)
+    lab.put(*(memory(f"m{number}", "the same words") for number in range(CHUNK + 5)))
+    disk.fill(lab.store.deletion, "forget", after=1)
 
     with pytest.raises(
         PartlyDone, match=f"^{CHUNK} of {CHUNK + 5} memories are forgotten"
     ):
-        world.call(Forget(query="same"))
+        lab.call(Forget(query="same"))
     disk.free_space()
 
-    assert len(working_ids(world.store)) == 5
-    assert world.call(Forget(query="same")).memories == 5
+    assert len(working_ids(lab.store)) == 5
+    assert lab.call(Forget(query="same")).memories == 5
 
 
-def test_a_forgetting_of_which_nothing_was_done_says_that(
-    world: World, disk: Disk
-) -> None:
-    world.remember(memory("1"))
-    disk.fill(world.store.deletion, "forget")
+def test_a_forgetting_of_which_nothing_was_done_says_that(lab: Lab, disk: Disk) -> None:
+    lab.put(memory("1"))
+    disk.fill(lab.store.deletion, "forget")
 
     with pytest.raises(StorageFailed, match="nothing was kept") as error:
-        world.call(Forget("1"))
+        lab.call(Forget("1"))
 
     assert error.value.code == "storage_failed"
-    assert working_ids(world.store) == ["1"]
+    assert working_ids(lab.store) == ["1"]
 
 
 def test_summaries_that_wait_to_be_rewritten_are_named_and_then_rewritten(
-    world: World, retention: RetentionService, disk: Disk
+    lab: Lab, retention: RetentionService, disk: Disk
 ) -> None:
-    world.remember(*trio("a"), *trio("a1"))
-    world.call(Sleep(force=True))
-    disk.fill(world.store.rollups, "rewrite")
+    lab.put(*trio("a"), *trio("a1"))
+    lab.call(Sleep(force=True))
+    disk.fill(lab.store.rollups, "rewrite")
 
-    receipt = world.call(Forget("a0"))
+    receipt = lab.call(Forget("a0"))
     disk.free_space()
 
     assert not receipt.complete
     assert "summaries wait to be rewritten" in receipt.reason
     retention.after_cycle()
-    assert world.store.rollups.next_stale() is None
+    assert lab.store.rollups.next_stale() is None
 
 
 # ---------------------------------------------------------------------- sleep
 
 
 def test_a_cycle_reports_what_it_did_though_its_failure_cannot_be_logged(
-    world: World, disk: Disk, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.remember(*trio("a", session="a"), *trio("b", session="b"))
-    promote = world.store.sleep.consolidate
+    lab.put(*trio("a", session="a"), *trio("b", session="b"))
+    promote = lab.store.sleep.consolidate
 
     def only_the_first(groups: Any, **named: Any) -> list[Exception | None]:  # noqa: ANN401
         done = promote(groups[:1], **named)
         return [*done, *(StorageFailed(FULL) for _ in groups[1:])]
 
-    monkeypatch.setattr(world.store.sleep, "consolidate", only_the_first)
-    disk.fill(world.store.sleep, "record_failure")
+    monkeypatch.setattr(lab.store.sleep, "consolidate", only_the_first)
+    disk.fill(lab.store.sleep, "record_failure")
 
-    report = world.call(Sleep(force=True))
+    report = lab.call(Sleep(force=True))
 
     assert (report.status, report.promoted, report.failed) == (
         CycleStatus.PARTIAL,
@@ -165,109 +160,105 @@ def test_a_cycle_reports_what_it_did_though_its_failure_cannot_be_logged(
         1,
     )
     assert report.cycle
-    assert undo_cycle(world.service, report.cycle).restored == 3
+    assert undo_cycle(lab.service, report.cycle).restored == 3
 
 
 @pytest.mark.parametrize("step", ["flush", "pending"])
 def test_a_cycle_that_ends_early_reports_what_it_did(
-    world: World, disk: Disk, step: str
+    lab: Lab, disk: Disk, step: str
 ) -> None:
-    world.remember(*trio("a", hours_ago=100))
+    lab.put(*trio("a", hours_ago=100))
     # The last commit, which would be flushed itself, has no group.
-    world.service.sleeper.cycle.pacing = CommitPacing(groups_max=1)
-    part = world.store.maintenance if step == "flush" else world.store.rollups
+    lab.service.sleeper.cycle.pacing = CommitPacing(groups_max=1)
+    part = lab.store.maintenance if step == "flush" else lab.store.rollups
     disk.fill(part, step)
 
-    report = world.call(Sleep())
+    report = lab.call(Sleep())
 
     assert (report.promoted, report.evicted) == (1, 3)
     assert report.problem == ("" if step == "flush" else FULL)
-    assert working_ids(world.store) == []
+    assert working_ids(lab.store) == []
 
 
-def test_a_cycle_that_could_do_nothing_says_so(world: World, disk: Disk) -> None:
-    world.remember(*trio("a"))
-    disk.fill(world.store.sleep, "pending")
+def test_a_cycle_that_could_do_nothing_says_so(lab: Lab, disk: Disk) -> None:
+    lab.put(*trio("a"))
+    disk.fill(lab.store.sleep, "pending")
 
     with pytest.raises(
         StorageFailed, match=r"^nothing was consolidated: the disk is full"
     ):
-        world.call(Sleep(force=True))
+        lab.call(Sleep(force=True))
 
 
-def test_tidying_that_fails_takes_no_report_along(world: World, disk: Disk) -> None:
-    world.remember(*trio("a"))
-    world.store.deletion.forget(["a0"])
-    disk.fill(world.store.deletion, "purge_deleted")
+def test_tidying_that_fails_takes_no_report_along(lab: Lab, disk: Disk) -> None:
+    lab.put(*trio("a"))
+    lab.store.deletion.forget(["a0"])
+    disk.fill(lab.store.deletion, "purge_deleted")
 
-    assert world.call(Sleep(force=True)).evicted == 2
+    assert lab.call(Sleep(force=True)).evicted == 2
 
 
 # ------------------------------------------------- undo, restore, prune, learn
 
 
-def test_an_undo_that_stops_halfway_counts_what_is_back(
-    world: World, disk: Disk
-) -> None:
+def test_an_undo_that_stops_halfway_counts_what_is_back(lab: Lab, disk: Disk) -> None:
     for number in range(UNDO_CHUNK + 2):
-        world.remember(*trio(f"s{number}-", session=f"s{number}"))
-    cycle = world.call(Sleep(force=True)).cycle
-    disk.fill(world.store.undo, "apply", after=1)
+        lab.put(*trio(f"s{number}-", session=f"s{number}"))
+    cycle = lab.call(Sleep(force=True)).cycle
+    disk.fill(lab.store.undo, "apply", after=1)
 
     with pytest.raises(PartlyDone, match=f"^{UNDO_CHUNK} of {UNDO_CHUNK + 2} episodes"):
-        undo_cycle(world.service, cycle)
+        undo_cycle(lab.service, cycle)
     disk.free_space()
 
-    assert world.store.memories.working_count() == 3 * UNDO_CHUNK
-    assert undo_cycle(world.service, cycle).restored == 6
+    assert lab.store.memories.working_count() == 3 * UNDO_CHUNK
+    assert undo_cycle(lab.service, cycle).restored == 6
 
 
-def test_a_prune_that_stops_halfway_counts_what_is_gone(
-    world: World, disk: Disk
-) -> None:
+def test_a_prune_that_stops_halfway_counts_what_is_gone(lab: Lab, disk: Disk) -> None:
     for number in range(CHUNK // 3 + 2):
-        world.remember(*trio(f"s{number}-", session=f"s{number}"))
-    world.call(Sleep(force=True))
-    world.clock.advance(days=10)
-    disk.fill(world.store.retention, "prune", after=1)
+        lab.put(*trio(f"s{number}-", session=f"s{number}"))
+    lab.call(Sleep(force=True))
+    lab.clock.advance(days=10)
+    disk.fill(lab.store.retention, "prune", after=1)
 
     with pytest.raises(
         PartlyDone, match=f"^{CHUNK} of {CHUNK + 5} originals were pruned"
     ):
-        world.call(Prune(keep_days=1))
+        lab.call(Prune(keep_days=1))
 
 
 def test_restore_and_supersede_succeed_though_no_summary_can_be_rewritten(
-    world: World, disk: Disk
+    lab: Lab, disk: Disk
 ) -> None:
-    world.remember(*trio("a"), *trio("a1"))
-    world.call(Sleep(force=True))
-    disk.fill(world.store.rollups, "rewrite")
+    lab.put(*trio("a"), *trio("a1"))
+    lab.call(Sleep(force=True))
+    disk.fill(lab.store.rollups, "rewrite")
 
-    assert world.call(Restore("a0")).id == "a0"
-    assert world.call(Remember("newer", id="new", supersedes="a1")).stored
+    assert lab.call(Restore("a0")).id == "a0"
+    assert lab.call(Remember("newer", id="new", supersedes="a1")).stored
     assert {"a0", "new"} == {
-        one.id for one in world.store.memories.working(["a0", "new"])
+        one.id for one in lab.store.memories.working(["a0", "new"])
     }
 
 
 def test_a_learning_that_is_removed_is_so_though_its_words_cannot_be_purged(
-    world: World, disk: Disk
+    lab: Lab, disk: Disk
 ) -> None:
-    learned = world.call(Learn("Taste before you salt.")).learning
-    disk.fill(world.store.deletion, "purge_deleted")
+    learned = lab.call(Learn("Taste before you salt.")).learning
+    disk.fill(lab.store.deletion, "purge_deleted")
 
-    removed = world.call(RemoveLearning(learned.id))
+    removed = lab.call(RemoveLearning(learned.id))
 
-    assert world.call(Learnings()).learnings == []
+    assert lab.call(Learnings()).learnings == []
     assert FULL in removed.note
-    assert world.store.deletion.purge_due()
+    assert lab.store.deletion.purge_due()
 
 
 def test_a_memory_opens_though_what_a_crash_left_cannot_be_mended_yet(
-    world: World, retention: RetentionService, disk: Disk
+    lab: Lab, retention: RetentionService, disk: Disk
 ) -> None:
-    disk.fill(world.store.rollups, "next_stale")
+    disk.fill(lab.store.rollups, "next_stale")
 
     assert "summaries wait" in retention.rewrite_stale_or_log()
 
@@ -356,24 +347,24 @@ def test_a_writer_closes_though_its_log_cannot_be_folded_in(database: Path) -> N
 
 
 def test_people_read_what_is_not_finished(
-    world: World, disk: Disk, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.remember(*trio("a", hours_ago=100), memory("1"))
-    learned = world.call(Learn("Taste before you salt.")).learning
-    disk.fill(world.store.deletion, "purge_deleted")
+    lab.put(*trio("a", hours_ago=100), memory("1"))
+    learned = lab.call(Learn("Taste before you salt.")).learning
+    disk.fill(lab.store.deletion, "purge_deleted")
     monkeypatch.setattr(
-        world.store.maintenance, "warnings", lambda: ["the log was damaged"]
+        lab.store.maintenance, "warnings", lambda: ["the log was damaged"]
     )
-    disk.fill(world.store.rollups, "pending")
+    disk.fill(lab.store.rollups, "pending")
 
     answers = [
-        world.call(Sleep()),
-        world.call(Forget("1")),
-        world.call(RemoveLearning(learned.id)),
+        lab.call(Sleep()),
+        lab.call(Forget("1")),
+        lab.call(RemoveLearning(learned.id)),
     ]
 
     for answer in answers:
         assert FULL in click.unstyle(
             render(answer) + renderer_of(type(answer)).remark(answer)
         )
-    assert "the log was damaged" in click.unstyle(render(world.call(Status())))
+    assert "the log was damaged" in click.unstyle(render(lab.call(Status())))

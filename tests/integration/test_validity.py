@@ -11,7 +11,7 @@ from support.fakes import (
     trio,
     working_ids,
 )
-from support.worlds import World
+from support.services import Lab
 
 from mnemosyned.cli.output.retention import forget_text
 from mnemosyned.errors import NotFound
@@ -27,40 +27,40 @@ ROME, PARIS, OSLO = (
 )
 
 
-def found(world: World, query: str, *, history: bool = False) -> list[str]:
-    return [hit.id for hit in world.call(Recall(query, history=history)).hits]
+def found(lab: Lab, query: str, *, history: bool = False) -> list[str]:
+    return [hit.id for hit in lab.call(Recall(query, history=history)).hits]
 
 
-def test_a_pin_that_comes_while_its_group_is_summarized_holds(world: World) -> None:
-    world.remember(*trio("a"))
-    world.summarizer.meanwhile = lambda _: world.call(Pin("a1"))
+def test_a_pin_that_comes_while_its_group_is_summarized_holds(lab: Lab) -> None:
+    lab.put(*trio("a"))
+    lab.summarizer.meanwhile = lambda _: lab.call(Pin("a1"))
 
-    world.sleep()
-    world.sleep()
+    lab.run_cycle()
+    lab.run_cycle()
 
-    assert world.memory("a1").tier is Tier.WORKING
-    assert "a1" not in world.episode_of("a0").content
+    assert lab.memory("a1").tier is Tier.WORKING
+    assert "a1" not in lab.episode_of("a0").content
 
 
-def test_what_has_expired_is_not_recalled_and_not_lost(world: World) -> None:
-    world.call(
+def test_what_has_expired_is_not_recalled_and_not_lost(lab: Lab) -> None:
+    lab.call(
         Remember("the lift is broken", id="1", valid_until=NOON + timedelta(hours=2))
     )
-    assert found(world, "lift") == ["1"]
+    assert found(lab, "lift") == ["1"]
 
-    world.clock.advance(hours=2)
+    lab.clock.advance(hours=2)
 
-    assert found(world, "lift") == []
-    assert found(world, "lift", history=True) == []
-    assert world.memory("1").content == "the lift is broken"
+    assert found(lab, "lift") == []
+    assert found(lab, "lift", history=True) == []
+    assert lab.memory("1").content == "the lift is broken"
 
 
 def test_no_summary_speaks_of_what_will_expire_and_it_is_found_until_then(
-    world: World,
+    lab: Lab,
 ) -> None:
-    world.remember(*trio("a"))
+    lab.put(*trio("a"))
     until = NOON + timedelta(hours=40)
-    world.call(
+    lab.call(
         Remember(
             "the lift is broken",
             id="1",
@@ -69,23 +69,23 @@ def test_no_summary_speaks_of_what_will_expire_and_it_is_found_until_then(
         )
     )
 
-    world.sleep()
+    lab.run_cycle()
 
-    episode = world.episode_of("1")
+    episode = lab.episode_of("1")
     assert set(episode.summary_of) == {"a0", "a1", "a2", "1"}
     assert "lift" not in episode.content
-    (hit,) = world.call(Recall("lift")).hits
+    (hit,) = lab.call(Recall("lift")).hits
     assert [line.id for line in hit.lines] == ["1"]
-    world.clock.moment = until
-    assert found(world, "lift") == []
-    assert "1" in {one.id for one in world.call(Expand(episode.id)).originals}
+    lab.clock.moment = until
+    assert found(lab, "lift") == []
+    assert "1" in {one.id for one in lab.call(Expand(episode.id)).originals}
 
 
 def test_a_group_of_which_nothing_lasts_is_archived_without_a_summary(
-    world: World,
+    lab: Lab,
 ) -> None:
     for at in range(4):
-        world.call(
+        lab.call(
             Remember(
                 f"build {at} runs",
                 id=f"b{at}",
@@ -94,158 +94,158 @@ def test_a_group_of_which_nothing_lasts_is_archived_without_a_summary(
             )
         )
 
-    world.sleep()
+    lab.run_cycle()
 
-    assert world.summarizer.calls == []
-    assert world.store.memories.working_count() == 0
-    assert world.episode_of("b0").content == UNSPOKEN
-    assert len(world.episode_of("b0").summary_of) == 4
+    assert lab.summarizer.calls == []
+    assert lab.store.memories.working_count() == 0
+    assert lab.episode_of("b0").content == UNSPOKEN
+    assert len(lab.episode_of("b0").summary_of) == 4
 
 
-def test_many_expired_notes_do_not_hide_the_one_in_force(world: World) -> None:
+def test_many_expired_notes_do_not_hide_the_one_in_force(lab: Lab) -> None:
     soon = NOON + timedelta(minutes=1)
     notes = [Remember(f"build {at} is red", valid_until=soon) for at in range(400)]
-    world.call(RememberMany(notes))
-    world.call(
+    lab.call(RememberMany(notes))
+    lab.call(
         Remember("of all that is red here, the build among them, this is all", id="now")
     )
-    world.clock.advance(minutes=2)
+    lab.clock.advance(minutes=2)
 
-    assert found(world, "build red") == ["now"]
+    assert found(lab, "build red") == ["now"]
 
 
-def remember_offices(world: World) -> None:
+def remember_offices(lab: Lab) -> None:
     """Each office takes the place of the one before."""
-    world.call(Remember(ROME, id="rome"))
-    world.call(Remember(PARIS, id="paris", supersedes="rome"))
-    world.call(Remember(OSLO, id="oslo", supersedes="paris"))
+    lab.call(Remember(ROME, id="rome"))
+    lab.call(Remember(PARIS, id="paris", supersedes="rome"))
+    lab.call(Remember(OSLO, id="oslo", supersedes="paris"))
 
 
-def test_recall_shows_the_current_fact_and_its_history_on_request(world: World) -> None:
-    world.call(Remember(ROME, id="rome"))
-    world.call(Remember(PARIS, id="paris", supersedes="rome"))
-    world.call(Remember(OSLO, id="oslo", supersedes="rome"))
+def test_recall_shows_the_current_fact_and_its_history_on_request(lab: Lab) -> None:
+    lab.call(Remember(ROME, id="rome"))
+    lab.call(Remember(PARIS, id="paris", supersedes="rome"))
+    lab.call(Remember(OSLO, id="oslo", supersedes="rome"))
 
-    assert found(world, "office") == ["oslo"]
-    (hit,) = world.call(Recall("office", history=True)).hits
+    assert found(lab, "office") == ["oslo"]
+    (hit,) = lab.call(Recall("office", history=True)).hits
     assert [line.content for line in hit.history] == [PARIS, ROME]
-    assert world.memory("rome").superseded_by == "paris"
-    assert world.memory("paris").superseded_by == "oslo"
-    (old,) = world.call(Recall("Rome", history=True)).hits
+    assert lab.memory("rome").superseded_by == "paris"
+    assert lab.memory("paris").superseded_by == "oslo"
+    (old,) = lab.call(Recall("Rome", history=True)).hits
     assert (old.id, old.superseded_at) == ("rome", NOON)
 
-    world.sleep(force=True)
+    lab.run_cycle(force=True)
 
-    (hit,) = world.call(Recall("office", history=True)).hits
+    (hit,) = lab.call(Recall("office", history=True)).hits
     assert [line.content for line in hit.lines] == [OSLO]
     assert [line.content for line in hit.history] == [PARIS, ROME]
 
 
-def test_a_later_summary_speaks_of_the_current_fact_alone(world: World) -> None:
+def test_a_later_summary_speaks_of_the_current_fact_alone(lab: Lab) -> None:
     old = NOON - timedelta(hours=20)
-    world.remember(*trio("a"))
-    world.call(Remember("call 030 4471 in Rome", id="rome", created_at=old))
-    world.call(
+    lab.put(*trio("a"))
+    lab.call(Remember("call 030 4471 in Rome", id="rome", created_at=old))
+    lab.call(
         Remember("call 030 5582 in Oslo", id="oslo", created_at=old, supersedes="rome")
     )
 
-    world.sleep()
+    lab.run_cycle()
 
-    episode = world.call(Get(world.memory("oslo").episode or "")).episode
+    episode = lab.call(Get(lab.memory("oslo").episode or "")).episode
     assert episode
     assert "Oslo" in episode.content
     assert "Rome" not in episode.content
     assert {detail.value for detail in episode.details} >= {"5582"}
     assert "4471" not in str(episode.details)
-    assert world.memory("rome").content == "call 030 4471 in Rome"
+    assert lab.memory("rome").content == "call 030 4471 in Rome"
 
 
 def test_a_memory_superseded_during_its_summary_is_not_promoted_as_current(
-    world: World,
+    lab: Lab,
 ) -> None:
-    world.remember(*trio("a"))
+    lab.put(*trio("a"))
 
     def supersede(_: object) -> None:
-        world.call(Remember(OSLO, id="oslo", supersedes="a1"))
+        lab.call(Remember(OSLO, id="oslo", supersedes="a1"))
 
-    world.summarizer.meanwhile = supersede
+    lab.summarizer.meanwhile = supersede
 
-    first = world.sleep()
-    again = world.sleep()
+    first = lab.run_cycle()
+    again = lab.run_cycle()
 
     assert (first.failed, again.failed) == (1, 0)
-    assert all("a1" not in world.episode_of(id).content for id in ("a0", "a1", "a2"))
-    assert working_ids(world.store) == ["oslo"]
+    assert all("a1" not in lab.episode_of(id).content for id in ("a0", "a1", "a2"))
+    assert working_ids(lab.store) == ["oslo"]
 
 
-def test_a_fact_holds_again_once_its_last_successor_is_forgotten(world: World) -> None:
-    remember_offices(world)
+def test_a_fact_holds_again_once_its_last_successor_is_forgotten(lab: Lab) -> None:
+    remember_offices(lab)
 
-    world.call(Forget("paris"))
-    assert world.memory("rome").superseded_by == "oslo"
-    preview = world.call(Forget("oslo", dry_run=True))
-    assert world.memory("rome").superseded_at == NOON
-    receipt = world.call(Forget("oslo"))
+    lab.call(Forget("paris"))
+    assert lab.memory("rome").superseded_by == "oslo"
+    preview = lab.call(Forget("oslo", dry_run=True))
+    assert lab.memory("rome").superseded_at == NOON
+    receipt = lab.call(Forget("oslo"))
 
-    assert found(world, "office") == ["rome"]
-    assert world.memory("rome").superseded_by is None
-    assert world.memory("rome").superseded_at is None
+    assert found(lab, "office") == ["rome"]
+    assert lab.memory("rome").superseded_by is None
+    assert lab.memory("rome").superseded_at is None
     assert preview.in_force_again == receipt.in_force_again == ["rome"]
     assert "what it superseded would hold again: rome" in forget_text(preview)
     assert "what it superseded holds again: rome" in forget_text(receipt)
 
 
 def test_what_is_forgotten_with_its_successors_does_not_hold_again(
-    world: World,
+    lab: Lab,
 ) -> None:
-    remember_offices(world)
+    remember_offices(lab)
 
-    preview = world.call(Forget(["oslo", "paris"], dry_run=True))
+    preview = lab.call(Forget(["oslo", "paris"], dry_run=True))
     assert preview.in_force_again == ["rome"]
-    receipt = world.call(Forget(["rome", "oslo"]))
+    receipt = lab.call(Forget(["rome", "oslo"]))
 
     assert receipt.in_force_again == ["paris"]
-    assert found(world, "office") == ["paris"]
+    assert found(lab, "office") == ["paris"]
 
 
 def test_a_summary_loses_a_superseded_fact_and_states_it_once_it_holds_again(
-    world: World,
+    lab: Lab,
 ) -> None:
-    world.remember(*trio("a"), memory("rome", ROME, hours_ago=20))
-    world.sleep()
-    assert "Rome" in world.episode_of("rome").content
+    lab.put(*trio("a"), memory("rome", ROME, hours_ago=20))
+    lab.run_cycle()
+    assert "Rome" in lab.episode_of("rome").content
 
-    world.call(Remember(OSLO, id="oslo", supersedes="rome"))
+    lab.call(Remember(OSLO, id="oslo", supersedes="rome"))
 
-    assert "Rome" not in world.episode_of("rome").content
-    assert "rome" in world.episode_of("rome").summary_of
-    assert found(world, "Rome office") == ["oslo"]
+    assert "Rome" not in lab.episode_of("rome").content
+    assert "rome" in lab.episode_of("rome").summary_of
+    assert found(lab, "Rome office") == ["oslo"]
 
-    preview = world.call(Forget("oslo", dry_run=True))
-    receipt = world.call(Forget("oslo"))
+    preview = lab.call(Forget("oslo", dry_run=True))
+    receipt = lab.call(Forget("oslo"))
 
-    assert "Rome" in world.episode_of("rome").content
+    assert "Rome" in lab.episode_of("rome").content
     assert preview.episodes_rewritten == receipt.episodes_rewritten
 
 
-def test_superseding_is_kept_with_the_memory_or_not_at_all(world: World) -> None:
+def test_superseding_is_kept_with_the_memory_or_not_at_all(lab: Lab) -> None:
     with pytest.raises(NotFound) as refused:
-        world.call(Remember(OSLO, id="oslo", supersedes="nobody"))
+        lab.call(Remember(OSLO, id="oslo", supersedes="nobody"))
 
     assert refused.value.field == "supersedes"
-    assert world.store.memories.working_count() == 0
+    assert lab.store.memories.working_count() == 0
 
 
 def test_the_same_call_again_changes_nothing_until_the_earlier_fact_is_said_again(
-    world: World,
+    lab: Lab,
 ) -> None:
-    world.call(Remember(ROME, id="rome"))
+    lab.call(Remember(ROME, id="rome"))
     for _ in range(3):
-        world.call(Remember(OSLO, id="oslo", supersedes="rome"))
-    assert found(world, "office") == ["oslo"]
-    assert world.memory("oslo").superseded_at is None
+        lab.call(Remember(OSLO, id="oslo", supersedes="rome"))
+    assert found(lab, "office") == ["oslo"]
+    assert lab.memory("oslo").superseded_at is None
 
-    again = world.call(Remember(ROME, dedupe=True, supersedes="oslo"))
+    again = lab.call(Remember(ROME, dedupe=True, supersedes="oslo"))
 
     assert again.stored
-    assert found(world, "office") == [again.id]
+    assert found(lab, "office") == [again.id]

@@ -14,9 +14,9 @@ import pytest
 from support.agents import claude_line, write_lines
 from support.fakes import FakeClock
 from support.import_samples import write_sample
+from support.services import Lab
 from support.settings import settings_in_force
 from support.vector_service import wait_until
-from support.worlds import World
 
 from mnemosyned.importers.capture import Capture
 from mnemosyned.importers.watch import watched_files, watcher
@@ -51,7 +51,7 @@ class TrippingReader(FileReader):
 class Garden:
     """Notes of a garden that are read into a store, and short ways to write them."""
 
-    world: World
+    lab: Lab
     reader: FileReader
     folder: Path
 
@@ -71,10 +71,10 @@ class Garden:
         return self.reader.read(str(file), lambda: False)
 
     def forget(self, name: str) -> None:
-        self.world.call(Forget(self.world.call(Recall(name)).hits[0].id))
+        self.lab.call(Forget(self.lab.call(Recall(name)).hits[0].id))
 
     def listed(self) -> list[MemoryRecord]:
-        return self.world.call(ListMemories(limit=100)).memories
+        return self.lab.call(ListMemories(limit=100)).memories
 
     def current(self) -> list[str]:
         """The first line but one of each memory that is in force: its heading."""
@@ -82,13 +82,13 @@ class Garden:
         return sorted(each.content.split("\n")[2] for each in in_force)
 
     def project_of(self, session: str) -> str:
-        found = self.world.store.agents.session(session)
+        found = self.lab.store.agents.session(session)
         assert found
         assert found.transcript == ""
         return found.project
 
     def follow(self, path: Path, **options: Any) -> Watcher:  # noqa: ANN401
-        return follow(self.world.store, self.reader, path, **options)
+        return follow(self.lab.store, self.reader, path, **options)
 
 
 def follow(
@@ -106,27 +106,27 @@ def follow(
 
 
 @pytest.fixture
-def garden(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Garden:
+def garden(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Garden:
     monkeypatch.setattr(watched_files, "READ_BYTES", 500)
     monkeypatch.setattr(watched_files, "BATCH", 2)
     monkeypatch.setattr(watcher, "LOOK_S", 0.05)
     monkeypatch.setattr(watcher, "RESCAN_S", 3_600.0)
-    world.clock.advance(days=4_000)  # past the times of the files of today
-    agents = world.store.agents
+    lab.clock.advance(days=4_000)  # past the times of the files of today
+    agents = lab.store.agents
     capture = Capture(
-        service=world.service,
+        service=lab.service,
         agents=agents,
-        clock=world.clock,
-        settings=world.service.settings,
+        clock=lab.clock,
+        settings=lab.service.settings,
     )
     reader = TrippingReader(
-        service=world.service,
-        watches=world.store.watches,
+        service=lab.service,
+        watches=lab.store.watches,
         agents=agents,
         capture=capture,
-        clock=world.clock,
+        clock=lab.clock,
     )
-    return Garden(world, reader, tmp_path)
+    return Garden(lab, reader, tmp_path)
 
 
 def test_of_an_edited_note_the_new_parts_replace_those_that_are_gone(
@@ -185,7 +185,7 @@ def test_a_part_that_was_forgotten_stays_forgotten_when_another_is_edited(
     garden.forget("Roses")
 
     if is_new_again:
-        garden.world.store.watches.remove_folder(str(garden.folder))
+        garden.lab.store.watches.remove_folder(str(garden.folder))
     garden.read(ROSES, BEANS, PEAS)
 
     assert garden.current() == ["## Beans", "## Peas"]
@@ -202,7 +202,7 @@ def test_a_part_whose_earlier_version_was_forgotten_is_stored(garden: Garden) ->
 def test_a_transcript_is_followed_although_hooks_capture_nothing(
     garden: Garden,
 ) -> None:
-    garden.world.change({"hooks.capture": False})
+    garden.lab.change({"hooks.capture": False})
     folder = str(garden.folder)
     path = write_lines(
         garden.folder / "s1.jsonl",
@@ -218,7 +218,7 @@ def test_a_transcript_is_followed_although_hooks_capture_nothing(
 
 
 def test_lines_that_are_refused_do_not_hold_up_the_others(garden: Garden) -> None:
-    garden.world.change({"secrets": "refuse"})
+    garden.lab.change({"secrets": "refuse"})
     path = garden.folder / "log.jsonl"
     path.write_text(
         '{"content": "first"}\n{"content": "password: hunter2hunter2"}\n'
@@ -311,7 +311,7 @@ def test_files_whose_names_are_not_utf_8_are_read_once_each(garden: Garden) -> N
         (r"ros\xe9", "notes:notes"),
         ("tea", r"notes:d\xe9r"),
     ]
-    states = garden.world.store.watches.states(str(folder))
+    states = garden.lab.store.watches.states(str(folder))
     assert rf"{folder}/caf\xe9.md" in states
     assert len(states) == 4
 

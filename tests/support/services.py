@@ -3,14 +3,17 @@
 from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from support.fakes import FakeClock, FakeSummarizer
+from support.fakes import FakeClock, FakeSummarizer, remember_batch
+from support.settings import change
+from support.stores import episode_of, get_memory
 
 from mnemosyned.config.settings import SettingsInForce
-from mnemosyned.memory.consolidation import CycleReport
+from mnemosyned.memory.consolidation import CycleReport, Trigger
 from mnemosyned.memory.engine_ports import MemoryVectors
 from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.search.vectors.indexer import VectorIndexer
 from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.endings import EndingFinder
@@ -18,6 +21,7 @@ from mnemosyned.service.events import EventBus
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.reading import ListService
 from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.storage.sqlite.store import SqliteStore
@@ -41,6 +45,31 @@ class Lab(Verbs):
 
     def call(self, request: Request[R]) -> R:
         return self.service.call(request)
+
+    def do(self, *requests: Request[Any]) -> None:
+        """Call verbs, one a minute."""
+        for request in requests:
+            self.call(request)
+            self.clock.advance(minutes=1)
+
+    def put(self, *memories: MemoryRecord) -> None:
+        """Store records as they are, in one batch."""
+        remember_batch(self.store, *memories)
+
+    def memory(self, id: str) -> MemoryRecord:
+        return get_memory(self.store, id)
+
+    def episode_of(self, id: str) -> Episode:
+        """The episode into which a memory was promoted."""
+        return episode_of(self.store, id)
+
+    def run_cycle(self, *, force: bool = False) -> CycleReport:
+        """Run a cycle by itself, without what the verb does after it."""
+        return self.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=force))
+
+    def change(self, values: dict[str, Any]) -> None:
+        """Put other values of settings in force, by their dotted keys."""
+        change(self.settings, values)
 
 
 def database_file(store: MemoryStore) -> Path | None:
