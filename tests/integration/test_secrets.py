@@ -16,10 +16,8 @@ from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.values import Acknowledged, Episode
 from mnemosyned.summary.extract import ExtractiveSummarizer
 from mnemosyned.text.details import DetailKind
-from mnemosyned.verbs.memories import Expand, Get, Recall, Remember, RememberMany
+from mnemosyned.verbs.memories import Remember, RememberMany
 from mnemosyned.verbs.request import Request
-from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.upkeep import Log
 
 SECRET = "Zq7xK9vB2mT4"  # noqa: S105 made up for these tests
 SAID = f"Decision: the cellar door's password: {SECRET}, from 2026-03-17 on."
@@ -33,9 +31,7 @@ def fill(lab: Lab) -> list[Acknowledged]:
         "It was good.",
     ]
     answers = [
-        lab.call(
-            Remember(text, id=f"m{at}", metadata={"token": SECRET} if at == 3 else {})
-        )
+        lab.remember(text, id=f"m{at}", metadata={"token": SECRET} if at == 3 else {})
         for at, text in enumerate(texts)
     ]
     lab.clock.advance(hours=20)
@@ -44,7 +40,7 @@ def fill(lab: Lab) -> list[Acknowledged]:
 
 def slept(lab: Lab) -> Episode:
     (group,) = lab.run_cycle().groups
-    episode = lab.call(Get(group.episodes[0], reveal=True)).episode
+    episode = lab.get(group.episodes[0], reveal=True).episode
     assert episode
     return episode
 
@@ -66,7 +62,7 @@ def test_no_summary_preview_prompt_or_log_line_holds_a_secret_that_is_kept(
     assert [answer.secrets for answer in answers] == ["kept", "", "", "kept"]
     assert SECRET not in episode.content
     assert "[secret:password]" in episode.content
-    assert not any(SECRET in row.summary_preview for row in lab.call(Log()).rows)
+    assert not any(SECRET in row.summary_preview for row in lab.log().rows)
     assert not any(SECRET in prompt for prompt in prompts)
     logged = capfd.readouterr()
     assert SECRET not in logged.out + logged.err
@@ -75,14 +71,14 @@ def test_no_summary_preview_prompt_or_log_line_holds_a_secret_that_is_kept(
 def test_a_secret_promoted_word_for_word_is_masked_in_the_episode_alone(
     lab: Lab,
 ) -> None:
-    lab.call(Remember(SAID, id="m0"))
+    lab.remember(SAID, id="m0")
     lab.clock.advance(hours=20)
 
     episode = slept(lab)
 
     assert SECRET not in episode.content
-    assert lab.call(Log()).rows[0].chars_before == len(SAID)
-    memory = lab.call(Get("m0", reveal=True)).memory
+    assert lab.log().rows[0].chars_before == len(SAID)
+    memory = lab.get("m0", reveal=True).memory
     assert memory
     assert memory.content == SAID
 
@@ -90,17 +86,17 @@ def test_a_secret_promoted_word_for_word_is_masked_in_the_episode_alone(
 def test_secrets_are_masked_in_every_answer_but_to_who_asks(lab: Lab) -> None:
     fill(lab)
     fresh: list[object] = [
-        lab.call(Recall("cellar password")),
-        lab.call(Get("m0")),
+        lab.recall("cellar password"),
+        lab.get("m0"),
     ]
     episode = slept(lab).id
 
-    masked = [*fresh, lab.call(Recall("cellar password")), lab.call(Get("m3"))]
-    masked += [lab.call(Get(episode)), lab.call(Expand(episode))]
-    revealed: list[object] = [lab.call(Recall("cellar password", reveal=True))]
+    masked = [*fresh, lab.recall("cellar password"), lab.get("m3")]
+    masked += [lab.get(episode), lab.expand(episode)]
+    revealed: list[object] = [lab.recall("cellar password", reveal=True)]
     revealed += [
-        lab.call(Get("m3", reveal=True)),
-        lab.call(Expand(episode, reveal=True)),
+        lab.get("m3", reveal=True),
+        lab.expand(episode, reveal=True),
     ]
 
     assert [SECRET in repr(answer) for answer in masked] == [False] * 6
@@ -111,7 +107,7 @@ def test_details_are_shown_with_their_memory_and_the_secret_masked(
     lab: Lab,
 ) -> None:
     fill(lab)
-    shown = lab.call(Expand(slept(lab).id))
+    shown = lab.expand(slept(lab).id)
 
     details = shown.episode.details
     assert {(detail.kind, detail.value, detail.memory) for detail in details} == {
@@ -135,9 +131,9 @@ def test_a_forgotten_secret_is_neither_in_the_rest_nor_on_the_disk(
     fill(lab)
     episode = slept(lab).id
 
-    lab.call(Forget("m0"))
-    found = lab.call(Get(episode, reveal=True)).episode
-    lab.call(Forget(["m1", "m3"]))
+    lab.forget("m0")
+    found = lab.get(episode, reveal=True).episode
+    lab.forget(["m1", "m3"])
 
     assert found
     assert SECRET not in found.content
@@ -161,7 +157,7 @@ def test_masked_secrets_are_in_no_file_at_all(tmp_path: Path, clock: FakeClock) 
 def test_the_same_masked_memory_again_is_known(lab: Lab) -> None:
     lab.change({"secrets": "mask"})
 
-    stored = [lab.call(Remember(SAID, id="m")).stored for _ in range(2)]
+    stored = [lab.remember(SAID, id="m").stored for _ in range(2)]
 
     assert stored == [True, False]
 
@@ -189,7 +185,7 @@ def test_a_secret_is_refused_by_kind_and_never_named(
     assert (refused.value.code, refused.value.field) == ("secret_refused", field)
     assert SECRET not in str(refused.value)
     assert "password" in str(refused.value) or "metadata" in str(refused.value)
-    assert lab.call(Recall("tea cellar")).hits == []
+    assert lab.recall("tea cellar").hits == []
 
 
 # ---------------------------------------------- as people and programs write them

@@ -21,7 +21,7 @@ from mnemosyned.verbs.memories import (
 )
 from mnemosyned.verbs.request import Request, validate
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.upkeep import Log, Sleep, Status
+from mnemosyned.verbs.upkeep import Log, Sleep
 
 BEFORE_YEAR_1 = datetime.fromisoformat("0001-01-01T00:00:00+09:00")
 BAD_MEMORIES: list[tuple[dict[str, Any], str, str]] = [
@@ -60,18 +60,18 @@ BAD_REQUESTS: list[tuple[Request[Any], str | None]] = [
 
 
 def kept_ids(lab: Lab, query: str) -> list[str]:
-    return [hit.id for hit in lab.call(Recall(query)).hits]
+    return [hit.id for hit in lab.recall(query).hits]
 
 
 def test_a_memory_without_an_id_or_time_gets_both(lab: Lab) -> None:
-    acknowledged = lab.call(Remember("hello", session="s"))
+    acknowledged = lab.remember("hello", session="s")
 
     assert len(acknowledged.id) == 26
     assert acknowledged.created_at == NOON
     (kept,) = lab.store.memories.working([acknowledged.id])
     assert (kept.content, kept.session, kept.source) == ("hello", "s", None)
     ahead = NOON + timedelta(seconds=59)  # a clock a little ahead is no future
-    assert lab.call(Remember("hello", created_at=ahead)).created_at == ahead
+    assert lab.remember("hello", created_at=ahead).created_at == ahead
 
 
 @each_case(("given", "code", "field"), BAD_MEMORIES)
@@ -93,10 +93,10 @@ def test_a_bad_memory_is_refused_with_its_code_and_field(
 
 
 def test_a_taken_id_in_a_batch_is_named_by_its_place(lab: Lab) -> None:
-    lab.call(Remember("one", id="1"))
+    lab.remember("one", id="1")
 
     with pytest.raises(IdTaken) as refused:
-        lab.call(RememberMany([Remember("two"), Remember("other", id="1")]))
+        lab.remember_many([Remember("two"), Remember("other", id="1")])
 
     assert refused.value.field == "memories[1].id"
 
@@ -113,19 +113,19 @@ def test_a_request_out_of_range_is_refused_naming_its_field(
 
 
 def test_a_dry_run_of_a_batch_keeps_nothing(lab: Lab) -> None:
-    assert lab.call(RememberMany([Remember("x")], dry_run=True)).memories == []
+    assert lab.remember_many([Remember("x")], dry_run=True).memories == []
 
     with pytest.raises(MnemosynedError):
-        lab.call(RememberMany([Remember("")], dry_run=True))
+        lab.remember_many([Remember("")], dry_run=True)
     assert lab.store.memories.working_count() == 0
 
 
 def test_recall_takes_one_name_or_several(lab: Lab) -> None:
     for session in "abc":
-        lab.call(Remember("apple", id=session, session=session, source=session))
+        lab.remember("apple", id=session, session=session, source=session)
 
     def found(**where: Any) -> list[str]:  # noqa: ANN401
-        return sorted(hit.id for hit in lab.call(Recall("apple", **where)).hits)
+        return sorted(hit.id for hit in lab.recall("apple", **where).hits)
 
     assert found(session="a") == ["a"]
     assert found(session=["a", "b"]) == ["a", "b"]
@@ -158,7 +158,7 @@ def test_get_and_expand_tell_memories_from_episodes(lab: Lab) -> None:
     lab.put(*trio("a"), memory("fresh", hours_ago=1))
     (episode,) = lab.run_cycle().groups[0].episodes
 
-    of_memory, of_episode = lab.call(Get("a1")), lab.call(Get(episode))
+    of_memory, of_episode = lab.get("a1"), lab.get(episode)
 
     assert of_memory.memory
     assert (of_memory.memory.episode, of_memory.episode) == (episode, None)
@@ -166,9 +166,9 @@ def test_get_and_expand_tell_memories_from_episodes(lab: Lab) -> None:
     assert of_episode.episode.summary_of == ("a0", "a1", "a2")
     assert of_episode.memory is None
     with pytest.raises(InvalidRequest, match=episode):
-        lab.call(Expand("a1"))
+        lab.expand("a1")
     with pytest.raises(InvalidRequest, match="not an episode; `get`"):
-        lab.call(Expand("fresh"))
+        lab.expand("fresh")
 
 
 @pytest.mark.parametrize("model_fails", [False, True])
@@ -180,9 +180,9 @@ def test_forgetting_one_original_rewrites_its_episode_from_the_rest(
     if model_fails:
         lab.summarizer.fail()
 
-    receipt = lab.call(Forget("a1"))
+    receipt = lab.forget("a1")
 
-    left = lab.call(Expand(episode))
+    left = lab.expand(episode)
     assert (receipt.memories, receipt.episodes_rewritten) == (1, 1)
     assert [one.id for one in left.originals] == ["a0", "a2"]
     assert "note a0" in left.episode.content
@@ -197,17 +197,17 @@ def test_a_memory_that_moves_while_it_is_forgotten_is_forgotten_all_the_same(
     lab.put(*trio("a"))
     lab.run_cycle()
     moves = iter([True])
-    lab.summarizer.meanwhile = lambda _: next(moves, False) and lab.call(Forget("a2"))
+    lab.summarizer.meanwhile = lambda _: next(moves, False) and lab.forget("a2")
 
-    lab.call(Forget("a1"))
+    lab.forget("a1")
 
-    assert [hit.summary_of for hit in lab.call(Recall("note")).hits] == [("a0",)]
+    assert [hit.summary_of for hit in lab.recall("note").hits] == [("a0",)]
 
 
 def test_a_stopping_daemon_takes_no_writes_and_still_answers_questions(
     lab: Lab,
 ) -> None:
-    lab.call(Remember("a bike", id="1"))
+    lab.remember("a bike", id="1")
     lab.service.stop_writes()
 
     writes: list[Request[Any]] = [Remember("x"), RememberMany([Remember("x")])]
@@ -215,18 +215,18 @@ def test_a_stopping_daemon_takes_no_writes_and_still_answers_questions(
         with pytest.raises(ShuttingDown):
             lab.call(request)
     assert kept_ids(lab, "bike") == ["1"]
-    assert lab.call(Get("1")).memory
-    assert lab.call(Status()).tiers[Tier.WORKING].count == 1
-    assert lab.call(Log()).rows == []
+    assert lab.get("1").memory
+    assert lab.status().tiers[Tier.WORKING].count == 1
+    assert lab.log().rows == []
 
 
 def test_status_tells_the_state_of_the_store(lab: Lab) -> None:
     lab.put(*trio("a"), memory("new", hours_ago=1))
-    before = lab.call(Status())
+    before = lab.status()
     lab.clock.advance(minutes=5)
-    lab.call(Sleep())
+    lab.sleep()
 
-    after = lab.call(Status())
+    after = lab.status()
 
     assert (before.sleep.due, before.sleep.last_cycle) == (3, None)
     assert (after.sleep.due, after.sleep.last_cycle) == (0, NOON + timedelta(minutes=5))
@@ -241,7 +241,7 @@ def test_status_tells_the_state_of_the_store(lab: Lab) -> None:
 
 @pytest.mark.sqlite
 def test_status_names_the_file_and_its_size(lab: Lab) -> None:
-    status = lab.call(Status())
+    status = lab.status()
 
     assert status.database == str(lab.store.database)
     assert status.bytes_on_disk > lab.store.database.stat().st_size > 0
@@ -249,8 +249,8 @@ def test_status_names_the_file_and_its_size(lab: Lab) -> None:
 
 def test_the_log_is_read_through_the_service(lab: Lab) -> None:
     lab.put(*trio("a", session="a"), *trio("b", session="b"))
-    report = lab.call(Sleep())
+    report = lab.sleep()
 
-    assert len(lab.call(Log(cycle=report.cycle)).rows) == 2
-    assert [row.session for row in lab.call(Log(session="a")).rows] == ["a"]
-    assert lab.call(Log(cycle="?")).rows == []
+    assert len(lab.log(cycle=report.cycle).rows) == 2
+    assert [row.session for row in lab.log(session="a").rows] == ["a"]
+    assert lab.log(cycle="?").rows == []

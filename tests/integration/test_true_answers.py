@@ -21,10 +21,6 @@ from mnemosyned.service.undo import UNDO_CHUNK
 from mnemosyned.sleep.context import CommitPacing
 from mnemosyned.storage.sqlite.connections import open_writer
 from mnemosyned.storage.sqlite.writer import Writer
-from mnemosyned.verbs.conversation import Learn, Learnings, RemoveLearning
-from mnemosyned.verbs.memories import Remember
-from mnemosyned.verbs.retention import Forget, Prune, Restore
-from mnemosyned.verbs.upkeep import Sleep, Status
 
 FULL = "the disk is full: free space, then try again"
 
@@ -65,7 +61,7 @@ def test_a_forgetting_that_cannot_purge_is_done_and_says_so(
     lab.put(memory("1"), memory("2"))
     disk.fill(lab.store.deletion, "purge_deleted")
 
-    receipt = lab.call(Forget("1"))
+    receipt = lab.forget("1")
 
     assert (receipt.memories, receipt.complete) == (1, False)
     assert "can still be read in the file" in receipt.reason
@@ -74,11 +70,11 @@ def test_a_forgetting_that_cannot_purge_is_done_and_says_so(
     with pytest.raises(
         NotPurged, match=r"there is no memory '1'.*can still be read.*free space"
     ):
-        lab.call(Forget("1"))
+        lab.forget("1")
     disk.free_space()
 
     with pytest.raises(NotFound, match="there is no memory '1'"):
-        lab.call(Forget("1"))
+        lab.forget("1")
     assert not lab.store.deletion.purge_due()
 
 
@@ -87,10 +83,10 @@ def test_repeating_a_forgetting_waits_for_another_program_in_words(
 ) -> None:
     lab.put(memory("1"))
     monkeypatch.setattr(lab.store.deletion, "purge_deleted", lambda: False)
-    assert not lab.call(Forget("1")).complete
+    assert not lab.forget("1").complete
 
     with pytest.raises(NotPurged, match="another program reads the database"):
-        lab.call(Forget("1"))
+        lab.forget("1")
 
 
 def test_a_forgetting_that_stops_halfway_counts_what_is_gone(
@@ -102,11 +98,11 @@ def test_a_forgetting_that_stops_halfway_counts_what_is_gone(
     with pytest.raises(
         PartlyDone, match=f"^{CHUNK} of {CHUNK + 5} memories are forgotten"
     ):
-        lab.call(Forget(query="same"))
+        lab.forget(query="same")
     disk.free_space()
 
     assert len(working_ids(lab.store)) == 5
-    assert lab.call(Forget(query="same")).memories == 5
+    assert lab.forget(query="same").memories == 5
 
 
 def test_a_forgetting_of_which_nothing_was_done_says_that(lab: Lab, disk: Disk) -> None:
@@ -114,7 +110,7 @@ def test_a_forgetting_of_which_nothing_was_done_says_that(lab: Lab, disk: Disk) 
     disk.fill(lab.store.deletion, "forget")
 
     with pytest.raises(StorageFailed, match="nothing was kept") as error:
-        lab.call(Forget("1"))
+        lab.forget("1")
 
     assert error.value.code == "storage_failed"
     assert working_ids(lab.store) == ["1"]
@@ -124,10 +120,10 @@ def test_summaries_that_wait_to_be_rewritten_are_named_and_then_rewritten(
     lab: Lab, retention: RetentionService, disk: Disk
 ) -> None:
     lab.put(*trio("a"), *trio("a1"))
-    lab.call(Sleep(force=True))
+    lab.sleep(force=True)
     disk.fill(lab.store.rollups, "rewrite")
 
-    receipt = lab.call(Forget("a0"))
+    receipt = lab.forget("a0")
     disk.free_space()
 
     assert not receipt.complete
@@ -152,7 +148,7 @@ def test_a_cycle_reports_what_it_did_though_its_failure_cannot_be_logged(
     monkeypatch.setattr(lab.store.sleep, "consolidate", only_the_first)
     disk.fill(lab.store.sleep, "record_failure")
 
-    report = lab.call(Sleep(force=True))
+    report = lab.sleep(force=True)
 
     assert (report.status, report.promoted, report.failed) == (
         CycleStatus.PARTIAL,
@@ -173,7 +169,7 @@ def test_a_cycle_that_ends_early_reports_what_it_did(
     part = lab.store.maintenance if step == "flush" else lab.store.rollups
     disk.fill(part, step)
 
-    report = lab.call(Sleep())
+    report = lab.sleep()
 
     assert (report.promoted, report.evicted) == (1, 3)
     assert report.problem == ("" if step == "flush" else FULL)
@@ -187,7 +183,7 @@ def test_a_cycle_that_could_do_nothing_says_so(lab: Lab, disk: Disk) -> None:
     with pytest.raises(
         StorageFailed, match=r"^nothing was consolidated: the disk is full"
     ):
-        lab.call(Sleep(force=True))
+        lab.sleep(force=True)
 
 
 def test_tidying_that_fails_takes_no_report_along(lab: Lab, disk: Disk) -> None:
@@ -195,7 +191,7 @@ def test_tidying_that_fails_takes_no_report_along(lab: Lab, disk: Disk) -> None:
     lab.store.deletion.forget(["a0"])
     disk.fill(lab.store.deletion, "purge_deleted")
 
-    assert lab.call(Sleep(force=True)).evicted == 2
+    assert lab.sleep(force=True).evicted == 2
 
 
 # ------------------------------------------------- undo, restore, prune, learn
@@ -204,7 +200,7 @@ def test_tidying_that_fails_takes_no_report_along(lab: Lab, disk: Disk) -> None:
 def test_an_undo_that_stops_halfway_counts_what_is_back(lab: Lab, disk: Disk) -> None:
     for number in range(UNDO_CHUNK + 2):
         lab.put(*trio(f"s{number}-", session=f"s{number}"))
-    cycle = lab.call(Sleep(force=True)).cycle
+    cycle = lab.sleep(force=True).cycle
     disk.fill(lab.store.undo, "apply", after=1)
 
     with pytest.raises(PartlyDone, match=f"^{UNDO_CHUNK} of {UNDO_CHUNK + 2} episodes"):
@@ -218,25 +214,25 @@ def test_an_undo_that_stops_halfway_counts_what_is_back(lab: Lab, disk: Disk) ->
 def test_a_prune_that_stops_halfway_counts_what_is_gone(lab: Lab, disk: Disk) -> None:
     for number in range(CHUNK // 3 + 2):
         lab.put(*trio(f"s{number}-", session=f"s{number}"))
-    lab.call(Sleep(force=True))
+    lab.sleep(force=True)
     lab.clock.advance(days=10)
     disk.fill(lab.store.retention, "prune", after=1)
 
     with pytest.raises(
         PartlyDone, match=f"^{CHUNK} of {CHUNK + 5} originals were pruned"
     ):
-        lab.call(Prune(keep_days=1))
+        lab.prune(keep_days=1)
 
 
 def test_restore_and_supersede_succeed_though_no_summary_can_be_rewritten(
     lab: Lab, disk: Disk
 ) -> None:
     lab.put(*trio("a"), *trio("a1"))
-    lab.call(Sleep(force=True))
+    lab.sleep(force=True)
     disk.fill(lab.store.rollups, "rewrite")
 
-    assert lab.call(Restore("a0")).id == "a0"
-    assert lab.call(Remember("newer", id="new", supersedes="a1")).stored
+    assert lab.restore("a0").id == "a0"
+    assert lab.remember("newer", id="new", supersedes="a1").stored
     assert {"a0", "new"} == {
         one.id for one in lab.store.memories.working(["a0", "new"])
     }
@@ -245,12 +241,12 @@ def test_restore_and_supersede_succeed_though_no_summary_can_be_rewritten(
 def test_a_learning_that_is_removed_is_so_though_its_words_cannot_be_purged(
     lab: Lab, disk: Disk
 ) -> None:
-    learned = lab.call(Learn("Taste before you salt.")).learning
+    learned = lab.learn("Taste before you salt.").learning
     disk.fill(lab.store.deletion, "purge_deleted")
 
-    removed = lab.call(RemoveLearning(learned.id))
+    removed = lab.remove_learning(learned.id)
 
-    assert lab.call(Learnings()).learnings == []
+    assert lab.learnings().learnings == []
     assert FULL in removed.note
     assert lab.store.deletion.purge_due()
 
@@ -350,7 +346,7 @@ def test_people_read_what_is_not_finished(
     lab: Lab, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab.put(*trio("a", hours_ago=100), memory("1"))
-    learned = lab.call(Learn("Taste before you salt.")).learning
+    learned = lab.learn("Taste before you salt.").learning
     disk.fill(lab.store.deletion, "purge_deleted")
     monkeypatch.setattr(
         lab.store.maintenance, "warnings", lambda: ["the log was damaged"]
@@ -358,13 +354,13 @@ def test_people_read_what_is_not_finished(
     disk.fill(lab.store.rollups, "pending")
 
     answers = [
-        lab.call(Sleep()),
-        lab.call(Forget("1")),
-        lab.call(RemoveLearning(learned.id)),
+        lab.sleep(),
+        lab.forget("1"),
+        lab.remove_learning(learned.id),
     ]
 
     for answer in answers:
         assert FULL in click.unstyle(
             render(answer) + renderer_of(type(answer)).remark(answer)
         )
-    assert "the log was damaged" in click.unstyle(render(lab.call(Status())))
+    assert "the log was damaged" in click.unstyle(render(lab.status()))

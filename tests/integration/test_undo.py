@@ -13,13 +13,10 @@ from support.services import Lab
 
 from mnemosyned.errors import CannotUndo, InvalidRequest, NotFound
 from mnemosyned.memory.values import ACTIONS_KEPT, ActionStep
-from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import (
     EditMemory,
     Pin,
-    Recall,
     Remember,
-    RememberMany,
     Tag,
     Unpin,
     Untag,
@@ -34,14 +31,14 @@ WORD = "Zqxjv48213Kwyz"
 @pytest.fixture
 def lab(lab: Lab) -> Lab:
     """A service with a memory of a tag, and one that is pinned."""
-    lab.call(Remember("the kettle is hot", id="kettle", session="k", tags=["tea"]))
-    lab.call(Remember("the pan is cold", id="pan", session="k", pinned=True))
+    lab.remember("the kettle is hot", id="kettle", session="k", tags=["tea"])
+    lab.remember("the pan is cold", id="pan", session="k", pinned=True)
     lab.clock.advance(minutes=1)
     return lab
 
 
 def everything(lab: Lab) -> list[Any]:
-    listed = lab.call(ListMemories(limit=1_000, reveal=True)).memories
+    listed = lab.list(limit=1_000, reveal=True).memories
     return sorted(
         [
             (each.id, each.content, each.session, each.tags, each.pinned)
@@ -52,7 +49,7 @@ def everything(lab: Lab) -> list[Any]:
 
 
 def list_kinds(lab: Lab) -> list[str]:
-    return [action.kind.value for action in lab.call(Undo(list=True))]
+    return [action.kind.value for action in lab.undo(list=True)]
 
 
 CHANGES: dict[str, Request[Any]] = {
@@ -71,8 +68,8 @@ def test_an_undo_sets_everything_as_it_was(lab: Lab, name: str) -> None:
     lab.do(CHANGES[name])
     assert everything(lab) != before
 
-    preview = lab.call(Undo(dry_run=True))
-    undone = lab.call(Undo())
+    preview = lab.undo(dry_run=True)
+    undone = lab.undo()
 
     assert everything(lab) == before
     kind = name.partition(" ")[0]
@@ -91,12 +88,12 @@ def test_undo_goes_back_step_by_step(lab: Lab) -> None:
     before = everything(lab)
     lab.do(*CHANGES.values())
 
-    kinds = [lab.call(Undo()).actions[0].kind.value for _ in CHANGES]
+    kinds = [lab.undo().actions[0].kind.value for _ in CHANGES]
 
     assert everything(lab) == before
     assert kinds == [name.partition(" ")[0] for name in reversed(CHANGES)]
     with pytest.raises(CannotUndo, match="nothing to undo"):
-        lab.call(Undo())
+        lab.undo()
 
 
 def test_an_earlier_edit_is_undone_by_its_id_unless_its_field_changed_again(
@@ -107,16 +104,16 @@ def test_an_earlier_edit_is_undone_by_its_id_unless_its_field_changed_again(
         EditMemory("kettle", text="the kettle boils"),
         EditMemory("kettle", text="the kettle whistles"),
     )
-    whistles, boils, weight = lab.call(Undo(list=True))
+    whistles, boils, weight = lab.undo(list=True)
 
-    lab.call(Undo(weight.id))
+    lab.undo(weight.id)
     with pytest.raises(CannotUndo, match="changed since"):
-        lab.call(Undo(boils.id))
+        lab.undo(boils.id)
 
     assert lab.memory("kettle").content == "the kettle whistles"
     assert lab.memory("kettle").importance == 0.5
-    lab.call(Undo(whistles.id))
-    lab.call(Undo(boils.id))
+    lab.undo(whistles.id)
+    lab.undo(boils.id)
     assert lab.memory("kettle").content == "the kettle is hot"
 
 
@@ -130,7 +127,7 @@ def test_an_edit_that_drops_the_history_stays_and_takes_old_tags_along(
 
     assert left_of(lab.store, WORD.lower()) == []
     with pytest.raises(CannotUndo, match="changed since"):
-        lab.call(Undo())
+        lab.undo()
 
 
 def test_an_edit_of_an_archived_memory_is_undone_with_its_summary(lab: Lab) -> None:
@@ -138,11 +135,11 @@ def test_an_edit_of_an_archived_memory_is_undone_with_its_summary(lab: Lab) -> N
     lab.run_cycle(force=True)
     lab.clock.advance(minutes=1)
     lab.do(EditMemory("a1", text=f"the word is {WORD}"))
-    assert lab.call(Recall(WORD)).hits
+    assert lab.recall(WORD).hits
 
-    lab.call(Undo())
+    lab.undo()
 
-    assert not lab.call(Recall(WORD)).hits
+    assert not lab.recall(WORD).hits
     assert lab.memory("a1").content != f"the word is {WORD}"
 
 
@@ -151,9 +148,9 @@ def test_a_pin_of_a_memory_that_was_archived_since_is_left(lab: Lab) -> None:
     lab.clock.advance(hours=200)
     lab.run_cycle(force=True)
 
-    (unpin,) = [each for each in lab.call(Undo(list=True)) if each.kind == "unpin"]
+    (unpin,) = [each for each in lab.undo(list=True) if each.kind == "unpin"]
     with pytest.raises(CannotUndo, match="archived since"):
-        lab.call(Undo(unpin.id))
+        lab.undo(unpin.id)
 
 
 # --------------------------------------------------------------------- forget
@@ -165,11 +162,11 @@ def test_a_forget_is_undone_in_its_grace_time_and_then_what_was_before_it(
     lab.change({"forget.grace_hours": 1})
     before = everything(lab)
     lab.do(CHANGES["tag"], Forget(session="k"))
-    preview = lab.call(Undo(dry_run=True))
+    preview = lab.undo(dry_run=True)
 
-    assert lab.call(Undo()).memories == 2
+    assert lab.undo().memories == 2
     assert (preview.actions[0].kind, preview.actions[0].sample) == ("forget", "")
-    assert lab.call(Undo()).actions[0].kind == "tag"
+    assert lab.undo().actions[0].kind == "tag"
     assert [each[:4] for each in everything(lab)] == [each[:4] for each in before]
 
 
@@ -177,24 +174,24 @@ def test_a_forget_is_undone_in_its_grace_time_and_then_what_was_before_it(
 def test_a_forget_that_was_restored_is_passed_over(lab: Lab, ids: list[str]) -> None:
     lab.change({"forget.grace_hours": 1})
     lab.do(CHANGES["tag"])
-    call = lab.call(Forget(["kettle", "pan"])).call
+    call = lab.forget(["kettle", "pan"]).call
     assert list_kinds(lab) == ["forget", "tag"]
 
     lab.do(*(Restore(call if " " in id else id) for id in ids))
 
     assert list_kinds(lab) == ["tag"]
-    assert lab.call(Undo()).actions[0].kind == "tag"
+    assert lab.undo().actions[0].kind == "tag"
 
 
 def test_a_final_forget_is_not_passed_over(lab: Lab) -> None:
     lab.do(CHANGES["tag"], Forget("pan"))
 
     with pytest.raises(CannotUndo, match="grace_hours"):
-        lab.call(Undo())
+        lab.undo()
 
     assert list_kinds(lab) == ["tag"]
-    (tag,) = lab.call(Undo(list=True))
-    assert lab.call(Undo(tag.id)).memories == 1
+    (tag,) = lab.undo(list=True)
+    assert lab.undo(tag.id).memories == 1
 
 
 def test_after_the_grace_time_no_tag_is_left(lab: Lab) -> None:
@@ -217,7 +214,7 @@ def bring(lab: Lab, ids: Iterable[str], import_id: str) -> None:
     memories = [
         Remember(f"brought {id}", id=f"m-{id}", session="brought") for id in ids
     ]
-    lab.call(RememberMany(memories, import_id=import_id))
+    lab.remember_many(memories, import_id=import_id)
 
 
 @pytest.mark.parametrize("hours", [0, 24])
@@ -230,10 +227,10 @@ def test_an_import_is_undone_but_for_what_was_changed_and_can_be_repeated(
     bring(lab, "bc", "one")
     lab.clock.advance(minutes=1)
     lab.do(EditMemory("m-b", text="mine now"), Tag("m-c", tags=["x"]))
-    assert lab.call(Undo()).actions[0].kind == "tag"
+    assert lab.undo().actions[0].kind == "tag"
 
-    preview = lab.call(Undo("one", dry_run=True))
-    undone = lab.call(Undo("one"))
+    preview = lab.undo("one", dry_run=True)
+    undone = lab.undo("one")
 
     assert (preview.memories, undone.memories) == (2, 2)
     assert preview.left == undone.left == {"changed since": ["m-b"]}
@@ -255,11 +252,11 @@ def test_a_memory_that_is_edited_while_its_import_is_undone_stays(
 
     def edit_after(id: str) -> set[int]:
         changed = read(id)
-        lab.call(EditMemory("m-a", text="mine now"))
+        lab.edit("m-a", text="mine now")
         return changed
 
     monkeypatch.setattr(lab.store.actions, "changed_after", edit_after)
-    undone = lab.call(Undo("one"))
+    undone = lab.undo("one")
 
     assert (undone.memories, undone.left) == (1, {"changed since": ["m-a"]})
     assert lab.memory("m-a").content == "mine now"
@@ -268,14 +265,14 @@ def test_a_memory_that_is_edited_while_its_import_is_undone_stays(
 def test_an_import_cannot_have_the_id_of_another_action(lab: Lab) -> None:
     lab.do(CHANGES["tag"])
     before = everything(lab)
-    (tag,) = lab.call(Undo(list=True))
+    (tag,) = lab.undo(list=True)
 
     for id in (tag.id, LAST_ACTION):
         with pytest.raises(InvalidRequest, match="give the import another"):
             bring(lab, "a", id)
 
     assert everything(lab) == before
-    assert lab.call(Undo(list=True)).actions == [tag]
+    assert lab.undo(list=True).actions == [tag]
 
 
 # ---------------------------------------------------------------------- sleep
@@ -289,7 +286,7 @@ def test_the_last_of_actions_and_sleep_cycles_is_undone(lab: Lab) -> None:
     lab.do(CHANGES["edit"])
 
     assert list_kinds(lab) == ["edit", "sleep", "tag"]
-    undone = [lab.call(Undo()) for _ in range(3)]
+    undone = [lab.undo() for _ in range(3)]
 
     assert [each.actions[0].kind for each in undone] == ["edit", "sleep", "tag"]
     assert undone[1].actions[0].id == slept
@@ -304,16 +301,16 @@ def test_what_is_listed_can_be_undone_until_then_and_is_kept_no_longer(
     lab: Lab,
 ) -> None:
     lab.do(CHANGES["tag"])
-    (action,) = lab.call(Undo(list=True))
+    (action,) = lab.undo(list=True)
     assert action.until == action.at + ACTIONS_KEPT
 
     lab.clock.advance(days=ACTIONS_KEPT.days)
 
     assert list_kinds(lab) == []
     with pytest.raises(CannotUndo, match="nothing to undo"):
-        lab.call(Undo())
+        lab.undo()
     with pytest.raises(NotFound):
-        lab.call(Undo(action.id))
+        lab.undo(action.id)
     assert lab.store.actions.are_expired(lab.clock.now())
     lab.service.look_after_file()
     assert not lab.store.actions.are_expired(lab.clock.now())
@@ -350,8 +347,8 @@ def test_an_undo_that_was_interrupted_blocks_no_earlier_action(
     with monkeypatch.context() as broken:
         broken.setattr(lab.store.actions, "delete", fail)
         with pytest.raises(KeyboardInterrupt):
-            lab.call(Undo())
-    undone = lab.call(Undo())
+            lab.undo()
+    undone = lab.undo()
 
     assert undone.actions[0].kind == "edit"
     assert lab.memory("pan").importance == 0.5
@@ -373,5 +370,5 @@ def test_an_undo_leaves_out_what_is_forgotten_at_the_same_time(
 
     monkeypatch.setattr(lab.store.actions, "steps", forget_after)
 
-    assert lab.call(Undo()).memories == 1
+    assert lab.undo().memories == 1
     assert lab.memory("kettle").tags == ("tea",)

@@ -17,8 +17,7 @@ from mnemosyned.cli.output.retention import forget_text
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.consolidation import UNSPOKEN
 from mnemosyned.memory.values import Tier
-from mnemosyned.verbs.memories import Expand, Get, Pin, Recall, Remember, RememberMany
-from mnemosyned.verbs.retention import Forget
+from mnemosyned.verbs.memories import Remember
 
 ROME, PARIS, OSLO = (
     "the office is in Rome",
@@ -28,12 +27,12 @@ ROME, PARIS, OSLO = (
 
 
 def found(lab: Lab, query: str, *, history: bool = False) -> list[str]:
-    return [hit.id for hit in lab.call(Recall(query, history=history)).hits]
+    return [hit.id for hit in lab.recall(query, history=history).hits]
 
 
 def test_a_pin_that_comes_while_its_group_is_summarized_holds(lab: Lab) -> None:
     lab.put(*trio("a"))
-    lab.summarizer.meanwhile = lambda _: lab.call(Pin("a1"))
+    lab.summarizer.meanwhile = lambda _: lab.pin("a1")
 
     lab.run_cycle()
     lab.run_cycle()
@@ -43,9 +42,7 @@ def test_a_pin_that_comes_while_its_group_is_summarized_holds(lab: Lab) -> None:
 
 
 def test_what_has_expired_is_not_recalled_and_not_lost(lab: Lab) -> None:
-    lab.call(
-        Remember("the lift is broken", id="1", valid_until=NOON + timedelta(hours=2))
-    )
+    lab.remember("the lift is broken", id="1", valid_until=NOON + timedelta(hours=2))
     assert found(lab, "lift") == ["1"]
 
     lab.clock.advance(hours=2)
@@ -60,13 +57,11 @@ def test_no_summary_speaks_of_what_will_expire_and_it_is_found_until_then(
 ) -> None:
     lab.put(*trio("a"))
     until = NOON + timedelta(hours=40)
-    lab.call(
-        Remember(
-            "the lift is broken",
-            id="1",
-            created_at=NOON - timedelta(hours=20),
-            valid_until=until,
-        )
+    lab.remember(
+        "the lift is broken",
+        id="1",
+        created_at=NOON - timedelta(hours=20),
+        valid_until=until,
     )
 
     lab.run_cycle()
@@ -74,24 +69,22 @@ def test_no_summary_speaks_of_what_will_expire_and_it_is_found_until_then(
     episode = lab.episode_of("1")
     assert set(episode.summary_of) == {"a0", "a1", "a2", "1"}
     assert "lift" not in episode.content
-    (hit,) = lab.call(Recall("lift")).hits
+    (hit,) = lab.recall("lift").hits
     assert [line.id for line in hit.lines] == ["1"]
     lab.clock.moment = until
     assert found(lab, "lift") == []
-    assert "1" in {one.id for one in lab.call(Expand(episode.id)).originals}
+    assert "1" in {one.id for one in lab.expand(episode.id).originals}
 
 
 def test_a_group_of_which_nothing_lasts_is_archived_without_a_summary(
     lab: Lab,
 ) -> None:
     for at in range(4):
-        lab.call(
-            Remember(
-                f"build {at} runs",
-                id=f"b{at}",
-                created_at=NOON - timedelta(hours=20, minutes=-at),
-                valid_until=NOON,
-            )
+        lab.remember(
+            f"build {at} runs",
+            id=f"b{at}",
+            created_at=NOON - timedelta(hours=20, minutes=-at),
+            valid_until=NOON,
         )
 
     lab.run_cycle()
@@ -105,10 +98,8 @@ def test_a_group_of_which_nothing_lasts_is_archived_without_a_summary(
 def test_many_expired_notes_do_not_hide_the_one_in_force(lab: Lab) -> None:
     soon = NOON + timedelta(minutes=1)
     notes = [Remember(f"build {at} is red", valid_until=soon) for at in range(400)]
-    lab.call(RememberMany(notes))
-    lab.call(
-        Remember("of all that is red here, the build among them, this is all", id="now")
-    )
+    lab.remember_many(notes)
+    lab.remember("of all that is red here, the build among them, this is all", id="now")
     lab.clock.advance(minutes=2)
 
     assert found(lab, "build red") == ["now"]
@@ -116,27 +107,27 @@ def test_many_expired_notes_do_not_hide_the_one_in_force(lab: Lab) -> None:
 
 def remember_offices(lab: Lab) -> None:
     """Each office takes the place of the one before."""
-    lab.call(Remember(ROME, id="rome"))
-    lab.call(Remember(PARIS, id="paris", supersedes="rome"))
-    lab.call(Remember(OSLO, id="oslo", supersedes="paris"))
+    lab.remember(ROME, id="rome")
+    lab.remember(PARIS, id="paris", supersedes="rome")
+    lab.remember(OSLO, id="oslo", supersedes="paris")
 
 
 def test_recall_shows_the_current_fact_and_its_history_on_request(lab: Lab) -> None:
-    lab.call(Remember(ROME, id="rome"))
-    lab.call(Remember(PARIS, id="paris", supersedes="rome"))
-    lab.call(Remember(OSLO, id="oslo", supersedes="rome"))
+    lab.remember(ROME, id="rome")
+    lab.remember(PARIS, id="paris", supersedes="rome")
+    lab.remember(OSLO, id="oslo", supersedes="rome")
 
     assert found(lab, "office") == ["oslo"]
-    (hit,) = lab.call(Recall("office", history=True)).hits
+    (hit,) = lab.recall("office", history=True).hits
     assert [line.content for line in hit.history] == [PARIS, ROME]
     assert lab.memory("rome").superseded_by == "paris"
     assert lab.memory("paris").superseded_by == "oslo"
-    (old,) = lab.call(Recall("Rome", history=True)).hits
+    (old,) = lab.recall("Rome", history=True).hits
     assert (old.id, old.superseded_at) == ("rome", NOON)
 
     lab.run_cycle(force=True)
 
-    (hit,) = lab.call(Recall("office", history=True)).hits
+    (hit,) = lab.recall("office", history=True).hits
     assert [line.content for line in hit.lines] == [OSLO]
     assert [line.content for line in hit.history] == [PARIS, ROME]
 
@@ -144,14 +135,12 @@ def test_recall_shows_the_current_fact_and_its_history_on_request(lab: Lab) -> N
 def test_a_later_summary_speaks_of_the_current_fact_alone(lab: Lab) -> None:
     old = NOON - timedelta(hours=20)
     lab.put(*trio("a"))
-    lab.call(Remember("call 030 4471 in Rome", id="rome", created_at=old))
-    lab.call(
-        Remember("call 030 5582 in Oslo", id="oslo", created_at=old, supersedes="rome")
-    )
+    lab.remember("call 030 4471 in Rome", id="rome", created_at=old)
+    lab.remember("call 030 5582 in Oslo", id="oslo", created_at=old, supersedes="rome")
 
     lab.run_cycle()
 
-    episode = lab.call(Get(lab.memory("oslo").episode or "")).episode
+    episode = lab.get(lab.memory("oslo").episode or "").episode
     assert episode
     assert "Oslo" in episode.content
     assert "Rome" not in episode.content
@@ -166,7 +155,7 @@ def test_a_memory_superseded_during_its_summary_is_not_promoted_as_current(
     lab.put(*trio("a"))
 
     def supersede(_: object) -> None:
-        lab.call(Remember(OSLO, id="oslo", supersedes="a1"))
+        lab.remember(OSLO, id="oslo", supersedes="a1")
 
     lab.summarizer.meanwhile = supersede
 
@@ -181,11 +170,11 @@ def test_a_memory_superseded_during_its_summary_is_not_promoted_as_current(
 def test_a_fact_holds_again_once_its_last_successor_is_forgotten(lab: Lab) -> None:
     remember_offices(lab)
 
-    lab.call(Forget("paris"))
+    lab.forget("paris")
     assert lab.memory("rome").superseded_by == "oslo"
-    preview = lab.call(Forget("oslo", dry_run=True))
+    preview = lab.forget("oslo", dry_run=True)
     assert lab.memory("rome").superseded_at == NOON
-    receipt = lab.call(Forget("oslo"))
+    receipt = lab.forget("oslo")
 
     assert found(lab, "office") == ["rome"]
     assert lab.memory("rome").superseded_by is None
@@ -200,9 +189,9 @@ def test_what_is_forgotten_with_its_successors_does_not_hold_again(
 ) -> None:
     remember_offices(lab)
 
-    preview = lab.call(Forget(["oslo", "paris"], dry_run=True))
+    preview = lab.forget(["oslo", "paris"], dry_run=True)
     assert preview.in_force_again == ["rome"]
-    receipt = lab.call(Forget(["rome", "oslo"]))
+    receipt = lab.forget(["rome", "oslo"])
 
     assert receipt.in_force_again == ["paris"]
     assert found(lab, "office") == ["paris"]
@@ -215,14 +204,14 @@ def test_a_summary_loses_a_superseded_fact_and_states_it_once_it_holds_again(
     lab.run_cycle()
     assert "Rome" in lab.episode_of("rome").content
 
-    lab.call(Remember(OSLO, id="oslo", supersedes="rome"))
+    lab.remember(OSLO, id="oslo", supersedes="rome")
 
     assert "Rome" not in lab.episode_of("rome").content
     assert "rome" in lab.episode_of("rome").summary_of
     assert found(lab, "Rome office") == ["oslo"]
 
-    preview = lab.call(Forget("oslo", dry_run=True))
-    receipt = lab.call(Forget("oslo"))
+    preview = lab.forget("oslo", dry_run=True)
+    receipt = lab.forget("oslo")
 
     assert "Rome" in lab.episode_of("rome").content
     assert preview.episodes_rewritten == receipt.episodes_rewritten
@@ -230,7 +219,7 @@ def test_a_summary_loses_a_superseded_fact_and_states_it_once_it_holds_again(
 
 def test_superseding_is_kept_with_the_memory_or_not_at_all(lab: Lab) -> None:
     with pytest.raises(NotFound) as refused:
-        lab.call(Remember(OSLO, id="oslo", supersedes="nobody"))
+        lab.remember(OSLO, id="oslo", supersedes="nobody")
 
     assert refused.value.field == "supersedes"
     assert lab.store.memories.working_count() == 0
@@ -239,13 +228,13 @@ def test_superseding_is_kept_with_the_memory_or_not_at_all(lab: Lab) -> None:
 def test_the_same_call_again_changes_nothing_until_the_earlier_fact_is_said_again(
     lab: Lab,
 ) -> None:
-    lab.call(Remember(ROME, id="rome"))
+    lab.remember(ROME, id="rome")
     for _ in range(3):
-        lab.call(Remember(OSLO, id="oslo", supersedes="rome"))
+        lab.remember(OSLO, id="oslo", supersedes="rome")
     assert found(lab, "office") == ["oslo"]
     assert lab.memory("oslo").superseded_at is None
 
-    again = lab.call(Remember(ROME, dedupe=True, supersedes="oslo"))
+    again = lab.remember(ROME, dedupe=True, supersedes="oslo")
 
     assert again.stored
     assert found(lab, "office") == [again.id]

@@ -28,9 +28,6 @@ from mnemosyned.importers.watch.watcher import Watcher
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.sleep.context import ForegroundGate
 from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.verbs.listing import ListMemories
-from mnemosyned.verbs.memories import Recall
-from mnemosyned.verbs.retention import Forget
 
 LONG = "Water it every day in the evening. " * 70
 ROSES, BEANS, PEAS = (
@@ -71,10 +68,10 @@ class Garden:
         return self.reader.read(str(file), lambda: False)
 
     def forget(self, name: str) -> None:
-        self.lab.call(Forget(self.lab.call(Recall(name)).hits[0].id))
+        self.lab.forget(self.lab.recall(name).hits[0].id)
 
     def listed(self) -> list[MemoryRecord]:
-        return self.lab.call(ListMemories(limit=100)).memories
+        return self.lab.list(limit=100).memories
 
     def current(self) -> list[str]:
         """The first line but one of each memory that is in force: its heading."""
