@@ -4,8 +4,6 @@ from threading import Thread
 
 from support.agents import SAID, TALK, Agent, Shop, captured, cursor_line, write_lines
 
-from mnemosyned.verbs.retention import Forget
-
 
 def test_double_storing_two_tools_that_run_the_same_hook_file(shop: Shop) -> None:
     place = ".cursor/projects/w-shop/agent-transcripts/c1/c1.jsonl"
@@ -61,7 +59,7 @@ def test_what_was_forgotten_stays_forgotten_when_its_transcript_is_read_again(
 ) -> None:
     shop.write(*TALK)
     shop.claude().stop()
-    shop.call(Forget(id=captured(shop.store, "claude-code:s1")[0].id))
+    shop.forget(id=captured(shop.store, "claude-code:s1")[0].id)
 
     shop.write(*TALK, session="s2")
     shop.claude("s2").stop()
@@ -77,7 +75,7 @@ def test_what_was_forgotten_stays_forgotten_when_its_messages_get_other_ids(
     """As when a tool writes the transcript again after a fork or a resume."""
     shop.write(*TALK)
     shop.claude().stop()
-    shop.call(Forget(id=captured(shop.store, "claude-code:s1")[0].id))
+    shop.forget(id=captured(shop.store, "claude-code:s1")[0].id)
 
     shop.transcript.unlink()
     shop.write(*({**line, "uuid": f"new-{line['uuid']}"} for line in TALK))

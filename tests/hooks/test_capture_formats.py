@@ -26,7 +26,7 @@ from support.agents import (
 
 from mnemosyned.importers.importer import START, ImportItem, ImportSource
 from mnemosyned.importers.run import recognize_format
-from mnemosyned.verbs.memories import Remember, RememberMany
+from mnemosyned.verbs.memories import Remember
 
 LINES = Path(__file__).parents[1] / "data" / "hooks" / "transcripts.jsonl"
 """The transcript of each tool, and those in which much is not said, with what is stored of it."""
@@ -196,7 +196,7 @@ def test_an_import_after_capture_stores_nothing_twice(shop: Shop, file: str) -> 
     agent(shop.hooks, path).stop()
     write_lines(path, lines[-1:])
 
-    answers = shop.call(RememberMany(memories_of(path))).memories
+    answers = shop.remember_many(memories_of(path)).memories
     agent(shop.hooks, path).stop()
 
     assert [answer.stored for answer in answers] == [False, True]
@@ -212,7 +212,7 @@ def test_an_imported_conversation_belongs_to_the_project_of_its_directory(
     write_lines(path, [{**line, "cwd": "/w/shop"} for line in lines])
     memories = memories_of(path)
 
-    shop.call(RememberMany(memories, import_id="01M8DZ553P4R11WFTR4W9D370X"))
+    shop.remember_many(memories, import_id="01M8DZ553P4R11WFTR4W9D370X")
 
     project = str(memories[0].metadata["project"])
     assert shop.store.agents.sessions_of(project, 10) == [session]

@@ -18,16 +18,6 @@ from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory.injections import InjectionOutcome
 from mnemosyned.memory.values import LearningKind
-from mnemosyned.verbs.conversation import (
-    Briefing,
-    EditBriefing,
-    Injections,
-    Learn,
-    RateInjection,
-)
-from mnemosyned.verbs.memories import Remember
-from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.upkeep import Sleep, Status
 
 pytestmark = pytest.mark.usefixtures("told")
 
@@ -64,10 +54,10 @@ def test_what_comes_after_the_hook_has_gone_counts_as_given_to_nobody(
     agent.call_and_leave(hook_event_name="SessionStart", source="startup")
     agent.call_and_leave(hook_event_name="UserPromptSubmit", prompt=QUESTION)
 
-    assert not shop.call(Injections()).injections
+    assert not shop.injections().injections
     assert DECISION in agent.ask(QUESTION)
     assert DECISION in shop.codex("0200").start()
-    assert len(shop.call(Injections()).injections) == 2
+    assert len(shop.injections().injections) == 2
 
 
 def test_a_session_in_another_tool_starts_with_what_matters(shop: Shop) -> None:
@@ -145,7 +135,7 @@ def test_the_home_directory_has_no_project_and_is_told_none(
 
 def test_preferences_of_a_person_hold_in_every_project(shop: Shop) -> None:
     shop.say("Call me Ann.")
-    shop.call(Learn("Answer in short sentences.", kind=LearningKind.INSTRUCTION))
+    shop.learn("Answer in short sentences.", kind=LearningKind.INSTRUCTION)
 
     text = shop.codex(cwd="/w/other").start()
 
@@ -154,14 +144,14 @@ def test_preferences_of_a_person_hold_in_every_project(shop: Shop) -> None:
 
 
 def test_what_was_forgotten_is_told_no_more(shop: Shop) -> None:
-    shop.call(Forget(query="Postgres"))
+    shop.forget(query="Postgres")
 
     assert "Postgres" not in shop.codex().start()
 
 
 def test_decisions_and_summaries_outlast_a_sleep(shop: Shop, clock: FakeClock) -> None:
     clock.advance(days=3)
-    shop.call(Sleep())
+    shop.sleep()
 
     text = shop.codex().start()
 
@@ -276,7 +266,7 @@ def test_what_only_repeats_the_prompt_tells_nothing(shop: Shop) -> None:
 
 
 def test_a_memory_of_no_project_is_told_in_every_one(shop: Shop) -> None:
-    shop.call(Remember("The staging server of the bakery is called heron."))
+    shop.remember("The staging server of the bakery is called heron.")
 
     text = shop.codex().ask("Deploy the bakery to the staging server")
 
@@ -308,7 +298,7 @@ def test_the_ledger_says_what_was_told_for_which_prompt_and_why(shop: Shop) -> N
     agent.ask("Go on")
     text = agent.ask(f"{QUESTION} My password is hunter2-Xy9!")
 
-    (injection,) = shop.call(Injections(session="codex:0199"))
+    (injection,) = shop.injections(session="codex:0199")
 
     assert f"- [2026-03-16, claude-code, user] {DECISION}" in text
     assert len(text) <= 1_500
@@ -321,22 +311,22 @@ def test_the_ledger_says_what_was_told_for_which_prompt_and_why(shop: Shop) -> N
     (line,) = injection.lines
     assert f"- {line.text}\n" in text
     assert line.reason
-    assert shop.call(Injections(project="/w/other")).injections == []
+    assert shop.injections(project="/w/other").injections == []
 
 
 def test_injections_are_paged_rated_and_counted_in_the_status(shop: Shop) -> None:
     shop.codex().start()
     shop.codex("0200").ask(QUESTION)
-    prompted, started = shop.call(Injections())
+    prompted, started = shop.injections()
 
-    page = shop.call(Injections(after=prompted.id.lower()))
-    shop.call(RateInjection(prompted.id, outcome="useful"))
-    rated = shop.call(RateInjection(started.id, outcome="not_useful"))
+    page = shop.injections(after=prompted.id.lower())
+    shop.rate_injection(prompted.id, outcome="useful")
+    rated = shop.rate_injection(started.id, outcome="not_useful")
 
     assert list(page) == [started]
     with pytest.raises(InvalidRequest, match="no id of an injection"):
-        shop.call(Injections(after="zzz"))
-    totals = shop.call(Status()).injections
+        shop.injections(after="zzz")
+    totals = shop.status().injections
     assert totals == rated.totals
     assert (totals.injections, totals.precision) == (2, 0.5)
     assert totals.tokens == prompted.tokens + started.tokens
@@ -347,40 +337,40 @@ def test_injections_are_paged_rated_and_counted_in_the_status(shop: Shop) -> Non
 
 def brief(shop: Shop) -> dict[str, str]:
     """What an agent would be told in the project, by the ids of its lines."""
-    told = shop.call(Briefing(project="/w/shop"))
+    told = shop.briefing(project="/w/shop")
     return {line.id: line.text for line in told.lines}
 
 
 def test_a_briefing_shows_what_a_start_tells_and_why(shop: Shop) -> None:
-    told = shop.call(Briefing(project="/w/shop"))
+    told = shop.briefing(project="/w/shop")
 
     assert told.text == shop.codex().start()
     assert all(line.reason and f"- {line.text}\n" in told.text for line in told.lines)
     assert "decided in this project" in {line.reason for line in told.lines}
-    assert not shop.call(Briefing(project="/w/other")).lines
+    assert not shop.briefing(project="/w/other").lines
 
 
 def test_a_dropped_line_is_told_neither_at_a_start_nor_at_a_prompt(shop: Shop) -> None:
     (id,) = [id for id, text in brief(shop).items() if "Postgres 16" in text]
-    shop.call(EditBriefing(id, drop=True))
+    shop.edit_briefing(id, drop=True)
 
     assert "Postgres 16" not in shop.codex().start()
     assert shop.codex("0200").ask(QUESTION) == ""
 
-    shop.call(EditBriefing(id, drop=False))
+    shop.edit_briefing(id, drop=False)
     assert DECISION in shop.codex("0201").start()
 
 
 def test_a_reworded_line_is_told_in_the_new_words(shop: Shop) -> None:
     ids = [id for id, text in brief(shop).items() if "Postgres 16" in text]
-    shop.call(EditBriefing(ids[0], text="The cart is on Postgres 16."))
+    shop.edit_briefing(ids[0], text="The cart is on Postgres 16.")
 
     assert brief(shop)[ids[0]].endswith("The cart is on Postgres 16.")
     text = shop.codex().ask(QUESTION)
     assert "The cart is on Postgres 16." in text
     assert "partial indexes" not in text
 
-    shop.call(EditBriefing(ids[0], text=""))
+    shop.edit_briefing(ids[0], text="")
     assert brief(shop)[ids[0]].endswith(DECISION)
 
 
@@ -389,13 +379,13 @@ def test_a_pinned_line_comes_first(shop: Shop) -> None:
     (minor,) = [each for each in memories if each.content == MIGRATION]
     assert minor.id not in brief(shop)
 
-    shop.call(EditBriefing(minor.id, pin=True))
+    shop.edit_briefing(minor.id, pin=True)
 
     assert next(iter(brief(shop))) == minor.id
     with pytest.raises(InvalidRequest):
-        shop.call(EditBriefing(minor.id, drop=True))
+        shop.edit_briefing(minor.id, drop=True)
     with pytest.raises(NotFound):
-        shop.call(EditBriefing("nothing", pin=True))
+        shop.edit_briefing("nothing", pin=True)
 
 
 def test_a_prompt_that_is_stored_first_is_not_told_back(shop: Shop) -> None:
@@ -420,13 +410,13 @@ def test_an_older_decision_is_told_behind_the_newer_one(shop: Shop) -> None:
     assert "partial indexes" in asked
     assert newer in begun
     assert "partial indexes" not in begun
-    ledger = shop.call(Injections(session="codex:s5")).injections[0]
+    ledger = shop.injections(session="codex:s5").injections[0]
     assert [newer in line.text for line in ledger.lines][:2] == [True, False]
     assert "partial indexes" in ledger.lines[1].text
 
-    shop.call(Forget(id=ledger.lines[0].id))
+    shop.forget(id=ledger.lines[0].id)
 
-    left = shop.call(Injections(session="codex:s5")).injections[0].lines
+    left = shop.injections(session="codex:s5").injections[0].lines
     assert not any(newer in line.text for line in left)
     assert any("partial indexes" in line.text for line in left)
 
@@ -452,9 +442,9 @@ def test_what_a_user_has_to_say_again_counts_as_a_miss_unless_it_was_told(
     agent.ask("The moon is full tonight over the harbor, remarkable")
     agent.ask(DECISION)
 
-    (missed,) = shop.call(Injections(outcome=InjectionOutcome.SAID_AGAIN))
+    (missed,) = shop.injections(outcome=InjectionOutcome.SAID_AGAIN)
 
     assert (missed.session, missed.characters) == ("codex:0300", 0)
     assert missed.prompt.startswith("We decided to use Postgres")
     assert DECISION in missed.lines[0].text
-    assert shop.call(Status()).injections.said_again == 1
+    assert shop.status().injections.said_again == 1

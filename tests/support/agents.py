@@ -13,6 +13,7 @@ from mnemosyned.agents.hooks.service import HookEnvelope, HookService
 from mnemosyned.memory.values import AgentActivity, MemoryRecord
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
+from mnemosyned.verbs.facade import Verbs
 from mnemosyned.verbs.request import Request
 
 Json = dict[str, Any]
@@ -201,7 +202,7 @@ SAID = ["Why is the cart empty?", "The session cookie expires too early."]
 
 
 @dataclass(frozen=True)
-class Shop:
+class Shop(Verbs):
     """The project `/w/shop`, the agents that work on it, and what is stored of them."""
 
     hooks: HookService
