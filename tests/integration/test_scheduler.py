@@ -401,44 +401,43 @@ def test_a_clock_that_jumps_by_days_starts_no_storm(jump: int) -> None:
 # ---------------------------------------------------------------- the clock
 
 
+@pytest.fixture
+def up(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """For how many seconds the machine has been up."""
+    seconds = [0.0]
+    monkeypatch.setattr(machine, "machine_uptime_s", lambda: seconds[0])
+    return seconds
+
+
 def test_the_time_that_memories_age_by_believes_no_step_forward(
-    monkeypatch: pytest.MonkeyPatch,
+    clock: FakeClock, up: list[float]
 ) -> None:
-    wall, up = FakeClock(), [0.0]
-    monkeypatch.setattr(machine, "machine_uptime_s", lambda: up[0])
-    steady = JumpTolerantClock(wall, hold=12 * HOUR)
+    steady = JumpTolerantClock(clock, hold=12 * HOUR)
 
-    wall.advance(hours=48)
+    clock.advance(hours=48)
     up[0] += 60
-    stepped = steady.now()
-    wall.advance(hours=12)
-    up[0] += 12 * 3_600
-    later = steady.now()
+    assert steady.now() == NOON + timedelta(seconds=60)
 
-    assert stepped == NOON + timedelta(seconds=60)
-    assert later == wall.now()
+    clock.advance(hours=12)
+    up[0] += 12 * 3_600
+    assert steady.now() == clock.now()
 
 
 def test_it_follows_the_clock_back_and_through_a_suspended_night(
-    monkeypatch: pytest.MonkeyPatch,
+    clock: FakeClock, up: list[float]
 ) -> None:
-    wall, up = FakeClock(), [0.0]
-    monkeypatch.setattr(machine, "machine_uptime_s", lambda: up[0])
-    steady = JumpTolerantClock(wall, hold=12 * HOUR)
+    steady = JumpTolerantClock(clock, hold=12 * HOUR)
 
-    wall.advance(hours=9)
+    clock.advance(hours=9)
     up[0] += 9 * 3_600
-    slept = steady.now()
-    wall.advance(hours=-100)
+    assert steady.now() == NOON + 9 * HOUR
 
-    assert slept == NOON + 9 * HOUR
-    assert steady.now() == wall.now()
+    clock.advance(hours=-100)
+    assert steady.now() == clock.now()
 
 
-def test_a_step_of_the_clock_evicts_nothing_early(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(machine, "machine_uptime_s", lambda: 0.0)
+@pytest.mark.usefixtures("up")
+def test_a_step_of_the_clock_evicts_nothing_early(lab: Lab) -> None:
     cycle = SleepCycle(
         store=lab.store,
         lease=SummarizerLease(lab.summarizer),
