@@ -56,9 +56,7 @@ def test_langgraphs_own_tests_pass(upstream: UpstreamTests) -> None:
         {"text": "a large value " * 10_000, "n": 1},
     ],
 )
-def test_a_value_is_answered_exactly(
-    store: MnemosyneStore, value: dict[str, Any]
-) -> None:
+def test_a_value_comes_back_whole(store: MnemosyneStore, value: dict[str, Any]) -> None:
     store.put(ADA, "prefs", value)
 
     item = store.get(ADA, "prefs")
@@ -107,9 +105,7 @@ def test_items_with_the_same_words_are_all_found(store: MnemosyneStore) -> None:
     assert {item.key for item in store.search(ADA, query="harbor")} == {"a", "b", "c"}
 
 
-def test_a_deletion_forgets_every_version(
-    store: MnemosyneStore, client: Client
-) -> None:
+def test_a_deletion_forgets_all_versions(store: MnemosyneStore, client: Client) -> None:
     store.put(ADA, "prefs", {"text": "Ada collects zeppelins"})
     store.put(ADA, "prefs", {"text": "Ada collects zeppelins and kites"})
 
@@ -150,9 +146,7 @@ def test_what_is_not_indexed_is_found_by_its_key_alone(store: MnemosyneStore) ->
     assert [item.key for item in store.search(ADA, query="hidden")] == ["hidden"]
 
 
-def test_stores_of_other_names_see_nothing(
-    store: MnemosyneStore, client: Client
-) -> None:
+def test_stores_of_other_names_are_empty(store: MnemosyneStore, client: Client) -> None:
     store.put(ADA, "prefs", {"text": "tabs"})
     other = MnemosyneStore(client, name=f"store{uuid4().hex[:8]}")
 

@@ -95,9 +95,7 @@ async def test_a_sleep_changes_no_history(client: AsyncClient) -> None:
 
 
 @with_client
-async def test_a_cleared_session_is_forgotten_and_others_stay(
-    client: AsyncClient,
-) -> None:
+async def test_a_cleared_session_alone_is_forgotten(client: AsyncClient) -> None:
     cleared = MnemosyneSession("cleared", client, source="first")
     other = MnemosyneSession("cleared", client, source="second")
     for session in (cleared, other):

@@ -85,9 +85,7 @@ async def test_a_conversation_keeps_one_section_and_remembers_each_text_once(
 
 
 @with_client
-async def test_conversations_are_sessions_unless_one_is_named(
-    client: AsyncClient,
-) -> None:
+async def test_conversations_are_sessions_unless_named(client: AsyncClient) -> None:
     for named, session in ((None, "kites"), ("mine", "mine")):
         talks = Talks(client, session=named)
         await talks.agent.run("The kite is red.", conversation_id="kites")

@@ -35,9 +35,6 @@ def user(tmp_path: Path) -> User:
     return User(tmp_path)
 
 
-# ------------------------------------------------- how each asks our model
-
-
 def claude_code(user: User, url: str) -> list[str]:
     user.environment |= {
         "ANTHROPIC_BASE_URL": url,
@@ -88,9 +85,6 @@ AGENTS: dict[str, Callable[[User, str], list[str]]] = {
     "gemini": gemini,
     "opencode": opencode,
 }
-
-
-# ------------------------------------------------------------ conversations
 
 
 @pytest.mark.parametrize("tool", AGENTS)

@@ -69,8 +69,6 @@ def test_the_inspector_lists_and_calls(
     assert "is red" in filled["messages"][0]["content"]["text"]
 
 
-# ------------------------------------------------------- the conformance suite
-
 EXPECTED_FAILURES = Path(__file__).with_name("conformance-failures.yaml")
 RECORD = BUILD / "conformance.txt"
 PASSING = set(

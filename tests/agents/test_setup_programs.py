@@ -119,9 +119,6 @@ def test_opencode_lists_the_server_in_a_file_with_comments(user: User) -> None:
     assert not (user.home / ".config/opencode/plugins").exists()
 
 
-# -------------------------------------------------------------------- plugins
-
-
 @pytest.fixture
 def packages(user: User) -> Path:
     user.run("mnem", "setup", "--package", "plugins")

@@ -20,9 +20,7 @@ CASES = [json.loads(line) for line in LINES.read_text().splitlines()]
 
 
 @each_case("case", CASES)
-def test_a_call_is_known_by_tool_event_session_and_directory(
-    case: dict[str, Any],
-) -> None:
+def test_a_call_is_known_by_tool_event_and_session(case: dict[str, Any]) -> None:
     call = parse_call(
         case["payload"],
         case.get("environment", {}),
@@ -47,9 +45,6 @@ def test_nonsense_is_no_event(payload: dict[str, Any]) -> None:
 
     assert call.event is HookEvent.OTHER
     assert len(call.session) < 400
-
-
-# ------------------------------------------------------------------ answers
 
 
 def told_as(name: str) -> dict[str, Any]:
@@ -106,9 +101,7 @@ def test_context_is_told_in_the_tools_form(
         ("claude-code", HookEvent.COMPACT),
     ],
 )
-def test_nothing_is_recalled_where_nobody_would_see_it(
-    client: str, event: HookEvent
-) -> None:
+def test_nothing_is_recalled_that_nobody_sees(client: str, event: HookEvent) -> None:
     assert not takes_context(call_of(client, event, "x"))
 
 

@@ -52,9 +52,7 @@ def test_capture_goes_on_where_it_stopped(shop: Shop) -> None:
     assert shop.texts() == SAID
 
 
-def test_a_line_that_is_still_being_written_is_read_when_it_is_whole(
-    shop: Shop,
-) -> None:
+def test_a_line_that_is_being_written_is_read_when_it_is_whole(shop: Shop) -> None:
     last = json.dumps(codex_event("agent_message", "Rounded half to even."))
     first = codex_event("user_message", "Fix the tax")
     write_lines(shop.rollout, [codex_meta(), first, last[:30]])
@@ -99,9 +97,6 @@ def test_the_next_start_catches_up_with_sessions_that_ended_unseen(shop: Shop) -
     assert shop.texts() == SAID
 
 
-# --------------------------------------------------------------- limits
-
-
 def test_a_large_transcript_is_read_in_shares(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,9 +110,7 @@ def test_a_large_transcript_is_read_in_shares(
     assert len(shop.texts()) == 300
 
 
-def test_a_giant_line_is_passed_over(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_giant_line_is_skipped(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mnemosyned.importers.reading.LINE_BYTES_MAX", 1 << 20)
     giant = claude_line("user", "x" * (2 << 20), uuid="giant")
     shop.write(TALK[0], giant, TALK[1])
@@ -180,7 +173,7 @@ def test_a_time_in_the_future_becomes_the_present(shop: Shop, clock: FakeClock) 
     assert captured(shop.store, "claude-code:s1")[0].created_at == MORNING
 
 
-def test_secrets_are_refused_or_masked_as_the_setting_says(
+def test_a_secret_is_refused_as_the_setting_says(
     shop: Shop, settings: SettingsInForce
 ) -> None:
     change(settings, {"secrets": "refuse"})
@@ -190,9 +183,7 @@ def test_secrets_are_refused_or_masked_as_the_setting_says(
     assert shop.texts() == SAID
 
 
-def test_capture_can_be_switched_off_and_on(
-    shop: Shop, settings: SettingsInForce
-) -> None:
+def test_capture_is_switched_off_and_on(shop: Shop, settings: SettingsInForce) -> None:
     change(settings, {"hooks.capture": False})
     shop.write(TALK[0])
     shop.claude().stop()
@@ -214,7 +205,7 @@ def test_a_daemon_that_stops_refuses_so_that_the_call_waits(shop: Shop) -> None:
     assert session.position == 0
 
 
-def test_what_grew_while_the_daemon_was_down_is_read_at_its_start(
+def test_what_grew_while_it_was_down_is_read_at_the_start(
     shop: Shop, clock: FakeClock
 ) -> None:
     shop.write(TALK[0])

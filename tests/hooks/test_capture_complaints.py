@@ -40,9 +40,7 @@ def test_silent_capture_failure_is_counted_and_named(shop: Shop) -> None:
     assert "no transcript there" in shop.activity().failure
 
 
-def test_the_end_of_a_session_in_which_nothing_was_said_is_no_failure(
-    shop: Shop,
-) -> None:
+def test_the_end_of_a_session_without_a_word_is_no_failure(shop: Shop) -> None:
     shop.claude().call(hook_event_name="SessionEnd")
 
     assert (shop.activity().calls, shop.activity().failures) == (1, 0)
@@ -54,7 +52,7 @@ def test_a_call_without_a_conversation_is_counted_as_a_failure(shop: Shop) -> No
     assert shop.activity().failure == "the call names no conversation"
 
 
-def test_what_was_forgotten_stays_forgotten_when_its_transcript_is_read_again(
+def test_what_was_forgotten_stays_so_when_its_transcript_is_read_again(
     shop: Shop,
 ) -> None:
     shop.write(*TALK)
@@ -69,9 +67,7 @@ def test_what_was_forgotten_stays_forgotten_when_its_transcript_is_read_again(
     assert shop.texts("claude-code:s1", "claude-code:s2") == SAID[1:]
 
 
-def test_what_was_forgotten_stays_forgotten_when_its_messages_get_other_ids(
-    shop: Shop,
-) -> None:
+def test_what_was_forgotten_stays_so_when_messages_get_other_ids(shop: Shop) -> None:
     """As when a tool writes the transcript again after a fork or a resume."""
     shop.write(*TALK)
     shop.claude().stop()

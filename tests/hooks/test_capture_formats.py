@@ -35,9 +35,7 @@ FIX = codex_event("user_message", "Fix the tax rounding")
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
-def test_of_a_transcript_what_was_said_is_stored(
-    shop: Shop, case: dict[str, Any]
-) -> None:
+def test_what_a_transcript_says_is_stored(shop: Shop, case: dict[str, Any]) -> None:
     path = write_lines(shop.home / case["place"], case["lines"])
     fields = {case.get("key", "transcript_path"): str(path), **case["fields"]}
     agent = Agent(shop.hooks, fields)
@@ -64,9 +62,7 @@ def test_a_fork_that_repeats_its_history_stores_it_once(shop: Shop) -> None:
     ]
 
 
-def test_a_resumed_session_that_repeats_lines_in_a_new_file_stores_them_once(
-    shop: Shop,
-) -> None:
+def test_a_resumed_session_stores_lines_that_it_repeats_once(shop: Shop) -> None:
     shop.write(*TALK)
     shop.claude().stop()
     shop.write(*TALK, session="s2")
@@ -87,9 +83,6 @@ def test_gemini_chats_in_one_json_file_are_read_as_they_grow(shop: Shop) -> None
         messages += [message] if message else []
 
     assert shop.texts("gemini:g1") == ["Sort by date", "Sorted."]
-
-
-# ----------------------------------------------- payloads without transcript
 
 
 def test_without_a_transcript_the_payload_is_stored(shop: Shop) -> None:
@@ -155,8 +148,6 @@ def test_a_call_from_the_spool_keeps_its_time(shop: Shop) -> None:
 
     assert captured(shop.store, "codex:0199")[0].created_at == MORNING
 
-
-# ------------------------------------------------------ capture, then an import
 
 TALKS: dict[str, tuple[Callable[..., Agent], str, list[Json]]] = {
     "transcript": (

@@ -61,9 +61,7 @@ ODD: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_an_odd_entry_is_set_aside_and_the_rest_is_handed_in(
-    place: Path, odd: str
-) -> None:
+def test_an_odd_entry_is_set_aside_and_others_handed_in(place: Path, odd: str) -> None:
     for number in range(60):  # more than one hook hands in
         ODD[odd](place / f"a-{number:02}")
     for number in range(3):
@@ -115,9 +113,7 @@ def test_a_link_to_a_large_file_does_not_fill_the_spool(place: Path) -> None:
     assert spool.put(str(place), "c-1", b"call")
 
 
-def test_a_call_that_reaches_a_limit_of_its_owner_waits_for_the_next_hook(
-    place: Path,
-) -> None:
+def test_a_call_beyond_its_owners_limit_waits_for_the_next_hook(place: Path) -> None:
     assert spool.put(str(place), "c-1", b"call")
     spool.hand_in(str(place), lambda _: 429)
     posted: list[bytes] = []

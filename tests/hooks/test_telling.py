@@ -43,12 +43,7 @@ def told(shop: Shop) -> None:
     shop.claude().stop()
 
 
-# ------------------------------------------------------------------- start
-
-
-def test_what_comes_after_the_hook_has_gone_counts_as_given_to_nobody(
-    shop: Shop,
-) -> None:
+def test_what_comes_after_the_hook_counts_as_given_to_nobody(shop: Shop) -> None:
     agent = shop.codex()
 
     agent.call_and_leave(hook_event_name="SessionStart", source="startup")
@@ -77,9 +72,7 @@ def test_a_session_in_another_tool_starts_with_what_matters(shop: Shop) -> None:
     assert (row.event, row.calls, row.characters) == ("start", 1, len(text))
 
 
-def test_sessions_in_which_nothing_was_said_push_nothing_out(
-    shop: Shop, clock: FakeClock
-) -> None:
+def test_sessions_without_a_word_push_nothing_out(shop: Shop, clock: FakeClock) -> None:
     first = shop.codex().start()
     for number in range(25):
         clock.advance(minutes=5)
@@ -92,9 +85,7 @@ def test_sessions_in_which_nothing_was_said_push_nothing_out(
 
 
 @pytest.mark.parametrize("source", ["resume", "compact", "fork"])
-def test_context_wasted_on_resume_nothing_is_told_again(
-    shop: Shop, source: str
-) -> None:
+def test_context_wasted_on_resume_nothing_is_told(shop: Shop, source: str) -> None:
     agent = shop.codex()
 
     assert agent.start()
@@ -113,9 +104,7 @@ def test_wrong_project_is_told_nothing_of_another(shop: Shop) -> None:
     assert agent.ask(QUESTION) == ""
 
 
-def test_wrong_project_a_worktree_is_the_same_project(
-    shop: Shop, tmp_path: Path
-) -> None:
+def test_wrong_project_a_worktree_is_the_same(shop: Shop, tmp_path: Path) -> None:
     root = tmp_path / "shop"
     for directory in (root / ".git" / "worktrees" / "fix", tmp_path / "fix"):
         directory.mkdir(parents=True)
@@ -127,9 +116,7 @@ def test_wrong_project_a_worktree_is_the_same_project(
     assert words in shop.codex(cwd=str(tmp_path / "fix")).start()
 
 
-def test_the_home_directory_has_no_project_and_is_told_none(
-    shop: Shop, tmp_path: Path
-) -> None:
+def test_the_home_directory_has_no_project(shop: Shop, tmp_path: Path) -> None:
     assert shop.codex(cwd=str(tmp_path)).start() == ""
 
 
@@ -200,9 +187,6 @@ def test_a_call_from_the_spool_tells_nothing_and_counts_as_no_start(shop: Shop) 
     assert agent.start()
 
 
-# ------------------------------------------------------------------ prompt
-
-
 def test_a_prompt_is_told_the_rule_that_it_needs_by_meaning(shop: Shop) -> None:
     shop.service.rate_texts = lambda request, texts: [
         0.9 if "save" in request and "emojis" in text else 0.01 for text in texts
@@ -226,9 +210,7 @@ def test_nothing_is_told_twice_in_a_session(shop: Shop) -> None:
     assert DECISION not in started.ask(QUESTION)
 
 
-def test_a_prompt_is_not_told_the_words_of_a_rule_that_the_start_told(
-    shop: Shop,
-) -> None:
+def test_a_prompt_is_not_told_the_rule_that_the_start_told(shop: Shop) -> None:
     rule = "We decided: round VAT per invoice line, never on the total."
     shop.say(rule)
     agent = shop.codex()
@@ -290,9 +272,6 @@ def test_cursor_is_told_in_its_own_form(shop: Shop, tmp_path: Path) -> None:
     assert silent == {"continue": True}
 
 
-# ------------------------------------------------------------------ ledger
-
-
 def test_the_ledger_says_what_was_told_for_which_prompt_and_why(shop: Shop) -> None:
     agent = shop.codex()
     agent.ask("Go on")
@@ -330,9 +309,6 @@ def test_injections_are_paged_rated_and_counted_in_the_status(shop: Shop) -> Non
     assert totals == rated.totals
     assert (totals.injections, totals.precision) == (2, 0.5)
     assert totals.tokens == prompted.tokens + started.tokens
-
-
-# ---------------------------------------------------------------- briefing
 
 
 def brief(shop: Shop) -> dict[str, str]:

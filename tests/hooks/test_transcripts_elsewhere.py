@@ -1,7 +1,5 @@
 """Transcripts of another machine, sent in parts: each message is stored once, whatever the parts."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -95,9 +93,7 @@ def test_a_prompt_sends_no_lines_and_the_end_of_a_turn_sends_each_once(
     assert (session.transcript, session.project) == ("", "github.com/ann/shop")
 
 
-def test_a_prompt_that_waited_brings_what_was_said_before_it(
-    shop: Shop, link: Link
-) -> None:
+def test_a_prompt_that_waited_brings_what_was_said(shop: Shop, link: Link) -> None:
     shop.write(*TALK)
     late = {**envelope_of(shop.transcript, "UserPromptSubmit"), "late": True}
 
@@ -106,9 +102,7 @@ def test_a_prompt_that_waited_brings_what_was_said_before_it(
     assert shop.texts() == SAID
 
 
-def test_lines_that_could_not_be_sent_wait_for_another_hook(
-    shop: Shop, link: Link
-) -> None:
+def test_lines_that_were_not_sent_wait_for_another_hook(shop: Shop, link: Link) -> None:
     shop.write(*TALK)
     envelope = envelope_of(shop.transcript, "SessionEnd")
     server = cast("remote.Server", link)

@@ -1,7 +1,5 @@
 """Cycles in the background, by schedule and by triggers: on time, one at a time, calm."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -103,9 +101,6 @@ def schedule(
     minutes = interval.total_seconds() / 60
     sleep = SleepConfig(interval_minutes=minutes, cron=cron)
     return Config(auto_sleep=auto, sleep=sleep)
-
-
-# ------------------------------------------------------------------ schedule
 
 
 @pytest.mark.parametrize(
@@ -229,9 +224,6 @@ def test_a_refused_schedule_leaves_the_earlier_one_in_force(cron: str) -> None:
         assert scheduler.next_cycle is not None
 
 
-# -------------------------------------------------------------------- relief
-
-
 def test_relief_asked_for_again_and_again_never_overlaps_and_warns_of_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -318,9 +310,6 @@ class WatchedNights:
             self.watch.check()
 
 
-# ---------------------------------------------------------------------- calm
-
-
 def test_the_first_trigger_that_is_due_names_the_cycle_and_a_rest_follows() -> None:
     nights = WatchedNights(age=AGE, count=COUNT)
 
@@ -398,9 +387,6 @@ def test_a_clock_that_jumps_by_days_starts_no_storm(jump: int) -> None:
     assert len(nights.started) <= 300 / REST_S
 
 
-# ---------------------------------------------------------------- the clock
-
-
 @pytest.fixture
 def up(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """For how many seconds the machine has been up."""
@@ -454,9 +440,6 @@ def test_a_step_of_the_clock_evicts_nothing_early(lab: Lab) -> None:
     assert len(working_ids(lab.store)) == 3
 
 
-# --------------------------------------------------------------- the machine
-
-
 MOUSE = {"type": "Battery", "status": "Discharging", "scope": "Device"}
 
 
@@ -493,9 +476,6 @@ def test_a_machine_that_drains_its_battery_is_on_it(
 def test_a_machine_without_supplies_is_on_mains(tmp_path: Path) -> None:
     assert not is_on_battery(tmp_path / "none")
     assert read_machine_state(tmp_path / "none").load >= 0
-
-
-# ------------------------------------------------------------ a model at work
 
 
 class Modelled(FakeSummarizer):
@@ -552,9 +532,7 @@ def test_entries_past_the_ttl_are_summarized_by_rule_while_the_model_waits(
     assert lab.store.sleep.log(limit=1)[0].summarizer == "rules"
 
 
-def test_without_a_model_a_cycle_waits_for_nothing(
-    lab: Lab, background: Sleeper
-) -> None:
+def test_without_a_model_no_cycle_waits(lab: Lab, background: Sleeper) -> None:
     lab.put(*trio("a"))
 
     slept = background.sleep_in_background(Trigger.SCHEDULE)

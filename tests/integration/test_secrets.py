@@ -68,9 +68,7 @@ def test_no_summary_preview_prompt_or_log_line_holds_a_secret_that_is_kept(
     assert SECRET not in logged.out + logged.err
 
 
-def test_a_secret_promoted_word_for_word_is_masked_in_the_episode_alone(
-    lab: Lab,
-) -> None:
+def test_a_secret_promoted_verbatim_is_masked_in_the_episode_alone(lab: Lab) -> None:
     lab.remember(SAID, id="m0")
     lab.clock.advance(hours=20)
 
@@ -103,9 +101,7 @@ def test_secrets_are_masked_in_every_answer_but_to_who_asks(lab: Lab) -> None:
     assert [SECRET in repr(answer) for answer in revealed] == [True] * 3
 
 
-def test_details_are_shown_with_their_memory_and_the_secret_masked(
-    lab: Lab,
-) -> None:
+def test_details_are_shown_with_their_memory_and_the_secret_masked(lab: Lab) -> None:
     fill(lab)
     shown = lab.expand(slept(lab).id)
 
@@ -125,9 +121,7 @@ def test_details_are_shown_with_their_memory_and_the_secret_masked(
     assert SECRET not in printed
 
 
-def test_a_forgotten_secret_is_neither_in_the_rest_nor_on_the_disk(
-    lab: Lab,
-) -> None:
+def test_a_forgotten_secret_is_neither_in_the_rest_nor_on_the_disk(lab: Lab) -> None:
     fill(lab)
     episode = slept(lab).id
 
@@ -187,8 +181,6 @@ def test_a_secret_is_refused_by_kind_and_never_named(
     assert "password" in str(refused.value) or "metadata" in str(refused.value)
     assert lab.recall("tea cellar").hits == []
 
-
-# ---------------------------------------------- as people and programs write them
 
 KINDS = {
     "password": ("My password for the bank is Brn4tt!Wv, do not lose it.", "Brn4tt!Wv"),

@@ -191,9 +191,7 @@ def test_forgetting_one_original_rewrites_its_episode_from_the_rest(
     assert kept_ids(lab, "a1") == []
 
 
-def test_a_memory_that_moves_while_it_is_forgotten_is_forgotten_all_the_same(
-    lab: Lab,
-) -> None:
+def test_a_memory_that_moves_while_it_is_forgotten_is_forgotten(lab: Lab) -> None:
     lab.put(*trio("a"))
     lab.run_cycle()
     moves = iter([True])
@@ -204,9 +202,7 @@ def test_a_memory_that_moves_while_it_is_forgotten_is_forgotten_all_the_same(
     assert [hit.summary_of for hit in lab.recall("note").hits] == [("a0",)]
 
 
-def test_a_stopping_daemon_takes_no_writes_and_still_answers_questions(
-    lab: Lab,
-) -> None:
+def test_a_stopping_daemon_takes_no_writes_and_answers_questions(lab: Lab) -> None:
     lab.remember("a bike", id="1")
     lab.service.stop_writes()
 

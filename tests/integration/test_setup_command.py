@@ -1,7 +1,5 @@
 """`mnem setup` as it is typed: what it prints, asks and returns."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -105,9 +103,7 @@ def test_a_dry_run_shows_all_and_writes_nothing(home: Path) -> None:
     assert files(home) == written
 
 
-def test_an_undo_without_a_journal_shows_and_names_what_it_recognizes(
-    home: Path,
-) -> None:
+def test_an_undo_without_a_journal_shows_what_it_recognizes(home: Path) -> None:
     with pytest.raises(InvalidRequest, match="--yes"):
         run("cursor")
     assert files(home) == {}, "nothing is written unasked without a terminal"
@@ -154,9 +150,7 @@ def test_a_tool_that_cannot_be_set_up_leaves_the_others_to_be(home: Path) -> Non
     assert (home / ".config" / "zed" / "settings.json").exists()
 
 
-def test_a_project_has_its_own_files(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_project_has_own_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = home / "shop" / "src"
     work.mkdir(parents=True)
     (home / "shop" / ".git").mkdir()
@@ -294,9 +288,6 @@ def test_packages_are_written_once_with_the_parts_of_a_setup(home: Path) -> None
     assert {"claude", "codex", "gemini"} <= set(commands)
 
 
-# ---------------------------------------------------------- what was seen
-
-
 def checked(*reports: AgentActivity) -> ToolCheck:
     machine = Machine.present()
     site = SetupSite(
@@ -354,9 +345,6 @@ def test_a_transcript_newer_than_the_last_memory_is_told(
     assert len(problems) == bool(said)
     assert said in "".join(problems)
     assert not problems or "transcript of 2026-11-20 12:00 UTC" in problems[0]
-
-
-# ------------------------------------------------------- the path of a program
 
 
 def installed(folder: Path) -> Path:

@@ -4,8 +4,6 @@ With the journal to the byte; without it, as far as entries of ours are known. F
 not change are left, and those that it changes keep their links and modes.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil
@@ -38,9 +36,6 @@ PROJECT_TOOLS = [name for name, target in TARGETS.items() if target.has_project]
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
-
-
-# ----------------------------------------------------- apply, again, undo
 
 
 def said(snapshot: Snapshot) -> dict[str, str]:
@@ -155,9 +150,7 @@ def test_each_change_keeps_the_other_lines(home: Home, tool: str) -> None:
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_every_command_is_absolute_and_without_arguments_for_hooks(
-    home: Home, tool: str
-) -> None:
+def test_every_command_is_absolute_and_quoted(home: Home, tool: str) -> None:
     home.use_programs_of("/home/ann lee/bin")
 
     assert home.apply(tool) == []
@@ -171,9 +164,6 @@ def test_every_command_is_absolute_and_without_arguments_for_hooks(
             assert '"/home/ann lee/bin/mnem"' in written
         elif part.label.startswith("hook"):
             assert json.dumps(shlex.quote("/home/ann lee/bin/mnem-hook")) in written
-
-
-# --------------------------------------------------------------- a new path
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -209,9 +199,7 @@ def test_what_the_user_set_in_our_entry_stays(home: Home) -> None:
     assert entry["command"] == ["/new/mnem", "mcp"]
 
 
-def test_a_hook_that_the_user_moved_into_a_group_is_found_and_taken_out(
-    home: Home,
-) -> None:
+def test_a_hook_that_was_moved_into_a_group_is_found_and_taken_out(home: Home) -> None:
     home.apply("claude-code")
     file = home.path / ".claude" / "settings.json"
     ours = document(file).data["hooks"]["Stop"][0]["hooks"][0]
@@ -244,9 +232,6 @@ def test_an_own_file_that_was_changed_is_left_and_told(
 
     assert says in problem
     assert plugin.exists()
-
-
-# --------------------------------------------------- several tools, plugins
 
 
 def test_all_tools_together_are_undone_to_the_byte(home: Home) -> None:
@@ -353,8 +338,6 @@ def test_nothing_is_written_next_to_a_plugin(
     assert home.snapshot() == before
 
 
-# ------------------------------------------------- the tool's own program
-
 WORKING = """#!{python}
 import json, sys
 from pathlib import Path
@@ -407,9 +390,6 @@ def test_a_program_that_fails_is_replaced_by_an_edit(home: Home) -> None:
     assert home.snapshot() == {}
 
 
-# ------------------------------------------------------------------- crashes
-
-
 def test_an_undo_after_a_crash_before_the_write_leaves_the_file(home: Home) -> None:
     home.write("gemini", "foreign")
     before = home.snapshot()
@@ -419,9 +399,6 @@ def test_an_undo_after_a_crash_before_the_write_leaves_the_file(home: Home) -> N
     assert home.undo("gemini") == []
 
     assert home.snapshot() == before
-
-
-# ------------------------------------------------------------------ conflict
 
 
 def write_foreign_entry(home: Home, tool: str) -> int:
@@ -520,9 +497,6 @@ def test_a_change_meanwhile_is_not_overwritten(home: Home) -> None:
     assert file.read_text() == '{"new": 1}'
 
 
-# ------------------------------------------------------------ links and modes
-
-
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_link_stays_and_its_file_is_written(home: Home, tool: str) -> None:
     home.write(tool, "foreign")
@@ -541,9 +515,7 @@ def test_a_link_stays_and_its_file_is_written(home: Home, tool: str) -> None:
     assert home.snapshot() == before
 
 
-def test_a_mode_stays_and_a_kept_copy_is_readable_for_its_owner_alone(
-    home: Home,
-) -> None:
+def test_a_mode_stays_and_a_copy_is_readable_for_its_owner_alone(home: Home) -> None:
     home.write("gemini", "foreign")
     file = home.files("gemini")[0]
     file.chmod(0o640)

@@ -1,7 +1,5 @@
 """The processes that help in a long cycle, and what is known of one that has ended: killed for real."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence

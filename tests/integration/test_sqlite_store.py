@@ -74,9 +74,6 @@ def schema(database: Path) -> list[tuple[object, ...]]:
     return [*read(database, "PRAGMA user_version"), *tables]
 
 
-# ---------------------------------------------------------------- migrations
-
-
 def test_a_new_file_has_the_latest_schema_and_opening_again_changes_nothing(
     database: Path,
 ) -> None:
@@ -92,9 +89,7 @@ def test_a_new_file_has_the_latest_schema_and_opening_again_changes_nothing(
     assert read(database, "SELECT name FROM _sqlite_migrations ORDER BY name") == names
 
 
-def test_an_older_file_is_upgraded_and_keeps_its_memories(
-    used: Path, migrations: Path
-) -> None:
+def test_an_older_file_is_upgraded_and_keeps_all(used: Path, migrations: Path) -> None:
     add(
         migrations,
         "-- a comment; with a semicolon\n"
@@ -173,7 +168,7 @@ def test_a_file_of_a_later_version_is_refused_and_left_alone(
     assert schema(used) == before
 
 
-def test_a_migration_that_fails_leaves_the_file_as_it_was(
+def test_a_failed_migration_leaves_the_file_as_it_was(
     used: Path, migrations: Path
 ) -> None:
     add(
@@ -192,9 +187,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
         assert store.memories.working(["fresh"])[0].content == "note fresh"
 
 
-def test_migrations_before_the_one_that_fails_stay(
-    used: Path, migrations: Path
-) -> None:
+def test_migrations_before_one_that_fails_stay(used: Path, migrations: Path) -> None:
     for step in (1, 2):
         add(migrations, "CREATE TABLE good (id INTEGER);\n", step=step)
 
@@ -212,15 +205,10 @@ def test_without_migrations_nothing_opens(database: Path, tmp_path: Path) -> Non
         pass
 
 
-# ------------------------------------------------------------------ the file
-
-
 @pytest.mark.parametrize(
     "content", [b"not a database at all, but long enough", b"x" * 8192]
 )
-def test_a_file_that_is_no_database_is_refused_as_such(
-    database: Path, content: bytes
-) -> None:
+def test_a_file_that_is_no_database_is_refused(database: Path, content: bytes) -> None:
     database.write_bytes(content)
 
     with pytest.raises(StorageFailed, match=r"memory\.db"), opened(database):
@@ -260,9 +248,7 @@ def test_only_the_owner_can_read_the_files_and_a_new_folder(tmp_path: Path) -> N
         ("secure_delete", 1),
     ],
 )
-def test_the_writer_is_durable_and_thorough(
-    database: Path, pragma: str, value: str | int
-) -> None:
+def test_the_writer_is_durable(database: Path, pragma: str, value: str | int) -> None:
     with closing(open_writer(database)) as connection:
         assert connection.execute(f"PRAGMA {pragma}").fetchone() == (value,)
 
@@ -278,9 +264,7 @@ def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
     assert (tmp_path / name).stat().st_size > 0
 
 
-def test_a_closed_store_has_folded_its_log_and_refuses_instead_of_hanging(
-    database: Path,
-) -> None:
+def test_a_closed_store_has_folded_its_log_and_refuses(database: Path) -> None:
     with opened(database) as store:
         remember_batch(store, memory("1"))
 
@@ -290,9 +274,6 @@ def test_a_closed_store_has_folded_its_log_and_refuses_instead_of_hanging(
         store.memories.get("1")
     with pytest.raises(StorageFailed):
         remember_batch(store, memory("2"))
-
-
-# --------------------------------------------------------- outside tools
 
 
 @pytest.fixture
@@ -330,9 +311,6 @@ def test_an_original_cannot_lose_its_episode(outside: Database) -> None:
 
     with pytest.raises(sqlite3.IntegrityError):
         outside.execute("DELETE FROM episodic_memory")
-
-
-# ------------------------------------------------------- the index, the waits
 
 
 @pytest.fixture

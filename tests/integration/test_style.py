@@ -3,8 +3,6 @@
 The rules are in `tests/support/prose.py`, the words in `tests/support/words.toml`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 

@@ -1,7 +1,5 @@
 """The unit files, judged by systemd itself: valid, hardened, and private."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -166,9 +164,7 @@ BETWEEN_SYSTEM_AND_SERVER = """
         ("mnemosyned-system.service", SERVER, BETWEEN_SYSTEM_AND_SERVER),
     ],
 )
-def test_units_differ_only_in_what_they_serve(
-    one: str, other: str, keys: list[str]
-) -> None:
+def test_units_differ_in_what_they_serve(one: str, other: str, keys: list[str]) -> None:
     first, second = settings(one), settings(other)
 
     differ = [key for key in first | second if first.get(key) != second.get(key)]

@@ -3,8 +3,6 @@
 Each answer has a file in `tests/data/tables`; `make tables` writes them again.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import sys

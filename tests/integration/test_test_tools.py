@@ -1,7 +1,5 @@
 """The tools that test: the fuzzer, seeds of chance and the verdict of the soak."""
 
-from __future__ import annotations
-
 import random
 import re
 import sqlite3

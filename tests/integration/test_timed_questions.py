@@ -1,7 +1,5 @@
 """Questions with a time and questions about long talks, before and after a sleep."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -145,9 +143,7 @@ def test_a_source_and_a_time_are_asked_for_in_other_languages(
 
 
 @pytest.mark.parametrize("month", [True], ids=["after"], indirect=True)
-def test_a_past_day_is_answered_by_its_summary_and_then_by_what_happened(
-    month: Memory,
-) -> None:
+def test_a_past_day_is_its_summary_and_then_what_happened(month: Memory) -> None:
     summary, *moments = month.recall("what happened on 12 October", asked_at=NOW)
 
     originals = month.expand(summary.id).originals
@@ -208,9 +204,7 @@ def answered() -> Runs:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scope", SCOPES)
-def test_long_talks_are_searched_better_than_by_plain_bm25(
-    answered: Runs, scope: str
-) -> None:
+def test_long_talks_are_searched_beyond_plain_bm25(answered: Runs, scope: str) -> None:
     plain = answered[scope, PLAIN]
     for stage in STAGES:
         found = answered[scope, stage]

@@ -1,7 +1,5 @@
 """Where a later step of a request fails, the answer says what the steps before it did."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -52,12 +50,7 @@ def disk() -> Iterator[Disk]:
         yield Disk(patch)
 
 
-# --------------------------------------------------------------------- forget
-
-
-def test_a_forgetting_that_cannot_purge_is_done_and_says_so(
-    lab: Lab, disk: Disk
-) -> None:
+def test_a_forget_that_cannot_purge_is_done_and_says_so(lab: Lab, disk: Disk) -> None:
     lab.put(memory("1"), memory("2"))
     disk.fill(lab.store.deletion, "purge_deleted")
 
@@ -89,9 +82,7 @@ def test_repeating_a_forgetting_waits_for_another_program_in_words(
         lab.forget("1")
 
 
-def test_a_forgetting_that_stops_halfway_counts_what_is_gone(
-    lab: Lab, disk: Disk
-) -> None:
+def test_a_forget_that_stops_halfway_counts_what_is_gone(lab: Lab, disk: Disk) -> None:
     lab.put(*(memory(f"m{number}", "the same words") for number in range(CHUNK + 5)))
     disk.fill(lab.store.deletion, "forget", after=1)
 
@@ -132,9 +123,6 @@ def test_summaries_that_wait_to_be_rewritten_are_named_and_then_rewritten(
     assert lab.store.rollups.next_stale() is None
 
 
-# ---------------------------------------------------------------------- sleep
-
-
 def test_a_cycle_reports_what_it_did_though_its_failure_cannot_be_logged(
     lab: Lab, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,9 +148,7 @@ def test_a_cycle_reports_what_it_did_though_its_failure_cannot_be_logged(
 
 
 @pytest.mark.parametrize("step", ["flush", "pending"])
-def test_a_cycle_that_ends_early_reports_what_it_did(
-    lab: Lab, disk: Disk, step: str
-) -> None:
+def test_a_cycle_that_ends_early_is_reported(lab: Lab, disk: Disk, step: str) -> None:
     lab.put(*trio("a", hours_ago=100))
     # The last commit, which would be flushed itself, has no group.
     lab.service.sleeper.cycle.pacing = CommitPacing(groups_max=1)
@@ -192,9 +178,6 @@ def test_tidying_that_fails_takes_no_report_along(lab: Lab, disk: Disk) -> None:
     disk.fill(lab.store.deletion, "purge_deleted")
 
     assert lab.sleep(force=True).evicted == 2
-
-
-# ------------------------------------------------- undo, restore, prune, learn
 
 
 def test_an_undo_that_stops_halfway_counts_what_is_back(lab: Lab, disk: Disk) -> None:
@@ -259,9 +242,6 @@ def test_a_memory_opens_though_what_a_crash_left_cannot_be_mended_yet(
     assert "summaries wait" in retention.rewrite_stale_or_log()
 
 
-# --------------------------------------------------------------------- writer
-
-
 class Failing:
     """A connection on which statements that begin so fail, as a disk would have them fail."""
 
@@ -297,9 +277,7 @@ def note(value: int) -> Callable[[sqlite3.Connection], object]:
     )
 
 
-def test_a_write_is_refused_though_not_even_the_rollback_succeeds(
-    database: Path,
-) -> None:
+def test_a_write_is_refused_though_the_rollback_fails(database: Path) -> None:
     writer, failing = writer_on(database, "COMMIT", "ROLLBACK")
 
     outcomes = writer.write_each([note(1), note(2)])
@@ -337,9 +315,6 @@ def test_a_writer_closes_though_its_log_cannot_be_folded_in(database: Path) -> N
 
     with pytest.raises(StorageFailed, match="closed"):
         writer.write(note(1))
-
-
-# ---------------------------------------------------------------- what is read
 
 
 def test_people_read_what_is_not_finished(

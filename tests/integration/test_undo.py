@@ -1,7 +1,5 @@
 """Undo of what was done last: edits, tags, pins, forgets, imports and sleep cycles."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 
@@ -96,9 +94,7 @@ def test_undo_goes_back_step_by_step(lab: Lab) -> None:
         lab.undo()
 
 
-def test_an_earlier_edit_is_undone_by_its_id_unless_its_field_changed_again(
-    lab: Lab,
-) -> None:
+def test_an_earlier_edit_is_undone_by_id_unless_its_field_changed(lab: Lab) -> None:
     lab.do(
         EditMemory("kettle", importance=0.9),
         EditMemory("kettle", text="the kettle boils"),
@@ -117,9 +113,7 @@ def test_an_earlier_edit_is_undone_by_its_id_unless_its_field_changed_again(
     assert lab.memory("kettle").content == "the kettle is hot"
 
 
-def test_an_edit_that_drops_the_history_stays_and_takes_old_tags_along(
-    lab: Lab,
-) -> None:
+def test_an_edit_that_drops_the_history_stays_and_takes_tags_along(lab: Lab) -> None:
     lab.do(Tag("kettle", tags=[WORD]), Untag("kettle", tags=[WORD]))
     assert left_of(lab.store, WORD.lower())
 
@@ -153,12 +147,7 @@ def test_a_pin_of_a_memory_that_was_archived_since_is_left(lab: Lab) -> None:
         lab.undo(unpin.id)
 
 
-# --------------------------------------------------------------------- forget
-
-
-def test_a_forget_is_undone_in_its_grace_time_and_then_what_was_before_it(
-    lab: Lab,
-) -> None:
+def test_a_forget_is_undone_in_its_grace_time_then_earlier_actions(lab: Lab) -> None:
     lab.change({"forget.grace_hours": 1})
     before = everything(lab)
     lab.do(CHANGES["tag"], Forget(session="k"))
@@ -205,9 +194,6 @@ def test_after_the_grace_time_no_tag_is_left(lab: Lab) -> None:
 
     assert left_of(lab.store, WORD) == left_of(lab.store, WORD.lower()) == []
     assert list_kinds(lab) == []
-
-
-# --------------------------------------------------------------------- import
 
 
 def bring(lab: Lab, ids: Iterable[str], import_id: str) -> None:
@@ -275,9 +261,6 @@ def test_an_import_cannot_have_the_id_of_another_action(lab: Lab) -> None:
     assert lab.undo(list=True).actions == [tag]
 
 
-# ---------------------------------------------------------------------- sleep
-
-
 def test_the_last_of_actions_and_sleep_cycles_is_undone(lab: Lab) -> None:
     lab.do(CHANGES["tag"])
     lab.put(*trio("a", hours_ago=200))
@@ -294,12 +277,7 @@ def test_the_last_of_actions_and_sleep_cycles_is_undone(lab: Lab) -> None:
     assert undone[1].memories == undone[1].cycle.restored == 4
 
 
-# ----------------------------------------------------------------- the rest
-
-
-def test_what_is_listed_can_be_undone_until_then_and_is_kept_no_longer(
-    lab: Lab,
-) -> None:
+def test_what_is_listed_can_be_undone_until_then(lab: Lab) -> None:
     lab.do(CHANGES["tag"])
     (action,) = lab.undo(list=True)
     assert action.until == action.at + ACTIONS_KEPT

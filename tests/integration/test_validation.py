@@ -1,7 +1,5 @@
 """What is wrong with a request or a setting is said in plain words; drafts made of requests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec
@@ -63,9 +61,7 @@ SETTINGS = [
 
 
 @each_case(("verb", "body", "said"), REQUESTS)
-def test_a_bad_request_is_told_what_its_field_must_be(
-    verb: str, body: str, said: str
-) -> None:
+def test_a_bad_request_is_told_what_it_must_be(verb: str, body: str, said: str) -> None:
     with pytest.raises((InvalidRequest, InvalidTime)) as caught:
         parse(VERBS[verb], body.encode())
 

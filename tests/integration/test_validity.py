@@ -1,7 +1,5 @@
 """Pinned, valid for a time, superseded: what is recalled, what is summarized, what stays."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest
@@ -52,9 +50,7 @@ def test_what_has_expired_is_not_recalled_and_not_lost(lab: Lab) -> None:
     assert lab.memory("1").content == "the lift is broken"
 
 
-def test_no_summary_speaks_of_what_will_expire_and_it_is_found_until_then(
-    lab: Lab,
-) -> None:
+def test_no_summary_has_what_will_expire_and_it_is_found_until_then(lab: Lab) -> None:
     lab.put(*trio("a"))
     until = NOON + timedelta(hours=40)
     lab.remember(
@@ -76,9 +72,7 @@ def test_no_summary_speaks_of_what_will_expire_and_it_is_found_until_then(
     assert "1" in {one.id for one in lab.expand(episode.id).originals}
 
 
-def test_a_group_of_which_nothing_lasts_is_archived_without_a_summary(
-    lab: Lab,
-) -> None:
+def test_a_group_of_which_nothing_lasts_is_archived_unsummarized(lab: Lab) -> None:
     for at in range(4):
         lab.remember(
             f"build {at} runs",
@@ -149,9 +143,7 @@ def test_a_later_summary_speaks_of_the_current_fact_alone(lab: Lab) -> None:
     assert lab.memory("rome").content == "call 030 4471 in Rome"
 
 
-def test_a_memory_superseded_during_its_summary_is_not_promoted_as_current(
-    lab: Lab,
-) -> None:
+def test_a_memory_superseded_during_its_summary_is_not_current(lab: Lab) -> None:
     lab.put(*trio("a"))
 
     def supersede(_: object) -> None:
@@ -184,9 +176,7 @@ def test_a_fact_holds_again_once_its_last_successor_is_forgotten(lab: Lab) -> No
     assert "what it superseded holds again: rome" in forget_text(receipt)
 
 
-def test_what_is_forgotten_with_its_successors_does_not_hold_again(
-    lab: Lab,
-) -> None:
+def test_what_is_forgotten_with_its_successors_does_not_hold_again(lab: Lab) -> None:
     remember_offices(lab)
 
     preview = lab.forget(["oslo", "paris"], dry_run=True)
@@ -197,9 +187,7 @@ def test_what_is_forgotten_with_its_successors_does_not_hold_again(
     assert found(lab, "office") == ["paris"]
 
 
-def test_a_summary_loses_a_superseded_fact_and_states_it_once_it_holds_again(
-    lab: Lab,
-) -> None:
+def test_a_summary_has_no_superseded_fact_until_it_holds_again(lab: Lab) -> None:
     lab.put(*trio("a"), memory("rome", ROME, hours_ago=20))
     lab.run_cycle()
     assert "Rome" in lab.episode_of("rome").content
@@ -225,9 +213,7 @@ def test_superseding_is_kept_with_the_memory_or_not_at_all(lab: Lab) -> None:
     assert lab.store.memories.working_count() == 0
 
 
-def test_the_same_call_again_changes_nothing_until_the_earlier_fact_is_said_again(
-    lab: Lab,
-) -> None:
+def test_the_same_call_changes_nothing_until_the_earlier_fact_is_said(lab: Lab) -> None:
     lab.remember(ROME, id="rome")
     for _ in range(3):
         lab.remember(OSLO, id="oslo", supersedes="rome")

@@ -1,7 +1,5 @@
 """What is read of a followed file when it changes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time
@@ -126,9 +124,7 @@ def garden(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Garden:
     return Garden(lab, reader, tmp_path)
 
 
-def test_of_an_edited_note_the_new_parts_replace_those_that_are_gone(
-    garden: Garden,
-) -> None:
+def test_new_parts_of_a_note_replace_those_that_are_gone(garden: Garden) -> None:
     assert garden.read(ROSES, BEANS) == 2
     assert garden.read(ROSES, PEAS) == 1
     assert garden.current() == ["## Peas", "## Roses"]
@@ -139,9 +135,7 @@ def test_of_an_edited_note_the_new_parts_replace_those_that_are_gone(
     assert garden.read(BEANS, PEAS) == 0
 
 
-def test_a_note_of_claude_code_that_changed_replaces_what_it_said(
-    garden: Garden,
-) -> None:
+def test_a_changed_note_of_claude_code_replaces_what_it_said(garden: Garden) -> None:
     note = write_sample("claude_memory", garden.folder)
     before = {path: path.read_bytes() for path in note.parent.iterdir()}
 
@@ -159,9 +153,7 @@ def test_a_note_of_claude_code_that_changed_replaces_what_it_said(
     assert new.source == "claude-memory"
 
 
-def test_a_conversation_that_specstory_wrote_again_is_stored_once(
-    garden: Garden,
-) -> None:
+def test_a_conversation_of_specstory_is_stored_once(garden: Garden) -> None:
     path = write_sample("specstory", garden.folder)
     more = "_**User (2026-03-16 09:05:00Z)**_\n\nAnd test it in Safari.\n\n---\n"
 
@@ -196,9 +188,7 @@ def test_a_part_whose_earlier_version_was_forgotten_is_stored(garden: Garden) ->
     assert garden.current() == ["## Peas"]
 
 
-def test_a_transcript_is_followed_although_hooks_capture_nothing(
-    garden: Garden,
-) -> None:
+def test_a_transcript_is_followed_though_hooks_capture_nothing(garden: Garden) -> None:
     garden.lab.change({"hooks.capture": False})
     folder = str(garden.folder)
     path = write_lines(
@@ -230,9 +220,7 @@ def test_lines_that_are_refused_do_not_hold_up_the_others(garden: Garden) -> Non
     assert contents == ["cut off", "first", "last", "third"]
 
 
-def test_a_file_that_a_format_trips_over_does_not_hold_up_the_others(
-    garden: Garden,
-) -> None:
+def test_a_file_that_a_format_trips_over_stops_no_other(garden: Garden) -> None:
     garden.write(PEAS, path=garden.folder / "Bad.md")
     garden.write(ROSES)
 
@@ -274,9 +262,7 @@ def test_a_folder_that_was_lost_and_is_there_again_is_followed(
         assert watcher.folders()[0].problem == ""
 
 
-def test_a_followed_file_that_is_replaced_or_made_again_is_followed(
-    garden: Garden,
-) -> None:
+def test_a_file_that_is_replaced_or_made_again_is_followed(garden: Garden) -> None:
     garden.write(ROSES)
     with garden.follow(garden.note):
         wait_until(lambda: garden.current() == ["## Roses"])
@@ -351,9 +337,7 @@ def test_a_file_whose_reading_takes_long_is_read_less_often(
     assert slow.readings <= pauses + 2
 
 
-def test_what_is_no_file_or_of_no_format_is_passed_over(
-    garden: Garden,
-) -> None:
+def test_what_is_no_file_or_of_no_format_is_passed_over(garden: Garden) -> None:
     package, link, pipe = (garden.folder / name for name in ("a.json", "b.md", "c.md"))
     package.write_text('{"name": "package"}')
     link.symlink_to(package)

@@ -1,7 +1,5 @@
 """A year of memory, slept on four times a day; and what a person asks of it."""
 
-from __future__ import annotations
-
 import itertools
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -148,9 +146,7 @@ def test_working_memory_stays_under_its_cap_every_day(year: Year) -> None:
 
 
 @pytest.mark.parametrize("level", [Level.DAY, Level.WEEK, Level.MONTH])
-def test_every_period_that_is_over_is_covered_exactly_once(
-    year: Year, level: Level
-) -> None:
+def test_every_period_that_is_over_is_covered_once(year: Year, level: Level) -> None:
     over = closed_before(level, SleepConfig().rollup_cutoff(year.ended))
     below = summaries(year, level - 1)
     inside = [row for row in below if begin_of(level, _begins(row)) < over]

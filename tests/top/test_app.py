@@ -151,9 +151,7 @@ def plays(script: Script) -> Callable[[Daemon], None]:
 
 
 @plays
-async def test_the_state_is_shown_within_80_columns_and_24_rows(
-    pilot: Pilot[None],
-) -> None:
+async def test_the_state_is_shown_in_80_columns_and_24_rows(pilot: Pilot[None]) -> None:
     latest = pilot.app.query_one("#latest", OptionList)
     assert "healthy" in shown(pilot, "heading")
     assert shown(pilot, "tiers").startswith("working           3 of 10,000")
@@ -189,9 +187,7 @@ async def test_s_sleeps_and_the_cycle_is_listed(pilot: Pilot[None]) -> None:
 
 
 @plays
-async def test_events_are_shown_as_they_happen(
-    pilot: Pilot[None], daemon: Daemon
-) -> None:
+async def test_events_are_shown_at_once(pilot: Pilot[None], daemon: Daemon) -> None:
     with Client(daemon.socket) as client:
 
         def remembered() -> bool:
@@ -216,9 +212,7 @@ async def test_p_pauses_automatic_sleep_and_resumes_it(
 
 
 @plays
-async def test_a_restart_of_the_daemon_is_survived(
-    pilot: Pilot[None], daemon: Daemon
-) -> None:
+async def test_a_restart_is_survived(pilot: Pilot[None], daemon: Daemon) -> None:
     daemon.stop()
     await until_shown(pilot, "heading", "no daemon")
     await pilot.press("enter", "escape", "question_mark", "escape", "s", "p")

@@ -1,7 +1,5 @@
 """Learnings rated for a request by the built-in encoder: those that it needs come first."""
 
-from __future__ import annotations
-
 import gc
 import tomllib
 from collections import OrderedDict
@@ -118,9 +116,7 @@ def test_a_rule_comes_first_for_a_request_in_other_words_and_other_languages(
 
 
 @pytest.mark.thorough
-def test_most_requests_find_their_learning_among_all_of_a_memory(
-    rater: BearingRater,
-) -> None:
+def test_most_requests_find_their_learning_among_many(rater: BearingRater) -> None:
     learnings = learnings_of([said["text"] for said in SAID])
     told = [
         str(number) in {each.learning.id for each in best[:SHOWN]}
@@ -196,7 +192,7 @@ def test_a_context_shows_what_the_encoder_finds(rated: MemoryService) -> None:
     assert len(shown) == 1
 
 
-def test_a_rule_without_any_pattern_is_learned_by_its_vector(
+def test_a_rule_without_a_pattern_is_learned_by_its_vector(
     rated: MemoryService,
 ) -> None:
     say(rated, RULE, "the printer is broken, Ana looks at it", "ok, thanks")
@@ -205,9 +201,7 @@ def test_a_rule_without_any_pattern_is_learned_by_its_vector(
     assert list(learned(rated)) == [RULE]
 
 
-def test_rules_that_somebody_removed_are_not_learned_again(
-    rated: MemoryService,
-) -> None:
+def test_rules_that_were_removed_are_not_learned_again(rated: MemoryService) -> None:
     said, by_pattern = say(rated, RULE, "Always use tabs.")
     [pattern] = rated.call(Learnings()).learnings
     rated.call(RemoveLearning(pattern.id))
@@ -239,9 +233,7 @@ def test_an_edit_ends_the_rule_that_its_old_words_stated(rated: MemoryService) -
     assert [each.text for each in stored] == [new]
 
 
-def test_no_sentence_of_a_forgotten_memory_stays_in_a_cache(
-    rated: MemoryService,
-) -> None:
+def test_no_sentence_of_a_forgotten_memory_is_in_a_cache(rated: MemoryService) -> None:
     (said,) = say(rated, RULE)
     learned(rated)
     wait_until_embedded(rated, 1)
@@ -277,9 +269,7 @@ PASSING = [
 ]
 
 
-def test_lasting_statements_are_rated_above_remarks_of_the_moment(
-    rated: MemoryService,
-) -> None:
+def test_lasting_statements_are_rated_above_remarks(rated: MemoryService) -> None:
     said = STATED + PASSING
     texts = dict(zip(say(rated, *said), said, strict=True))
     before = rated.rate_statements({"unknown": "x"})
@@ -296,9 +286,7 @@ def test_lasting_statements_are_rated_above_remarks_of_the_moment(
     assert rated.rate_statements(texts) == odds
 
 
-def test_memories_that_end_each_other_are_compared_by_their_vectors(
-    rated: MemoryService,
-) -> None:
+def test_memories_that_end_others_are_compared_by_vectors(rated: MemoryService) -> None:
     queue, moved, certificate = ids = say(
         rated,
         "The webhook queue runs on Redis streams.",
@@ -337,9 +325,7 @@ def test_a_prompt_is_told_an_old_statement_in_other_words_after_hundreds_of_newe
     assert STATED[0] in other.ask("When do our suppliers bring the goods?")
 
 
-def test_few_texts_are_embedded_during_one_call_and_the_next_goes_on(
-    rater: BearingRater,
-) -> None:
+def test_few_texts_are_embedded_in_a_call_and_more_later(rater: BearingRater) -> None:
     texts = [f"never commit file number {number}" for number in range(30)]
 
     first = rater.rate("commit what you have", texts)

@@ -91,9 +91,7 @@ def test_what_is_forgotten_is_not_found_before_its_code_is_dropped() -> None:
     assert index.nearest(pack((1.0, 3.0, 0.0)), 5, least=0.0).keys() == {1, 2, 4, 5}
 
 
-def test_no_more_vectors_are_read_than_may_be(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_no_more_vectors_are_read_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "READ", 20)
     chance = random.Random(1)
     table = Table({n: pack(nearby([0.0] * 70, 1, chance)) for n in range(1, 301)})

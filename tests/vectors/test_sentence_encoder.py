@@ -1,7 +1,5 @@
 """The built-in encoder: the same vectors as the package's own code, and its file in the cache."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess
@@ -206,7 +204,7 @@ def test_other_versions_leave_the_cache(
     assert [file.name for file in tmp_path.glob("*.bin")] == [FILE_NAME]
 
 
-def test_a_full_disk_is_left_as_it_was(
+def test_a_full_disk_is_left_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fill(file: BinaryIO, _: object) -> None:
@@ -234,7 +232,7 @@ def test_a_changed_package_is_refused(
     assert not (tmp_path / FILE_NAME).exists()
 
 
-def test_closing_ends_the_conversion(
+def test_closing_ends_its_child(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path))

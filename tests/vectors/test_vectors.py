@@ -60,9 +60,6 @@ def car(service: MemoryService) -> list[str]:
     return contents(service.call(Recall(query="her new car")))
 
 
-# ----------------------------------------------------------------- finding
-
-
 def test_a_memory_is_found_by_meaning_in_other_words(service: MemoryService) -> None:
     remember_embedded(service, "The tesla came on Tuesday", "The plums are ripe")
 
@@ -86,9 +83,7 @@ def test_the_best_by_words_stays_first(service: MemoryService) -> None:
     assert found == ["Ticket AB-4711 is about a car", "The tesla came on Tuesday"]
 
 
-def test_memories_with_a_common_word_gain_by_their_vectors(
-    service: MemoryService,
-) -> None:
+def test_memories_with_a_common_word_gain_by_vectors(service: MemoryService) -> None:
     remember_embedded(
         service, "an old tesla, red", "an old sofa, red", "a new sofa", "a new lamp"
     )
@@ -101,9 +96,7 @@ def test_memories_with_a_common_word_gain_by_their_vectors(
     assert meaning["an old tesla, red"] > 2 * meaning["an old sofa, red"]
 
 
-def test_what_is_found_by_meaning_is_held_to_the_filters(
-    service: MemoryService,
-) -> None:
+def test_what_is_found_by_meaning_obeys_the_filters(service: MemoryService) -> None:
     remember_embedded(service, "The tesla came", session="one")
     remember_embedded(service, "Another tesla came", session="two")
 
@@ -134,12 +127,7 @@ def test_after_a_sleep_that_is_undone_and_a_restored_original_the_vectors_still_
     assert sum(map(len, embedder.calls)) == 12
 
 
-# ---------------------------------------------------------- in the background
-
-
-def test_neither_remembering_nor_a_question_waits_for_a_busy_model(
-    open_service: Open,
-) -> None:
+def test_neither_writes_nor_questions_wait_for_a_busy_model(open_service: Open) -> None:
     pause = Pause()
     service = open_service(FakeEmbedder(meanwhile=pause), wait_s=0.05)
     wait_until(lambda: service.call(Status()).embedder.state is EmbedderState.READY)
@@ -291,9 +279,7 @@ def test_a_text_the_model_cannot_read_takes_no_other_along(open_service: Open) -
     assert contents(service.call(Recall(query="poison"))) == ["poison"]
 
 
-def test_a_model_that_cannot_be_run_leaves_words_and_is_tried_again(
-    open_service: Open,
-) -> None:
+def test_a_model_that_cannot_run_leaves_words_until_it_can(open_service: Open) -> None:
     embedder = FakeEmbedder()
     broken = threading.Event()
     broken.set()
@@ -317,9 +303,6 @@ def test_a_model_that_cannot_be_run_leaves_words_and_is_tried_again(
     broken.clear()
     wait_until_embedded(service, 1)
     assert car(service) == ["The tesla came"]
-
-
-# ------------------------------------------------------------------ forgetting
 
 
 def test_what_is_forgotten_is_found_by_no_vector(
