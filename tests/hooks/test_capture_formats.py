@@ -90,10 +90,7 @@ def test_without_a_transcript_the_payload_is_stored(shop: Shop) -> None:
     agent.ask("Fix the tax rounding")
     agent.stop(last_assistant_message="Rounded half to even.")
 
-    assert shop.texts("codex:0199") == [
-        "Fix the tax rounding",
-        "Rounded half to even.",
-    ]
+    assert shop.texts("codex:0199") == ["Fix the tax rounding", "Rounded half to even."]
 
 
 def test_a_payload_does_not_double_what_the_transcript_brings_later(shop: Shop) -> None:

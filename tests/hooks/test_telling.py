@@ -3,13 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.agents import (
-    Agent,
-    Shop,
-    claude_line,
-    cursor_line,
-    write_lines,
-)
+from support.agents import Agent, Shop, claude_line, cursor_line, write_lines
 from support.fakes import FakeClock
 from support.settings import change
 from support.thorough import thorough

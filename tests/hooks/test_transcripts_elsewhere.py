@@ -13,10 +13,7 @@ from support.agents import SAID, TALK, Shop, claude_line, write_lines
 
 from mnemosyned.agents.hooks import remote, spool
 from mnemosyned.agents.hooks.client import TimeIsUp
-from mnemosyned.agents.hooks.remote import (
-    describe_transcript,
-    find_directory,
-)
+from mnemosyned.agents.hooks.remote import describe_transcript, find_directory
 from mnemosyned.agents.hooks.service import HookEnvelope, HookService
 
 

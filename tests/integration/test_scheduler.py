@@ -12,14 +12,7 @@ from pathlib import Path
 import pytest
 from support.answers import CYCLE
 from support.cases import each_case
-from support.fakes import (
-    NOON,
-    FakeClock,
-    FakeSummarizer,
-    memory,
-    trio,
-    working_ids,
-)
+from support.fakes import NOON, FakeClock, FakeSummarizer, memory, trio, working_ids
 from support.services import Lab
 
 from mnemosyned.config.settings import Config, SleepConfig
@@ -40,10 +33,7 @@ from mnemosyned.memory.values import SummarizerState, SummarizerStatus
 from mnemosyned.sleep import sleeper, triggers as machine
 from mnemosyned.sleep.context import CycleRequest, SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.sleep.sleeper import (
-    Sleeper,
-    SleepScheduler,
-)
+from mnemosyned.sleep.sleeper import Sleeper, SleepScheduler
 from mnemosyned.sleep.triggers import (
     BACK_OFF_MAX_S,
     REST_S,

@@ -83,19 +83,13 @@ def test_a_secret_promoted_verbatim_is_masked_in_the_episode_alone(lab: Lab) -> 
 
 def test_secrets_are_masked_in_every_answer_but_to_who_asks(lab: Lab) -> None:
     fill(lab)
-    fresh: list[object] = [
-        lab.recall("cellar password"),
-        lab.get("m0"),
-    ]
+    fresh: list[object] = [lab.recall("cellar password"), lab.get("m0")]
     episode = slept(lab).id
 
     masked = [*fresh, lab.recall("cellar password"), lab.get("m3")]
     masked += [lab.get(episode), lab.expand(episode)]
     revealed: list[object] = [lab.recall("cellar password", reveal=True)]
-    revealed += [
-        lab.get("m3", reveal=True),
-        lab.expand(episode, reveal=True),
-    ]
+    revealed += [lab.get("m3", reveal=True), lab.expand(episode, reveal=True)]
 
     assert [SECRET in repr(answer) for answer in masked] == [False] * 6
     assert [SECRET in repr(answer) for answer in revealed] == [True] * 3

@@ -216,8 +216,7 @@ PLUGIN = ".config/opencode/plugins/mnem.js"
 
 
 @pytest.mark.parametrize(
-    ("has_journal", "says"),
-    [(True, "changed since"), (False, "delete it yourself")],
+    ("has_journal", "says"), [(True, "changed since"), (False, "delete it yourself")]
 )
 def test_an_own_file_that_was_changed_is_left_and_told(
     home: Home, *, has_journal: bool, says: str

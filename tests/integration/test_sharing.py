@@ -163,9 +163,7 @@ def test_in_company_one_process_helps_and_more_once_it_has_gone(
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_no_group_is_lost_when_the_helping_processes_are_killed_or_hang(
-    shared: ParallelSummarizer,
-    helpers: Callable[[], set[int]],
-    number: signal.Signals,
+    shared: ParallelSummarizer, helpers: Callable[[], set[int]], number: signal.Signals
 ) -> None:
     def with_a_signal() -> Iterator[tuple[int, Sequence[MemoryRecord]]]:
         for key, memories in groups(PARALLEL_GROUPS_MIN * 2):

@@ -22,30 +22,14 @@ from mnemosyned.cli.commands.look import PeriodPart, PeriodView
 from mnemosyned.cli.commands.now import Glance, event_lines
 from mnemosyned.cli.output.show import show
 from mnemosyned.cli.output.terminal import say
-from mnemosyned.memory.consolidation import (
-    CycleStatus,
-    GroupReport,
-    GroupStatus,
-)
+from mnemosyned.memory.consolidation import CycleStatus, GroupReport, GroupStatus
 from mnemosyned.memory.listing import SessionTotals, SourceTotals
-from mnemosyned.memory.values import (
-    Episode,
-    Hit,
-    Line,
-    MemoryRecord,
-    Tier,
-    TierTotals,
-)
+from mnemosyned.memory.values import Episode, Hit, Line, MemoryRecord, Tier, TierTotals
 from mnemosyned.text.display import cell_count
 from mnemosyned.verbs.conversation import Shortened
 from mnemosyned.verbs.listing import Listed, SessionList, SourceList
 from mnemosyned.verbs.memories import Got, Recalled
-from mnemosyned.verbs.upkeep import (
-    Event,
-    EventKind,
-    EventMemory,
-    Logged,
-)
+from mnemosyned.verbs.upkeep import Event, EventKind, EventMemory, Logged
 
 FOLDER = Path(__file__).parents[1] / "data" / "tables"
 WIDTHS = (60, 80, 200)

@@ -10,11 +10,7 @@ from bench.lifebench import fill
 from support.cases import each_case
 from support.datasets.mixed_year import Record
 from support.datasets.technical_talks import KINDS
-from support.datasets.timed_questions import (
-    mixed_month,
-    timed_questions,
-    timed_sets,
-)
+from support.datasets.timed_questions import mixed_month, timed_questions, timed_sets
 from support.talk_recall import EVERYTHING, SCOPES
 
 from mnemosyned.assembly.embedded import Memory

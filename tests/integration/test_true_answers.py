@@ -328,11 +328,7 @@ def test_people_read_what_is_not_finished(
     )
     disk.fill(lab.store.rollups, "pending")
 
-    answers = [
-        lab.sleep(),
-        lab.forget("1"),
-        lab.remove_learning(learned.id),
-    ]
+    answers = [lab.sleep(), lab.forget("1"), lab.remove_learning(learned.id)]
 
     for answer in answers:
         assert FULL in click.unstyle(

@@ -11,14 +11,7 @@ from support.services import Lab
 
 from mnemosyned.errors import CannotUndo, InvalidRequest, NotFound
 from mnemosyned.memory.values import ACTIONS_KEPT, ActionStep
-from mnemosyned.verbs.memories import (
-    EditMemory,
-    Pin,
-    Remember,
-    Tag,
-    Unpin,
-    Untag,
-)
+from mnemosyned.verbs.memories import EditMemory, Pin, Remember, Tag, Unpin, Untag
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget, Restore
 from mnemosyned.verbs.upkeep import LAST_ACTION, Undo

@@ -44,18 +44,10 @@ REQUESTS = [
 SETTINGS = [
     ("sleep.ttl_hours", "lots", "must be a number, not 'lots'"),
     ("sleep.ttl_hours", "0", "must be more than 0, not 0"),
-    (
-        "sleep.model_policy",
-        "never",
-        "must be one of any, idle, ac_power, not 'never'",
-    ),
+    ("sleep.model_policy", "never", "must be one of any, idle, ac_power, not 'never'"),
     ("sleep.quiet_hours", "22-7", 'must have the form "22:00-07:00", not '),
     ("sleep.interval_minutes", "null", "must be a number, not null"),
-    (
-        "sleep.on_count",
-        "true",
-        "must be a whole number, not true",
-    ),
+    ("sleep.on_count", "true", "must be a whole number, not true"),
     ("archive.keep_days", "30d", "must be a number, not '30d'"),
 ]
 

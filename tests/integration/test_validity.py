@@ -3,12 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from support.fakes import (
-    NOON,
-    memory,
-    trio,
-    working_ids,
-)
+from support.fakes import NOON, memory, trio, working_ids
 from support.services import Lab
 
 from mnemosyned.cli.output.retention import forget_text

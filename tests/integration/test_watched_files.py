@@ -18,10 +18,7 @@ from support.vector_service import wait_until
 
 from mnemosyned.importers.capture import Capture
 from mnemosyned.importers.watch import watched_files, watcher
-from mnemosyned.importers.watch.watched_files import (
-    FileReader,
-    files_below,
-)
+from mnemosyned.importers.watch.watched_files import FileReader, files_below
 from mnemosyned.importers.watch.watcher import Watcher
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.sleep.context import ForegroundGate

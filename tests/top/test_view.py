@@ -15,10 +15,7 @@ from support.fakes import NOON
 from mnemosyned.cli.commands import top_view
 from mnemosyned.cli.commands.top_view import RequestRow
 from mnemosyned.memory.consolidation import GroupStatus, Progress
-from mnemosyned.memory.values import (
-    Tier,
-    TierTotals,
-)
+from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.verbs.upkeep import Event, EventKind
 
 LINE_COLUMNS = 80

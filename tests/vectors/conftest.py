@@ -39,10 +39,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def encoder(cache: Path) -> Iterator[SentenceEncoder]:
     """The built-in encoder, loaded once: it keeps nothing of a text but the last question."""
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        closing(SentenceEncoder()) as encoder,
-    ):
+    with pytest.MonkeyPatch.context() as patch, closing(SentenceEncoder()) as encoder:
         patch.setenv("CACHE_DIRECTORY", str(cache))
         encoder.encode(["load"])
         yield encoder

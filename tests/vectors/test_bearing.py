@@ -24,10 +24,7 @@ from mnemosyned.conversation.learnings.relevance import (
 from mnemosyned.errors import ModelUnavailable
 from mnemosyned.memory.values import EmbedderState, Learning
 from mnemosyned.models.sentence_encoder import SentenceEncoder
-from mnemosyned.search.vectors.bearing import (
-    NEW_TEXTS_MAX,
-    BearingRater,
-)
+from mnemosyned.search.vectors.bearing import NEW_TEXTS_MAX, BearingRater
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.conversation import Context, Endings, Learnings, RemoveLearning
 from mnemosyned.verbs.exchange import Export

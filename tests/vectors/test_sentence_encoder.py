@@ -18,12 +18,7 @@ from mnemosyned.errors import ModelUnavailable
 from mnemosyned.models import encoder_file
 from mnemosyned.models.encoder_file import FILE_NAME, write_encoder_file
 from mnemosyned.models.sentence_encoder import SentenceEncoder
-from mnemosyned.search.vectors.packing import (
-    THREADS,
-    pack_four_bits,
-    pack_half,
-    unpack,
-)
+from mnemosyned.search.vectors.packing import THREADS, pack_four_bits, pack_half, unpack
 
 TEXTS = [
     "Der Hund schläft im Garten und träumt.",
