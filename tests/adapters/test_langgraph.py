@@ -65,9 +65,7 @@ def test_a_value_comes_back_whole(store: MnemosyneStore, value: dict[str, Any]) 
     assert (item.namespace, item.key, item.value) == (ADA, "prefs", value)
 
 
-def test_an_update_replaces_the_value_and_keeps_the_time_of_the_first(
-    store: MnemosyneStore,
-) -> None:
+def test_an_update_replaces_the_value_alone(store: MnemosyneStore) -> None:
     store.put(ADA, "prefs", {"text": "Ada prefers tabs"})
     first = store.get(ADA, "prefs")
     store.put(ADA, "prefs", {"text": "Ada prefers spaces"})

@@ -125,9 +125,7 @@ def test_the_sdk_uses_all_there_is(daemon: Daemon, transport: str, mode: str) ->
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_faults_reach_the_sdk_as_errors(
-    daemon: Daemon, transport: str, mode: str
-) -> None:
+def test_faults_reach_the_sdk(daemon: Daemon, transport: str, mode: str) -> None:
     async def drive() -> None:
         async with connected(daemon, transport, mode) as client:
             with pytest.raises(mcp.MCPError, match="Unknown tool"):

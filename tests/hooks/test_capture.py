@@ -97,7 +97,7 @@ def test_the_next_start_catches_up_with_sessions_that_ended_unseen(shop: Shop) -
     assert shop.texts() == SAID
 
 
-def test_a_large_transcript_is_read_in_shares(
+def test_a_long_file_is_read_in_shares(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mnemosyned.importers.capture.CALL_BYTES", 4_000)
@@ -205,9 +205,7 @@ def test_a_daemon_that_stops_refuses_so_that_the_call_waits(shop: Shop) -> None:
     assert session.position == 0
 
 
-def test_what_grew_while_it_was_down_is_read_at_the_start(
-    shop: Shop, clock: FakeClock
-) -> None:
+def test_what_grew_meanwhile_is_read_at_the_start(shop: Shop, clock: FakeClock) -> None:
     shop.write(TALK[0])
     shop.claude().stop()
     shop.write(TALK[1])

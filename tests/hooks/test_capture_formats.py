@@ -192,9 +192,7 @@ def test_an_import_after_capture_stores_nothing_twice(shop: Shop, file: str) -> 
 
 
 @pytest.mark.parametrize("file", TALKS)
-def test_an_imported_conversation_belongs_to_the_project_of_its_directory(
-    shop: Shop, file: str
-) -> None:
+def test_an_imported_conversation_has_its_project(shop: Shop, file: str) -> None:
     agent, session, lines = TALKS[file]
     path: Path = getattr(shop, file)
     write_lines(path, [{**line, "cwd": "/w/shop"} for line in lines])

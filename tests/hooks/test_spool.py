@@ -113,7 +113,7 @@ def test_a_link_to_a_large_file_does_not_fill_the_spool(place: Path) -> None:
     assert spool.put(str(place), "c-1", b"call")
 
 
-def test_a_call_beyond_its_owners_limit_waits_for_the_next_hook(place: Path) -> None:
+def test_a_call_beyond_its_owners_limit_waits_for_a_hook(place: Path) -> None:
     assert spool.put(str(place), "c-1", b"call")
     spool.hand_in(str(place), lambda _: 429)
     posted: list[bytes] = []

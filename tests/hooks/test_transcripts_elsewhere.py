@@ -71,9 +71,7 @@ def link(shop: Shop) -> Link:
     return Link(shop.hooks, str(shop.home / "spool@server"))
 
 
-def test_a_prompt_sends_no_lines_and_the_end_of_a_turn_sends_each_once(
-    shop: Shop, link: Link
-) -> None:
+def test_the_end_of_a_turn_sends_each_line_once(shop: Shop, link: Link) -> None:
     shop.write(*TALK)
     call(link, shop.transcript, "UserPromptSubmit")
     assert (link.posts, shop.texts()) == (1, [])
@@ -152,9 +150,7 @@ def test_parts_of_any_size_are_each_sent_once(
     assert shop.texts() == said
 
 
-def test_a_file_in_the_place_of_another_is_read_from_its_beginning(
-    shop: Shop, link: Link
-) -> None:
+def test_a_file_that_replaced_another_is_read_whole(shop: Shop, link: Link) -> None:
     shop.write(*TALK)
     call(link, shop.transcript)
     kept = shop.transcript.with_name("kept.jsonl")

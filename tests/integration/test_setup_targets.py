@@ -120,9 +120,7 @@ def test_a_tool_without_settings_of_a_project_says_so(home: Home) -> None:
 
 @pytest.mark.parametrize("variant", ["absent", "foreign", "comments", "windows"])
 @pytest.mark.parametrize("tool", TOOLS)
-def test_what_the_user_added_since_stays_and_ours_goes(
-    home: Home, tool: str, variant: str
-) -> None:
+def test_what_the_user_added_since_stays(home: Home, tool: str, variant: str) -> None:
     home.write(tool, variant)
     before = {
         file: document(file).data if file.exists() else {} for file in home.files(tool)
@@ -465,9 +463,7 @@ def test_a_file_that_cannot_be_changed_is_told_and_nothing_is_touched(
         (b'{"mcpServers": {}, "mcpServers": {}}', "twice"),
     ],
 )
-def test_a_form_that_cannot_be_edited_safely_is_told(
-    home: Home, content: bytes, said: str
-) -> None:
+def test_a_form_that_is_not_safe_is_told(home: Home, content: bytes, said: str) -> None:
     file = home.path / ".cursor" / "mcp.json"
     file.parent.mkdir()
     file.write_bytes(content)

@@ -74,9 +74,7 @@ def schema(database: Path) -> list[tuple[object, ...]]:
     return [*read(database, "PRAGMA user_version"), *tables]
 
 
-def test_a_new_file_has_the_latest_schema_and_opening_again_changes_nothing(
-    database: Path,
-) -> None:
+def test_opening_again_changes_nothing_of_the_latest_schema(database: Path) -> None:
     with opened(database) as store:
         assert store.schema_version == LATEST
     before = schema(database)
@@ -154,9 +152,7 @@ def test_a_range_of_rows_is_read_as_such_whatever_the_session(used: Path) -> Non
     assert "INTEGER PRIMARY KEY" in str(step[3])
 
 
-def test_a_file_of_a_later_version_is_refused_and_left_alone(
-    used: Path, migrations: Path
-) -> None:
+def test_a_file_of_a_later_version_is_refused(used: Path, migrations: Path) -> None:
     add(migrations, "CREATE TABLE later (id INTEGER);\n")
     with opened(used, migrations):
         pass

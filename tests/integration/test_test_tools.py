@@ -137,9 +137,7 @@ def test_a_memory_that_is_not_as_it_was_is_a_finding(
     assert finding in findings(database, ledger)
 
 
-def test_a_forgotten_memory_that_is_there_is_a_finding(
-    database: Path, ledger: Ledger
-) -> None:
+def test_a_forgotten_memory_is_a_finding(database: Path, ledger: Ledger) -> None:
     ledger.forget("m0")
 
     found = findings(database, ledger)

@@ -70,9 +70,7 @@ def test_the_first_places_answer_a_question_with_a_time(
 @pytest.mark.parametrize(
     "question", ["Was machte ich am 22. November?", "Was tat ich am 22.11.?"]
 )
-def test_a_day_that_is_named_in_german_is_answered_by_that_day(
-    tmp_path: Path, question: str
-) -> None:
+def test_a_day_named_in_german_is_that_day(tmp_path: Path, question: str) -> None:
     with Memory(tmp_path / "m.db") as memory:
         for number in range(20, 26):
             words = f"Ich machte Marmelade Nummer {number}."

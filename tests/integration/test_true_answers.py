@@ -207,9 +207,7 @@ def test_a_prune_that_stops_halfway_counts_what_is_gone(lab: Lab, disk: Disk) ->
         lab.prune(keep_days=1)
 
 
-def test_restore_and_supersede_succeed_though_no_summary_can_be_rewritten(
-    lab: Lab, disk: Disk
-) -> None:
+def test_restores_succeed_though_no_summary_is_rewritten(lab: Lab, disk: Disk) -> None:
     lab.put(*trio("a"), *trio("a1"))
     lab.sleep(force=True)
     disk.fill(lab.store.rollups, "rewrite")

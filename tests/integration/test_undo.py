@@ -197,9 +197,7 @@ def bring(lab: Lab, ids: Iterable[str], import_id: str) -> None:
 
 
 @pytest.mark.parametrize("hours", [0, 24])
-def test_an_import_is_undone_but_for_what_was_changed_and_can_be_repeated(
-    lab: Lab, hours: int
-) -> None:
+def test_an_import_is_undone_but_for_changes_and_repeated(lab: Lab, hours: int) -> None:
     lab.change({"forget.grace_hours": hours})
     before = everything(lab)
     bring(lab, "ab", "one")

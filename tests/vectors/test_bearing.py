@@ -145,9 +145,7 @@ ASKING = [
 ]
 
 
-def test_questions_about_a_project_are_told_from_others_in_any_language(
-    rater: BearingRater,
-) -> None:
+def test_questions_about_a_project_are_told_from_others(rater: BearingRater) -> None:
     asking = [rater.rate_prompt(each) or 0.0 for each in ASKING]
     needless = [rater.rate_prompt(each) or 0.0 for each in [*IDLE, "merci, continue"]]
 

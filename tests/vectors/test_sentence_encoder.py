@@ -102,9 +102,7 @@ def test_recall_finds_what_was_said_in_other_words_and_shows_what_is_only_near(
     assert never.hits == []
 
 
-def test_that_a_text_asks_makes_it_no_nearer_to_other_questions(
-    encoder: SentenceEncoder,
-) -> None:
+def test_that_a_text_asks_brings_no_question_nearer(encoder: SentenceEncoder) -> None:
     memories = ["What are you doing today?", "The dentist moved us to Friday at nine"]
     asked = "When is our appointment for the teeth?"
 
