@@ -183,7 +183,7 @@ def test_created_files_are_private(tmp_path: Path, room: Path) -> None:
 # ------------------------------------------------------------------- refusal
 
 
-def test_a_mistake_in_the_settings_names_file_line_and_key(tmp_path: Path) -> None:
+def test_a_mistake_in_the_settings_names_its_place(tmp_path: Path) -> None:
     good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
     good.write_text("wm_max: 5\n")
     bad.write_text("wm_max: 5\nslep:\n  ttl_hours: 1\n")
@@ -193,6 +193,9 @@ def test_a_mistake_in_the_settings_names_file_line_and_key(tmp_path: Path) -> No
         code, said = refused(*options, "--config", str(bad), home=tmp_path)
         assert code == EXIT_CONFIG
         assert f"{bad}, line 2: there is no setting slep; did you mean sleep" in said
+    code, said = refused(home=tmp_path, MNEMOSYNE_WM_MACKS="5")
+    assert code == EXIT_CONFIG
+    assert "MNEMOSYNE_WM_MACKS; did you mean MNEMOSYNE_WM_MAX?" in said
 
 
 @pytest.mark.parametrize(
