@@ -135,6 +135,19 @@ def test_on_a_terminal_a_cycle_shows_how_far_it_is(daemon: Daemon) -> None:
     assert slept.stdout.decode().startswith("done in")
 
 
+def test_working_memory_stays_under_its_cap(start: Start) -> None:
+    daemon = start(MNEMOSYNE_WM_MAX="50")
+
+    for number in range(160):
+        daemon.post("remember", id=f"n{number:03}", content=f"This is memory {number}.")
+
+    query = "SELECT id FROM working_memory ORDER BY seq"
+    eventually(lambda: len(rows(daemon.database, query)) <= 50, "it is under its cap")
+    assert rows(daemon.database, query)[-1] == ("n159",)
+    assert kept(daemon.database) == [f"n{number:03}" for number in range(160)]
+    assert set(triggers(daemon)) == {"cap"}
+
+
 # SIGHUP: the settings are read again, or refused whole.
 
 

@@ -242,6 +242,10 @@ def test_an_export_can_be_piped(full: Daemon, empty: Daemon) -> None:
     assert done.returncode == 0
     assert empty.mnem("import", "-", stdin=done.stdout).returncode == 0
     assert kept(empty.database) == kept(full.database)
+    chosen = full.mnem("export", "--session", "work-1", "--source", "codex").stdout
+    records = [json.loads(line) for line in chosen.splitlines()]
+    origins = {(each["session"], each["source"]) for each in records if "role" in each}
+    assert origins == {("work-1", "codex")}
 
 
 def test_a_broken_export_leaves_nothing(full: Daemon, tmp_path: Path) -> None:
