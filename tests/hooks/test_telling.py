@@ -194,6 +194,21 @@ def test_a_prompt_is_told_the_rule_that_it_needs_by_meaning(shop: Shop) -> None:
     assert shop.codex(cwd="/w/other").ask("save the state to git") == ""
 
 
+def test_a_rule_is_told_with_the_other_rules_of_its_message(shop: Shop) -> None:
+    shop.say("Never use tabs in recipes. Always weigh the flour in grams.")
+    shop.service.rate_texts = lambda _, texts: [
+        0.9 if "flour" in text else 0.01 for text in texts
+    ]
+    agent = shop.codex()
+
+    (line,) = [
+        line for line in agent.ask("scale the bread").splitlines() if line[:1] == "-"
+    ]
+
+    assert "Never use tabs in recipes. Always weigh the flour in grams" in line
+    assert agent.ask("scale the rolls, too") == ""
+
+
 def test_nothing_is_told_twice_in_a_session(shop: Shop) -> None:
     agent = shop.codex()
     started = shop.codex("0200")

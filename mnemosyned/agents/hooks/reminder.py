@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from math import ceil, log
 
@@ -179,7 +179,8 @@ class Reminder:
         learnings: Sequence[Learning],
     ) -> list[injected.InjectedQuote]:
         """Return the learnings that the query needs and the session lacks, most probable first."""
-        known = {*session.shown, session.session}
+        told = {each.memory for each in learnings if each.id in session.shown}
+        known = {*session.shown, session.session, *filter(None, told)}
         untold = [
             each
             for each in learnings
@@ -191,13 +192,15 @@ class Reminder:
         )
         if not ranked or ranked[0].confidence < RULE_CONFIDENCE_MIN:
             return []
-        return [
-            quote_learning(
-                each.learning, edits, reason=f"a rule for this ({each.reason})"
-            )
-            for each in ranked[:TOLD_MAX]
-            if each.confidence >= find_least_shown(ranked[0].confidence)
-        ]
+        least = find_least_shown(ranked[0].confidence)
+        chosen: dict[str, injected.InjectedQuote] = {}
+        for each in ranked:
+            if each.confidence >= least and len(chosen) < TOLD_MAX:
+                quote = quote_learning(
+                    each.learning, edits, reason=f"a rule for this ({each.reason})"
+                )
+                chosen.setdefault(quote.source_id, _add_clauses(quote, untold, edits))
+        return list(chosen.values())
 
     def _find_by_meaning(
         self, query: str, statements: Sequence[ProjectStatement], score_min: float
@@ -347,6 +350,24 @@ class Reminder:
             )
             chosen.append(BearingLine(CONFIDENCE_WEIGHT * hit.confidence, quote))
         return chosen
+
+
+def _add_clauses(
+    quote: injected.InjectedQuote, learnings: Sequence[Learning], edits: BriefingEdits
+) -> injected.InjectedQuote:
+    """Return the quote of a learning with the others of its message, if there is room in its line.
+
+    A rule of several sentences is several learnings, of which a prompt may be like one alone.
+    """
+    texts = {
+        each.id: (edits.text_of(each.id) or each.text).rstrip(".")
+        for each in learnings
+        if each.memory and each.memory == quote.memory
+    }
+    text = ". ".join(texts[id] for id in sorted(texts))
+    if len(texts) < 2 or len(text) > REMINDER_LINE_CHARS_MAX:
+        return quote
+    return replace(quote, text=text)
 
 
 def _find_stated_in(
