@@ -81,3 +81,8 @@ def test_a_failed_expectation_is_reported() -> None:
     assert compare(found, {"count": 2}) == ["count: wanted 2, found 1"]
     assert compare(found, {"count": True}) == ["count: wanted True, found 1"]
     assert compare(found, {"most": 4}) == ["most: wanted 4, found 5"]
+    assert compare(found, {"count_max": 1, "count_min": 1}) == []
+    assert compare(found, {"count_max": 0}) == ["count_max: wanted 0, found 1"]
+    text = {"text": "tea"}
+    assert compare(text, {"text_contains": "te", "text_not_contains": "x"}) == []
+    assert len(compare(text, {"text_contains": "x", "text_startswith": "ea"})) == 2
