@@ -283,6 +283,10 @@ def test_a_file_comes_back_row_by_row(filled: Path, dsn: str, tmp_path: Path) ->
     lines = exported(filled)
 
     restored(lines, dsn)
+    with opened(dsn) as memory:  # once more, which stores nothing
+        known = memory.service.restore_lines(b"".join(lines[1:]))
+    assert (known.stored, known.conflicts) == ({}, [])
+    assert sum(known.known.values()) == len(lines) - len(ENDS)
     from_server = exported(dsn)
     restored(from_server, again)
 
