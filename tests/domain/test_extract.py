@@ -12,8 +12,8 @@ from support.cases import each_case
 from support.fakes import said_in_turn
 
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.summary.events import rate_event
 from mnemosyned.summary.extract import CHARS_MAX, CHARS_MIN, extract
+from mnemosyned.summary.statements import rate_event
 
 NINE = datetime(2026, 3, 3, 9, tzinfo=UTC)
 RATIO = 1 / 3
