@@ -14,7 +14,10 @@ from support.answers import CYCLE
 from support.cases import each_case
 from support.fakes import NOON, FakeClock, FakeSummarizer, memory, trio, working_ids
 from support.services import Lab
+from support.settings import config_by_words
+from support.vector_service import wait_until
 
+from mnemosyned.assembly.build import open_memory
 from mnemosyned.config.settings import Config, SleepConfig
 from mnemosyned.errors import (
     ConfigInvalid,
@@ -29,7 +32,7 @@ from mnemosyned.memory.consolidation import (
     Trigger,
     WorkingActivity,
 )
-from mnemosyned.memory.values import SummarizerState, SummarizerStatus
+from mnemosyned.memory.values import SummarizerState, SummarizerStatus, Tier
 from mnemosyned.sleep import sleeper, triggers as machine
 from mnemosyned.sleep.context import CycleRequest, SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
@@ -48,6 +51,8 @@ from mnemosyned.sleep.triggers import (
     select_by_count,
     select_when_idle,
 )
+from mnemosyned.verbs.memories import Remember, RememberMany
+from mnemosyned.verbs.upkeep import Status
 
 SOON = timedelta(milliseconds=20)
 HOUR = timedelta(hours=1)
@@ -575,3 +580,17 @@ def test_activity_is_told_by_session_and_source(lab: Lab, background: Sleeper) -
         by_source={"chat": 1},
         by_session={"s": (2, 9)},
     )
+
+
+def test_an_assembled_memory_is_relieved_in_the_background(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sleeper, "FIRST_CYCLE_AFTER", HOUR)
+    config = config_by_words(tmp_path / "memory.db", auto_sleep=True, wm_max=10)
+    with open_memory(config) as memory:
+        service = memory.service
+        service.call(RememberMany([Remember(f"note {at}") for at in range(30)]))
+
+        wait_until(lambda: service.call(Status()).tiers[Tier.WORKING].count <= 10)
+
+        assert service.call(Status()).tiers[Tier.ARCHIVE].count >= 20
