@@ -220,33 +220,23 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         # One text for any number of rows: SQLite prepares a statement once.
         among = f"{column} IN (SELECT value FROM json_each(?)){order}"
         listed = (json.dumps(list(values)),)
-        memories = self.working_memories(f"WHERE {among.format('')}", listed)
+        working = self.execute(
+            f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE {among.format('')}",
+            listed,
+        )
+        memories = {seq: memory_from(row, tier=Tier.WORKING) for seq, *row in working}
         if len(memories) < len(values):
-            memories |= self.archived_memories(f"WHERE a.{among.format('a.')}", listed)
+            archived = self.execute(
+                f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM episodic_memory AS e "
+                "JOIN archive AS a ON a.episode_seq = e.seq "
+                f"WHERE a.{among.format('a.')}",
+                listed,
+            )
+            memories |= {
+                seq: memory_from(row, tier=Tier.ARCHIVE, episode=episode)
+                for seq, episode, *row in archived
+            }
         return memories
-
-    def working_memories(
-        self, condition: str, values: Sequence[Any]
-    ) -> dict[int, MemoryRecord]:
-        """Return the working memories that an SQL clause with WHERE selects, by row number."""
-        rows = self.execute(
-            f"SELECT seq, {MEMORY_FIELDS} FROM working_memory {condition}", values
-        )
-        return {seq: memory_from(row, tier=Tier.WORKING) for seq, *row in rows}
-
-    def archived_memories(
-        self, condition: str, values: Sequence[Any]
-    ) -> dict[int, MemoryRecord]:
-        """Return the originals `a` of episodes `e` that an SQL clause with WHERE selects, by row number."""
-        rows = self.execute(
-            f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM episodic_memory AS e "
-            f"JOIN archive AS a ON a.episode_seq = e.seq {condition}",
-            values,
-        )
-        return {
-            seq: memory_from(row, tier=Tier.ARCHIVE, episode=episode)
-            for seq, episode, *row in rows
-        }
 
     def details_under(self, summary: str, *, secrets: bool = False) -> Iterator[Detail]:
         rows = self.execute(
