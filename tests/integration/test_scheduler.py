@@ -586,7 +586,12 @@ def test_an_assembled_memory_is_relieved_in_the_background(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sleeper, "FIRST_CYCLE_AFTER", HOUR)
-    config = config_by_words(tmp_path / "memory.db", auto_sleep=True, wm_max=10)
+    config = config_by_words(
+        tmp_path / "memory.db",
+        auto_sleep=True,
+        wm_max=10,
+        sleep=SleepConfig(tick_s=3_600),  # which leaves no time to a trigger
+    )
     with open_memory(config) as memory:
         service = memory.service
         service.call(RememberMany([Remember(f"note {at}") for at in range(30)]))
