@@ -21,8 +21,14 @@ from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import EmbedderState, EndedStatement, Hit, MemoryRecord
 from mnemosyned.search.query import Match, Query
 from mnemosyned.sleep.context import ForegroundGate
-from mnemosyned.text.endings import recognize
-from mnemosyned.text.endings.statements import Statement, read_statements
+from mnemosyned.text.endings.statements import (
+    Ending,
+    SentenceMeanings,
+    Statement,
+    find_ending_statements,
+    rate_endings,
+    read_statements,
+)
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.sentences import contains_statement
 from mnemosyned.text.terms import Terms
@@ -82,7 +88,7 @@ class EndingFinder:
     """Whether there are such calls."""
     learn: Callable[[MemoryRecord], Sequence[LateLearning] | None] = lambda _: ()
     """Returns what a memory in force states as a rule by its vectors; None while the encoder is loading."""
-    meanings: recognize.SentenceMeanings | None = None
+    meanings: SentenceMeanings | None = None
     """Those of an encoder with the state `encoder_state`."""
     encoder_state: Callable[[], EmbedderState] = lambda: EmbedderState.OFF
 
@@ -322,7 +328,7 @@ class EndingFinder:
             self._unavailable_since = now
         return now - self._unavailable_since < AWAIT_S
 
-    def _find_meanings(self) -> recognize.SentenceMeanings | None:
+    def _find_meanings(self) -> SentenceMeanings | None:
         """Return the meanings of sentences, or None if the encoder is not ready."""
         is_ready = self.encoder_state() is EmbedderState.READY
         return self.meanings if is_ready else None
@@ -330,7 +336,7 @@ class EndingFinder:
     def _judge(
         self,
         memories: Sequence[MemoryRecord],
-        meanings: recognize.SentenceMeanings | None,
+        meanings: SentenceMeanings | None,
         *,
         ends: float = float("inf"),
         is_yielding: bool = False,
@@ -375,14 +381,14 @@ class EndingFinder:
     def _compare(
         self,
         memory: MemoryRecord,
-        meanings: recognize.SentenceMeanings | None,
+        meanings: SentenceMeanings | None,
         *,
         is_yielding: bool,
-    ) -> Iterator[tuple[Match, recognize.Ending]]:
+    ) -> Iterator[tuple[Match, Ending]]:
         """Yield the older memories that a memory ends, each with its ending; wait for requests if asked."""
         if is_yielding:
             self.gate.yield_to_requests()
-        statements = recognize.find_ending_statements(memory.content, meanings)
+        statements = find_ending_statements(memory.content, meanings)
         for statement in statements[:STATEMENTS_MAX]:
             if is_yielding:
                 self.gate.yield_to_requests()
@@ -396,9 +402,7 @@ class EndingFinder:
                 (*found, match)
                 for match in older
                 if _is_in_scope(match, memory, statement, projects)
-                and (
-                    found := recognize.rate_endings(match.content, statement, meanings)
-                )
+                and (found := rate_endings(match.content, statement, meanings))
             ]
             rated.sort(key=lambda each: -each[0])
             for odds, ending, match in rated[:ENDED_MAX]:

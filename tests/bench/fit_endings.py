@@ -33,7 +33,7 @@ from bench.telling import load_half
 from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors import packing
 from mnemosyned.search.vectors.bearing import DIFFERENCE_SCALE, PRODUCT_SCALE
-from mnemosyned.text.endings import recognize
+from mnemosyned.text.endings import statements as ending_statements
 from mnemosyned.text.endings.statements import Statement, read_statements
 from mnemosyned.text.stems import stem
 
@@ -41,7 +41,7 @@ Matrix = Any  # of numpy, whose types are not installed
 Tree = Any
 """A leaf, or [number of a feature, limit, tree up to the limit, tree above it]."""
 ENCODER = SentenceEncoder()
-FILE = Path(recognize.__file__).with_name("model.toml")
+FILE = Path(ending_statements.__file__).with_name("model.toml")
 CASES = Path(__file__).parents[1] / "domain" / "endings.toml"
 PLAIN = ("tune", "tune_f", "tune_g", "tune_h", "tune_i", "tune_p")
 """Authors of plain pairs, by whom the limit is set; the pairs of the others are meant to mislead."""
@@ -383,7 +383,8 @@ class Fit:
         self.rows = rows
         self.of = np.array([row.example for row in rows])
         words = np.array(
-            [recognize.list_features(row.older, row.newer) for row in rows], np.float32
+            [ending_statements.list_features(row.older, row.newer) for row in rows],
+            np.float32,
         )
         cosines = np.array(likeness, np.float32)
         has_cue = np.array([bool(row.newer.cues) for row in rows])

@@ -7,14 +7,12 @@ from pathlib import Path
 from domain.test_patterns import is_ambiguous
 from support.cases import each_case
 
-from mnemosyned.text.endings.recognize import (
-    find_ending,
-    find_ending_statements,
-)
 from mnemosyned.text.endings.statements import (
     READ_CHARS_MAX,
     RULES,
     LanguageRules,
+    find_ending,
+    find_ending_statements,
     sentence_at,
 )
 
