@@ -118,16 +118,16 @@ def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(lab: Lab) -> None
 def test_a_model_and_its_dry_run_end_where_the_tokens_do(lab: Lab) -> None:
     model = Slow()
     lab.cycle.lease.replace(model)
-    change(lab.settings, {"sleep.cycle_tokens": 250})
+    change(lab.settings, {"sleep.cycle_tokens": 450})
     backlog(lab, 5, "word " * 80)
 
     planned, done = lab.sleep(dry_run=True), lab.sleep()
 
-    assert len(model.calls) == 1
-    assert (done.evicted, done.remaining) == (3, 12)
+    assert len(model.calls) == 2
+    assert (done.evicted, done.remaining) == (6, 9)
     sources = [group.source for group in planned.groups]
     assert sources == [group.source for group in done.groups]
-    assert "12 would wait for the next cycle" in render(planned)
+    assert "9 would wait for the next cycle" in render(planned)
 
 
 def test_rules_have_no_budget_of_tokens(lab: Lab) -> None:
@@ -155,11 +155,13 @@ def test_a_dry_run_says_how_long_a_model_would_write(lab: Lab) -> None:
 
     assert lab.sleep(dry_run=True).model_s
     lab.sleep()
-    remember_batch(lab.store, *trio("m", content="x" * 1_000))
+    for name in "mn":
+        three = trio(name, source=name, content="x" * 1_000)
+        remember_batch(lab.store, *three)
     pace = lab.store.sleep.chars_per_s("fake")
 
     assert pace
-    assert (lab.sleep(dry_run=True).model_s or 0) >= 3_000 / pace
+    assert (lab.sleep(dry_run=True).model_s or 0) >= 6_000 / pace
 
 
 def test_a_cycle_gives_way_while_somebody_waits_for_a_moment_at_most() -> None:

@@ -258,6 +258,7 @@ LISTENER = Access(
         ("GET /readyz HTTP/1.1\r\nTransfer-Encoding: chunked", 411),
         ("GET /readyz HTTP/1.1\r\nOrigin: https://evil.example", 403),
         ("GET http://evil.example/readyz", 403),
+        ("GET http://127.0.0.1:7464/readyz HTTP/1.1\r\nHost: evil.example", 403),
         ("GET /livez HTTP/1.1\r\nHost: evil.example", 403),
     ],
 )

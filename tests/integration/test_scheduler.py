@@ -582,6 +582,19 @@ def test_activity_is_told_by_session_and_source(lab: Lab, background: Sleeper) -
     )
 
 
+@pytest.mark.parametrize(("count", "left"), [(20, 20), (21, 18)])
+def test_only_what_exceeds_the_capacity_is_relieved(
+    lab: Lab, background: Sleeper, count: int, left: int
+) -> None:
+    lab.change({"wm_max": 20})
+    lab.put(*(memory(f"m{at:02}") for at in range(count)))
+
+    assert background.exceeds_capacity() is (count != left)
+    background.consolidate_excess(rules_only=True)
+
+    assert lab.store.memories.working_count() == left
+
+
 def test_an_assembled_memory_is_relieved_in_the_background(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,22 @@ def test_a_stop_leaves_a_sleep_to_its_sleeper(start: Start, dsn: str) -> None:
     assert not daemon.events("final_consolidation_failed")
 
 
+def test_what_one_daemon_learns_and_unlearns_the_other_sees(
+    start: Start, dsn: str
+) -> None:
+    daemons = [start("--database", dsn) for _ in range(2)]
+    with daemons[0].client() as one, daemons[1].client() as other:
+        assert not other.learnings().learnings
+        learned = one.learn("Always answer in French.").learning
+
+        assert other.learnings().learnings == [learned]
+        assert "French" in str(other.context("Bonjour"))
+        one.remove_learning(learned.id)
+
+        assert not other.learnings().learnings
+        assert "French" not in str(other.context("Bonjour"))
+
+
 # The schedules of several daemons: what each would do by itself is done once.
 
 
