@@ -57,7 +57,8 @@ SCENES = (
     Scene(
         "install",
         "Install",
-        "From a checkout, in a container without systemd. With systemd, the daemon also starts at each login.",
+        "These commands ran in a checkout, in a container without systemd. "
+        "With systemd, the daemon also starts at each login.",
         ("make -s install", "mnem"),
     ),
     Scene(
