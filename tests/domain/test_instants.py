@@ -1,21 +1,16 @@
 """Arithmetic that saturates at the calendar's ends, and the rules that count days with it."""
 
+from __future__ import annotations
+
 import re
 import time
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import example, given, strategies as st
-from support.calendar_limits import (
-    FIRST,
-    LAST,
-    TIME_PHRASES,
-    instants,
-    zoned_datetimes,
-    zones,
-)
 from support.cases import each_case
 from support.fakes import memory
 
@@ -29,6 +24,44 @@ from mnemosyned.summary.extract import ExtractiveSummarizer, compose_episode, ex
 from mnemosyned.summary.grounding.check import GroundingSources
 from mnemosyned.text.dates import formatting as dates
 from mnemosyned.text.dates.questions import parse_times
+
+FIRST = datetime.min.replace(tzinfo=UTC)
+LAST = datetime.max.replace(tzinfo=UTC)
+ZONES = (
+    UTC,
+    timezone(timedelta(hours=23, minutes=59)),
+    timezone(-timedelta(hours=23, minutes=59)),
+    *map(
+        ZoneInfo,
+        ("America/New_York", "Pacific/Kiritimati", "Europe/Berlin", "Asia/Kathmandu"),
+    ),
+)
+zones = st.sampled_from(ZONES)
+instants = st.one_of(
+    st.timedeltas(timedelta(), timedelta(days=800)).map(lambda since: FIRST + since),
+    st.timedeltas(timedelta(), timedelta(days=800)).map(lambda until: LAST - until),
+    st.sampled_from((FIRST, LAST)),
+    st.datetimes(timezones=st.just(UTC)),
+)
+"""Mostly within two years of an end, in UTC."""
+zoned_datetimes = st.builds(
+    lambda naive, zone: naive.replace(tzinfo=zone),
+    instants.map(lambda moment: moment.replace(tzinfo=None)),
+    zones,
+)
+"""Local times in many zones, some of them outside the calendar in UTC."""
+TIME_PHRASES = (
+    "yesterday", "the day before yesterday", "today", "tomorrow", "tonight", "last night",
+    "this morning", "yesterday evening", "last week", "next week", "last weekend", "next weekend",
+    "last month", "next month", "last year", "next year", "last Friday", "on Monday",
+    "next Sunday evening", "999 days ago", "99 weeks ago", "12 months ago", "999 years ago",
+    "the last 999 days", "the past 999 years", "last summer", "winter 9999", "in December",
+    "in December 9999", "0001-01-01T00:00:00Z", "9999-12-31", "31 December 9999", "1 January 0001",
+    "0000-00-00", "in 2000", "gestern", "letztes Jahr", "vor drei Tagen", "hace 2 semanas",
+    "in 999 days", "two weeks from now",
+)  # fmt: skip
+"""Times as questions and memories speak of them."""
+
 
 ENDS = datetime.min, datetime.max  # noqa: DTZ901 no zone is meant
 spoken = st.sampled_from(TIME_PHRASES)

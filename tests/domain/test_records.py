@@ -1,23 +1,74 @@
 """Summaries of records: what each kind becomes, and the prose that no rule may take."""
 
 import json
+import re
 from datetime import UTC
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from hypothesis import example, given, strategies as st
 from support.cases import each_case
 from support.datasets.mixed_year import mixed_year
-from support.records import (
-    VIENNA,
-    assert_readable,
-    prose_samples,
-    record_lines,
-    record_samples,
-    record_texts,
-    remembered,
-)
+from support.fakes import said_in_turn
 
+from mnemosyned.summary.records.lines import RecordLine
 from mnemosyned.summary.records.summarize import summarize_records
+
+SAMPLES = Path(__file__).parents[1] / "support" / "datasets" / "records"
+VIENNA = ZoneInfo("Europe/Vienna")
+_HASH = re.compile(
+    r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,}\b|\b0x[0-9a-f]{6,}\b"
+)
+_BARE_VALUES = re.compile(r"[\d\s.,:;/%€$-]+")
+
+
+def record_lines(*contents: str) -> tuple[RecordLine, ...]:
+    """Return the lines of memories that must all be records; each must be readable."""
+    summary = summarize_records(said_in_turn(*contents), zone=VIENNA)
+    assert summary.prose == ()
+    for line in summary.lines:
+        assert_readable(line)
+    return summary.lines
+
+
+def record_texts(*contents: str) -> list[str]:
+    """Return the texts of the lines of memories that must all be records."""
+    return [line.text for line in record_lines(*contents)]
+
+
+def assert_readable(line: RecordLine) -> None:
+    """Check what holds for every line: a whole sentence without hashes, on one line."""
+    assert line.text.endswith((".", "!", "?", "…", "”", "。")), line.text
+    assert line.text == " ".join(line.text.split())
+    assert not _BARE_VALUES.fullmatch(line.text)
+    for text in (line.text, *line.index_terms):
+        assert not _HASH.search(text), text
+    assert 0 <= line.worth <= 1
+    assert line.memories >= 1
+
+
+def record_samples(kind: str) -> list[tuple[str, list[str]]]:
+    """Return the samples of a kind: each record and the lines it must become.
+
+    In the file a line `===` stands before each record and `--> ` before each line expected.
+    """
+    samples = []
+    for block in _blocks(kind):
+        content, *expected = block.split("\n--> ")
+        samples.append((content, expected))
+    assert len(samples) >= 8
+    return samples
+
+
+def prose_samples() -> list[str]:
+    """Return texts that no rule may take."""
+    return _blocks("prose")
+
+
+def _blocks(name: str) -> list[str]:
+    text = (SAMPLES / f"{name}.txt").read_text(encoding="utf-8")
+    return text.removesuffix("\n").split("\n===\n")[1:]
+
 
 KINDS = ("commits", "json", "logs", "runs", "shells", "tables", "traces")
 RECORDS = [content for kind in KINDS for content, _ in record_samples(kind)]
@@ -36,7 +87,7 @@ def test_a_record_reads_as_a_sentence(content: str, expected: list[str]) -> None
     '{"a": 1} is what I get', "{", "[]", "{}", "[1, 2", '{"a": ' * 5_000,
 ])  # fmt: skip
 def test_a_broken_record_stays_prose(text: str) -> None:
-    memories = remembered(text)
+    memories = said_in_turn(text)
     assert summarize_records(memories, zone=VIENNA).prose == tuple(memories)
 
 
@@ -44,7 +95,7 @@ def test_a_broken_record_stays_prose(text: str) -> None:
 @example([])
 @example(RECORDS)
 def test_each_memory_is_prose_or_stood_for_by_a_line(contents: list[str]) -> None:
-    memories = remembered(*contents)
+    memories = said_in_turn(*contents)
     summary = summarize_records(memories, zone=VIENNA)
     kept = {id(memory) for memory in summary.prose}
     taken = [n for n, memory in enumerate(memories) if id(memory) not in kept]
@@ -72,7 +123,7 @@ PARTS = st.sampled_from(RECORDS).flatmap(
 
 @given(PARTS | st.text(alphabet="{}[]:,.|$-= \n\taAbB019é⏎'\"(", max_size=80))
 def test_any_text_and_any_part_of_a_record_is_taken_or_left(text: str) -> None:
-    summary = summarize_records(remembered(text), zone=VIENNA)
+    summary = summarize_records(said_in_turn(text), zone=VIENNA)
     assert bool(summary.lines) != bool(summary.prose)
     for line in summary.lines:
         assert line.text == " ".join(line.text.split())
@@ -81,7 +132,7 @@ def test_any_text_and_any_part_of_a_record_is_taken_or_left(text: str) -> None:
 def test_lines_are_bounded_and_those_left_out_are_counted() -> None:
     words = [f"{first}{second}" for first in "abcdefghijklm" for second in "nopqrstuvw"]
     events = [json.dumps({"title": f"Event {word}"}) for word in words]
-    lines = summarize_records(remembered(*events), zone=VIENNA).lines
+    lines = summarize_records(said_in_turn(*events), zone=VIENNA).lines
     assert len(lines) == 24
     assert sum(line.memories for line in lines) == 130
     assert lines[-1].text.startswith("38 JSON records: Event ")
@@ -94,7 +145,7 @@ def test_a_record_with_prose_around_it_is_prose() -> None:
     after = "I have no idea what to make of it, and it worked until last week."
     for record in RECORDS:
         for text in (f"{before}\n\n{record}", f"{before}\n\n{record}\n\n{after}"):
-            memories = remembered(text)
+            memories = said_in_turn(text)
             assert summarize_records(memories, zone=VIENNA).prose == tuple(memories), (
                 text
             )
@@ -114,7 +165,7 @@ BY_HAND = (DATASETS / "written_year.txt").read_text(encoding="utf-8").splitlines
 ])  # fmt: skip
 def test_prose_is_left_alone(texts: list[str]) -> None:
     """Samples that resemble records, a year of notes and chats, and one written by hand."""
-    memories = remembered(*texts)
+    memories = said_in_turn(*texts)
     summary = summarize_records(memories, zone=UTC)
     assert (summary.lines, summary.prose) == ((), tuple(memories))
 
@@ -122,7 +173,7 @@ def test_prose_is_left_alone(texts: list[str]) -> None:
 def test_of_the_week_only_runs_and_commits_are_records() -> None:
     path = Path(__file__).parents[1] / "demo" / "week.jsonl"
     entries = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    memories = remembered(*(entry["content"] for entry in entries))
+    memories = said_in_turn(*(entry["content"] for entry in entries))
     summary = summarize_records(memories, zone=UTC)
     taken = {entries[line.position]["source"] for line in summary.lines}
     assert taken <= {"shell", "ci"}

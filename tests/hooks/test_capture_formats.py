@@ -1,5 +1,7 @@
 """Capture from the transcripts and the events of each tool, and imports of the same."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +21,6 @@ from support.agents import (
     codex,
     codex_event,
     codex_meta,
-    gemini_line,
     moment,
     write_lines,
 )
@@ -27,6 +28,20 @@ from support.agents import (
 from mnemosyned.importers.importer import START, ImportItem, ImportSource
 from mnemosyned.importers.run import recognize_format
 from mnemosyned.verbs.memories import Remember
+
+
+def gemini_line(
+    kind: str, text: str, *, id: str, minutes: float = 0, **more: object
+) -> Json:
+    content: object = [{"text": text}] if kind == "user" else text
+    return {
+        "id": id,
+        "timestamp": moment(minutes),
+        "type": kind,
+        "content": content,
+        **more,
+    }
+
 
 LINES = Path(__file__).parents[1] / "data" / "hooks" / "transcripts.jsonl"
 """The transcript of each tool, and those in which much is not said, with what is stored of it."""

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from support.agents import claude, codex, context_of
-from support.compactions import compact
 from support.fakes import NOON, FakeClock
 from support.mcp import FakeSessions, peer
 from support.seeds import seed_of
@@ -29,7 +28,7 @@ from mnemosyned.models.summarizer import (
 )
 from mnemosyned.service.service import MemoryService
 from mnemosyned.text.frames import neutralize, neutralize_line
-from mnemosyned.verbs.conversation import Context, Learn
+from mnemosyned.verbs.conversation import Compact, Context, Learn
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.request import Request
@@ -176,8 +175,8 @@ def shown_conversation(service: MemoryService, text: str) -> Iterator[tuple[str,
         ]
     given = [json.dumps(message) for message in talk]
     for policy in ("auto", "facts", "rounds"):
-        answer = compact(
-            service, talk, policy=policy, max_tokens=900, keep_recent=1, force=True
+        answer = service.call(
+            Compact(talk, policy=policy, max_tokens=900, keep_recent=1, force=True)
         )
         written = [
             message

@@ -1,23 +1,32 @@
 """The model first, rules where it fails: when it is left alone, and what is said of it."""
 
+from __future__ import annotations
+
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, timedelta
 from typing import TypeVar
 
 import pytest
 from support.endpoints import Endpoint, begins, drips, says, serving, unused_port, waits
-from support.fake_models import DEAD, REFUSED, FakeModel, Primary, raising
-from support.fakes import FakeClock, FakeSummarizer, memory, remember_batch, trio
-from support.records import remembered
+from support.fake_models import FakeTextModel
+from support.fakes import (
+    FakeClock,
+    FakeSummarizer,
+    memory,
+    remember_batch,
+    said_in_turn,
+    trio,
+)
 from support.services import Lab
 from support.stores import get_episode
 
 from mnemosyned.errors import ModelUnavailable, SummarizerFailed
 from mnemosyned.memory.consolidation import Trigger
-from mnemosyned.memory.engine_ports import Summarizer, Summary
+from mnemosyned.memory.engine_ports import Summarizer, Summary, TextModel
 from mnemosyned.memory.values import MemoryRecord, SummarizerState
 from mnemosyned.models.endpoint import EndpointModel
 from mnemosyned.models.fallback import (
@@ -31,6 +40,54 @@ from mnemosyned.models.fallback import (
 from mnemosyned.models.summarizer import ModelSummarizer
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.summary.extract import ExtractiveSummarizer
+
+
+class FakeModel(FakeTextModel):
+    """A model whose calls `Primary` makes up; it only notes that it was closed."""
+
+    def __init__(self) -> None:
+        self.closed = threading.Event()
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+@dataclass
+class Primary:
+    """A summarizer with a model, told what to do."""
+
+    does: Callable[[], object] = lambda: None
+    model: TextModel | None = None
+    """Asked for the text, where it is given."""
+    calls: int = 0
+    accepted: int = 0
+    retried: int = 0
+    rejected: int = 0
+    sentences: tuple[int, int] = (0, 0)
+
+    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
+        self.calls += 1
+        self.does()
+        text = memories[0].content
+        if self.model:
+            said = [{"role": "user", "content": text}]
+            text = self.model.complete(said, max_tokens=9, temperature=0)
+        self.accepted += 1
+        return Summary(text=text, summarizer="fake:model")
+
+
+def raising(error: Exception) -> Callable[[], object]:
+    def raise_it() -> None:
+        raise error
+
+    return raise_it
+
+
+DEAD = raising(ModelUnavailable("it is gone"))
+
+
+REFUSED = raising(SummarizerFailed("it names a stranger"))
+
 
 GROUP = trio("a")
 EXPLICIT = CycleRequest(trigger=Trigger.EXPLICIT)
@@ -272,7 +329,7 @@ def test_an_interrupt_of_nothing_leaves_the_model_alone(chain: Chain) -> None:
 
 K = TypeVar("K")
 GROUPS = 6
-EPISODE = remembered(
+EPISODE = said_in_turn(
     "Decision: we buy the Zebra ZC300 from Kessler, as soon as possible, for 1,890 euros.",
     "We looked at three vendors for the new badge printer this morning.",
     "The other two were slower, and one of them needed a driver nobody could find.",

@@ -1,5 +1,7 @@
 """What `compact` takes out of a conversation: where it is, and how it comes back."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import sqlite3
@@ -8,23 +10,14 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 from domain.talks import talks
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
-from support.compactions import (
-    Messages,
-    anthropic_rounds,
-    compact,
-    expand_all,
-    find_missing,
-    rounds,
-)
 from support.fakes import FakeSummarizer, files_containing
 from support.leftovers import left_of
-from support.refusals import refuse_rows
 from support.services import Lab, undo_cycle
 from support.settings import change
 from support.stores import get_memory
@@ -43,8 +36,94 @@ from mnemosyned.memory.values import (
 )
 from mnemosyned.paths import shipped
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite.store import open_store
-from mnemosyned.verbs.conversation import Shortened
+from mnemosyned.storage.sqlite.store import SqliteStore, open_store
+from mnemosyned.verbs.conversation import Compact, Shortened
+from mnemosyned.verbs.facade import Caller
+from mnemosyned.verbs.memories import Expand
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.postgres.store import PostgresStore
+
+Messages = list[dict[str, Any]]
+
+
+def compact(service: Caller, messages: Messages, **fields: Any) -> Shortened:  # noqa: ANN401
+    return service.call(Compact(messages, **{"max_tokens": 3_000, **fields}))
+
+
+def rounds(count: int, *, first: int = 0) -> Messages:
+    """Rounds of an agent at work, each with a long tool result; ids begin anew in every one."""
+    made: Messages = []
+    for n in range(first, first + count):
+        call = {
+            "id": f"call-{n}",
+            "type": "function",
+            "function": {"name": "sh", "arguments": "{}"},
+        }
+        made += [
+            {"role": "user", "content": f"Step {n}: decided: use plan {n}.", "id": "1"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {
+                "role": "tool",
+                "tool_call_id": f"call-{n}",
+                "content": f"begin {n} " + "row " * 400,
+            },
+            {"role": "assistant", "content": f"I read file {n}.", "id": "2"},
+        ]
+    return made
+
+
+def anthropic_rounds(count: int) -> Messages:
+    """Rounds in Anthropic's form, with a picture and a NUL."""
+    made: Messages = []
+    for n in range(count):
+        picture = {"type": "image", "source": {"data": "AAAA"}}
+        told = [{"type": "text", "text": f"{n} " + "row " * 400}, picture]
+        result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": told}
+        made += [
+            {"role": "user", "content": [{"type": "text", "text": f"Look at {n}\0!"}]},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": f"t{n}", "name": "sh"}],
+            },
+            {"role": "user", "content": [result]},
+            {"role": "assistant", "content": f"Seen {n}."},
+        ]
+    return made
+
+
+def expand_all(service: Caller, *ids: str) -> Messages:
+    """The messages that these ids stand for, as they were."""
+    found = [service.call(Expand(id, reveal=True)).originals for id in ids]
+    return [as_message(memory) for originals in found for memory in originals]
+
+
+def find_missing(service: Caller, given: Messages, answer: Shortened) -> Messages:
+    """Messages that are neither in the answer nor expanded from it."""
+    there = [*answer.messages, *expand_all(service, *answer.expand)]
+    return [message for message in given if message not in there]
+
+
+def refuse_rows(store: SqliteStore | PostgresStore, table: str, where: str) -> None:
+    """Have the database refuse new rows of a table for which a condition on `new` holds."""
+    if isinstance(store, SqliteStore):
+        with closing(sqlite3.connect(store.database)) as connection, connection:
+            connection.execute(
+                f"CREATE TRIGGER refuses BEFORE INSERT ON {table} WHEN {where} "
+                "BEGIN SELECT RAISE(ABORT, 'refused'); END"
+            )
+        return
+    # Outside transactions it is who owns the tables, also where requests have another role.
+    with store._pool.outside_transactions(store.owner) as session:  # noqa: SLF001
+        session.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE 'refused'; END $$"
+        )
+        session.execute(
+            f"CREATE TRIGGER refuses BEFORE INSERT ON {table} FOR EACH ROW WHEN ({where}) "
+            "EXECUTE FUNCTION refuse()"
+        )
+
 
 UNIQUE = "Zqxjv48213Kwyz"
 ALL_OF_IT: dict[str, Any] = {"policy": "facts", "keep_recent": 0, "force": True}

@@ -18,7 +18,6 @@ from typing import cast
 import msgspec
 import pytest
 from support.import_samples import (
-    EVERY_SAMPLE,
     FOLDER,
     SAMPLES,
     Expected,
@@ -52,6 +51,10 @@ from mnemosyned.memory.values import Acknowledged
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.memories import RememberedMany, RememberMany
 from mnemosyned.verbs.request import Request, instant
+
+EVERY_SAMPLE = pytest.mark.parametrize(
+    "sample", SAMPLES.values(), ids=lambda sample: sample.name
+)
 
 
 def seen(item: ImportItem, expected: Expected) -> Expected:

@@ -1,5 +1,7 @@
 """The Model Context Protocol: both eras, faulty messages, resources, prompts, sessions, and tools."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -8,18 +10,16 @@ from pathlib import Path
 import pytest
 from support.cases import each_case
 from support.fakes import NOON, FakeClock, memory, remember_batch
-from support.mcp import (
-    DECISION,
-    MODERN_META,
-    FakeSessions,
-    Json,
-    McpPeer,
-    origin_header,
-    peer,
-)
+from support.mcp import FakeSessions, Json, McpPeer, origin_header, peer
 
 from mnemosyned.agents.mcp.identity import AgentSessions, ClientIdentity
-from mnemosyned.agents.mcp.protocol import LEGACY_VERSIONS, SERVER_KEY, VERSION_KEY
+from mnemosyned.agents.mcp.protocol import (
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    LEGACY_VERSIONS,
+    SERVER_KEY,
+    VERSION_KEY,
+)
 from mnemosyned.agents.mcp.server import (
     BATCH_MAX,
     INSTRUCTIONS,
@@ -33,6 +33,16 @@ from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.memories import Get, Remember
 from mnemosyned.verbs.upkeep import Sleep
+
+MODERN_META = {
+    VERSION_KEY: "2026-07-28",
+    CAPABILITIES_KEY: {},
+    CLIENT_KEY: {"name": "test", "version": "1"},
+}
+
+
+DECISION = "We decided to use Postgres 16 for the shop because of its JSON paths."
+"""Something to be remembered."""
 
 
 @pytest.fixture

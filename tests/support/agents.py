@@ -77,19 +77,6 @@ def cursor_line(role: str, text: str) -> Json:
     return {"role": role, "message": {"content": [{"type": "text", "text": text}]}}
 
 
-def gemini_line(
-    kind: str, text: str, *, id: str, minutes: float = 0, **more: object
-) -> Json:
-    content: object = [{"text": text}] if kind == "user" else text
-    return {
-        "id": id,
-        "timestamp": moment(minutes),
-        "type": kind,
-        "content": content,
-        **more,
-    }
-
-
 # ------------------------------------------------------------------ hooks
 
 

@@ -11,8 +11,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from mnemosyned.importers.importer import (
     START,
     BadRecord,
@@ -66,9 +64,6 @@ def _samples() -> dict[str, Sample]:
 
 
 SAMPLES = _samples()
-EVERY_SAMPLE = pytest.mark.parametrize(
-    "sample", SAMPLES.values(), ids=lambda sample: sample.name
-)
 
 
 def write_sample(name: str, folder: Path) -> Path:

@@ -10,19 +10,11 @@ from datetime import datetime
 from typing import Any
 
 from mnemosyned.agents.mcp.identity import AgentSessions, ClientIdentity
-from mnemosyned.agents.mcp.protocol import CAPABILITIES_KEY, CLIENT_KEY, VERSION_KEY
 from mnemosyned.agents.mcp.server import mcp_route
 from mnemosyned.http_messages import HttpRequest, Response, Route
 from mnemosyned.verbs.facade import Caller
 
 Json = Any
-MODERN_META = {
-    VERSION_KEY: "2026-07-28",
-    CAPABILITIES_KEY: {},
-    CLIENT_KEY: {"name": "test", "version": "1"},
-}
-DECISION = "We decided to use Postgres 16 for the shop because of its JSON paths."
-"""Something to be remembered."""
 
 
 @dataclass

@@ -26,13 +26,5 @@ def remember_all(service: MemoryService, *texts: str, **where: str) -> list[str]
     return [service.call(Remember(content=text, **where)).id for text in texts]  # type: ignore[arg-type]
 
 
-def remember_embedded(service: MemoryService, *texts: str, **where: str) -> list[str]:
-    """Remember these texts; wait until all memories have their vectors."""
-    ids = remember_all(service, *texts, **where)
-    status = service.call(Status())
-    wait_until_embedded(service, sum(tier.count for tier in status.tiers.values()))
-    return ids
-
-
 def contents(answer: Recalled) -> list[str]:
     return [hit.content for hit in answer.hits]

@@ -5,14 +5,9 @@ import random
 import struct
 from collections.abc import Mapping, Sequence
 
-from hypothesis import strategies as st
-
 WIDTH = 3
 ROUNDING = 1e-6
 """Sums of numbers up to one, in single precision: a cosine near none has few digits right."""
-angles = st.tuples(*[st.floats(-1, 1)] * WIDTH).filter(
-    lambda numbers: math.hypot(*numbers) > 0.1
-)
 
 
 def pack(numbers: Sequence[float]) -> bytes:
@@ -26,12 +21,6 @@ def unpack(vector: bytes) -> tuple[float, ...]:
 
 def cosine(one: bytes, other: bytes) -> float:
     return math.fsum(a * b for a, b in zip(unpack(one), unpack(other), strict=True))
-
-
-def sign_differences(one: bytes, other: bytes) -> int:
-    """How many numbers differ in sign."""
-    pairs = zip(unpack(one), unpack(other), strict=True)
-    return sum((a > 0) != (b > 0) for a, b in pairs)
 
 
 def nearby(

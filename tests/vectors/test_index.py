@@ -1,25 +1,28 @@
 """Vectors found by their codes, by their index and among the newest, compared with looking at each."""
 
+import math
 import random
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, strategies as st
 from support.fakes import memory, remember_batch
-from support.vectors import (
-    ROUNDING,
-    WIDTH,
-    angles,
-    cosine,
-    nearby,
-    nearest,
-    pack,
-    sign_differences,
-)
+from support.vectors import ROUNDING, WIDTH, cosine, nearby, nearest, pack, unpack
 
 from mnemosyned.search.vectors import index as module
 from mnemosyned.search.vectors.index import NewestVectors, VectorCodes, VectorIndex
 from mnemosyned.storage.sqlite.store import SqliteStore
+
+angles = st.tuples(*[st.floats(-1, 1)] * WIDTH).filter(
+    lambda numbers: math.hypot(*numbers) > 0.1
+)
+
+
+def sign_differences(one: bytes, other: bytes) -> int:
+    """How many numbers differ in sign."""
+    pairs = zip(unpack(one), unpack(other), strict=True)
+    return sum((a > 0) != (b > 0) for a, b in pairs)
+
 
 END = 10_000
 

@@ -11,7 +11,6 @@ from support.vector_service import (
     Open,
     contents,
     remember_all,
-    remember_embedded,
     wait_until,
     wait_until_embedded,
 )
@@ -26,6 +25,14 @@ from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import EditMemory, Recall, Remember
 from mnemosyned.verbs.retention import Forget, Prune, Restore
 from mnemosyned.verbs.upkeep import Sleep, Status, Undo
+
+
+def remember_embedded(service: MemoryService, *texts: str, **where: str) -> list[str]:
+    """Remember these texts; wait until all memories have their vectors."""
+    ids = remember_all(service, *texts, **where)
+    status = service.call(Status())
+    wait_until_embedded(service, sum(tier.count for tier in status.tiers.values()))
+    return ids
 
 
 @pytest.fixture
