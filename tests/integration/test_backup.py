@@ -99,6 +99,27 @@ def test_a_failed_backup_leaves_the_one_before(
     assert copy.read_bytes() == before
 
 
+@pytest.mark.sqlite
+def test_a_copy_is_flushed_before_it_has_its_name_and_the_name_after(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy, placed = tmp_path / "copy.sqlite", tmp_path / "placed.sqlite"
+    flushed: list[tuple[Path, bool, bool]] = []
+    flush = copies.flush
+
+    def note(path: Path) -> None:
+        flushed.append((path, copy.exists(), placed.exists()))
+        flush(path)
+
+    monkeypatch.setattr(copies, "flush", note)
+    store.maintenance.back_up(copy)
+    copies.place(copy, placed)
+
+    partial = tmp_path / "copy.sqlite.partial"
+    after = (tmp_path, True, False), (tmp_path, False, True)
+    assert flushed == [(partial, False, False), *after]
+
+
 def test_looking_for_copies_leaves_another_memory_locked(tmp_path: Path) -> None:
     """A second look at an open file drops SQLite's locks of it, and then its log is deleted."""
     look = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('PRAGMA user_version')"

@@ -50,7 +50,10 @@ def note(value: int) -> Work:
 
 
 def together(writer: Writer, count: int) -> list[int | Exception]:
-    """Write so many numbers, all of which wait behind another writer of the first of them."""
+    """Write so many numbers, all of which wait behind another writer of the first of them.
+
+    Every second write need not be durable.
+    """
     holding, go = threading.Event(), threading.Event()
 
     def hold(connection: sqlite3.Connection) -> None:
@@ -60,7 +63,7 @@ def together(writer: Writer, count: int) -> list[int | Exception]:
 
     def one(value: int) -> int | Exception:
         try:
-            return writer.write(note(value))
+            return writer.write(note(value), durable=value % 2 == 0)
         except StorageFailed as error:
             return error
 
@@ -120,6 +123,7 @@ def test_waiting_writers_share_commits_and_fail_alone(writer: Writer) -> None:
     assert noted(writer) == list(range(40))
     commits = statements.count("COMMIT")
     assert commits == 2, "of the one that held the others up, and theirs"
+    assert "PRAGMA synchronous = NORMAL" not in statements
 
 
 def test_a_commit_takes_a_bounded_number_along(writer: Writer) -> None:
