@@ -7,7 +7,7 @@ import pytest
 from support.fakes import NOON, memory, remember_batch, trio
 from support.services import Lab, database_file, make_service
 from support.settings import change
-from support.stores import get_memory, run_cycle
+from support.stores import get_memory
 
 from mnemosyned.cli.output.show import render
 from mnemosyned.errors import ClockJumped, StorageFailed
@@ -72,7 +72,7 @@ def machine(lab: Lab) -> Machine:
     machine = Machine(**vars(lab))
     machine.start_daemon()
     remember_batch(lab.store, *trio("old", hours_ago=24 * 400), *trio("new"))
-    run_cycle(lab.cycle)
+    lab.run_cycle(force=True)
     return machine
 
 
@@ -165,7 +165,7 @@ def test_a_restart_of_the_daemon_makes_no_jump_believed(machine: Machine) -> Non
 
 def test_an_older_file_is_judged_by_when_it_last_slept(lab: Lab) -> None:
     remember_batch(lab.store, *trio("new"))
-    run_cycle(lab.cycle)
+    lab.run_cycle(force=True)
     sighting = lab.store.clock.last_sighting()
     assert sighting
     assert sighting.boot == "", "no guard has looked"

@@ -18,7 +18,7 @@ from domain.talks import talks
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from support.fakes import FakeSummarizer, files_containing
 from support.leftovers import left_of
-from support.services import Lab, undo_cycle
+from support.services import Lab
 from support.settings import change
 from support.stores import get_memory
 
@@ -522,7 +522,7 @@ def test_they_return_and_the_index_stays_whole(
     assert expand_all(lab, *ids) == gone
     check_index(database)
 
-    assert undo_cycle(lab.service, slept.cycle).restored == slept.evicted
+    assert lab.undo_cycle(slept.cycle).restored == slept.evicted
     assert expand_all(lab, *ids) == gone
     check_index(database)
 

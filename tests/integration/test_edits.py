@@ -11,7 +11,7 @@ from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 from support.leftovers import left_of
 from support.services import Lab
 from support.settings import change
-from support.stores import TRIO, episode_of, get_episode, get_memory, run_cycle
+from support.stores import TRIO, episode_of, get_episode, get_memory
 
 from mnemosyned.cli.commands.edit import changes_in, form_text
 from mnemosyned.errors import BatchChanged, InvalidRequest, SecretRefused, WordsPruned
@@ -49,7 +49,7 @@ def found(lab: Lab, query: str) -> set[str]:
 @pytest.mark.parametrize("asleep", [False, True])
 def test_recall_finds_new_words_alone(lab: Lab, kettle: str, *, asleep: bool) -> None:
     if asleep:
-        run_cycle(lab.cycle)
+        lab.run_cycle(force=True)
 
     edited = lab.edit(kettle, text="The samovar is at 10.0.0.9")
 
@@ -65,7 +65,7 @@ def test_recall_finds_new_words_alone(lab: Lab, kettle: str, *, asleep: bool) ->
 
 
 def test_summary_and_exact_values_follow(lab: Lab, kettle: str) -> None:
-    run_cycle(lab.cycle)
+    lab.run_cycle(force=True)
     lab.edit(kettle, text="The samovar has 4.5 litres")
 
     expanded = lab.expand(episode_of(lab.store, kettle).id)
@@ -159,7 +159,7 @@ def test_a_session_is_renamed_with_its_summaries(lab: Lab, trio: Episode) -> Non
 
 def test_with_pruned_originals_the_summary_stays(lab: Lab) -> None:
     lab.remember("The kettle", id="m")
-    run_cycle(lab.cycle)
+    lab.run_cycle(force=True)
     lab.clock.advance(days=9)
     lab.prune(keep_days=1)
 
@@ -220,11 +220,11 @@ def test_an_edit_while_its_group_is_summarized_fails_the_group(lab: Lab) -> None
             edits.append(lab.edit("m0", text="The samovar"))
 
     lab.summarizer.meanwhile = edit
-    run_cycle(lab.cycle)
+    lab.run_cycle(force=True)
 
     assert edits
     assert get_memory(lab.store, "m0").tier is Tier.WORKING
-    run_cycle(lab.cycle)
+    lab.run_cycle(force=True)
     assert get_memory(lab.store, "m0").tier is Tier.ARCHIVE
     assert "samovar" in episode_of(lab.store, "m0").content
 
@@ -248,7 +248,7 @@ def test_an_edit_before_its_group_is_read_fails_no_group(
             lab.edit(later[0], **changes)
 
     lab.summarizer.meanwhile = edit
-    run_cycle(lab.cycle)
+    lab.run_cycle(force=True)
 
     statuses = {entry.status for entry in lab.store.sleep.log(limit=100)}
     assert statuses == {GroupStatus.PROMOTED}
@@ -312,7 +312,7 @@ def test_a_name_given_late_reaches_the_day(
         return composed(ids)
 
     monkeypatch.setattr(lab.store.rollups, "index_terms", rename_and_compose)
-    run_cycle(lab.cycle)
+    lab.run_cycle(force=True)
 
     day = episode_of(lab.store, "m").parent
     assert not names
@@ -327,7 +327,7 @@ def test_a_name_given_late_reaches_the_day(
 def test_revisions_come_latest_first(lab: Lab, kettle: str, *, asleep: bool) -> None:
     lab.edit(kettle, text="The samovar")
     if asleep:
-        run_cycle(lab.cycle)
+        lab.run_cycle(force=True)
     lab.clock.advance(hours=1)
     lab.edit(kettle, role="user", importance=0.9)
 
@@ -343,7 +343,7 @@ def test_revisions_come_latest_first(lab: Lab, kettle: str, *, asleep: bool) -> 
 
 def test_forgetting_a_memory_takes_its_history_out_of_the_file(lab: Lab) -> None:
     lab.remember("the code is Zqxjv48213Kwyz", id="m")
-    run_cycle(lab.cycle)
+    lab.run_cycle(force=True)
     lab.edit("m", text="the code is Wbvfk99071Pqrs")
     assert left_of(lab.store, "Zqxjv48213Kwyz")
 
@@ -399,7 +399,7 @@ def test_secrets_are_masked_in_the_history(lab: Lab) -> None:
 def test_pruning_takes_the_history_too(lab: Lab) -> None:
     lab.remember("The kettle", id="m")
     lab.edit("m", text="The samovar")
-    run_cycle(lab.cycle)
+    lab.run_cycle(force=True)
     lab.clock.advance(days=9)
     lab.prune(keep_days=1)
 

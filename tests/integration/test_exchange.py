@@ -19,7 +19,7 @@ from support.cases import each_case
 from support.fakes import memory, remember_batch
 from support.services import Lab, database_file
 from support.settings import config_by_words
-from support.stores import TRIO, episode_of, get_episode, run_cycle
+from support.stores import TRIO, episode_of, get_episode
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.errors import DaemonBusy, InvalidRequest, InvalidText
@@ -317,7 +317,7 @@ def test_an_export_refuses_a_filter_before_its_first_line(mine: Person) -> None:
 
 def test_a_forgotten_original_comes_back_without_its_summary(lab: Lab) -> None:
     remember_batch(lab.store, *TRIO)
-    run_cycle(lab.cycle)
+    lab.run_cycle(force=True)
     lines = Person(lab.service).exported()
     lab.forget(TRIO[0].id, now=True)
 
@@ -331,7 +331,7 @@ def test_a_forgotten_original_comes_back_without_its_summary(lab: Lab) -> None:
 
 def test_a_summary_that_miscounts_its_originals_is_refused(lab: Lab) -> None:
     remember_batch(lab.store, *TRIO)
-    run_cycle(lab.cycle)
+    lab.run_cycle(force=True)
     (record,) = records(Person(lab.service).exported(), "episode")
     line = msgspec.json.encode({**record, "id": "other", "item_count": 9})
 

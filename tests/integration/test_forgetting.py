@@ -24,7 +24,7 @@ from support.fakes import (
 from support.leftovers import left_of
 from support.services import Lab
 from support.settings import change
-from support.stores import episode_of, get_episode, run_cycle
+from support.stores import episode_of, get_episode
 from support.thorough import thorough
 
 from mnemosyned import Memory
@@ -33,11 +33,9 @@ from mnemosyned.cli.maintenance.doctor import back_up_for_repair
 from mnemosyned.cli.output.show import render
 from mnemosyned.cli.verb_command import join_preview_pages
 from mnemosyned.errors import InvalidRequest, MnemosynedError
-from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.paths import shipped
 from mnemosyned.service import reading
-from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.storage.sqlite.copies import UNPURGED
 from mnemosyned.storage.sqlite.store import SqliteStore, open_store
 from mnemosyned.verbs.memories import Remember
@@ -113,7 +111,7 @@ def fresh(_: Lab) -> None:
 
 
 def slept(lab: Lab) -> None:
-    lab.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=True))
+    lab.run_cycle(force=True)
 
 
 def rolled_up(lab: Lab) -> None:
@@ -218,7 +216,7 @@ def test_a_preview_too_long_for_one_answer_is_listed_page_by_page(
     monkeypatch.setattr(reading, "LISTED_MAX", 4)
     old = [memory(f"m{at}", f"ibex {at}", hours_ago=20) for at in range(6)]
     remember_batch(lab.store, *old)
-    lab.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
+    lab.run_cycle()
     new = [memory(f"n{at}", f"ibex {at}") for at in range(4)]
     remember_batch(lab.store, *new)
     pages = [lab.forget(query="ibex", dry_run=True)]
@@ -392,7 +390,7 @@ def test_a_copy_made_while_a_purge_is_due_holds_no_forgotten_word(
         room = f"zqxjv-room{at % 3}"
         told = memory(f"a{at}", text, session=room, source="kwyz")
         remember_batch(lab.store, told, memory(f"b{at}", f"note {at} of the harbor"))
-    run_cycle(lab.cycle)
+    lab.run_cycle(force=True)
     lab.store.deletion.forget([f"a{at}" for at in range(200)])
     assert lab.store.deletion.purge_due()
     target = tmp_path / "copies" / "copy.db"

@@ -10,7 +10,7 @@ from support.fakes import NOON
 from support.leftovers import left_of
 from support.services import Lab
 from support.settings import change
-from support.stores import episode_of, get_memory, run_cycle
+from support.stores import episode_of, get_memory
 
 from mnemosyned.cli.output.retention import forget_text
 from mnemosyned.errors import NotFound
@@ -49,7 +49,7 @@ def assert_unseen(lab: Lab) -> None:
 def test_what_is_forgotten_is_unseen_and_can_return(lab: Lab, *, asleep: bool) -> None:
     lab.edit("m", text=f"Always call the code {WORD}!")
     if asleep:
-        run_cycle(lab.cycle)
+        lab.run_cycle(force=True)
     before = get_memory(lab.store, "m")
 
     preview = lab.forget("m", dry_run=True)
@@ -215,7 +215,7 @@ def test_a_position_that_was_taken_meanwhile_is_left_to_its_owner(lab: Lab) -> N
 def test_what_is_put_back_supersedes_again(lab: Lab, *, slept: bool) -> None:
     lab.remember("the office is in Rome", id="rome")
     if slept:
-        run_cycle(lab.cycle)
+        lab.run_cycle(force=True)
     lab.remember("the office is in Oslo", id="oslo", supersedes="rome")
     before = get_memory(lab.store, "rome")
 
@@ -246,7 +246,7 @@ def test_what_is_put_back_holds_where_what_superseded_it_is_gone(lab: Lab) -> No
 
 
 def test_the_receipt_says_how_many_can_be_put_back(lab: Lab) -> None:
-    run_cycle(lab.cycle)
+    lab.run_cycle(force=True)
     pruned = ["m", "other"]
     lab.store.retention.prune(pruned, now=NOON)
     lab.remember("the garden is green", id="new")
@@ -264,7 +264,7 @@ def test_the_receipt_says_how_many_can_be_put_back(lab: Lab) -> None:
 
 
 def test_forgetting_pruned_originals_alone_promises_no_grace_time(lab: Lab) -> None:
-    run_cycle(lab.cycle)
+    lab.run_cycle(force=True)
     lab.store.retention.prune(["other"], now=NOON)
 
     preview = lab.forget("other", dry_run=True)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from support.engines import contents
-from support.fakes import FakeClock, FakeSummarizer, memory, remember_batch
-from support.stores import get_episode, get_memory
+from support.fakes import FakeClock, memory
+from support.services import Lab
+from support.stores import get_episode
 
 from mnemosyned.errors import StorageFailed
 from mnemosyned.memory.capture import AgentSession
@@ -20,13 +21,7 @@ from mnemosyned.memory.consolidation import (
 )
 from mnemosyned.memory.ports import Rollup
 from mnemosyned.memory.values import Episode, MemoryRecord
-from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
-from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.verbs.memories import Expand, Recall
-from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.upkeep import Sleep
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -40,28 +35,28 @@ def said(at: datetime, name: str, **fields: Any) -> list[MemoryRecord]:  # noqa:
     ]
 
 
-def a_day(store: SqliteStore, *days: int, episodes: int = 3) -> None:
+def a_day(lab: Lab, *days: int, episodes: int = 3) -> None:
     """Episodes an hour apart in sources of their own, from the morning on, on each day."""
     for day in days:
         for at in range(episodes):
             moment = MONDAY + timedelta(days=day, hours=at)
-            remember_batch(store, *said(moment, f"d{day}e{at}x", source=f"s{at}"))
+            lab.put(*said(moment, f"d{day}e{at}x", source=f"s{at}"))
 
 
-def sleep(cycle: SleepCycle, clock: FakeClock, *, day: int) -> CycleReport:
+def sleep(lab: Lab, *, day: int) -> CycleReport:
     """Sleep on the morning after the day after that one, when it is over and rolled up."""
-    clock.moment = MONDAY + timedelta(days=day + 1, hours=11)
-    return cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
+    lab.clock.moment = MONDAY + timedelta(days=day + 1, hours=11)
+    return lab.cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
 
 
-def level(store: SqliteStore, number: int) -> list[Episode]:
+def level(lab: Lab, number: int) -> list[Episode]:
     """All summaries of a level, oldest first."""
     ids = [
         row.episode
-        for row in store.sleep.log(limit=1_000)
+        for row in lab.store.sleep.log(limit=1_000)
         if row.level == number and row.episode
     ]
-    return store.memories.summaries(sorted(set(ids)))
+    return lab.store.memories.summaries(sorted(set(ids)))
 
 
 def keys(report: CycleReport) -> list[str]:
@@ -74,65 +69,61 @@ def on_monday(clock: FakeClock) -> None:
 
 
 @pytest.fixture
-def day(store: SqliteStore, cycle: SleepCycle, clock: FakeClock) -> Episode:
+def day(lab: Lab) -> Episode:
     """A day of three episodes, after its sleep."""
-    a_day(store, 0)
-    sleep(cycle, clock, day=0)
-    (day,) = level(store, 1)
+    a_day(lab, 0)
+    sleep(lab, day=0)
+    (day,) = level(lab, 1)
     return day
 
 
 # ------------------------------------------------------------------- folding
 
 
-def test_a_day_that_is_over_is_rolled_up_once_without_a_model(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, summarizer: FakeSummarizer
-) -> None:
-    a_day(store, 0)
+def test_a_day_that_is_over_is_rolled_up_once_without_a_model(lab: Lab) -> None:
+    a_day(lab, 0)
 
-    report = sleep(cycle, clock, day=0)
-    again = sleep(cycle, clock, day=0)
+    report = sleep(lab, day=0)
+    again = sleep(lab, day=0)
 
-    (day,) = level(store, 1)
+    (day,) = level(lab, 1)
     fields = (day.level, day.item_count, day.session, day.source)
     assert fields == (1, 9, "default", None)
     assert day.period_from == MONDAY.replace(hour=0)
     last = MONDAY + timedelta(hours=2, minutes=2)
     assert (day.covers_from, day.covers_until) == (MONDAY, last)
-    below = level(store, 0)
-    assert [one.id for one in below] == list(get_episode(store, day.id).summary_of)
+    below = level(lab, 0)
+    assert [one.id for one in below] == list(get_episode(lab.store, day.id).summary_of)
     assert {one.parent for one in below} == {day.id}
     # A summary has at most 60 % of what is below.
     assert day.content.split("\n") == [one.content for one in below][:2]
     assert (report.promoted, report.rolled_up, keys(report)) == (3, 1, ["2026-03-02"])
     assert again.status is CycleStatus.NOTHING_TO_DO
-    assert len(summarizer.calls) == 3
+    assert len(lab.summarizer.calls) == 3
 
 
-def test_a_day_that_is_not_over_waits_and_other_cycles_fold_nothing(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
-) -> None:
-    a_day(store, 0, 1)
-    clock.moment = MONDAY + timedelta(hours=26)
+def test_a_day_that_is_not_over_waits_and_other_cycles_fold_nothing(lab: Lab) -> None:
+    a_day(lab, 0, 1)
+    lab.clock.moment = MONDAY + timedelta(hours=26)
 
-    waiting = cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
-    clock.moment = MONDAY + timedelta(days=9)
-    relief = cycle.run(CycleRequest(trigger=Trigger.CAP, selection=Selection(oldest=3)))
-    session = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, session="default"))
+    waiting = lab.cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
+    lab.clock.moment = MONDAY + timedelta(days=9)
+    relief = lab.cycle.run(
+        CycleRequest(trigger=Trigger.CAP, selection=Selection(oldest=3))
+    )
+    session = lab.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, session="default"))
 
     assert (waiting.promoted, waiting.rolled_up) == (3, 0)
     assert (relief.rolled_up, session.rolled_up) == (0, 0)
 
 
-def test_sessions_that_share_a_day_keep_to_themselves_under_a_filter(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
-) -> None:
+def test_sessions_that_share_a_day_keep_to_themselves_under_a_filter(lab: Lab) -> None:
     for at, session in enumerate(("mine", "yours", "theirs")):
-        remember_batch(store, *said(MONDAY + at * HOUR, session, session=session))
-    sleep(cycle, clock, day=0)
-    (day,) = level(store, 1)
+        lab.put(*said(MONDAY + at * HOUR, session, session=session))
+    sleep(lab, day=0)
+    (day,) = level(lab, 1)
 
-    hits = service.call(Recall("short note yours0", session="mine")).hits
+    hits = lab.recall("short note yours0", session="mine").hits
 
     assert day.session == ""
     assert {hit.session for hit in hits} == {"mine"}
@@ -140,14 +131,14 @@ def test_sessions_that_share_a_day_keep_to_themselves_under_a_filter(
 
 
 def test_a_day_names_the_project_of_each_session_and_each_line_leads_to_its_words(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
+    lab: Lab,
 ) -> None:
     texts = {
         "tide": "We decided to round VAT on every invoice line.",
         "shop": "I moved the shop's pages to the server in Graz.",
     }
     for project, text in texts.items():
-        store.agents.keep_session(
+        lab.store.agents.keep_session(
             AgentSession(
                 session=f"codex:{project}",
                 client="codex",
@@ -158,78 +149,72 @@ def test_a_day_names_the_project_of_each_session_and_each_line_leads_to_its_word
             )
         )
         session = f"codex:{project}"
-        remember_batch(store, memory(project, text, created_at=MONDAY, session=session))
+        lab.put(memory(project, text, created_at=MONDAY, session=session))
 
-    sleep(cycle, clock, day=0)
+    sleep(lab, day=0)
 
-    (day,) = level(store, 1)
+    (day,) = level(lab, 1)
     assert sorted(day.content.splitlines()) == [
         f"[{project}] {text}" for project, text in sorted(texts.items())
     ]
     for line in day.content.splitlines():
         words = line.partition("] ")[2]
-        (episode,) = [one for one in level(store, 0) if words in one.content]
-        (original,) = get_episode(store, episode.id).summary_of
-        assert get_memory(store, original).content == words
+        (episode,) = [one for one in level(lab, 0) if words in one.content]
+        (original,) = get_episode(lab.store, episode.id).summary_of
+        assert lab.memory(original).content == words
 
 
-def test_a_very_long_day_keeps_to_a_readable_size(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
-) -> None:
+def test_a_very_long_day_keeps_to_a_readable_size(lab: Lab) -> None:
     for at in range(30):
         text = f"Ticket {at}-{{}} about the pump was closed by Ada. ".format
         content = "".join(map(text, range(60)))
         moment = MONDAY + timedelta(minutes=10 * at)
         notes = said(moment, f"m{at}", source=f"s{at}", content=content)
-        remember_batch(store, *notes)
+        lab.put(*notes)
 
-    report = sleep(cycle, clock, day=0)
+    report = sleep(lab, day=0)
 
-    (day,) = level(store, 1)
+    (day,) = level(lab, 1)
     assert (report.rolled_up, day.item_count) == (1, 90)
     assert len(day.content) <= 12_000
-    assert len(day.content.split("\n")) <= len(level(store, 0))
+    assert len(day.content.split("\n")) <= len(level(lab, 0))
     assert day.content.endswith("by Ada.")
 
 
 # ------------------------------------------------------------ late arrivals
 
 
-def test_a_late_arrival_opens_its_day_week_and_month_again(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
-) -> None:
-    a_day(store, *range(35))
-    early = sleep(cycle, clock, day=33)
-    over = sleep(cycle, clock, day=36)
-    counts = [len(level(store, number)) for number in range(4)]
-    before = [[one.id for one in level(store, number)] for number in (1, 2, 3)]
+def test_a_late_arrival_opens_its_day_week_and_month_again(lab: Lab) -> None:
+    a_day(lab, *range(35))
+    early = sleep(lab, day=33)
+    over = sleep(lab, day=36)
+    counts = [len(level(lab, number)) for number in range(4)]
+    before = [[one.id for one in level(lab, number)] for number in (1, 2, 3)]
 
-    remember_batch(store, *said(MONDAY + timedelta(days=8, hours=5), "late"))
-    report = sleep(cycle, clock, day=37)
+    lab.put(*said(MONDAY + timedelta(days=8, hours=5), "late"))
+    report = sleep(lab, day=37)
 
     # A month is over with the last week that begins in it.
     assert "2026-03" not in keys(early)
     assert keys(over) == ["2026-04-05", "2026-W14", "2026-03"]
     assert counts == [105, 35, 5, 1]
     assert keys(report) == ["2026-03-10", "2026-W11", "2026-03"]
-    after = [level(store, number) for number in (1, 2, 3)]
+    after = [level(lab, number) for number in (1, 2, 3)]
     assert [[one.id for one in row] for row in after] == before
     reopened = [row[at].content for row, at in zip(after, (8, 1, 0), strict=True)]
     assert all("late1" in content for content in reopened)
     ((month,),) = after[2:]
     assert (month.item_count, month.summarizer) == (35 * 9 + 3, "aaak")
-    assert len(store.memories.originals(month.id)) == 35 * 9 + 3
+    assert len(lab.store.memories.originals(month.id)) == 35 * 9 + 3
 
 
 # ------------------------------------------------------------ looking at it
 
 
-def test_expand_goes_down_one_level_or_to_the_words(
-    service: MemoryService, day: Episode
-) -> None:
-    words = service.call(Expand(day.id))
-    below = service.call(Expand(day.id, depth=1))
-    bottom = service.call(Expand(below.summaries[0].id, depth=1))
+def test_expand_goes_down_one_level_or_to_the_words(lab: Lab, day: Episode) -> None:
+    words = lab.expand(day.id)
+    below = lab.expand(day.id, depth=1)
+    bottom = lab.expand(below.summaries[0].id, depth=1)
 
     assert (len(words.originals), words.summaries) == (9, [])
     assert (below.originals, [one.level for one in below.summaries]) == ([], [0, 0, 0])
@@ -238,46 +223,37 @@ def test_expand_goes_down_one_level_or_to_the_words(
 
 
 @pytest.mark.usefixtures("day")
-def test_a_memory_has_one_place_also_in_a_day_that_was_rewritten(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
-) -> None:
-    remember_batch(store, *said(MONDAY + 5 * HOUR, "late"))
-    sleep(cycle, clock, day=1)
+def test_a_memory_has_one_place_also_in_a_day_that_was_rewritten(lab: Lab) -> None:
+    lab.put(*said(MONDAY + 5 * HOUR, "late"))
+    sleep(lab, day=1)
 
     for word in ("late1", "d0e1x1"):
-        (hit,) = service.call(Recall(word, limit=20)).hits
+        (hit,) = lab.recall(word, limit=20).hits
         assert [line.id for line in hit.lines] == [word]
 
 
-def test_exact_details_are_carried_up_each_once(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
-) -> None:
+def test_exact_details_are_carried_up_each_once(lab: Lab) -> None:
     for at, mail in enumerate(("a@b.io", "c@d.io", "a@b.io")):
         content = f"Write to {mail}"
         notes = said(MONDAY + at * HOUR, f"{at}", source=f"{at}", content=content)
-        remember_batch(store, *notes)
+        lab.put(*notes)
 
-    sleep(cycle, clock, day=0)
+    sleep(lab, day=0)
 
-    details = get_episode(store, level(store, 1)[0].id).details
+    details = get_episode(lab.store, level(lab, 1)[0].id).details
     assert [detail.value for detail in details] == ["a@b.io", "c@d.io"]
 
 
-def test_a_dry_run_shows_what_would_be_rolled_up_and_asks_nobody(
-    store: SqliteStore,
-    clock: FakeClock,
-    service: MemoryService,
-    summarizer: FakeSummarizer,
-) -> None:
-    a_day(store, *range(8))
-    clock.moment = MONDAY + timedelta(days=8, hours=20)
-    before = contents(store)
+def test_a_dry_run_shows_what_would_be_rolled_up_and_asks_nobody(lab: Lab) -> None:
+    a_day(lab, *range(8))
+    lab.clock.moment = MONDAY + timedelta(days=8, hours=20)
+    before = contents(lab.store)
 
-    planned = service.call(Sleep(dry_run=True))
+    planned = lab.sleep(dry_run=True)
 
-    assert contents(store) == before
-    assert (summarizer.calls, store.sleep.log(limit=9)) == ([], [])
-    done = service.call(Sleep())
+    assert contents(lab.store) == before
+    assert (lab.summarizer.calls, lab.store.sleep.log(limit=9)) == ([], [])
+    done = lab.sleep()
     shapes = [
         [(group.level, group.period, group.items) for group in report.groups]
         for report in (planned, done)
@@ -291,66 +267,57 @@ def test_a_dry_run_shows_what_would_be_rolled_up_and_asks_nobody(
 
 
 def test_a_fold_that_fails_leaves_all_as_it_was_and_is_tried_again(
-    store: SqliteStore,
-    cycle: SleepCycle,
-    clock: FakeClock,
-    monkeypatch: pytest.MonkeyPatch,
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    a_day(store, *range(7))
+    a_day(lab, *range(7))
 
     def refuse(_: Rollup) -> None:
         raise StorageFailed("disk full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store.rollups, "write", refuse)
-        failed = sleep(cycle, clock, day=7)
-    again = sleep(cycle, clock, day=7)
+        patch.setattr(lab.store.rollups, "write", refuse)
+        failed = sleep(lab, day=7)
+    again = sleep(lab, day=7)
 
     assert (failed.rolled_up, failed.failed, failed.promoted) == (0, 7, 21)
     assert failed.status is CycleStatus.PARTIAL
     assert again.rolled_up == 8
-    errors = {row.error for row in store.sleep.log(limit=99) if row.level}
+    errors = {row.error for row in lab.store.sleep.log(limit=99) if row.level}
     assert errors == {None, "storage_failed"}
 
 
 def test_a_memory_forgotten_during_a_roll_up_does_not_return(
-    store: SqliteStore,
-    cycle: SleepCycle,
-    clock: FakeClock,
-    service: MemoryService,
-    monkeypatch: pytest.MonkeyPatch,
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    a_day(store, 0)
-    clock.moment = MONDAY + timedelta(hours=26)
-    cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
+    a_day(lab, 0)
+    lab.clock.moment = MONDAY + timedelta(hours=26)
+    lab.cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
 
-    read = store.rollups.index_terms
+    read = lab.store.rollups.index_terms
 
     def forget(ids: Sequence[str]) -> dict[str, str]:
-        service.call(Forget("d0e1x1"))
+        lab.forget("d0e1x1")
         return read(ids)
 
     with monkeypatch.context() as patch:
-        patch.setattr(store.rollups, "index_terms", forget)
-        raced = sleep(cycle, clock, day=0)
-    again = sleep(cycle, clock, day=0)
+        patch.setattr(lab.store.rollups, "index_terms", forget)
+        raced = sleep(lab, day=0)
+    again = sleep(lab, day=0)
 
     assert (raced.rolled_up, again.rolled_up) == (0, 1)
-    assert "d0e1x1" not in level(store, 1)[0].content
+    assert "d0e1x1" not in level(lab, 1)[0].content
 
 
-def test_forgetting_rewrites_the_summaries_above_at_once(
-    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
-) -> None:
-    a_day(store, *range(7))
-    sleep(cycle, clock, day=7)
+def test_forgetting_rewrites_the_summaries_above_at_once(lab: Lab) -> None:
+    a_day(lab, *range(7))
+    sleep(lab, day=7)
 
-    service.call(Forget("d3e1x1"))
+    lab.forget("d3e1x1")
 
-    fourth, week = level(store, 1)[3], level(store, 2)[0]
+    fourth, week = level(lab, 1)[3], level(lab, 2)[0]
     assert (fourth.item_count, week.item_count) == (8, 62)
     assert fourth.content
-    assert keys(sleep(cycle, clock, day=7)) == []
-    texts = [one.content for one in (*level(store, 1), *level(store, 2))]
-    texts += [row.summary_preview for row in store.sleep.log(limit=999)]
+    assert keys(sleep(lab, day=7)) == []
+    texts = [one.content for one in (*level(lab, 1), *level(lab, 2))]
+    texts += [row.summary_preview for row in lab.store.sleep.log(limit=999)]
     assert not any("d3e1x1" in text for text in texts)

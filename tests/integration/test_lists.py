@@ -17,20 +17,17 @@ import pytest
 from support.cases import each_case
 from support.engines import POSTGRES, new_database
 from support.fakes import consolidate, memory, promotion, remember_batch
-from support.stores import TRIO, get_memory, run_cycle
+from support.services import Lab
+from support.stores import TRIO
 
 from mnemosyned import InvalidRequest, Memory, Remember, Tier
 from mnemosyned.errors import BatchChanged, PartlyDone
 from mnemosyned.memory.listing import ListOrder
 from mnemosyned.service.reading import ListService
-from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.common.session import DETAILED_MAX, FIRST_BELOW
 from mnemosyned.storage.sqlite import session as sqlite_session
 from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.verbs.listing import ListMemories
-from mnemosyned.verbs.memories import Pin, Recall, Tag, Untag
-from mnemosyned.verbs.retention import Forget
+from mnemosyned.verbs.memories import Tag, Untag
 
 START = datetime(2025, 3, 1, 9, tzinfo=UTC)
 
@@ -334,9 +331,9 @@ def test_today_is_counted_by_one_look_at_the_clock(store: SqliteStore) -> None:
 # Tags through the service: remembered, searched by, changed by filters.
 
 
-def found(service: MemoryService, query: str, **fields: object) -> set[str]:
+def found(lab: Lab, query: str, **fields: object) -> set[str]:
     """Ids of hits that are memories, and of lines under the others."""
-    hits = service.call(Recall(query, **fields)).hits  # type: ignore[arg-type]
+    hits = lab.recall(query, **fields).hits  # type: ignore[arg-type]
     return {hit.id for hit in hits if not hit.summary_of} | {
         line.id for hit in hits for line in hit.lines
     }
@@ -344,80 +341,72 @@ def found(service: MemoryService, query: str, **fields: object) -> set[str]:
 
 @pytest.mark.parametrize("asleep", [False, True])
 def test_recall_and_lists_have_only_what_has_one_of_the_tags_or_roles(
-    service: MemoryService, cycle: SleepCycle, *, asleep: bool
+    lab: Lab, *, asleep: bool
 ) -> None:
     for number, tags in enumerate((["Sea"], ["hills"], [], ["sea", "hills"])):
         ibex = f"an ibex {number}"
-        service.call(Remember(ibex, id=f"m{number}", role=f"r{number}", tags=tags))
+        lab.remember(ibex, id=f"m{number}", role=f"r{number}", tags=tags)
     if asleep:
-        run_cycle(cycle)
+        lab.run_cycle(force=True)
 
-    assert found(service, "ibex", tag="SEA") == {"m0", "m3"}
-    assert found(service, "ibex", tag=["sea", "hills"]) == {"m0", "m1", "m3"}
-    (hit,) = service.call(Recall("ibex", tag="hills", role="r1")).hits
+    assert found(lab, "ibex", tag="SEA") == {"m0", "m3"}
+    assert found(lab, "ibex", tag=["sea", "hills"]) == {"m0", "m1", "m3"}
+    (hit,) = lab.recall("ibex", tag="hills", role="r1").hits
     assert (hit.lines[0] if asleep else hit).tags == ("hills",)
-    assert found(service, "ibex", tag="desert") == set()
-    assert found(service, "In short", tag="sea") == set()
-    assert found(service, "ibex") == {"m0", "m1", "m2", "m3"}
-    assert found(service, "ibex", role=["r1", "carl"]) == {"m1"}
-    listed = service.call(ListMemories(tag=["Sea", "desert"])).memories
+    assert found(lab, "ibex", tag="desert") == set()
+    assert found(lab, "In short", tag="sea") == set()
+    assert found(lab, "ibex") == {"m0", "m1", "m2", "m3"}
+    assert found(lab, "ibex", role=["r1", "carl"]) == {"m1"}
+    listed = lab.list(tag=["Sea", "desert"]).memories
     assert {memory.id for memory in listed} == {"m0", "m3"}
-    prefixed = service.call(ListMemories(tag="hills", id_prefix="m1")).memories
+    prefixed = lab.list(tag="hills", id_prefix="m1").memories
     assert [memory.id for memory in prefixed] == ["m1"]
 
 
-def test_an_episode_stands_for_its_originals(
-    store: SqliteStore, service: MemoryService
-) -> None:
-    remember_batch(store, *TRIO)
-    consolidate(store, promotion("e", *TRIO))
+def test_an_episode_stands_for_its_originals(lab: Lab) -> None:
+    lab.put(*TRIO)
+    consolidate(lab.store, promotion("e", *TRIO))
 
-    tagged = service.call(Tag(id="e", tags=["zoo"]))
+    tagged = lab.tag(id="e", tags=["zoo"])
 
     assert (tagged.memories, tagged.changed, tagged.tags) == (3, 3, ["zoo"])
-    assert get_memory(store, "2").tags == ("zoo",)
+    assert lab.memory("2").tags == ("zoo",)
 
 
-def test_what_was_previewed_is_what_changes(
-    store: SqliteStore, service: MemoryService
-) -> None:
-    remember_batch(store, memory("1", "ibex one"), memory("2", "ibex two"))
-    preview = service.call(Tag(query="ibex", tags=["a"], dry_run=True))
-    remember_batch(store, memory("3", "ibex three"))
+def test_what_was_previewed_is_what_changes(lab: Lab) -> None:
+    lab.put(memory("1", "ibex one"), memory("2", "ibex two"))
+    preview = lab.tag(query="ibex", tags=["a"], dry_run=True)
+    lab.put(memory("3", "ibex three"))
 
-    tagged = service.call(Tag(query="ibex", tags=["a"], mark=preview.mark))
+    tagged = lab.tag(query="ibex", tags=["a"], mark=preview.mark)
 
     assert [line.id for line in preview.lines] == ["1", "2"]
     assert (preview.memories, tagged.memories, tagged.changed) == (2, 2, 2)
-    assert get_memory(store, "3").tags == ()
+    assert lab.memory("3").tags == ()
 
 
-def test_a_selection_that_changed_otherwise_is_refused(
-    store: SqliteStore, service: MemoryService
-) -> None:
-    remember_batch(store, *(memory(str(at), f"ibex {at}") for at in range(3)))
-    service.call(Tag(id=["0", "1"], tags=["old"]))
-    preview = service.call(Forget(tag="old", dry_run=True))
-    service.call(Tag(id="2", tags=["old"]))  # known before, but not seen
+def test_a_selection_that_changed_otherwise_is_refused(lab: Lab) -> None:
+    lab.put(*(memory(str(at), f"ibex {at}") for at in range(3)))
+    lab.tag(id=["0", "1"], tags=["old"])
+    preview = lab.forget(tag="old", dry_run=True)
+    lab.tag(id="2", tags=["old"])  # known before, but not seen
 
     with pytest.raises(BatchChanged, match="nothing was done"):
-        service.call(Forget(tag="old", mark=preview.mark))
+        lab.forget(tag="old", mark=preview.mark)
 
-    assert store.memories.working_count() == 3
+    assert lab.store.memories.working_count() == 3
 
 
-def test_pinning_by_a_filter_leaves_the_archive(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle
-) -> None:
-    remember_batch(store, memory("1", "ibex one"))
-    run_cycle(cycle)
-    remember_batch(store, memory("2", "ibex two"))
+def test_pinning_by_a_filter_leaves_the_archive(lab: Lab) -> None:
+    lab.put(memory("1", "ibex one"))
+    lab.run_cycle(force=True)
+    lab.put(memory("2", "ibex two"))
 
-    pinned = service.call(Pin(query="ibex"))
+    pinned = lab.pin(query="ibex")
 
     assert (pinned.memories, pinned.archived) == (1, 1)
-    assert get_memory(store, "2").pinned
-    assert not get_memory(store, "1").pinned
+    assert lab.memory("2").pinned
+    assert not lab.memory("1").pinned
 
 
 @pytest.mark.parametrize(
@@ -431,20 +420,18 @@ def test_pinning_by_a_filter_leaves_the_archive(
     ],
 )
 def test_a_selection_that_says_too_little_or_too_much_is_refused(
-    store: SqliteStore, service: MemoryService, request_: Tag | Untag, message: str
+    lab: Lab, request_: Tag | Untag, message: str
 ) -> None:
-    remember_batch(store, memory("1", "ibex"))
+    lab.put(memory("1", "ibex"))
 
     with pytest.raises(InvalidRequest, match=message):
-        service.call(request_)
+        lab.call(request_)
 
 
-def test_a_memory_with_too_many_tags_is_named_with_what_was_done(
-    service: MemoryService,
-) -> None:
+def test_a_memory_with_too_many_tags_is_named_with_what_was_done(lab: Lab) -> None:
     for number in range(150):
-        service.call(Remember(f"kettle {number}", id=f"{number}", session="s"))
-    service.call(Tag("120", tags=[f"tag {number}" for number in range(100)]))
+        lab.remember(f"kettle {number}", id=f"{number}", session="s")
+    lab.tag("120", tags=[f"tag {number}" for number in range(100)])
 
     with pytest.raises(PartlyDone, match=r"100 of 150 memories are tagged.*120 would"):
-        service.call(Tag(session="s", tags=["further"]))
+        lab.tag(session="s", tags=["further"])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support.cases import each_case
 from support.fakes import NOON, FakeClock
+from support.services import Lab
 
 from mnemosyned import Memory
 from mnemosyned.errors import StorageFailed
@@ -22,18 +23,18 @@ from mnemosyned.verbs.upkeep import Sleep
 DAY = timedelta(days=1)
 
 
-def keep(service: MemoryService, id: str, content: str, **fields: Any) -> None:  # noqa: ANN401
-    service.call(Remember(content, id=id, **fields))
+def keep(lab: Lab, id: str, content: str, **fields: Any) -> None:  # noqa: ANN401
+    lab.remember(content, id=id, **fields)
 
 
-def recall(service: MemoryService, question: str, **fields: Any) -> list[Hit]:  # noqa: ANN401
-    return service.call(Recall(question, **fields)).hits
+def recall(lab: Lab, question: str, **fields: Any) -> list[Hit]:  # noqa: ANN401
+    return lab.recall(question, **fields).hits
 
 
-def lunches(service: MemoryService) -> None:
+def lunches(lab: Lab) -> None:
     for days in range(1, 40):
         text = f"lunch with {'Ann Bob Cy'.split()[days % 3]}, soup {days}"
-        keep(service, f"lunch-{days}", text, created_at=NOON - days * DAY)
+        keep(lab, f"lunch-{days}", text, created_at=NOON - days * DAY)
 
 
 @pytest.mark.parametrize(
@@ -47,13 +48,13 @@ def lunches(service: MemoryService) -> None:
     ],
 )
 def test_a_time_is_relative_to_the_asker(
-    service: MemoryService, question: str, asked_days_ago: int, answer: str
+    lab: Lab, question: str, asked_days_ago: int, answer: str
 ) -> None:
-    lunches(service)
+    lunches(lab)
     zone = timezone(timedelta(hours=-5))
     asked_at = (NOON - asked_days_ago * DAY).astimezone(zone)
 
-    assert recall(service, question, asked_at=asked_at)[0].id == answer
+    assert recall(lab, question, asked_at=asked_at)[0].id == answer
 
 
 @pytest.mark.parametrize(
@@ -72,21 +73,21 @@ def test_a_time_is_relative_to_the_asker(
     ],
 )
 def test_a_memory_is_found_although_not_all_of_a_question_fits(
-    service: MemoryService, text: str, question: str
+    lab: Lab, text: str, question: str
 ) -> None:
-    keep(service, "it", text, created_at=NOON - 200 * DAY)
+    keep(lab, "it", text, created_at=NOON - 200 * DAY)
 
-    assert [hit.id for hit in recall(service, question)] == ["it"]
+    assert [hit.id for hit in recall(lab, question)] == ["it"]
 
 
-def test_what_was_never_said_gets_no_hit(service: MemoryService) -> None:
+def test_what_was_never_said_gets_no_hit(lab: Lab) -> None:
     for number in range(20):
-        keep(service, f"note-{number}", f"note {number}: the garden needs water")
-    keep(service, "car", "The car insurance costs 480 euros a year")
+        keep(lab, f"note-{number}", f"note {number}: the garden needs water")
+    keep(lab, "car", "The car insurance costs 480 euros a year")
 
     question = "which lawyer handles the Nakamura lawsuit about the car patent"
-    nothing = service.call(Recall(question))
-    known = service.call(Recall("how much is the car insurance"))
+    nothing = lab.recall(question)
+    known = lab.recall("how much is the car insurance")
 
     assert nothing.hits == []
     assert [hit.id for hit in nothing.nearest] == ["car"]
@@ -96,25 +97,25 @@ def test_what_was_never_said_gets_no_hit(service: MemoryService) -> None:
     assert known.hits[0].why == "words: car, insurance"
 
 
-def test_the_same_is_known_after_a_sleep(service: MemoryService) -> None:
-    lunches(service)
-    keep(service, "car", "The car insurance costs 480 euros a year")
+def test_the_same_is_known_after_a_sleep(lab: Lab) -> None:
+    lunches(lab)
+    keep(lab, "car", "The car insurance costs 480 euros a year")
     questions = ("how much is the insurance", "who is the dentist of the Nakamuras")
 
-    before = [bool(recall(service, question)) for question in questions]
-    service.call(Sleep(force=True))
+    before = [bool(recall(lab, question)) for question in questions]
+    lab.sleep(force=True)
 
     assert before == [True, False]
-    assert [bool(recall(service, question)) for question in questions] == before
+    assert [bool(recall(lab, question)) for question in questions] == before
 
 
-def test_a_repeated_notice_has_one_place(service: MemoryService) -> None:
+def test_a_repeated_notice_has_one_place(lab: Lab) -> None:
     for at in range(50):
-        keep(service, f"low-{at}", "Battery low", source="phone",
+        keep(lab, f"low-{at}", "Battery low", source="phone",
              created_at=NOON - timedelta(hours=at))  # fmt: skip
-    keep(service, "swap", "The battery was swapped at the garage", source="notes")
+    keep(lab, "swap", "The battery was swapped at the garage", source="notes")
 
-    hits = recall(service, "battery")
+    hits = recall(lab, "battery")
 
     assert {hit.id for hit in hits} == {"low-0", "swap"}
     (notice,) = (hit for hit in hits if hit.id == "low-0")
@@ -122,51 +123,47 @@ def test_a_repeated_notice_has_one_place(service: MemoryService) -> None:
     assert len(notice.lines) == 3
 
 
-def test_hundreds_of_the_same_do_not_hide_the_rest(service: MemoryService) -> None:
+def test_hundreds_of_the_same_do_not_hide_the_rest(lab: Lab) -> None:
     for at in range(300):
-        keep(service, f"low-{at}", "Battery low", source="phone")
+        keep(lab, f"low-{at}", "Battery low", source="phone")
     swap = "Yesterday the old battery of the car was swapped at the garage"
-    keep(service, "swap", swap)
+    keep(lab, "swap", swap)
 
-    assert "swap" in [hit.id for hit in recall(service, "battery low")]
+    assert "swap" in [hit.id for hit in recall(lab, "battery low")]
 
 
-def test_a_page_that_answers_comes_before_lines_that_do_not(
-    service: MemoryService,
-) -> None:
+def test_a_page_that_answers_comes_before_lines_that_do_not(lab: Lab) -> None:
     filler = "We spoke of this and that for an hour. " * 20
-    keep(service, "page", f"{filler}Vera sold the green canoe to Mike. {filler}")
+    keep(lab, "page", f"{filler}Vera sold the green canoe to Mike. {filler}")
     for name in "Ada Bea Cid Dan Eva Flo Gus Hal Ida Jim Kim Lou".split():
-        keep(service, f"line-{name}", f"{name} saw a green canoe")
-        keep(service, f"other-{name}", f"Vera met {name}")
+        keep(lab, f"line-{name}", f"{name} saw a green canoe")
+        keep(lab, f"other-{name}", f"Vera met {name}")
 
-    assert recall(service, "Did Vera sell the green canoe?")[0].id == "page"
+    assert recall(lab, "Did Vera sell the green canoe?")[0].id == "page"
 
 
-def test_after_sleep_the_same_question_finds_the_same_lines(
-    service: MemoryService, clock: FakeClock
-) -> None:
+def test_after_sleep_the_same_question_finds_the_same_lines(lab: Lab) -> None:
     lines = ("We moved to Lisbon", "The flat is near the river", "Rent is 900")
     for at, line in enumerate(lines):
         when = NOON - timedelta(minutes=9 - at)
-        keep(service, f"m{at}", line, session="talk", created_at=when)
-    before = {hit.id for hit in recall(service, "Where is the flat in Lisbon?")}
-    clock.advance(days=2)
+        keep(lab, f"m{at}", line, session="talk", created_at=when)
+    before = {hit.id for hit in recall(lab, "Where is the flat in Lisbon?")}
+    lab.clock.advance(days=2)
 
-    service.call(Sleep(force=True))
+    lab.sleep(force=True)
 
-    (hit,) = recall(service, "Where is the flat in Lisbon?")
+    (hit,) = recall(lab, "Where is the flat in Lisbon?")
     assert before == {line.id for line in hit.lines} == {"m0", "m1", "m2"}
 
 
-def test_an_answer_stays_within_its_filters(service: MemoryService) -> None:
+def test_an_answer_stays_within_its_filters(lab: Lab) -> None:
     texts = [*(f"line {at} of the talk" for at in range(4)), "the canoe"]
     for at, text in enumerate(texts):
         when = NOON - timedelta(minutes=9 - at)
-        keep(service, f"m{at}", text, session="talk", created_at=when)
+        keep(lab, f"m{at}", text, session="talk", created_at=when)
     until = datetime.fromisoformat("2026-03-17T11:55:30Z")
 
-    hits = recall(service, "canoe", since=NOON - timedelta(minutes=6), until=until)
+    hits = recall(lab, "canoe", since=NOON - timedelta(minutes=6), until=until)
 
     assert {hit.id for hit in hits} == {"m3", "m4"}
 
@@ -176,14 +173,14 @@ def test_an_answer_stays_within_its_filters(service: MemoryService) -> None:
     [("zebra", "a zebra in the garden"), ("wifi", "Wi-Fi needs a new password")],
 )
 def test_a_word_that_stood_nowhere_is_found_once_it_does(
-    service: MemoryService, question: str, text: str
+    lab: Lab, question: str, text: str
 ) -> None:
-    lunches(service)
-    assert recall(service, question) == []
+    lunches(lab)
+    assert recall(lab, question) == []
 
-    keep(service, "new", text)
+    keep(lab, "new", text)
 
-    assert [hit.id for hit in recall(service, question)] == ["new"]
+    assert [hit.id for hit in recall(lab, question)] == ["new"]
 
 
 @pytest.mark.parametrize("slept", [False, True])
@@ -202,7 +199,7 @@ def test_a_word_that_stood_nowhere_is_found_once_it_does(
     ],
 )
 def test_a_question_for_nothing_but_a_time_lists_what_happened_then(
-    service: MemoryService, question: str, answers: list[str], *, slept: bool
+    lab: Lab, question: str, answers: list[str], *, slept: bool
 ) -> None:
     told = [
         ("tram", "the tram was late", 28, 0.5),
@@ -213,11 +210,11 @@ def test_a_question_for_nothing_but_a_time_lists_what_happened_then(
     ]
     for id, content, hours_ago, importance in told:
         when = NOON - timedelta(hours=hours_ago)
-        keep(service, id, content, created_at=when, importance=importance, session=id)
+        keep(lab, id, content, created_at=when, importance=importance, session=id)
     if slept:
-        service.call(Sleep(force=True))
+        lab.sleep(force=True)
 
-    hits = recall(service, question)
+    hits = recall(lab, question)
 
     originals = [hit for hit in hits if hit.lines or not slept]
     shown = [hit.lines[0].content if slept else hit.content for hit in originals]
@@ -227,25 +224,25 @@ def test_a_question_for_nothing_but_a_time_lists_what_happened_then(
 
 @pytest.mark.parametrize("slept", [False, True])
 def test_a_list_of_what_happened_gives_every_source_its_turn(
-    service: MemoryService, *, slept: bool
+    lab: Lab, *, slept: bool
 ) -> None:
     day = NOON - 2 * DAY
     for minutes in range(40):
         when = day - timedelta(minutes=minutes)
         step, laugh = f"step {minutes} of 90", f"{'ha' * (minutes % 9)}!"
-        keep(service, f"n{minutes}", step, source="notices", created_at=when)
-        keep(service, f"c{minutes}", laugh, source="chat", created_at=when)
+        keep(lab, f"n{minutes}", step, source="notices", created_at=when)
+        keep(lab, f"c{minutes}", laugh, source="chat", created_at=when)
     told = {
         "calendar": "dentist, 14:30",
         "photos": "Ida and a swan",
         "chat": "we are getting married in June",
     }
     for source, text in told.items():
-        keep(service, source, text, source=source, created_at=day)
+        keep(lab, source, text, source=source, created_at=day)
     if slept:
-        service.call(Sleep(force=True))
+        lab.sleep(force=True)
 
-    hits = recall(service, "what happened 2 days ago", limit=6)
+    hits = recall(lab, "what happened 2 days ago", limit=6)
 
     assert {*told.values()} <= {
         line
@@ -254,24 +251,22 @@ def test_a_list_of_what_happened_gives_every_source_its_turn(
     }
 
 
-def test_a_list_of_what_happened_stays_within_its_filters(
-    service: MemoryService,
-) -> None:
-    lunches(service)
+def test_a_list_of_what_happened_stays_within_its_filters(lab: Lab) -> None:
+    lunches(lab)
     when = NOON - 3 * DAY
-    keep(service, "call", "call with Ann", session="calls", created_at=when)
+    keep(lab, "call", "call with Ann", session="calls", created_at=when)
 
-    (hit,) = recall(service, "what happened 3 days ago", session="calls")
+    (hit,) = recall(lab, "what happened 3 days ago", session="calls")
     assert hit.id == "call"
-    assert recall(service, "what happened 4 days ago", session="calls") == []
+    assert recall(lab, "what happened 4 days ago", session="calls") == []
 
 
-def test_a_long_memory_is_listed_by_its_importance_too(service: MemoryService) -> None:
-    lunches(service)
+def test_a_long_memory_is_listed_by_its_importance_too(lab: Lab) -> None:
+    lunches(lab)
     when = NOON - 3 * DAY
-    keep(service, "report", "so it went on " * 400, importance=0.9, created_at=when)
+    keep(lab, "report", "so it went on " * 400, importance=0.9, created_at=when)
 
-    hits = recall(service, "what happened 3 days ago")
+    hits = recall(lab, "what happened 3 days ago")
     assert [hit.id for hit in hits] == ["report", "lunch-3"]
 
 
@@ -284,17 +279,17 @@ def test_a_long_memory_is_listed_by_its_importance_too(service: MemoryService) -
     ],
 )
 def test_a_short_message_is_not_drowned_by_long_ones_that_repeat_its_words(
-    service: MemoryService, question: str, short: str
+    lab: Lab, question: str, short: str
 ) -> None:
-    keep(service, "short", short)
+    keep(lab, "short", short)
     filler = "the meeting went on and nobody could say why it took so long"
     for number in range(15):
         lines = [f"{filler} about the {question}." for _ in range(12 + number)]
-        keep(service, f"long{number}", f"Report {number}. {' '.join(lines)}")
+        keep(lab, f"long{number}", f"Report {number}. {' '.join(lines)}")
     for number in range(60):
-        keep(service, f"other{number}", f"{filler}, part {number}. " * 4)
+        keep(lab, f"other{number}", f"{filler}, part {number}. " * 4)
 
-    assert recall(service, question)[0].id == "short"
+    assert recall(lab, question)[0].id == "short"
 
 
 # Words written joined, with a hyphen or apart find each other.
@@ -383,17 +378,15 @@ SCRIPTS = {
 }
 
 
-def test_a_text_of_any_script_is_found_alone_before_and_after_sleep(
-    service: MemoryService,
-) -> None:
+def test_a_text_of_any_script_is_found_alone_before_and_after_sleep(lab: Lab) -> None:
     for name, (text, _) in SCRIPTS.items():
-        keep(service, name, text, session=name)
+        keep(lab, name, text, session=name)
 
     for question in ("咖啡", "кофе", "قهوة", "καφές", "קפה", "कॉफ़ी", "กาแฟ", "커피"):
-        assert recall(service, question) == []
-    before = [recall(service, question)[0].id for _, question in SCRIPTS.values()]
-    service.call(Sleep(force=True))
-    hits = [recall(service, question)[0] for _, question in SCRIPTS.values()]
+        assert recall(lab, question) == []
+    before = [recall(lab, question)[0].id for _, question in SCRIPTS.values()]
+    lab.sleep(force=True)
+    hits = [recall(lab, question)[0] for _, question in SCRIPTS.values()]
     assert before == [hit.lines[0].id for hit in hits] == [*SCRIPTS]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pytest
 from support.fakes import memory, trio, working_ids
-from support.services import Lab, undo_cycle
+from support.services import Lab
 
 from mnemosyned.cli.output.show import render, renderer_of
 from mnemosyned.errors import NotFound, NotPurged, PartlyDone, StorageFailed
@@ -144,7 +144,7 @@ def test_a_cycle_reports_what_it_did_though_its_failure_cannot_be_logged(
         1,
     )
     assert report.cycle
-    assert undo_cycle(lab.service, report.cycle).restored == 3
+    assert lab.undo_cycle(report.cycle).restored == 3
 
 
 @pytest.mark.parametrize("step", ["flush", "pending"])
@@ -187,11 +187,11 @@ def test_an_undo_that_stops_halfway_counts_what_is_back(lab: Lab, disk: Disk) ->
     disk.fill(lab.store.undo, "apply", after=1)
 
     with pytest.raises(PartlyDone, match=f"^{UNDO_CHUNK} of {UNDO_CHUNK + 2} episodes"):
-        undo_cycle(lab.service, cycle)
+        lab.undo_cycle(cycle)
     disk.free_space()
 
     assert lab.store.memories.working_count() == 3 * UNDO_CHUNK
-    assert undo_cycle(lab.service, cycle).restored == 6
+    assert lab.undo_cycle(cycle).restored == 6
 
 
 def test_a_prune_that_stops_halfway_counts_what_is_gone(lab: Lab, disk: Disk) -> None:

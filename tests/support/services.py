@@ -67,6 +67,12 @@ class Lab(Verbs):
         """Run a cycle by itself, without what the verb does after it."""
         return self.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=force))
 
+    def undo_cycle(self, cycle: str, **options: Any) -> CycleReport:  # noqa: ANN401
+        """Undo a sleep cycle, and return the report on it."""
+        undone = self.call(Undo(cycle, **options)).cycle
+        assert undone
+        return undone
+
     def change(self, values: dict[str, Any]) -> None:
         """Put other values of settings in force, by their dotted keys."""
         change(self.settings, values)
@@ -124,16 +130,3 @@ def make_service(
         events=EventBus(clock=cycle.clock),
         vectors=vectors or MemoryVectors(),
     )
-
-
-def undo_cycle(
-    service: MemoryService,
-    cycle: str,
-    *,
-    dry_run: bool = False,
-    keep_hours: float | None = None,
-) -> CycleReport:
-    """Undo a sleep cycle, and return the report on it."""
-    undone = service.call(Undo(cycle, dry_run=dry_run, keep_hours=keep_hours))
-    assert undone.cycle
-    return undone.cycle

@@ -1,12 +1,9 @@
-"""Shortcuts for stores: read one record, count the tiers, run a cycle over everything."""
+"""Shortcuts for stores: read one record, count the tiers."""
 
 from support.fakes import memory
 
-from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Episode, MemoryRecord
-from mnemosyned.sleep.context import CycleRequest
-from mnemosyned.sleep.cycle import SleepCycle
 
 TRIO = (memory("1", hours_ago=3), memory("2", hours_ago=2), memory("3", hours_ago=1))
 
@@ -34,8 +31,3 @@ def get_episode(store: MemoryStore, id: str) -> Episode:
 def episode_of(store: MemoryStore, id: str) -> Episode:
     """The episode into which a memory was promoted."""
     return get_episode(store, get_memory(store, id).episode or "")
-
-
-def run_cycle(cycle: SleepCycle) -> str:
-    """Consolidate everything; return the cycle's id."""
-    return cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=True)).cycle
