@@ -138,7 +138,7 @@ test-backup: $(COMPILED) ## 100 backups under 500 writes a second, kills during 
 	$(if $(BACKUPS),BACKUPS=$(BACKUPS)) $(if $(KILLS),KILLS=$(KILLS)) E2E_ANEW=1 $(PYTEST) -rP -m backup $(call NAMING,backup)
 
 doctor-table: $(READY) ## what `mnem doctor` says of installations broken for real, and what repair does
-	@$(BIN)/python tests/support/doctor_table.py
+	@PYTHONPATH=tests $(BIN)/python -m support.broken_installations
 
 test-lifetime: $(COMPILED) ## many long lives of a store against a reference model (slow)
 	$(PYTEST) -m lifetime $(call NAMING,lifetime)

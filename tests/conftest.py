@@ -86,8 +86,7 @@ def pytest_collection_finish() -> None:
 
 def _is_for_any_engine(item: pytest.Item) -> bool:
     fixtures = getattr(item, "fixturenames", ())
-    is_about_file = "file_store" in fixtures or item.get_closest_marker("sqlite")
-    return "store" in fixtures and not is_about_file
+    return "store" in fixtures and not item.get_closest_marker("sqlite")
 
 
 @pytest.fixture
@@ -125,13 +124,6 @@ def store(
     else:
         with sqlite_store(database, blank) as opened:
             yield opened
-
-
-@pytest.fixture
-def file_store(store: SqliteStore) -> SqliteStore:
-    """The store, for a test of what only a SQLite file has."""
-    assert isinstance(store, SqliteStore)
-    return store
 
 
 @pytest.fixture

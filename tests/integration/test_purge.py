@@ -139,25 +139,26 @@ def test_a_file_broken_by_a_thousand_purges_of_old_opens_whole(database: Path) -
     assert damage(database) == []
 
 
+@pytest.mark.sqlite
 def test_what_is_deleted_while_a_purge_runs_stays_due(
-    file_store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remember_batch(file_store, memory("1", "zqxjv one"), memory("2", "zqxjv two"))
-    file_store.deletion.forget(["1"])
+    remember_batch(store, memory("1", "zqxjv one"), memory("2", "zqxjv two"))
+    store.deletion.forget(["1"])
 
     def forgetting_meanwhile(index: str) -> None:
         # After the last, the words of the second are in no merge.
         if index == "episode_gram_fts":
-            file_store.deletion.forget(["2"])
+            store.deletion.forget(["2"])
 
-    monkeypatch.setattr(file_store.deletion, "_purge_index", forgetting_meanwhile)
-    file_store.deletion.purge_deleted()
+    monkeypatch.setattr(store.deletion, "_purge_index", forgetting_meanwhile)
+    store.deletion.purge_deleted()
 
-    assert file_store.deletion.purge_due()
+    assert store.deletion.purge_due()
     monkeypatch.undo()
-    assert file_store.deletion.purge_deleted()
-    assert not file_store.deletion.purge_due()
-    assert left_of(file_store, "zqxjv") == []
+    assert store.deletion.purge_deleted()
+    assert not store.deletion.purge_due()
+    assert left_of(store, "zqxjv") == []
 
 
 # When a purge runs: in its turn beside others, at once alone, and at the latest at the close.

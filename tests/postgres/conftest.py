@@ -92,9 +92,3 @@ def pgvector(dsn: str) -> None:
     found = rows(dsn, "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'")
     if not found and not os.environ.get("CI"):
         pytest.skip("NOT RUN: this server has no pgvector")
-
-
-@pytest.fixture
-def other_dsn() -> Iterator[str]:
-    with database_of_a_test() as dsn:
-        yield dsn

@@ -13,6 +13,7 @@ from unittest.mock import Mock
 
 import psycopg
 import pytest
+from support.engines import database_of_a_test
 from support.fakes import memory, remember_batch
 from support.postgres import (
     MIGRATIONS,
@@ -265,11 +266,12 @@ def test_an_upgrade_waits_for_the_role(dsn: str, tmp_path: Path) -> None:
             pass
 
 
-def test_another_databases_login_reads_nothing(two_owners: str, other_dsn: str) -> None:
+def test_another_databases_login_reads_nothing(two_owners: str) -> None:
     """A member of its role, as the daemons of a service next to this one are."""
-    with open_store(other_dsn, guarded=True):
-        pass
-    other = role_of(other_dsn)
+    with database_of_a_test() as dsn:
+        with open_store(dsn, guarded=True):
+            pass
+        other = role_of(dsn)
     assert other != role_of(two_owners)
     with logins(two_owners, "neighbor"):
         run(two_owners, f'GRANT "{other}" TO neighbor')

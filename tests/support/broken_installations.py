@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import sqlite3
+import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -18,6 +19,7 @@ from mnemosyned.cli.maintenance.checks import Finding
 from mnemosyned.cli.maintenance.doctor import examine, present_installation, repair
 
 STAMP = "20260301T120000Z"
+CHARS_MAX = 110
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,3 +232,32 @@ def outcome(case: Case, home: Home) -> Outcome:
 
 def _saying(words: str, findings: list[Finding]) -> Finding | None:
     return next((each for each in findings if words in each.text), None)
+
+
+def main() -> None:
+    """Print, as a Markdown table, what the doctor says of each installation."""
+    with tempfile.TemporaryDirectory(prefix="mn-") as name:
+        room = Path(name)
+        fill(room / "memory.db")
+        print("| broken | what it said | to mend it | what repair did |")
+        print("|---|---|---|---|")
+        for number, case in enumerate(CASES):
+            home = make_home(room / f"h{number}", room / "memory.db")
+            seen = outcome(case, home)
+            said, command = "NOT FOUND", ""
+            if seen.finding:
+                said = f"{seen.finding.severity.value}: {seen.finding.text}"
+                command = seen.finding.command
+            did = "; ".join(seen.repairs) if case.repairs else "nothing"
+            cells = [case.name, said, f"`{command}`", did]
+            row = " | ".join(shown(cell, home.path) for cell in cells)
+            print(f"| {row} |")
+
+
+def shown(text: str, home: Path) -> str:
+    line = text.replace(str(home), "~").replace("|", "\\|").replace("\n", " ")
+    return line if len(line) <= CHARS_MAX else f"{line[:CHARS_MAX]}…"
+
+
+if __name__ == "__main__":
+    main()

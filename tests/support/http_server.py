@@ -7,8 +7,10 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPResponse
 from pathlib import Path
+
+from e2e.daemons import UnixConnection
 
 from mnemosyned.config.settings import LimitsConfig
 from mnemosyned.daemon.http.listening import Listener, listen_on_socket
@@ -18,19 +20,6 @@ from mnemosyned.daemon.metrics import HealthProbe, ServerActivity
 from mnemosyned.http_messages import Resource
 
 WAIT_S = 10.0
-
-
-class SocketConnection(HTTPConnection):
-    """HTTP over a Unix socket."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=WAIT_S)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +42,7 @@ class Server:
         self, method: str, target: str, headers: Mapping[str, str] | None = None
     ) -> Iterator[HTTPResponse]:
         """The response to a request, not read yet."""
-        connection = SocketConnection(self.path)
+        connection = UnixConnection(self.path)
         try:
             connection.request(method, target, headers=dict(headers or {}))
             yield connection.getresponse()

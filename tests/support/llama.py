@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from mnemosyned.models.llama import LlamaModel
@@ -11,15 +10,6 @@ SENTENCE = "The deploy moved to Friday because the cache was cold."
 PRIVATE = "xylophone"
 WAIT_S = 20.0
 Maker = Callable[..., LlamaModel]
-
-
-def wait_for(fact: Callable[[], bool], *, limit_s: float = WAIT_S) -> float:
-    """Seconds until it holds."""
-    began = time.monotonic()
-    while not fact():
-        assert time.monotonic() - began < limit_s, "it never came about"
-        time.sleep(0.01)
-    return time.monotonic() - began
 
 
 def say(
