@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.agents import (
@@ -16,13 +17,14 @@ from support.agents import (
     claude_line,
     codex_event,
     codex_meta,
+    texts,
     write_lines,
 )
 from support.fakes import FakeClock
 from support.settings import change
 
 from mnemosyned.config.settings import SettingsInForce
-from mnemosyned.errors import ShuttingDown
+from mnemosyned.errors import MemoryBusy, ShuttingDown
 
 
 def test_stop_stores_what_was_said_with_its_origin(shop: Shop) -> None:
@@ -164,6 +166,26 @@ def test_a_file_that_was_replaced_is_read_from_its_beginning(shop: Shop) -> None
     shop.say("A new beginning", minutes=9)
 
     assert shop.texts() == [*SAID, "A new beginning"]
+
+
+def test_a_busy_memory_is_asked_again_for_what_was_said(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals = [MemoryBusy("try again")]
+    capture = shop.hooks.capture
+    store = capture.store_messages
+
+    def refuse_once(*given: Any, **options: Any) -> int:  # noqa: ANN401
+        if refusals:
+            raise refusals.pop()
+        return store(*given, **options)
+
+    monkeypatch.setattr(capture, "store_messages", refuse_once)
+    shop.write(*TALK)
+    shop.claude().ask("And now?")  # which leaves the transcript to the thread
+    capture.drain()
+
+    assert texts(shop.store, "claude-code:s1") == SAID
 
 
 def test_a_time_in_the_future_becomes_the_present(shop: Shop, clock: FakeClock) -> None:

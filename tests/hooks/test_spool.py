@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -122,6 +123,35 @@ def test_a_call_beyond_its_owners_limit_waits_for_a_hook(place: Path) -> None:
 
     assert posted == [b"call"]
     assert not list(place.iterdir())
+
+
+def test_a_call_is_flushed_and_a_full_spool_takes_no_more(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[int] = []
+    monkeypatch.setattr(
+        os, "fsync", lambda file: flushed.append(os.fstat(file).st_size)
+    )
+    monkeypatch.setattr(spool, "BYTES_MAX", 8)
+
+    assert spool.put(str(place), "c-1", b"call")
+    assert not spool.put(str(place), "c-2", b"other")
+    assert spool.put(str(place), "c-1", b"the same")
+
+    assert flushed == [4, 8]
+    assert spool.list_waiting(str(place)) == ["c-1"]
+
+
+def test_a_call_written_again_while_it_is_handed_in_waits(place: Path) -> None:
+    assert spool.put(str(place), "c-1", b"call")
+    os.utime(place / "c-1", (time.time() - 1, time.time() - 1))
+
+    def post(_: bytes) -> int:
+        return 200 if spool.put(str(place), "c-1", b"newer") else 0
+
+    spool.hand_in(str(place), post)
+
+    assert (place / "c-1").read_bytes() == b"newer"
 
 
 # The time limit of a hook holds wherever the interpreter is when it is over.

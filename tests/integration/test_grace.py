@@ -92,7 +92,7 @@ def test_once_the_time_is_over_it_is_gone_from_the_file(lab: Lab) -> None:
     lab.service.look_after_file()
     assert left_of(lab.store, WORD)
 
-    lab.clock.advance(hours=2)
+    lab.clock.advance(hours=1)
     lab.service.look_after_file()
 
     assert left_of(lab.store, WORD) == []
@@ -177,10 +177,9 @@ def test_what_many_forgot_is_worked_off_in_short_steps(
 
 
 def test_an_id_that_was_remembered_again_is_not_overwritten(lab: Lab) -> None:
-    lab.forget("m")
+    receipt = lab.forget(["m", "other"])
     lab.remember("something else", id="m")
 
-    receipt = lab.forget("other")
     lab.restore(receipt.call)
 
     assert get_memory(lab.store, "m").content == "something else"

@@ -11,6 +11,7 @@ import pytest
 from support.cases import each_case
 from support.settings import config_by_words
 
+from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config.settings import OwnersConfig
 from mnemosyned.daemon.http.server import make_handler
@@ -306,3 +307,20 @@ def test_an_export_ends_with_the_right_to_read_it(service: Service) -> None:
     service.token(Scope.READ, Scope.WRITE)
     service.seconds += KEPT_S
     assert service.ask(token, "/v1/export").status == 200  # the snapshot was let go
+
+
+def test_a_hook_tells_nothing_to_a_token_that_may_not_read(service: Service) -> None:
+    service.memory.hooks = HookService(service.memory.service)
+    every, writing = service.token(*Scope), service.token(Scope.WRITE)
+    service.call(every, "remember", content=f"The {MARK} database runs on port 4711.")
+    payload = {
+        "hook_event_name": "UserPromptSubmit",
+        "prompt": f"Which port does the {MARK} database run on?",
+    }
+
+    def told(token: str) -> bool:
+        call = {"payload": {**payload, "session_id": token}}
+        return b"4711" in service.ask(token, "/hooks", call).body
+
+    assert not told(writing)
+    assert told(every)

@@ -196,7 +196,11 @@ def test_a_transcript_is_followed_though_hooks_capture_nothing(garden: Garden) -
         ],
     )
 
-    assert garden.read(path=path) == 9
+    begun = garden.reader.read(str(path), lambda: True)
+    assert 0 < begun < 9
+    with garden.follow(garden.folder):  # as after a restart
+        wait_until(lambda: len(garden.listed()) == 9)
+
     assert garden.read(path=path) == 0
     assert garden.project_of("claude-code:s1") == folder
 
@@ -215,6 +219,8 @@ def test_lines_that_are_refused_do_not_hold_up_the_others(garden: Garden) -> Non
     assert garden.read(path=path) == 2
     contents = sorted(each.content for each in garden.listed())
     assert contents == ["cut off", "first", "last", "third"]
+    path.write_text('{"content": "begun again"}\n')
+    assert garden.read(path=path) == 1
 
 
 def test_a_file_that_a_format_trips_over_stops_no_other(garden: Garden) -> None:
@@ -335,9 +341,23 @@ def test_a_file_whose_reading_takes_long_is_read_less_often(
 
 
 def test_what_is_no_file_or_of_no_format_is_passed_over(garden: Garden) -> None:
-    package, link, pipe = (garden.folder / name for name in ("a.json", "b.md", "c.md"))
+    names = ("a.json", "b.md", "c.md", "d.md")
+    package, link, pipe, foreign = paths = [garden.folder / name for name in names]
     package.write_text('{"name": "package"}')
     link.symlink_to(package)
     os.mkfifo(pipe)
+    if os.geteuid() == 0:
+        os.chown(garden.write(ROSES, path=foreign), 65_534, 65_534)
 
-    assert [garden.read(path=path) for path in (package, link, pipe)] == [0, 0, 0]
+    assert [garden.read(path=path) for path in paths] == [0, 0, 0, 0]
+
+
+def test_a_second_name_of_a_note_leaves_the_first_its_state(garden: Garden) -> None:
+    garden.read(ROSES)
+    second = garden.folder / "Second.md"
+    os.link(garden.note, second)
+
+    garden.read(path=second)
+
+    states = garden.lab.store.watches.states(str(garden.folder))
+    assert set(states) == {str(garden.note), str(second)}
