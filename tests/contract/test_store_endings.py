@@ -6,14 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.fakes import NOON as MORNING, FakeClock
+from support.fakes import NOON as MORNING, FakeClock, remember_batch
 
 from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.errors import InvalidRequest, ModelUnavailable
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.forgetting import Grace
-from mnemosyned.memory.ports import Draft, MemoryStore
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import EmbedderState, Learning, LearningKind, MemoryRecord
 from mnemosyned.service import endings
 from mnemosyned.service.endings import EndingFinder
@@ -44,10 +44,6 @@ GRACE = Grace("call", MORNING + timedelta(days=1))
 READY = EmbedderState.READY
 
 
-def tell(store: MemoryStore, *memories: MemoryRecord) -> None:
-    store.memories.remember([Draft(each) for each in memories])
-
-
 def newer(store: MemoryStore) -> list[str]:
     """The memories that end a statement."""
     return [each.newer for each in store.endings.find(limit=10)]
@@ -64,7 +60,7 @@ def unlearned(store: MemoryStore) -> list[str]:
 
 @pytest.fixture
 def two(store: MemoryStore) -> MemoryStore:
-    tell(store, OLD, NEW)
+    remember_batch(store, OLD, NEW)
     return store
 
 
@@ -126,7 +122,7 @@ def test_an_undone_ending_is_not_in_force(ended: MemoryStore) -> None:
 
 def test_endings_are_listed_by_page_and_filter(ended: MemoryStore) -> None:
     others = [replace(NEW, id=f'by"{n}', content=f"It is on {n}.") for n in range(4)]
-    tell(ended, *others)
+    remember_batch(ended, *others)
     ended.endings.add(
         [replace(ENDING, older="new", newer=each.id, older_place=0) for each in others]
     )
@@ -186,7 +182,7 @@ def test_memories_are_read_once_in_the_order_of_arrival(ended: MemoryStore) -> N
 
 
 def test_the_first_memory_that_ended_a_statement_is_shown(ended: MemoryStore) -> None:
-    tell(ended, replace(AGAIN, created_at=NEW.created_at + timedelta(days=1)))
+    remember_batch(ended, replace(AGAIN, created_at=NEW.created_at + timedelta(days=1)))
     ended.endings.add([replace(ENDING, newer="again", found_at=MORNING)])
 
     (statement,) = ended.endings.of(["old"])["old"]
@@ -220,14 +216,14 @@ def test_restored_memories_are_not_learned_from(ended: MemoryStore) -> None:
         exported = list(records)
     ended.deletion.forget(["old", "new"])
     pending = MemoryRecord(id="pending", content="Use tabs.", created_at=MORNING)
-    tell(ended, pending)
+    remember_batch(ended, pending)
     assert unlearned(ended) == ["pending"]
 
     ended.exchange.restore(exported)
     ended.endings.read_again()
     assert unlearned(ended) == ["pending"]
     ended.learnings.add_late([], learned_up_to=max(ended.learnings.unlearned(limit=10)))
-    tell(ended, replace(pending, id="later"))
+    remember_batch(ended, replace(pending, id="later"))
 
     assert unlearned(ended) == ["later"]
     assert len(unread(ended)) == 4
@@ -236,7 +232,7 @@ def test_restored_memories_are_not_learned_from(ended: MemoryStore) -> None:
 def test_a_memory_put_back_is_not_learned_again(ended: MemoryStore) -> None:
     ended.learnings.add_late([], learned_up_to=max(ended.learnings.unlearned(limit=10)))
     ended.deletion.forget(["new"], grace=GRACE)
-    tell(ended, replace(NEW, id="later", content="Use tabs."))
+    remember_batch(ended, replace(NEW, id="later", content="Use tabs."))
 
     ended.grace.put_back(["new"])
 
@@ -401,7 +397,7 @@ def test_an_agents_figure_ends_no_figure_of_a_person_without_a_word_of_change(
 ) -> None:
     older = replace(OLD, content="The limit of the pool is 30.", role=stated_by)
     changed = replace(NEW, content="The limit of the pool is 50.", role=changed_by)
-    tell(store, older, changed)
+    remember_batch(store, older, changed)
 
     with_encoder(store, LikeMeanings()).find()
 
@@ -410,7 +406,7 @@ def test_an_agents_figure_ends_no_figure_of_a_person_without_a_word_of_change(
 
 @pytest.mark.parametrize("early", [EmbedderState.LOADING, EmbedderState.UNAVAILABLE])
 def test_vectors_judge_once_ready(store: MemoryStore, early: EmbedderState) -> None:
-    tell(store, OLD, RENAMED)
+    remember_batch(store, OLD, RENAMED)
     state = [early]
     finder = with_encoder(store, LikeMeanings(), state=state)
 
@@ -445,7 +441,7 @@ def test_a_finder_without_news_does_not_look_at_the_encoder(store: MemoryStore) 
 def test_no_recall_waits_for_vectors(
     store: MemoryStore, *, in_background: bool
 ) -> None:
-    tell(store, OLD, RENAMED)
+    remember_batch(store, OLD, RENAMED)
     finder = with_encoder(store, LikeMeanings(), in_background=in_background)
 
     finder.find_soon()
@@ -460,7 +456,7 @@ def test_requests_wait_for_vectors_no_longer_than_their_limits(
 ) -> None:
     monkeypatch.setattr(endings, "EDIT_S", 0.0)
     monkeypatch.setattr(endings, "LIST_S", 0.0)
-    tell(two, AGAIN)
+    remember_batch(two, AGAIN)
     meanings = RefutingMeanings()
     finder = with_encoder(two, meanings)
 
@@ -486,7 +482,9 @@ def test_an_edit_reads_newer_memories_while_time_is_left(
 def test_the_background_yields_to_requests_before_each_statement(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tell(store, replace(NEW, content=f"{NEW.content}\nThe build server moved to Fly."))
+    remember_batch(
+        store, replace(NEW, content=f"{NEW.content}\nThe build server moved to Fly.")
+    )
     yields: list[str] = []
     gate = ForegroundGate()
     monkeypatch.setattr(gate, "yield_to_requests", lambda: yields.append("wait"))
@@ -533,7 +531,9 @@ def test_an_edited_memory_is_compared_with_few_newer_ones(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(endings, "CANDIDATES_MAX", 2)
-    tell(store, OLD, *(replace(NEW, id=f"new{number}") for number in range(4)))
+    remember_batch(
+        store, OLD, *(replace(NEW, id=f"new{number}") for number in range(4))
+    )
 
     make_finder(store).find_again([unread(store)["old"]], former={})
 
@@ -544,7 +544,7 @@ def test_an_encoder_that_fails_leaves_endings_to_the_words(
     two: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     warned: list[str] = []
-    tell(two, AGAIN)
+    remember_batch(two, AGAIN)
     monkeypatch.setattr(
         endings.log, "warning", lambda event, **_: warned.append(event), raising=False
     )

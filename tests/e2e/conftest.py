@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from e2e.authorities import Authority, Certificate
-from e2e.daemons import Daemon, Json, running
+from e2e.daemons import Daemon, Json, running, short_room
 from e2e.doors import NAMES, Door, door_of
 
 Start = Callable[..., Daemon]
@@ -27,6 +27,12 @@ def start(tmp_path: Path) -> Iterator[Start]:
             )
 
         yield begin
+
+
+@pytest.fixture
+def room() -> Iterator[Path]:
+    with short_room() as room:
+        yield room
 
 
 @pytest.fixture

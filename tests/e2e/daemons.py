@@ -302,3 +302,10 @@ def kept(database: Path) -> list[str]:
     """The ids of everything remembered, in either home, with its repetitions."""
     both = "SELECT id FROM working_memory UNION ALL SELECT id FROM archive ORDER BY id"
     return [id for (id,) in rows(database, both)]
+
+
+def episodes(daemon: Daemon) -> int:
+    """How many episodes there are."""
+    query = "SELECT count(*) FROM episodic_memory WHERE level = 0"
+    count: int = rows(daemon.database, query)[0][0]
+    return count

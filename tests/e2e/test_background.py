@@ -17,6 +17,7 @@ from e2e.daemons import (
     Daemon,
     Json,
     environment,
+    episodes,
     eventually,
     kept,
     rows,
@@ -64,12 +65,6 @@ def test_it_sleeps_on_its_schedule_only_if_told_to(start: Start) -> None:
     assert status["last_cycle"] < status["next_cycle"]
     assert (cycles(awake), episodes(awake)) == (0, 0)
     assert awake.post("status").body["sleep"]["due"] == 4
-
-
-def episodes(daemon: Daemon) -> int:
-    query = "SELECT count(*) FROM episodic_memory WHERE level = 0"
-    count: int = rows(daemon.database, query)[0][0]
-    return count
 
 
 # The daemon's own triggers, and what a terminal shows of a cycle that somebody asked for.

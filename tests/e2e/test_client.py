@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import pytest
 from e2e.conftest import Start
-from e2e.daemons import WAIT_S, Daemon, kept, running, short_room
+from e2e.daemons import WAIT_S, Daemon, kept, running
 from e2e.doors import CLIENTS, Connect, Door, door_of, remember
 from e2e.scripted_daemon import answer, reset_unread, saying, scripted
 
@@ -26,12 +26,6 @@ pytestmark = pytest.mark.e2e
 R = TypeVar("R")
 WHOLE = answer()
 HALF = WHOLE[:-4]
-
-
-@pytest.fixture
-def room() -> Iterator[Path]:
-    with short_room() as room:
-        yield room
 
 
 @CLIENTS

@@ -7,14 +7,13 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
 from contextlib import aclosing, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Queue
 
 import pytest
-from e2e.daemons import WAIT_S, Daemon, UnixConnection, eventually, short_room
+from e2e.daemons import WAIT_S, Daemon, UnixConnection, eventually
 from e2e.scripted_daemon import scripted
 
 from mnemosyned import AsyncClient, Client, DaemonUnreachable, Event, EventKind
@@ -23,12 +22,6 @@ from mnemosyned.daemon.resources import encode_server_event
 
 GAUGE = "mnemosyned_streams "
 pytestmark = pytest.mark.e2e
-
-
-@pytest.fixture
-def room() -> Iterator[Path]:
-    with short_room() as room:
-        yield room
 
 
 def listening(daemon: Daemon) -> Queue[Event | None]:

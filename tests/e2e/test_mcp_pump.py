@@ -7,12 +7,11 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from e2e.daemons import Daemon, environment, eventually, short_room, spawned
+from e2e.daemons import Daemon, environment, eventually, spawned
 from e2e.programs import BIN
 from e2e.pumps import Json, Pump, is_running, modules_loaded, pumping, spawn_pump
 from e2e.scripted_daemon import answer, read_request, reset_unread, saying, scripted
@@ -31,12 +30,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 END_S = 20.0
 """Time within which it is gone after its client."""
-
-
-@pytest.fixture
-def room() -> Iterator[Path]:
-    with short_room() as room:
-        yield room
 
 
 def test_it_loads_little_and_nothing_of_the_memory() -> None:

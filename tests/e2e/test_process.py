@@ -29,7 +29,6 @@ from e2e.daemons import (
     listens,
     mnem,
     refused,
-    short_room,
     spawned,
 )
 from e2e.doors import CLIENTS, Connect
@@ -44,12 +43,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 HUSHED = "the-violet-hour"
 WATCHED = {"WATCHDOG_USEC": "100000"}
 FED = "WATCHDOG=1"
-
-
-@pytest.fixture
-def room() -> Iterator[Path]:
-    with short_room() as room:
-        yield room
 
 
 # --------------------------------------------------------------------- start

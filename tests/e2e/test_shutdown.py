@@ -17,7 +17,16 @@ from pathlib import Path
 import pytest
 from e2e.conftest import Start
 from e2e.consistency import damage, half_done
-from e2e.daemons import WAIT_S, Answer, Daemon, UnixConnection, eventually, kept, rows
+from e2e.daemons import (
+    WAIT_S,
+    Answer,
+    Daemon,
+    UnixConnection,
+    episodes,
+    eventually,
+    kept,
+    rows,
+)
 from e2e.terminals import on_terminal, popen
 from support.endpoints import Behavior, Exchange, serving
 
@@ -192,12 +201,6 @@ def test_the_final_cycle_takes_over(start: Start, backlog: Path) -> None:
     )
     assert triggers == [("explicit",), ("shutdown",)]
     assert half_done(backlog) == {}
-
-
-def episodes(daemon: Daemon) -> int:
-    query = "SELECT count(*) FROM episodic_memory WHERE level = 0"
-    count: int = rows(daemon.database, query)[0][0]
-    return count
 
 
 # Ctrl-C at a call that takes long: the shell is back at once, and the daemon goes on.

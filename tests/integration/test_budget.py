@@ -19,7 +19,6 @@ from support.settings import change
 
 from mnemosyned.cli.output.show import render
 from mnemosyned.memory.consolidation import (
-    CycleReport,
     CycleStatus,
     GroupLimits,
     Progress,
@@ -41,7 +40,6 @@ from mnemosyned.sleep.context import (
     REST_TIMES,
     YIELD_MAX_S,
     CommitPacing,
-    CycleRequest,
     ForegroundGate,
 )
 from mnemosyned.sleep.sleeper import RULES_S, final_consolidation
@@ -54,10 +52,6 @@ class Slow(FakeSummarizer):
         return SummarizerStatus(name=self.name, reason="", state=SummarizerState.MODEL)
 
 
-def run(lab: Lab, trigger: Trigger = Trigger.SCHEDULE) -> CycleReport:
-    return lab.cycle.run(CycleRequest(trigger=trigger))
-
-
 def backlog(lab: Lab, groups: int, content: str = "a note") -> None:
     for at in range(groups):
         three = trio(f"g{at:02}x", source=f"s{at}", hours_ago=100 - at, content=content)
@@ -68,7 +62,7 @@ def test_a_backlog_of_many_steps_is_worked_off_in_one_cycle(lab: Lab) -> None:
     lab.cycle.plan_size = 7
     backlog(lab, 12)
 
-    report = run(lab)
+    report = lab.run_cycle(Trigger.SCHEDULE)
 
     assert report.status is CycleStatus.DONE
     assert (report.evicted, report.promoted) == (36, 12)
@@ -81,7 +75,7 @@ def test_steps_in_which_all_fails_come_to_an_end(lab: Lab) -> None:
     backlog(lab, 12)
     lab.summarizer.fail()
 
-    report = run(lab)
+    report = lab.run_cycle(Trigger.SCHEDULE)
 
     assert (report.failed, report.evicted, report.remaining) == (12, 0, 36)
     assert len(working_ids(lab.store)) == 36
@@ -104,10 +98,10 @@ def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(lab: Lab) -> None
     change(lab.settings, {"sleep.cycle_minutes": 0.5 / 60})
     lab.summarizer.meanwhile = lambda _: up.wait(0.3)
 
-    first = run(lab)
+    first = lab.run_cycle(Trigger.SCHEDULE)
     lab.summarizer.meanwhile = lambda _: None
     change(lab.settings, {"sleep.cycle_minutes": None})
-    second = run(lab)
+    second = lab.run_cycle(Trigger.SCHEDULE)
 
     assert first.status is CycleStatus.PARTIAL
     assert 0 < first.evicted < 15
@@ -134,7 +128,7 @@ def test_rules_have_no_budget_of_tokens(lab: Lab) -> None:
     change(lab.settings, {"sleep.cycle_tokens": 1})
     backlog(lab, 4)
 
-    assert run(lab).evicted == 12
+    assert lab.run_cycle(Trigger.SCHEDULE).evicted == 12
 
 
 def test_status_tells_how_far_the_cycle_is(lab: Lab) -> None:
@@ -211,7 +205,7 @@ def test_in_company_a_commit_takes_fewer_groups(
     with lab.cycle.gate:
         pass
 
-    run(lab)
+    lab.run_cycle(Trigger.SCHEDULE)
 
     assert (max(sizes) > 1) is alone
     assert sum(sizes) == 6
@@ -227,7 +221,7 @@ def test_what_a_model_wrote_is_kept_before_it_writes_more(lab: Lab) -> None:
     lab.cycle.lease.replace(Slow(meanwhile=count))
     lab.cycle.pacing = CommitPacing(wait_s=60.0, hold_s=60.0)
 
-    run(lab)
+    lab.run_cycle(Trigger.SCHEDULE)
 
     assert kept == [0, 3, 6, 9]
 
@@ -249,7 +243,7 @@ def test_the_log_file_is_folded_in_while_a_long_cycle_runs(
 
     monkeypatch.setattr(lab.store.maintenance, "run_upkeep", noted)
 
-    run(lab)
+    lab.run_cycle(Trigger.SCHEDULE)
 
     assert seen == [True, True]
 

@@ -38,7 +38,6 @@ from mnemosyned.models.fallback import (
     FallbackSummarizer,
 )
 from mnemosyned.models.summarizer import ModelSummarizer
-from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.summary.extract import ExtractiveSummarizer
 
 
@@ -90,7 +89,6 @@ REFUSED = raising(SummarizerFailed("it names a stranger"))
 
 
 GROUP = trio("a")
-EXPLICIT = CycleRequest(trigger=Trigger.EXPLICIT)
 
 
 class Chain(FallbackSummarizer):
@@ -442,7 +440,7 @@ def test_the_log_names_who_wrote_each_summary_as_it_reads_now(lab: Lab) -> None:
     with serving(says("note b0: all is well.")) as served:
         chain = chain_with(served.url, ExtractiveSummarizer())
         lab.cycle.lease.replace(chain)
-        lab.cycle.run(EXPLICIT)
+        lab.run_cycle()
 
     def rows() -> dict[str | None, tuple[str, str | None]]:
         rows = lab.store.sleep.log(limit=9)
@@ -462,7 +460,7 @@ def test_the_log_names_who_wrote_each_summary_as_it_reads_now(lab: Lab) -> None:
 
 def test_forgetting_waits_for_no_model(lab: Lab) -> None:
     remember_batch(lab.store, *trio("a"))
-    lab.cycle.run(EXPLICIT)
+    lab.run_cycle()
     chain, primary = with_endpoint(f"http://127.0.0.1:{unused_port()}/v1")
     lab.cycle.lease.replace(chain)
 
@@ -479,7 +477,7 @@ def dripping_cycle(lab: Lab) -> Iterator[tuple[Endpoint, Primary]]:
     with serving(drips) as served:
         chain, primary = with_endpoint(served.url)
         lab.cycle.lease.replace(chain)
-        running = threading.Thread(target=lab.cycle.run, args=(EXPLICIT,))
+        running = threading.Thread(target=lab.run_cycle)
         running.start()
         while not served.seen:
             time.sleep(0.005)
@@ -491,9 +489,7 @@ def test_an_interrupted_cycle_ends_at_once_and_the_last_asks_no_model(lab: Lab) 
     remember_batch(lab.store, *(one for n in "ab" for one in trio(n, source=n)))
     with dripping_cycle(lab) as (served, primary):
         lab.cycle.lease.interrupt()
-        report = lab.cycle.run(
-            CycleRequest(trigger=Trigger.SHUTDOWN, deadline_s=10, rules_only=True)
-        )
+        report = lab.run_cycle(Trigger.SHUTDOWN, deadline_s=10, rules_only=True)
 
     assert (report.promoted, primary.calls, len(served.seen)) == (1, 1, 1)
     reasons = {entry.fallback_reason for entry in lab.store.sleep.log(limit=9)}
@@ -519,7 +515,7 @@ def test_new_settings_end_the_former_model_with_its_cycle(lab: Lab) -> None:
         assert not former.closable.closed.is_set()
 
     former.writer.does = exchange
-    lab.cycle.run(EXPLICIT)
+    lab.run_cycle()
 
     assert former.closable.closed.is_set()
     assert lab.store.sleep.log(limit=1)[0].summarizer == "fake:model"

@@ -14,7 +14,6 @@ from mnemosyned.errors import ClockJumped, StorageFailed
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.values import Tier
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.triggers import ClockGuard
 
 
@@ -64,7 +63,7 @@ class Machine(Lab):
         return {id: bool(get_memory(self.store, id).content) for id in ids}
 
     def evicted(self, trigger: Trigger = Trigger.SCHEDULE) -> int:
-        return self.cycle.run(CycleRequest(trigger=trigger)).evicted
+        return self.run_cycle(trigger).evicted
 
 
 @pytest.fixture

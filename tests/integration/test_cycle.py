@@ -40,10 +40,6 @@ from mnemosyned.verbs.upkeep import Sleep
 WAIT_S = 10.0
 
 
-def run(lab: Lab, trigger: Trigger = Trigger.EXPLICIT, **fields: Any) -> CycleReport:  # noqa: ANN401
-    return lab.cycle.run(CycleRequest(trigger=trigger, **fields))
-
-
 def episodes(lab: Lab, report: CycleReport) -> list[Episode]:
     ids = [id for group in report.groups for id in group.episodes]
     return [get_episode(lab.store, id) for id in ids]
@@ -58,7 +54,7 @@ def test_only_what_is_older_than_half_its_time_is_taken(
     for id, more in ages.items():
         remember_batch(lab.store, memory(id, hours_ago=ttl_hours / 2 + more))
 
-    assert run(lab).candidates == 1
+    assert lab.run_cycle().candidates == 1
     assert working_ids(lab.store) == ["exactly", "younger"]
 
 
@@ -66,7 +62,7 @@ def test_only_what_is_older_than_half_its_time_is_taken(
 def test_a_pinned_memory_never_leaves(lab: Lab, *, force: bool) -> None:
     remember_batch(lab.store, memory("pinned", hours_ago=99, pinned=True), *trio("a"))
 
-    report = run(lab, force=force)
+    report = lab.run_cycle(force=force)
 
     assert report.evicted == 3
     assert lab.store.memories.working(["pinned"])
@@ -75,7 +71,7 @@ def test_a_pinned_memory_never_leaves(lab: Lab, *, force: bool) -> None:
 def test_a_session_sleeps_by_itself(lab: Lab) -> None:
     remember_batch(lab.store, *trio("a", session="a"), *trio("b", session="b"))
 
-    run(lab, session="a")
+    lab.run_cycle(session="a")
 
     assert working_ids(lab.store) == ["b0", "b1", "b2"]
 
@@ -83,7 +79,7 @@ def test_a_session_sleeps_by_itself(lab: Lab) -> None:
 def test_the_oldest_can_be_taken_by_number(lab: Lab) -> None:
     remember_batch(lab.store, *trio("late", hours_ago=1), *trio("early", hours_ago=2))
 
-    run(lab, Trigger.CAP, selection=Selection(oldest=3))
+    lab.run_cycle(Trigger.CAP, selection=Selection(oldest=3))
 
     assert working_ids(lab.store) == ["late0", "late1", "late2"]
 
@@ -96,7 +92,7 @@ def test_each_source_and_session_becomes_an_episode_of_its_own(lab: Lab) -> None
     ]
     remember_batch(lab.store, *(one for group in groups for one in group))
 
-    report = run(lab)
+    report = lab.run_cycle()
 
     made = [(e.session, e.source, e.summary_of) for e in episodes(lab, report)]
     assert made == [
@@ -112,7 +108,7 @@ def test_an_episode_holds_the_summary_and_leads_to_its_originals(lab: Lab) -> No
     told = trio("a", source="chat")
     remember_batch(lab.store, *told)
 
-    (episode,) = episodes(lab, run(lab))
+    (episode,) = episodes(lab, lab.run_cycle())
 
     assert episode.content == "In short: note a0 / note a1 / note a2"
     assert (episode.summarizer, episode.level) == ("fake", 0)
@@ -126,7 +122,7 @@ def test_an_episode_holds_the_summary_and_leads_to_its_originals(lab: Lab) -> No
 def test_a_small_group_is_promoted_word_for_word(lab: Lab, count: int) -> None:
     remember_batch(lab.store, *trio("a")[:count])
 
-    made = episodes(lab, run(lab))
+    made = episodes(lab, lab.run_cycle())
 
     assert [e.content for e in made] == [f"note a{at}" for at in range(count)]
     assert [e.item_count for e in made] == [1] * count
@@ -141,7 +137,7 @@ def test_each_group_leaves_a_row_in_the_log(lab: Lab) -> None:
     remember_batch(lab.store, *trio("b", session="t", hours_ago=19))
     lab.clock.advance(minutes=1)
 
-    report = run(lab, Trigger.SCHEDULE)
+    report = lab.run_cycle(Trigger.SCHEDULE)
 
     later, row = lab.store.sleep.log(limit=9)
     assert (row.id, row.session, row.source) == (1, "s", "chat")
@@ -158,9 +154,9 @@ def test_each_group_leaves_a_row_in_the_log(lab: Lab) -> None:
 
 def test_nothing_old_enough_leaves_no_trace(lab: Lab) -> None:
     remember_batch(lab.store, *trio("a"), memory("1", hours_ago=1))
-    run(lab)
+    lab.run_cycle()
 
-    assert run(lab).status is CycleStatus.NOTHING_TO_DO
+    assert lab.run_cycle().status is CycleStatus.NOTHING_TO_DO
     assert len(lab.store.sleep.log(limit=9)) == 1
 
 
@@ -178,7 +174,7 @@ def test_a_group_that_fails_stays_and_the_others_go_on(lab: Lab) -> None:
     lab.summarizer.meanwhile = fail
     remember_groups(lab, *"abc")
 
-    report = run(lab)
+    report = lab.run_cycle()
 
     assert (report.status, report.failed, report.evicted) == (CycleStatus.PARTIAL, 1, 6)
     assert working_ids(lab.store) == ["b0", "b1", "b2"]
@@ -195,7 +191,7 @@ def test_an_error_nobody_foresaw_is_logged_without_its_words(lab: Lab) -> None:
     lab.summarizer.meanwhile = fail
     remember_groups(lab, "a")
 
-    assert run(lab).groups[0].error == "ValueError"
+    assert lab.run_cycle().groups[0].error == "ValueError"
     assert lab.store.sleep.log(limit=1)[0].error == "ValueError"
 
 
@@ -208,7 +204,7 @@ def test_an_empty_summary_is_refused(lab: Lab, nothing: str) -> None:
     lab.cycle.lease.replace(Mute())
     remember_groups(lab, "a")
 
-    assert run(lab).groups[0].error == "summarizer_failed"
+    assert lab.run_cycle().groups[0].error == "summarizer_failed"
     assert lab.store.memories.working_count() == 3
 
 
@@ -218,12 +214,12 @@ def test_a_memory_forgotten_during_its_summary_is_not_brought_back(lab: Lab) -> 
         lab.store.deletion.forget(["a1"]) if taken[0].id == "a0" else None
     )
 
-    report = run(lab)
+    report = lab.run_cycle()
 
     assert [group.error for group in report.groups if group.error] == ["batch_changed"]
     assert working_ids(lab.store) == ["a0", "a2"]
     lab.summarizer.meanwhile = lambda _: None
-    assert run(lab).status is CycleStatus.DONE
+    assert lab.run_cycle().status is CycleStatus.DONE
     assert lab.store.maintenance.totals()[Tier.ARCHIVE].count == 5
 
 
@@ -236,7 +232,7 @@ def test_a_group_forgotten_before_its_turn_is_passed_over(lab: Lab) -> None:
 
     lab.summarizer.meanwhile = forget
 
-    report = run(lab)
+    report = lab.run_cycle()
 
     assert [group.status for group in report.groups] == [GroupStatus.PROMOTED]
     assert len(lab.store.sleep.log(limit=9)) == 1
@@ -245,7 +241,7 @@ def test_a_group_forgotten_before_its_turn_is_passed_over(lab: Lab) -> None:
 def test_a_deadline_that_has_passed_starts_no_group(lab: Lab) -> None:
     remember_groups(lab, "a")
 
-    report = run(lab, Trigger.SHUTDOWN, deadline_s=0)
+    report = lab.run_cycle(Trigger.SHUTDOWN, deadline_s=0)
 
     assert (report.status, report.evicted) == (CycleStatus.PARTIAL, 0)
     assert lab.store.memories.working_count() == 3
@@ -255,7 +251,7 @@ def test_a_cycle_ends_between_two_groups_when_told(lab: Lab) -> None:
     remember_groups(lab, *"abc")
     answers = iter([True, True, False])
 
-    report = run(lab, Trigger.SHUTDOWN, keep_going=lambda: next(answers))
+    report = lab.run_cycle(Trigger.SHUTDOWN, keep_going=lambda: next(answers))
 
     assert (report.status, report.evicted) == (CycleStatus.PARTIAL, 6)
     assert working_ids(lab.store) == ["c0", "c1", "c2"]
@@ -265,7 +261,7 @@ def test_an_interrupted_cycle_finishes_its_group(lab: Lab) -> None:
     remember_groups(lab, *"ab")
     lab.summarizer.meanwhile = lambda _: lab.cycle.lease.interrupt()
 
-    report = run(lab)
+    report = lab.run_cycle()
 
     assert (report.status, report.evicted) == (CycleStatus.PARTIAL, 3)
     assert working_ids(lab.store) == ["b0", "b1", "b2"]
@@ -275,7 +271,7 @@ def test_the_last_cycle_runs_after_an_interrupt_and_keeps_the_age(lab: Lab) -> N
     remember_batch(lab.store, *trio("a"), memory("fresh", hours_ago=1))
     lab.cycle.lease.interrupt()
 
-    report = run(lab, Trigger.SHUTDOWN)
+    report = lab.run_cycle(Trigger.SHUTDOWN)
 
     assert (report.status, report.trigger) == (CycleStatus.DONE, Trigger.SHUTDOWN)
     assert working_ids(lab.store) == ["fresh"]
@@ -289,12 +285,12 @@ def test_there_are_never_two_cycles_at_once(lab: Lab) -> None:
     def try_again(_: Sequence[MemoryRecord]) -> None:
         assert lab.cycle.lease.is_in_cycle
         with pytest.raises(SleepInProgress):
-            run(lab)
+            lab.run_cycle()
         refused.append(True)
 
     lab.summarizer.meanwhile = try_again
 
-    assert run(lab).failed == 0
+    assert lab.run_cycle().failed == 0
     assert refused == [True]
     assert not lab.cycle.lease.is_in_cycle
 
@@ -308,15 +304,15 @@ def test_the_last_cycle_waits_for_the_running_one(lab: Lab) -> None:
         assert finish.wait(WAIT_S)
 
     lab.summarizer.meanwhile = wait
-    running = threading.Thread(target=run, args=(lab,))
+    running = threading.Thread(target=lab.run_cycle)
     running.start()
     assert begun.wait(WAIT_S)
     with pytest.raises(SleepInProgress):
-        run(lab, Trigger.SHUTDOWN, deadline_s=0.01)
+        lab.run_cycle(Trigger.SHUTDOWN, deadline_s=0.01)
     lab.cycle.lease.interrupt()
     finish.set()
 
-    report = run(lab, Trigger.SHUTDOWN, deadline_s=WAIT_S)
+    report = lab.run_cycle(Trigger.SHUTDOWN, deadline_s=WAIT_S)
     running.join()
 
     assert report.evicted == 3
@@ -436,7 +432,7 @@ def test_nothing_starts_in_the_background_for_a_while(lab: Lab) -> None:
         machine=lambda: MachineState(on_battery=False, load=0),
     )
     lab.summarizer.meanwhile = reader = StoppingReader(lab)
-    run(lab, Trigger.SCHEDULE, force=True)
+    lab.run_cycle(Trigger.SCHEDULE, force=True)
     reader.answer()
 
     assert background.sleep_in_background(Trigger.AGE) is None

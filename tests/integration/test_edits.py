@@ -39,13 +39,6 @@ def trio(lab: Lab) -> Episode:
     return get_episode(lab.store, "e")
 
 
-def found(lab: Lab, query: str) -> set[str]:
-    hits = lab.recall(query).hits
-    return {hit.id for hit in hits if not hit.summary_of} | {
-        line.id for hit in hits for line in hit.lines
-    }
-
-
 @pytest.mark.parametrize("asleep", [False, True])
 def test_recall_finds_new_words_alone(lab: Lab, kettle: str, *, asleep: bool) -> None:
     if asleep:
@@ -54,7 +47,7 @@ def test_recall_finds_new_words_alone(lab: Lab, kettle: str, *, asleep: bool) ->
     edited = lab.edit(kettle, text="The samovar is at 10.0.0.9")
 
     assert (edited.changed, edited.restored, edited.kept) == (1, 0, 0)
-    assert (found(lab, "samovar"), found(lab, "kettle")) == ({kettle}, set())
+    assert (lab.found("samovar"), lab.found("kettle")) == ({kettle}, set())
     memory = get_memory(lab.store, kettle)
     assert memory.content == "The samovar is at 10.0.0.9"
     assert memory.tier is (Tier.ARCHIVE if asleep else Tier.WORKING)

@@ -46,7 +46,7 @@ def a_day(lab: Lab, *days: int, episodes: int = 3) -> None:
 def sleep(lab: Lab, *, day: int) -> CycleReport:
     """Sleep on the morning after the day after that one, when it is over and rolled up."""
     lab.clock.moment = MONDAY + timedelta(days=day + 1, hours=11)
-    return lab.cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
+    return lab.run_cycle(Trigger.SCHEDULE)
 
 
 def level(lab: Lab, number: int) -> list[Episode]:
@@ -106,12 +106,12 @@ def test_a_day_that_is_not_over_waits_and_other_cycles_fold_nothing(lab: Lab) ->
     a_day(lab, 0, 1)
     lab.clock.moment = MONDAY + timedelta(hours=26)
 
-    waiting = lab.cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
+    waiting = lab.run_cycle(Trigger.SCHEDULE)
     lab.clock.moment = MONDAY + timedelta(days=9)
     relief = lab.cycle.run(
         CycleRequest(trigger=Trigger.CAP, selection=Selection(oldest=3))
     )
-    session = lab.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, session="default"))
+    session = lab.run_cycle(Trigger.EXPLICIT, session="default")
 
     assert (waiting.promoted, waiting.rolled_up) == (3, 0)
     assert (relief.rolled_up, session.rolled_up) == (0, 0)
@@ -291,7 +291,7 @@ def test_a_memory_forgotten_during_a_roll_up_does_not_return(
 ) -> None:
     a_day(lab, 0)
     lab.clock.moment = MONDAY + timedelta(hours=26)
-    lab.cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
+    lab.run_cycle(Trigger.SCHEDULE)
 
     read = lab.store.rollups.index_terms
 

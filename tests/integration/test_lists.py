@@ -331,14 +331,6 @@ def test_today_is_counted_by_one_look_at_the_clock(store: SqliteStore) -> None:
 # Tags through the service: remembered, searched by, changed by filters.
 
 
-def found(lab: Lab, query: str, **fields: object) -> set[str]:
-    """Ids of hits that are memories, and of lines under the others."""
-    hits = lab.recall(query, **fields).hits  # type: ignore[arg-type]
-    return {hit.id for hit in hits if not hit.summary_of} | {
-        line.id for hit in hits for line in hit.lines
-    }
-
-
 @pytest.mark.parametrize("asleep", [False, True])
 def test_recall_and_lists_have_only_what_has_one_of_the_tags_or_roles(
     lab: Lab, *, asleep: bool
@@ -349,14 +341,14 @@ def test_recall_and_lists_have_only_what_has_one_of_the_tags_or_roles(
     if asleep:
         lab.run_cycle(force=True)
 
-    assert found(lab, "ibex", tag="SEA") == {"m0", "m3"}
-    assert found(lab, "ibex", tag=["sea", "hills"]) == {"m0", "m1", "m3"}
+    assert lab.found("ibex", tag="SEA") == {"m0", "m3"}
+    assert lab.found("ibex", tag=["sea", "hills"]) == {"m0", "m1", "m3"}
     (hit,) = lab.recall("ibex", tag="hills", role="r1").hits
     assert (hit.lines[0] if asleep else hit).tags == ("hills",)
-    assert found(lab, "ibex", tag="desert") == set()
-    assert found(lab, "In short", tag="sea") == set()
-    assert found(lab, "ibex") == {"m0", "m1", "m2", "m3"}
-    assert found(lab, "ibex", role=["r1", "carl"]) == {"m1"}
+    assert lab.found("ibex", tag="desert") == set()
+    assert lab.found("In short", tag="sea") == set()
+    assert lab.found("ibex") == {"m0", "m1", "m2", "m3"}
+    assert lab.found("ibex", role=["r1", "carl"]) == {"m1"}
     listed = lab.list(tag=["Sea", "desert"]).memories
     assert {memory.id for memory in listed} == {"m0", "m3"}
     prefixed = lab.list(tag="hills", id_prefix="m1").memories

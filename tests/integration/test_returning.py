@@ -18,7 +18,6 @@ from mnemosyned.errors import CannotUndo, IdTaken, InvalidRequest, NotFound, Wor
 from mnemosyned.memory.consolidation import WORDLESS, CycleStatus, GroupStatus, Trigger
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.sleep.context import CycleRequest
 
 Slept = Callable[..., str]
 
@@ -261,11 +260,11 @@ def test_what_an_undo_put_back_stays_for_as_long_as_it_says(
     report = lab.undo_cycle(lab.run_cycle(force=True).cycle)
     lab.put(*trio("b", source="b"))
 
-    at_once = lab.cycle.run(CycleRequest(trigger=trigger))
+    at_once = lab.run_cycle(trigger)
     due = lab.status().sleep.due
     assert report.held_until == lab.clock.now() + timedelta(hours=1)
     lab.clock.moment = report.held_until
-    in_time = lab.cycle.run(CycleRequest(trigger=trigger))
+    in_time = lab.run_cycle(trigger)
 
     assert (at_once.evicted, at_once.candidates, due) == (3, 3, 0)
     assert in_time.evicted == 3

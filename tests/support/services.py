@@ -56,6 +56,12 @@ class Lab(Verbs):
         """Store records as they are, in one batch."""
         remember_batch(self.store, *memories)
 
+    def found(self, query: str, **fields: Any) -> set[str]:  # noqa: ANN401
+        """The ids of the memories that a search finds, also those that a summary shows."""
+        hits = self.recall(query, **fields).hits
+        lines = {line.id for hit in hits for line in hit.lines}
+        return lines | {hit.id for hit in hits if not hit.summary_of}
+
     def memory(self, id: str) -> MemoryRecord:
         return get_memory(self.store, id)
 
@@ -63,9 +69,13 @@ class Lab(Verbs):
         """The episode into which a memory was promoted."""
         return episode_of(self.store, id)
 
-    def run_cycle(self, *, force: bool = False) -> CycleReport:
+    def run_cycle(
+        self,
+        trigger: Trigger = Trigger.EXPLICIT,
+        **fields: Any,  # noqa: ANN401
+    ) -> CycleReport:
         """Run a cycle by itself, without what the verb does after it."""
-        return self.cycle.run(CycleRequest(trigger=Trigger.EXPLICIT, force=force))
+        return self.cycle.run(CycleRequest(trigger=trigger, **fields))
 
     def undo_cycle(self, cycle: str, **options: Any) -> CycleReport:  # noqa: ANN401
         """Undo a sleep cycle, and return the report on it."""
