@@ -14,7 +14,6 @@ from typing import TypeVar, cast
 import pytest
 from support.fakes import FakeClock
 from support.services import Lab, make_keeper
-from support.settings import change
 
 from mnemosyned import Memory
 from mnemosyned.backup_schedule import backup_name
@@ -214,7 +213,7 @@ def copies_folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def keeper(lab: Lab, copies_folder: Path) -> BackupKeeper:
     values = {"dir": str(copies_folder), "schedule": "daily", "keep": "2 daily"}
-    change(lab.settings, {f"backup.{name}": value for name, value in values.items()})
+    lab.change({f"backup.{name}": value for name, value in values.items()})
     return make_keeper(lab.store, lab.cycle, lab.settings)
 
 
@@ -341,7 +340,7 @@ def test_a_backup_dated_by_a_wrong_clock_does_not_end_the_schedule(
 
 @pytest.mark.sqlite
 def test_a_cron_schedule_counts_from_a_backup(lab: Lab, keeper: BackupKeeper) -> None:
-    change(lab.settings, {"backup.schedule": "30 3 * * *"})
+    lab.change({"backup.schedule": "30 3 * * *"})
     keeper.run_scheduled()
 
     due = keeper.next_backup()

@@ -10,12 +10,10 @@ from support.engines import contents
 from support.fakes import (
     FakeSummarizer,
     pending,
-    remember_batch,
     trio,
     working_ids,
 )
 from support.services import Lab
-from support.settings import change
 
 from mnemosyned.cli.output.show import render
 from mnemosyned.memory.consolidation import (
@@ -55,7 +53,7 @@ class Slow(FakeSummarizer):
 def backlog(lab: Lab, groups: int, content: str = "a note") -> None:
     for at in range(groups):
         three = trio(f"g{at:02}x", source=f"s{at}", hours_ago=100 - at, content=content)
-        remember_batch(lab.store, *three)
+        lab.put(*three)
 
 
 def test_a_backlog_of_many_steps_is_worked_off_in_one_cycle(lab: Lab) -> None:
@@ -95,12 +93,12 @@ def test_a_group_that_the_next_step_could_add_to_waits_for_it() -> None:
 def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(lab: Lab) -> None:
     backlog(lab, 5)
     up = threading.Event()
-    change(lab.settings, {"sleep.cycle_minutes": 0.5 / 60})
+    lab.change({"sleep.cycle_minutes": 0.5 / 60})
     lab.summarizer.meanwhile = lambda _: up.wait(0.3)
 
     first = lab.run_cycle(Trigger.SCHEDULE)
     lab.summarizer.meanwhile = lambda _: None
-    change(lab.settings, {"sleep.cycle_minutes": None})
+    lab.change({"sleep.cycle_minutes": None})
     second = lab.run_cycle(Trigger.SCHEDULE)
 
     assert first.status is CycleStatus.PARTIAL
@@ -112,7 +110,7 @@ def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(lab: Lab) -> None
 def test_a_model_and_its_dry_run_end_where_the_tokens_do(lab: Lab) -> None:
     model = Slow()
     lab.cycle.lease.replace(model)
-    change(lab.settings, {"sleep.cycle_tokens": 450})
+    lab.change({"sleep.cycle_tokens": 450})
     backlog(lab, 5, "word " * 80)
 
     planned, done = lab.sleep(dry_run=True), lab.sleep()
@@ -125,7 +123,7 @@ def test_a_model_and_its_dry_run_end_where_the_tokens_do(lab: Lab) -> None:
 
 
 def test_rules_have_no_budget_of_tokens(lab: Lab) -> None:
-    change(lab.settings, {"sleep.cycle_tokens": 1})
+    lab.change({"sleep.cycle_tokens": 1})
     backlog(lab, 4)
 
     assert lab.run_cycle(Trigger.SCHEDULE).evicted == 12
@@ -151,7 +149,7 @@ def test_a_dry_run_says_how_long_a_model_would_write(lab: Lab) -> None:
     lab.sleep()
     for name in "mn":
         three = trio(name, source=name, content="x" * 1_000)
-        remember_batch(lab.store, *three)
+        lab.put(*three)
     pace = lab.store.sleep.chars_per_s("fake")
 
     assert pace
@@ -294,7 +292,7 @@ def writing(request: pytest.FixtureRequest, lab: Lab) -> Writing:
     model = Writing(hangs=getattr(request, "param", True))
     lab.cycle.lease.replace(model)
     for at in range(3):
-        remember_batch(lab.store, *trio(f"run {at} ", session=f"s{at}"))
+        lab.put(*trio(f"run {at} ", session=f"s{at}"))
     return model
 
 

@@ -17,7 +17,6 @@ from support.fakes import (
     FakeClock,
     FakeSummarizer,
     memory,
-    remember_batch,
     said_in_turn,
     trio,
 )
@@ -432,11 +431,11 @@ def with_endpoint(url: str) -> tuple[FallbackSummarizer, Primary]:
 
 
 def test_the_log_names_who_wrote_each_summary_as_it_reads_now(lab: Lab) -> None:
-    remember_batch(lab.store, *trio("a", source="a"))
-    remember_batch(lab.store, memory("c", source="c", hours_ago=20))
+    lab.put(*trio("a", source="a"))
+    lab.put(memory("c", source="c", hours_ago=20))
     for one in trio("b", source="b"):
         text = f"note {one.id}: all is well. " * 40
-        remember_batch(lab.store, memory(one.id, text, source="b", hours_ago=20))
+        lab.put(memory(one.id, text, source="b", hours_ago=20))
     with serving(says("note b0: all is well.")) as served:
         chain = chain_with(served.url, ExtractiveSummarizer())
         lab.cycle.lease.replace(chain)
@@ -459,7 +458,7 @@ def test_the_log_names_who_wrote_each_summary_as_it_reads_now(lab: Lab) -> None:
 
 
 def test_forgetting_waits_for_no_model(lab: Lab) -> None:
-    remember_batch(lab.store, *trio("a"))
+    lab.put(*trio("a"))
     lab.run_cycle()
     chain, primary = with_endpoint(f"http://127.0.0.1:{unused_port()}/v1")
     lab.cycle.lease.replace(chain)
@@ -486,7 +485,7 @@ def dripping_cycle(lab: Lab) -> Iterator[tuple[Endpoint, Primary]]:
 
 
 def test_an_interrupted_cycle_ends_at_once_and_the_last_asks_no_model(lab: Lab) -> None:
-    remember_batch(lab.store, *(one for n in "ab" for one in trio(n, source=n)))
+    lab.put(*(one for n in "ab" for one in trio(n, source=n)))
     with dripping_cycle(lab) as (served, primary):
         lab.cycle.lease.interrupt()
         report = lab.run_cycle(Trigger.SHUTDOWN, deadline_s=10, rules_only=True)
@@ -497,7 +496,7 @@ def test_an_interrupted_cycle_ends_at_once_and_the_last_asks_no_model(lab: Lab) 
 
 
 def test_an_interrupt_reaches_a_model_that_new_settings_replaced(lab: Lab) -> None:
-    remember_batch(lab.store, *trio("a"))
+    lab.put(*trio("a"))
     with dripping_cycle(lab):
         lab.cycle.lease.replace(ExtractiveSummarizer())
         lab.cycle.lease.interrupt()
@@ -508,7 +507,7 @@ def test_an_interrupt_reaches_a_model_that_new_settings_replaced(lab: Lab) -> No
 def test_new_settings_end_the_former_model_with_its_cycle(lab: Lab) -> None:
     former = Chain()
     lab.cycle.lease.replace(former)
-    remember_batch(lab.store, *trio("a"))
+    lab.put(*trio("a"))
 
     def exchange() -> None:
         lab.cycle.lease.replace(with_endpoint("http://127.0.0.1:9/v1")[0])

@@ -70,7 +70,7 @@ class Machine(Lab):
 def machine(lab: Lab) -> Machine:
     machine = Machine(**vars(lab))
     machine.start_daemon()
-    remember_batch(lab.store, *trio("old", hours_ago=24 * 400), *trio("new"))
+    lab.put(*trio("old", hours_ago=24 * 400), *trio("new"))
     lab.run_cycle(force=True)
     return machine
 
@@ -163,7 +163,7 @@ def test_a_restart_of_the_daemon_makes_no_jump_believed(machine: Machine) -> Non
 
 
 def test_an_older_file_is_judged_by_when_it_last_slept(lab: Lab) -> None:
-    remember_batch(lab.store, *trio("new"))
+    lab.put(*trio("new"))
     lab.run_cycle(force=True)
     sighting = lab.store.clock.last_sighting()
     assert sighting

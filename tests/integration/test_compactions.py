@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from support.fakes import FakeSummarizer, files_containing
 from support.leftovers import left_of
 from support.services import Lab
-from support.settings import change
 from support.stores import get_memory
 
 from mnemosyned import sendable
@@ -300,7 +299,7 @@ def test_a_compaction_of_which_all_is_forgotten_is_not_found(lab: Lab) -> None:
 @pytest.mark.parametrize("rule", ["mask", "refuse"])
 def test_compaction_stores_no_refused_secret(lab: Lab, rule: SecretRule) -> None:
     """What may not be kept is not in an id either, where it could be guessed."""
-    change(lab.settings, {"secrets": rule})
+    lab.change({"secrets": rule})
 
     answer, other = (
         compact(lab, [{"role": "user", "content": text}, *rounds(20)])
@@ -409,7 +408,7 @@ def test_a_models_words_go_on_top(lab: Lab, model: Model, policy: str) -> None:
 def test_a_model_that_takes_too_long_is_not_waited_for(lab: Lab, model: Model) -> None:
     done = threading.Event()
     model.meanwhile = lambda _: done.wait(20)
-    change(lab.settings, {"context.model_limit_s": 0.05})
+    lab.change({"context.model_limit_s": 0.05})
 
     answer = compact(lab, rounds(20), policy="rounds")
 

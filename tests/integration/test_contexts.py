@@ -12,7 +12,6 @@ from integration.test_tokenizers import vocabulary
 from support.cases import each_case
 from support.random_conversations import log, prose, random_conversation, tool_round
 from support.services import Lab
-from support.settings import change
 from support.thorough import thorough
 
 from mnemosyned import Memory
@@ -127,7 +126,7 @@ def test_what_is_shown_as_a_learning_is_not_quoted_too(lab: Lab) -> None:
 
 
 def test_a_budget_comes_from_the_settings_or_from_the_request(lab: Lab) -> None:
-    change(lab.settings, {"context.total": 9_000})
+    lab.change({"context.total": 9_000})
 
     assert lab.context("x").tokens.budget == 9_000
     assert lab.context("x", total=5_000).tokens.budget == 5_000
@@ -156,7 +155,7 @@ def test_before_go_on_the_last_message_with_content_says_what_matters(lab: Lab) 
 
 
 def test_learning_from_what_is_said_can_be_switched_off(lab: Lab) -> None:
-    change(lab.settings, {"learnings.recognize": False})
+    lab.change({"learnings.recognize": False})
 
     lab.remember("Never use emojis.", role="user")
 

@@ -12,7 +12,6 @@ from support.fakes import (
     FakeClock,
     FakeSummarizer,
     memory,
-    remember_batch,
     trio,
     working_ids,
 )
@@ -49,10 +48,10 @@ def episodes(lab: Lab, report: CycleReport) -> list[Episode]:
 def test_only_what_is_older_than_half_its_time_is_taken(
     lab: Lab, ttl_hours: int
 ) -> None:
-    change(lab.settings, {"sleep.ttl_hours": ttl_hours})
+    lab.change({"sleep.ttl_hours": ttl_hours})
     ages = {"older": 1 / 3600, "exactly": 0, "younger": -1 / 3600}
     for id, more in ages.items():
-        remember_batch(lab.store, memory(id, hours_ago=ttl_hours / 2 + more))
+        lab.put(memory(id, hours_ago=ttl_hours / 2 + more))
 
     assert lab.run_cycle().candidates == 1
     assert working_ids(lab.store) == ["exactly", "younger"]
@@ -60,7 +59,7 @@ def test_only_what_is_older_than_half_its_time_is_taken(
 
 @pytest.mark.parametrize("force", [False, True])
 def test_a_pinned_memory_never_leaves(lab: Lab, *, force: bool) -> None:
-    remember_batch(lab.store, memory("pinned", hours_ago=99, pinned=True), *trio("a"))
+    lab.put(memory("pinned", hours_ago=99, pinned=True), *trio("a"))
 
     report = lab.run_cycle(force=force)
 
@@ -69,7 +68,7 @@ def test_a_pinned_memory_never_leaves(lab: Lab, *, force: bool) -> None:
 
 
 def test_a_session_sleeps_by_itself(lab: Lab) -> None:
-    remember_batch(lab.store, *trio("a", session="a"), *trio("b", session="b"))
+    lab.put(*trio("a", session="a"), *trio("b", session="b"))
 
     lab.run_cycle(session="a")
 
@@ -77,7 +76,7 @@ def test_a_session_sleeps_by_itself(lab: Lab) -> None:
 
 
 def test_the_oldest_can_be_taken_by_number(lab: Lab) -> None:
-    remember_batch(lab.store, *trio("late", hours_ago=1), *trio("early", hours_ago=2))
+    lab.put(*trio("late", hours_ago=1), *trio("early", hours_ago=2))
 
     lab.run_cycle(Trigger.CAP, selection=Selection(oldest=3))
 
@@ -90,7 +89,7 @@ def test_each_source_and_session_becomes_an_episode_of_its_own(lab: Lab) -> None
         trio("tool", hours_ago=20, source="tool", session="s"),
         trio("other", hours_ago=19, source="chat", session="t"),
     ]
-    remember_batch(lab.store, *(one for group in groups for one in group))
+    lab.put(*(one for group in groups for one in group))
 
     report = lab.run_cycle()
 
@@ -106,7 +105,7 @@ def test_each_source_and_session_becomes_an_episode_of_its_own(lab: Lab) -> None
 
 def test_an_episode_holds_the_summary_and_leads_to_its_originals(lab: Lab) -> None:
     told = trio("a", source="chat")
-    remember_batch(lab.store, *told)
+    lab.put(*told)
 
     (episode,) = episodes(lab, lab.run_cycle())
 
@@ -120,7 +119,7 @@ def test_an_episode_holds_the_summary_and_leads_to_its_originals(lab: Lab) -> No
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_small_group_is_promoted_word_for_word(lab: Lab, count: int) -> None:
-    remember_batch(lab.store, *trio("a")[:count])
+    lab.put(*trio("a")[:count])
 
     made = episodes(lab, lab.run_cycle())
 
@@ -133,8 +132,8 @@ def test_a_small_group_is_promoted_word_for_word(lab: Lab, count: int) -> None:
 
 
 def test_each_group_leaves_a_row_in_the_log(lab: Lab) -> None:
-    remember_batch(lab.store, *trio("a", session="s", source="chat"))
-    remember_batch(lab.store, *trio("b", session="t", hours_ago=19))
+    lab.put(*trio("a", session="s", source="chat"))
+    lab.put(*trio("b", session="t", hours_ago=19))
     lab.clock.advance(minutes=1)
 
     report = lab.run_cycle(Trigger.SCHEDULE)
@@ -153,7 +152,7 @@ def test_each_group_leaves_a_row_in_the_log(lab: Lab) -> None:
 
 
 def test_nothing_old_enough_leaves_no_trace(lab: Lab) -> None:
-    remember_batch(lab.store, *trio("a"), memory("1", hours_ago=1))
+    lab.put(*trio("a"), memory("1", hours_ago=1))
     lab.run_cycle()
 
     assert lab.run_cycle().status is CycleStatus.NOTHING_TO_DO
@@ -163,7 +162,7 @@ def test_nothing_old_enough_leaves_no_trace(lab: Lab) -> None:
 def remember_groups(lab: Lab, *names: str) -> None:
     """Three memories of a source for each name, the first the oldest."""
     for at, name in enumerate(names):
-        remember_batch(lab.store, *trio(name, source=name, hours_ago=20 - at))
+        lab.put(*trio(name, source=name, hours_ago=20 - at))
 
 
 def test_a_group_that_fails_stays_and_the_others_go_on(lab: Lab) -> None:
@@ -268,7 +267,7 @@ def test_an_interrupted_cycle_finishes_its_group(lab: Lab) -> None:
 
 
 def test_the_last_cycle_runs_after_an_interrupt_and_keeps_the_age(lab: Lab) -> None:
-    remember_batch(lab.store, *trio("a"), memory("fresh", hours_ago=1))
+    lab.put(*trio("a"), memory("fresh", hours_ago=1))
     lab.cycle.lease.interrupt()
 
     report = lab.run_cycle(Trigger.SHUTDOWN)
@@ -447,7 +446,7 @@ def test_nothing_starts_in_the_background_for_a_while(lab: Lab) -> None:
 
 @pytest.fixture
 def capped(lab: Lab) -> Lab:
-    change(lab.settings, {"wm_max": 3})
+    lab.change({"wm_max": 3})
     return lab
 
 
@@ -484,7 +483,7 @@ def test_a_large_batch_loses_nothing(capped: Lab) -> None:
 def test_pinned_memories_beyond_the_cap_are_not_tried_at_every_call(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change(lab.settings, {"wm_max": 20})
+    lab.change({"wm_max": 20})
     tries: list[CycleRequest] = []
     usual = lab.cycle.run
 

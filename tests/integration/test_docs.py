@@ -24,7 +24,6 @@ MAP_ROWS_MAX = 20
 OTHERS_FILES = {"AGENTS.md", "CLAUDE.md"}
 """Files of agents' tools, which pages name."""
 CONTRIBUTING = PROJECT / "CONTRIBUTING.md"
-DEFAULTS = PROJECT / "config" / "mnemosyned.yaml"
 ALL_TEXT = "\n".join(page.read_text("utf-8") for page in PAGES)
 SECTIONS = {key.partition(".")[0] for key, _ in keys() if "." in key}
 

@@ -72,7 +72,7 @@ def compared(lab: Lab) -> CycleReport:
 def test_a_late_arrival_has_its_day_and_all_above_written_again(lab: Lab) -> None:
     weeks(lab.store)
     lab.sleep()
-    remember_batch(lab.store, at("late", days=1, hours=5))
+    lab.put(at("late", days=1, hours=5))
 
     done = compared(lab)
 
@@ -104,13 +104,12 @@ def test_a_week_that_is_not_over_gets_a_day_more(lab: Lab) -> None:
 
 def test_what_no_summary_speaks_of_shares_one_place(lab: Lab) -> None:
     ends = lab.clock.moment + timedelta(days=9)
-    remember_batch(
-        lab.store,
+    lab.put(
         at("a"),
         at("b", hours=1, valid_until=ends),
         at("c", hours=2, valid_until=ends),
     )
-    remember_batch(lab.store, *(at(f"e{one}", days=3, hours=one) for one in range(4)))
+    lab.put(*(at(f"e{one}", days=3, hours=one) for one in range(4)))
     lab.store.memories.remember([Draft(at("f", days=4), supersedes="e1")])
 
     done = compared(lab)
@@ -120,7 +119,7 @@ def test_what_no_summary_speaks_of_shares_one_place(lab: Lab) -> None:
 
 
 def test_characters_of_what_is_not_written_yet_are_called_an_estimate(lab: Lab) -> None:
-    remember_batch(lab.store, *(at(f"n{one}", hours=one) for one in range(4)))
+    lab.put(*(at(f"n{one}", hours=one) for one in range(4)))
 
     shown = render(lab.sleep(dry_run=True))
 

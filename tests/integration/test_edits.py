@@ -7,11 +7,10 @@ from typing import Any, TypeVar
 
 import pytest
 from support.cases import each_case
-from support.fakes import NOON, consolidate, memory, promotion, remember_batch
+from support.fakes import NOON, consolidate, memory, promotion
 from support.leftovers import left_of
 from support.services import Lab
-from support.settings import change
-from support.stores import TRIO, episode_of, get_episode, get_memory
+from support.stores import TRIO, get_episode, get_memory
 
 from mnemosyned.cli.commands.edit import changes_in, form_text
 from mnemosyned.errors import BatchChanged, InvalidRequest, SecretRefused, WordsPruned
@@ -34,7 +33,7 @@ def kettle(lab: Lab) -> str:
 @pytest.fixture
 def trio(lab: Lab) -> Episode:
     """Three memories and their episode."""
-    remember_batch(lab.store, *TRIO)
+    lab.put(*TRIO)
     consolidate(lab.store, promotion("e", *TRIO))
     return get_episode(lab.store, "e")
 
@@ -48,11 +47,11 @@ def test_recall_finds_new_words_alone(lab: Lab, kettle: str, *, asleep: bool) ->
 
     assert (edited.changed, edited.restored, edited.kept) == (1, 0, 0)
     assert (lab.found("samovar"), lab.found("kettle")) == ({kettle}, set())
-    memory = get_memory(lab.store, kettle)
+    memory = lab.memory(kettle)
     assert memory.content == "The samovar is at 10.0.0.9"
     assert memory.tier is (Tier.ARCHIVE if asleep else Tier.WORKING)
     texts = [memory.content]
-    texts += [episode_of(lab.store, kettle).content] if asleep else []
+    texts += [lab.episode_of(kettle).content] if asleep else []
     totals = lab.store.maintenance.totals().values()
     assert sum(total.characters for total in totals) == sum(map(len, texts))
 
@@ -61,7 +60,7 @@ def test_summary_and_exact_values_follow(lab: Lab, kettle: str) -> None:
     lab.run_cycle(force=True)
     lab.edit(kettle, text="The samovar has 4.5 litres")
 
-    expanded = lab.expand(episode_of(lab.store, kettle).id)
+    expanded = lab.expand(lab.episode_of(kettle).id)
 
     assert "samovar" in expanded.episode.content
     assert "kettle" not in expanded.episode.content
@@ -89,14 +88,14 @@ def test_learnings_follow(lab: Lab) -> None:
 
 
 def test_the_rule_for_secrets_applies_to_new_words(lab: Lab, kettle: str) -> None:
-    change(lab.settings, {"secrets": "refuse"})
+    lab.change({"secrets": "refuse"})
     with pytest.raises(SecretRefused):
         lab.edit(kettle, text="the password is larch-4471")
-    change(lab.settings, {"secrets": "mask"})
+    lab.change({"secrets": "mask"})
 
     assert lab.edit(kettle, text="the password is larch-4471").secrets == "masked"
 
-    content = get_memory(lab.store, kettle).content
+    content = lab.memory(kettle).content
     assert content == "the password is [secret:password]"
 
 
@@ -123,7 +122,7 @@ def test_an_original_of_another_time_or_session_returns_to_working_memory(
 ) -> None:
     assert lab.edit(id, **changes).restored == 1
 
-    memory = get_memory(lab.store, id)
+    memory = lab.memory(id)
     assert (memory.tier, memory.pinned) == (Tier.WORKING, False)
 
 
@@ -139,7 +138,7 @@ def test_a_time_within_its_episode_leaves_an_original_there(lab: Lab) -> None:
 
 
 def test_a_session_is_renamed_with_its_summaries(lab: Lab, trio: Episode) -> None:
-    remember_batch(lab.store, memory("4"))
+    lab.put(memory("4"))
 
     edited = lab.edit(of_session=trio.session, session="new", source="s")
 
@@ -147,7 +146,7 @@ def test_a_session_is_renamed_with_its_summaries(lab: Lab, trio: Episode) -> Non
     renamed = replace(trio, session="new", source="s")
     assert get_episode(lab.store, "e") == renamed
     assert lab.summarizer.calls == []
-    assert {get_memory(lab.store, id).session for id in "1234"} == {"new"}
+    assert {lab.memory(id).session for id in "1234"} == {"new"}
 
 
 def test_with_pruned_originals_the_summary_stays(lab: Lab) -> None:
@@ -158,11 +157,11 @@ def test_with_pruned_originals_the_summary_stays(lab: Lab) -> None:
 
     with pytest.raises(WordsPruned):
         lab.edit("m", text="The samovar", session="away")
-    assert episode_of(lab.store, "m").session == "default"
+    assert lab.episode_of("m").session == "default"
     renamed = lab.edit("m", session="elsewhere")
 
     assert (renamed.changed, renamed.restored) == (1, 0)
-    assert episode_of(lab.store, "m").session == "elsewhere"
+    assert lab.episode_of("m").session == "elsewhere"
 
 
 def test_a_file_read_again_knows_an_edited_memory(lab: Lab, kettle: str) -> None:
@@ -171,7 +170,7 @@ def test_a_file_read_again_knows_an_edited_memory(lab: Lab, kettle: str) -> None
     again = lab.remember("The kettle is at 10.0.0.7", id=kettle)
 
     assert not again.stored
-    assert get_memory(lab.store, kettle).content == "The samovar"
+    assert lab.memory(kettle).content == "The samovar"
 
 
 @pytest.mark.parametrize(
@@ -200,12 +199,12 @@ def test_an_edit_of_what_changed_meanwhile_is_refused(lab: Lab, kettle: str) -> 
         lab.edit(kettle, text="The pot", if_text="The kettle is at 10.0.0.7")
     lab.edit(kettle, text="The pot", if_text="The samovar")
 
-    assert get_memory(lab.store, kettle).content == "The pot"
+    assert lab.memory(kettle).content == "The pot"
 
 
 def test_an_edit_while_its_group_is_summarized_fails_the_group(lab: Lab) -> None:
     kettles = (memory(f"m{at}", f"the kettle {at} " * 40) for at in range(6))
-    remember_batch(lab.store, *kettles)
+    lab.put(*kettles)
     edits: list[Edited] = []
 
     def edit(_: object) -> None:
@@ -216,10 +215,10 @@ def test_an_edit_while_its_group_is_summarized_fails_the_group(lab: Lab) -> None
     lab.run_cycle(force=True)
 
     assert edits
-    assert get_memory(lab.store, "m0").tier is Tier.WORKING
+    assert lab.memory("m0").tier is Tier.WORKING
     lab.run_cycle(force=True)
-    assert get_memory(lab.store, "m0").tier is Tier.ARCHIVE
-    assert "samovar" in episode_of(lab.store, "m0").content
+    assert lab.memory("m0").tier is Tier.ARCHIVE
+    assert "samovar" in lab.episode_of("m0").content
 
 
 @pytest.mark.parametrize(
@@ -232,7 +231,7 @@ def test_an_edit_before_its_group_is_read_fails_no_group(
     for n in range(12):
         session = "ab"[n % 2]
         text = f"kettle {n // 2} " * 40
-        remember_batch(lab.store, memory(f"{session}{n // 2}", text, session=session))
+        lab.put(memory(f"{session}{n // 2}", text, session=session))
     later: list[str] = []
 
     def edit(memories: Sequence[MemoryRecord]) -> None:
@@ -245,8 +244,8 @@ def test_an_edit_before_its_group_is_read_fails_no_group(
 
     statuses = {entry.status for entry in lab.store.sleep.log(limit=100)}
     assert statuses == {GroupStatus.PROMOTED}
-    assert get_memory(lab.store, later[0]).tier is tier
-    assert get_memory(lab.store, later[0][0] + "1").tier is Tier.ARCHIVE
+    assert lab.memory(later[0]).tier is tier
+    assert lab.memory(later[0][0] + "1").tier is Tier.ARCHIVE
 
 
 @pytest.mark.parametrize("of", [{"id": "m"}, {"of_source": "notes"}])
@@ -271,7 +270,7 @@ def test_two_edits_at_once_both_remain(
         lab.edit(**of, tags=["kitchen"])
 
     assert not others
-    after = get_memory(lab.store, kettle)
+    after = lab.memory(kettle)
     assert (after.session, after.importance, after.tags) == ("away", 0.9, ("kitchen",))
 
 
@@ -307,7 +306,7 @@ def test_a_name_given_late_reaches_the_day(
     monkeypatch.setattr(lab.store.rollups, "index_terms", rename_and_compose)
     lab.run_cycle(force=True)
 
-    day = episode_of(lab.store, "m").parent
+    day = lab.episode_of("m").parent
     assert not names
     assert day
     assert get_episode(lab.store, day).session == "away"

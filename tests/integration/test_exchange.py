@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 from support.cases import each_case
-from support.fakes import memory, remember_batch
+from support.fakes import memory
 from support.services import Lab, database_file
 from support.settings import config_by_words
-from support.stores import TRIO, episode_of, get_episode
+from support.stores import TRIO, get_episode
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.errors import DaemonBusy, InvalidRequest, InvalidText
@@ -147,7 +147,7 @@ def test_an_export_that_holds_its_snapshot_too_long_ends_and_says_so(
 ) -> None:
     monkeypatch.setattr(exchange, limit, value)
     texts = (memory(f"m{n}", content="words " * 300) for n in range(200))
-    remember_batch(lab.store, *texts)
+    lab.put(*texts)
 
     lines = b"".join(exchange_of(lab).export(Export())).splitlines()
 
@@ -198,7 +198,7 @@ def test_two_memories_become_one(mine: Person, other: Person) -> None:
 def test_cycles_wait_until_the_last_line(lab: Lab) -> None:
     postponed_s: list[float] = []
     service = exchange_of(lab, postpone_cycles=postponed_s.append)
-    remember_batch(lab.store, memory("a"), memory("b"))
+    lab.put(memory("a"), memory("b"))
     lines = b"".join(service.export(Export())).splitlines(keepends=True)
 
     service.restore(b"".join(lines[1:-1]))
@@ -316,7 +316,7 @@ def test_an_export_refuses_a_filter_before_its_first_line(mine: Person) -> None:
 
 
 def test_a_forgotten_original_comes_back_without_its_summary(lab: Lab) -> None:
-    remember_batch(lab.store, *TRIO)
+    lab.put(*TRIO)
     lab.run_cycle(force=True)
     lines = Person(lab.service).exported()
     lab.forget(TRIO[0].id, now=True)
@@ -325,12 +325,12 @@ def test_a_forgotten_original_comes_back_without_its_summary(lab: Lab) -> None:
 
     assert (restored.working, restored.conflicts) == (1, [])
     assert lab.store.memories.working_count() == 1
-    (episode,) = {episode_of(lab.store, memory.id).id for memory in TRIO[1:]}
+    (episode,) = {lab.episode_of(memory.id).id for memory in TRIO[1:]}
     assert get_episode(lab.store, episode).item_count == 2
 
 
 def test_a_summary_that_miscounts_its_originals_is_refused(lab: Lab) -> None:
-    remember_batch(lab.store, *TRIO)
+    lab.put(*TRIO)
     lab.run_cycle(force=True)
     (record,) = records(Person(lab.service).exported(), "episode")
     line = msgspec.json.encode({**record, "id": "other", "item_count": 9})

@@ -23,7 +23,6 @@ from support.fakes import (
 )
 from support.leftovers import left_of
 from support.services import Lab
-from support.settings import change
 from support.stores import episode_of, get_episode
 from support.thorough import thorough
 
@@ -215,10 +214,10 @@ def test_a_preview_too_long_for_one_answer_is_listed_page_by_page(
 ) -> None:
     monkeypatch.setattr(reading, "LISTED_MAX", 4)
     old = [memory(f"m{at}", f"ibex {at}", hours_ago=20) for at in range(6)]
-    remember_batch(lab.store, *old)
+    lab.put(*old)
     lab.run_cycle()
     new = [memory(f"n{at}", f"ibex {at}") for at in range(4)]
-    remember_batch(lab.store, *new)
+    lab.put(*new)
     pages = [lab.forget(query="ibex", dry_run=True)]
     while pages[-1].further:
         after = pages[-1].lines[-1].id
@@ -234,7 +233,7 @@ def test_a_preview_too_long_for_one_answer_is_listed_page_by_page(
 
 
 def test_a_preview_goes_on_only_from_what_would_go(lab: Lab) -> None:
-    remember_batch(lab.store, memory("1", "ibex"), memory("2", "heron"))
+    lab.put(memory("1", "ibex"), memory("2", "heron"))
 
     with pytest.raises(InvalidRequest, match="leave after out") as strange:
         lab.forget(query="ibex", dry_run=True, after="2")
@@ -250,7 +249,7 @@ def test_a_preview_goes_on_only_from_what_would_go(lab: Lab) -> None:
 
 def month_above(lab: Lab, id: str) -> Episode:
     """The highest summary over a memory."""
-    found = episode_of(lab.store, id)
+    found = lab.episode_of(id)
     while found.parent:
         found = get_episode(lab.store, found.parent)
     return found
@@ -260,7 +259,7 @@ def month_above(lab: Lab, id: str) -> Episode:
 def test_no_file_holds_what_was_forgotten(case: Case, lab: Lab) -> None:
     memories = memories_of(case)
     for start in range(0, len(memories), PER_EPISODE):
-        remember_batch(lab.store, *memories[start : start + PER_EPISODE])
+        lab.put(*memories[start : start + PER_EPISODE])
     STATES[case.state](lab)
     before = lab.store.maintenance.totals()
 
@@ -277,7 +276,7 @@ def test_no_file_holds_what_was_forgotten(case: Case, lab: Lab) -> None:
 
 def test_the_preview_shows_what_would_go_and_the_receipt_none_of_it(lab: Lab) -> None:
     word = WORDS["words"]
-    remember_batch(lab.store, *memories_of(Case("words", "query", "rolled_up")))
+    lab.put(*memories_of(Case("words", "query", "rolled_up")))
     rolled_up(lab)
 
     preview = lab.forget(query=word, dry_run=True)
@@ -303,7 +302,7 @@ def test_a_secret_is_masked_in_the_preview(lab: Lab) -> None:
 
 
 def test_forgetting_a_month_forgets_all_it_was_made_of(lab: Lab) -> None:
-    remember_batch(lab.store, *memories_of(Case("words", "id", "rolled_up")))
+    lab.put(*memories_of(Case("words", "id", "rolled_up")))
     rolled_up(lab)
 
     receipt = lab.forget(month_above(lab, "m3").id)
@@ -320,7 +319,7 @@ def test_without_a_match_nothing_is_purged(
     def refuse() -> bool:
         raise AssertionError("the file was written anew")
 
-    remember_batch(lab.store, memory("1", WORDS["words"]), memory("2"))
+    lab.put(memory("1", WORDS["words"]), memory("2"))
 
     with monkeypatch.context() as patch:
         patch.setattr(lab.store.deletion, "purge_deleted", refuse)
@@ -389,7 +388,7 @@ def test_a_copy_made_while_a_purge_is_due_holds_no_forgotten_word(
         text = f"note {at} of the meadow Zqxjv{at} KwyzSecretName鑫淼{at}"
         room = f"zqxjv-room{at % 3}"
         told = memory(f"a{at}", text, session=room, source="kwyz")
-        remember_batch(lab.store, told, memory(f"b{at}", f"note {at} of the harbor"))
+        lab.put(told, memory(f"b{at}", f"note {at} of the harbor"))
     lab.run_cycle(force=True)
     lab.store.deletion.forget([f"a{at}" for at in range(200)])
     assert lab.store.deletion.purge_due()
@@ -429,7 +428,7 @@ def test_copies_beside_the_database_and_in_the_backup_folder_are_named(
     lab: Lab, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
-    change(lab.settings, {"backup.dir": str(elsewhere)})
+    lab.change({"backup.dir": str(elsewhere)})
     folder = lab.store.database.parent
     lab.remember("a", id="1")
     with closing(sqlite3.connect(folder / "other.sqlite")) as copy:

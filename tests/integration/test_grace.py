@@ -9,8 +9,6 @@ import pytest
 from support.fakes import NOON
 from support.leftovers import left_of
 from support.services import Lab
-from support.settings import change
-from support.stores import episode_of, get_memory
 
 from mnemosyned.cli.output.retention import forget_text
 from mnemosyned.errors import NotFound
@@ -25,7 +23,7 @@ WORD = "Zqxjv48213Kwyz"
 @pytest.fixture
 def lab(lab: Lab) -> Lab:
     """A memory with a grace time of a day, and something to be forgotten."""
-    change(lab.settings, {"forget.grace_hours": 24})
+    lab.change({"forget.grace_hours": 24})
     fields: Any = {"tags": ["work"], "importance": 0.9, "metadata": {"a": 1}}
     text = f"Always call the code {WORD}"
     lab.remember(text, id="m", role="user", session="codes", **fields)
@@ -50,7 +48,7 @@ def test_what_is_forgotten_is_unseen_and_can_return(lab: Lab, *, asleep: bool) -
     lab.edit("m", text=f"Always call the code {WORD}!")
     if asleep:
         lab.run_cycle(force=True)
-    before = get_memory(lab.store, "m")
+    before = lab.memory("m")
 
     preview = lab.forget("m", dry_run=True)
     receipt = lab.forget("m")
@@ -59,7 +57,7 @@ def test_what_is_forgotten_is_unseen_and_can_return(lab: Lab, *, asleep: bool) -
     assert preview.final_at == receipt.final_at == NOON + timedelta(hours=24)
     assert_unseen(lab)
     if asleep:
-        summary = episode_of(lab.store, "other")
+        summary = lab.episode_of("other")
         assert WORD not in str(lab.expand(summary.id, reveal=True))
     assert lab.status().recoverable.memories == 1
 
@@ -67,7 +65,7 @@ def test_what_is_forgotten_is_unseen_and_can_return(lab: Lab, *, asleep: bool) -
 
     assert (restored.memories, restored.episode) == (1, "")
     after = replace(before, tier=Tier.WORKING, episode=None)
-    assert get_memory(lab.store, "m") == after
+    assert lab.memory("m") == after
     assert lab.recall(WORD).hits[0].id == "m"
     assert [each.text for each in lab.learnings()] == [f"Always call the code {WORD}!"]
     revisions = lab.get("m", history=True).revisions
@@ -182,8 +180,8 @@ def test_an_id_that_was_remembered_again_is_not_overwritten(lab: Lab) -> None:
 
     lab.restore(receipt.call)
 
-    assert get_memory(lab.store, "m").content == "something else"
-    assert get_memory(lab.store, "other").content == "the kettle is hot"
+    assert lab.memory("m").content == "something else"
+    assert lab.memory("other").content == "the kettle is hot"
 
 
 def test_learnings_forgotten_by_themselves_are_final_in_time(lab: Lab) -> None:
@@ -206,8 +204,8 @@ def test_a_position_that_was_taken_meanwhile_is_left_to_its_owner(lab: Lab) -> N
 
     lab.restore("m")
 
-    assert get_memory(lab.store, "m").content == f"Always call the code {WORD}"
-    assert get_memory(lab.store, "taker").content == "the samovar is hot"
+    assert lab.memory("m").content == f"Always call the code {WORD}"
+    assert lab.memory("taker").content == "the samovar is hot"
 
 
 @pytest.mark.parametrize("slept", [False, True])
@@ -216,17 +214,17 @@ def test_what_is_put_back_supersedes_again(lab: Lab, *, slept: bool) -> None:
     if slept:
         lab.run_cycle(force=True)
     lab.remember("the office is in Oslo", id="oslo", supersedes="rome")
-    before = get_memory(lab.store, "rome")
+    before = lab.memory("rome")
 
     receipt = lab.forget("oslo")
     assert receipt.in_force_again == ["rome"]
-    assert get_memory(lab.store, "rome").superseded_at is None
+    assert lab.memory("rome").superseded_at is None
     lab.restore("oslo")
 
-    assert get_memory(lab.store, "rome") == before
+    assert lab.memory("rome") == before
     assert before.superseded_by == "oslo"
     if slept:
-        assert "Rome" not in episode_of(lab.store, "rome").content
+        assert "Rome" not in lab.episode_of("rome").content
 
 
 def test_what_is_put_back_holds_where_what_superseded_it_is_gone(lab: Lab) -> None:
@@ -235,12 +233,12 @@ def test_what_is_put_back_holds_where_what_superseded_it_is_gone(lab: Lab) -> No
 
     both = lab.forget(["rome", "oslo"])
     lab.restore(both.call)
-    assert get_memory(lab.store, "rome").superseded_by == "oslo"
+    assert lab.memory("rome").superseded_by == "oslo"
 
     lab.forget("rome")
     lab.forget("oslo", now=True)
     lab.restore("rome")
-    rome = get_memory(lab.store, "rome")
+    rome = lab.memory("rome")
     assert (rome.superseded_at, rome.superseded_by) == (None, None)
 
 
