@@ -21,15 +21,15 @@ from support.engines import (
 from support.fakes import FakeClock, FakeSummarizer
 from support.services import database_file, make_service
 from support.settings import settings_in_force
+from support.stores import open_store
 
 from mnemosyned.config.settings import SettingsInForce
-from mnemosyned.paths import shipped
 from mnemosyned.search.vectors.packing import THREADS
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite.store import SqliteStore, open_store
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 # Collecting thousands of tests and parsing the package make many objects, none of them garbage: looking
 # through them as often as usual takes longer than making them.
@@ -108,7 +108,7 @@ def database(tmp_path: Path) -> Path:
 def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty database of the present schema; a copy is ready sooner than a new one."""
     path = tmp_path_factory.mktemp("blank") / "memory.db"
-    with open_store(path, migrations=shipped("migrations")):
+    with open_store(path):
         return path
 
 

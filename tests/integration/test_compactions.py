@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from support.fakes import FakeSummarizer, files_containing
 from support.leftovers import left_of
 from support.services import Lab
-from support.stores import get_memory
+from support.stores import MIGRATIONS, get_memory, open_store
 
 from mnemosyned import sendable
 from mnemosyned.conversation.archived import WORDLESS, as_message
@@ -33,9 +33,8 @@ from mnemosyned.memory.values import (
     SummarizerStatus,
     Tier,
 )
-from mnemosyned.paths import shipped
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite.store import SqliteStore, open_store
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.conversation import Compact, Shortened
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.memories import Expand
@@ -587,7 +586,7 @@ def test_pictures_and_calls_come_back_beside_them(lab: Lab) -> None:
 def before(tmp_path: Path) -> Path:
     """The migrations of the time when such a memory had no content."""
     folder = tmp_path / "migrations"
-    shutil.copytree(shipped("migrations"), folder)
+    shutil.copytree(MIGRATIONS, folder)
     for file in folder.glob("*.sql"):
         if int(file.name[:4]) >= 10:
             file.unlink()
@@ -642,7 +641,7 @@ def test_a_file_from_before_is_healed(database: Path, before: Path) -> None:
     with pytest.raises(sqlite3.DatabaseError):
         check_index(database)
 
-    with open_store(database, migrations=shipped("migrations")) as store:
+    with open_store(database) as store:
         healed = [get_memory(store, f"m-{seq:032x}") for seq in range(1, 5)]
         totals = store.maintenance.totals()
         assert store.deletion.purge_due()
@@ -667,5 +666,5 @@ def test_a_file_without_such_memories_stays(database: Path, before: Path) -> Non
     with open_store(database, migrations=before):
         pass
 
-    with open_store(database, migrations=shipped("migrations")) as store:
+    with open_store(database) as store:
         assert not store.deletion.purge_due()

@@ -3,11 +3,12 @@
 import os
 import shutil
 import sqlite3
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from support.fakes import memory, remember_batch, working_ids
+from support.stores import open_store
 
 from mnemosyned import Memory
 from mnemosyned.errors import (
@@ -16,19 +17,14 @@ from mnemosyned.errors import (
     DatabaseReplaced,
     StorageFailed,
 )
-from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import ownership
-from mnemosyned.storage.sqlite.store import SqliteStore, open_store
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 pytestmark = pytest.mark.sqlite
 
 
-def opened(database: Path) -> AbstractContextManager[SqliteStore]:
-    return open_store(database, migrations=shipped("migrations"))
-
-
 def reopened(database: Path) -> list[str]:
-    with opened(database) as store:
+    with open_store(database) as store:
         return working_ids(store)
 
 
@@ -48,7 +44,7 @@ def test_a_rescue_that_is_cut_short_is_finished_by_the_next_start(
 ) -> None:
     """The state of the disk at that moment is what the next process finds."""
     found = tmp_path / "after"
-    with opened(free) as store:
+    with open_store(free) as store:
         remember_batch(store, memory("1"), memory("2"))
         free.unlink()
         usual = getattr(ownership, step)
@@ -172,7 +168,7 @@ def test_a_lost_lock_file_lets_nobody_in(store: SqliteStore) -> None:
 def test_files_that_others_can_read_are_closed(free: Path, mode: int) -> None:
     free.chmod(mode)
 
-    with opened(free) as store:
+    with open_store(free) as store:
         remember_batch(store, memory("1"))
         files = free.parent.glob("memory.db*")
         assert {path.stat().st_mode & 0o777 for path in files} == {0o600}

@@ -23,7 +23,7 @@ from support.fakes import (
 )
 from support.leftovers import left_of
 from support.services import Lab
-from support.stores import episode_of, get_episode
+from support.stores import episode_of, get_episode, open_store
 from support.thorough import thorough
 
 from mnemosyned import Memory
@@ -33,10 +33,9 @@ from mnemosyned.cli.output.show import render
 from mnemosyned.cli.verb_command import join_preview_pages
 from mnemosyned.errors import InvalidRequest, MnemosynedError
 from mnemosyned.memory.values import Episode, MemoryRecord
-from mnemosyned.paths import shipped
 from mnemosyned.service import reading
 from mnemosyned.storage.sqlite.copies import UNPURGED
-from mnemosyned.storage.sqlite.store import SqliteStore, open_store
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
 
@@ -447,7 +446,7 @@ def test_opening_a_memory_rewrites_what_a_crash_left_empty(database: Path) -> No
         for at, word in enumerate(("lake", "zqxjv", "hill")):
             opened.remember(f"note {at} of the {word}", id=f"m{at}")
         opened.sleep(force=True)
-    with open_store(database, migrations=shipped("migrations")) as store:
+    with open_store(database) as store:
         episode = episode_of(store, "m0").id
         store.deletion.forget(["m1"])  # and the process dies here
 

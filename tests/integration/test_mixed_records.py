@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 from support.datasets.mixed_year import NOW, MixedYear, Question, Record, mixed_year
 from support.fakes import memory, remember_batch
+from support.stores import open_store
 
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import DEFAULT_SESSION
-from mnemosyned.paths import shipped
 from mnemosyned.search.query import Query, SearchCandidates
 from mnemosyned.search.ranking import rank
 from mnemosyned.search.scoring import READ_CHARS_MAX
 from mnemosyned.search.weights import BM25_WEIGHTS, WEIGHTS, RankingWeights
-from mnemosyned.storage.sqlite.store import open_store
 from mnemosyned.text.dates.questions import parse_times
 from mnemosyned.text.terms import parse_terms
 
@@ -74,7 +73,7 @@ def cases(
         for each in past.records
     ]
     database = tmp_path_factory.mktemp("mixed") / "memory.db"
-    with open_store(database, migrations=shipped("migrations")) as store:
+    with open_store(database) as store:
         remember_batch(store, *said)
         return [case(store, past, asked) for asked in past.questions]
 

@@ -20,16 +20,15 @@ from support.fakes import (
     remember_batch,
     working_ids,
 )
+from support.stores import open_store
 
 from mnemosyned import Memory
 from mnemosyned.memory.forgetting import ForgetFilter
 from mnemosyned.memory.values import Tier
-from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite.fulltext import TEXTS
-from mnemosyned.storage.sqlite.store import SqliteStore, open_store
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.text.terms import gram_text, parse_terms
 
-MIGRATIONS = shipped("migrations")
 FILE = Path(__file__).parents[1] / "data" / "schema_11.db.gz"
 TICKETS = [number for number in range(100, 148) if number != 105]
 FORGOTTEN = 105
@@ -189,14 +188,14 @@ def fill(store: SqliteStore) -> None:
 
 @pytest.fixture
 def old(database: Path) -> Path:
-    with open_store(database, migrations=MIGRATIONS) as store:
+    with open_store(database) as store:
         fill(store)
     make_old(database)
     return database
 
 
 def selected(database: Path, word: str) -> list[str]:
-    with open_store(database, migrations=MIGRATIONS) as store:
+    with open_store(database) as store:
         return sorted(store.deletion.select(ForgetFilter(terms=parse_terms(word))))
 
 
@@ -225,14 +224,14 @@ def test_an_entry_is_the_same_whether_it_was_written_now_or_written_again(
     selected(old, "nginx")
 
     fresh = tmp_path / "fresh.db"
-    with open_store(fresh, migrations=MIGRATIONS) as store:
+    with open_store(fresh) as store:
         fill(store)
     for index in TEXTS:
         assert entries(old, index) == entries(fresh, index)
 
 
 def test_what_is_forgotten_after_it_leaves_no_entry(old: Path) -> None:
-    with open_store(old, migrations=MIGRATIONS) as store:
+    with open_store(old) as store:
         store.deletion.forget([each.id for each in (*SLEPT, *PLAIN, *GLUED)])
 
     for index in TEXTS:
@@ -251,7 +250,7 @@ def crashed(database: Path, blank: Path, tmp_path: Path) -> Path:
     """What a killed process left: all of its writing is in the log alone."""
     shutil.copy(blank, database)
     (tmp_path / "crashed").mkdir()
-    with open_store(database, migrations=MIGRATIONS) as store:
+    with open_store(database) as store:
         for number in range(MEMORIES):
             remember_batch(store, memory(f"m{number:02}"))
         for file in tmp_path.glob("memory.db*"):
@@ -284,7 +283,7 @@ def ends(database: Path) -> list[int]:
 
 def opened(database: Path) -> tuple[list[str], list[str]]:
     """The memories in the file, and what status says of it."""
-    with open_store(database, migrations=MIGRATIONS) as store:
+    with open_store(database) as store:
         return working_ids(store), store.maintenance.warnings()
 
 
@@ -336,7 +335,7 @@ def test_frames_of_an_earlier_round_of_the_log_are_no_loss(
 ) -> None:
     copy = tmp_path / "copy"
     copy.mkdir()
-    with open_store(database, migrations=MIGRATIONS) as store:
+    with open_store(database) as store:
         for number in range(MEMORIES):
             remember_batch(store, memory(f"m{number:02}"))
         store.maintenance.run_upkeep()

@@ -7,16 +7,15 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+from support.stores import open_store
 
 from mnemosyned.errors import DatabaseInUse, StorageFailed
-from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite.ownership import (
     DatabaseProcess,
     database_owner,
     own_database,
 )
 from mnemosyned.storage.sqlite.schema import APPLICATION_ID
-from mnemosyned.storage.sqlite.store import open_store
 
 
 @pytest.mark.parametrize("socket", [None, "/run/m.sock"])
@@ -72,9 +71,9 @@ def test_another_name_of_the_same_file_is_the_same_file(
     link.symlink_to(database)
 
     with (
-        open_store(database, migrations=shipped("migrations")),
+        open_store(database),
         pytest.raises(DatabaseInUse),
-        open_store(link, migrations=shipped("migrations")),
+        open_store(link),
     ):
         pass
 
@@ -163,7 +162,7 @@ def test_the_file_of_another_program_is_refused_unchanged(
 
     with (
         pytest.raises(StorageFailed, match=r"memory\.db is .* of another program"),
-        open_store(database, migrations=shipped("migrations")),
+        open_store(database),
     ):
         pass
 
@@ -178,7 +177,7 @@ def test_a_file_of_ours_and_of_an_earlier_version_is_known_by_its_header(
     assert application(database) == APPLICATION_ID
     run(database, "PRAGMA application_id = 0")
 
-    with open_store(database, migrations=shipped("migrations")):
+    with open_store(database):
         pass
 
     assert application(database) == APPLICATION_ID
@@ -192,5 +191,5 @@ def test_a_start_that_was_killed_at_its_first_table_starts_again(
         "CREATE TABLE _sqlite_migrations (migration_set TEXT, name TEXT, applied_at TEXT)",
     )
 
-    with open_store(database, migrations=shipped("migrations")) as store:
+    with open_store(database) as store:
         assert store.schema_version > 0

@@ -4,7 +4,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,34 +20,27 @@ from support.fakes import (
     trio,
     working_ids,
 )
+from support.stores import MIGRATIONS, open_store
 
 from mnemosyned.errors import SchemaTooNew, StorageFailed
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.paths import shipped
 from mnemosyned.search.query import Query
 from mnemosyned.storage.sqlite.connections import open_writer
 from mnemosyned.storage.sqlite.memories import SAID_BEFORE
-from mnemosyned.storage.sqlite.store import SqliteStore, open_store
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.text.terms import parse_terms
 
 pytestmark = pytest.mark.sqlite
 
-SHIPPED = shipped("migrations")
-LATEST = int(max(SHIPPED.glob("*.sql")).name[:4])
+LATEST = int(max(MIGRATIONS.glob("*.sql")).name[:4])
 TRIO = (memory("1", "one 東京"), memory("2", "two getUserName"), memory("3", "three"))
 BIKE = Query(terms=parse_terms("bike"), limit=10)
-
-
-def opened(
-    file: Path, migrations: Path = SHIPPED
-) -> AbstractContextManager[SqliteStore]:
-    return open_store(file, migrations=migrations)
 
 
 @pytest.fixture
 def migrations(tmp_path: Path) -> Path:
     """A copy of the migrations, for a test to add its own."""
-    return shutil.copytree(SHIPPED, tmp_path / "migrations")
+    return shutil.copytree(MIGRATIONS, tmp_path / "migrations")
 
 
 def add(migrations: Path, script: str, *, step: int = 1) -> None:
@@ -57,7 +50,7 @@ def add(migrations: Path, script: str, *, step: int = 1) -> None:
 @pytest.fixture
 def used(database: Path) -> Path:
     """A file of the present schema with memories in every tier."""
-    with opened(database) as store:
+    with open_store(database) as store:
         remember_batch(store, *trio("a"), memory("fresh"))
         consolidate(store, promotion("e", *trio("a")))
     return database
@@ -75,15 +68,15 @@ def schema(database: Path) -> list[tuple[object, ...]]:
 
 
 def test_opening_again_changes_nothing_of_the_latest_schema(database: Path) -> None:
-    with opened(database) as store:
+    with open_store(database) as store:
         assert store.schema_version == LATEST
     before = schema(database)
-    with opened(database):
+    with open_store(database):
         pass
 
     assert before == schema(database)
     assert before[0] == (LATEST,)
-    names = [(file.stem,) for file in sorted(SHIPPED.glob("*.sql"))]
+    names = [(file.stem,) for file in sorted(MIGRATIONS.glob("*.sql"))]
     assert read(database, "SELECT name FROM _sqlite_migrations ORDER BY name") == names
 
 
@@ -95,7 +88,7 @@ def test_an_older_file_is_upgraded_and_keeps_all(used: Path, migrations: Path) -
         "CREATE TRIGGER t AFTER INSERT ON archive BEGIN\n    SELECT 1;\n    SELECT 2;\nEND;\n",
     )
 
-    with opened(used, migrations) as store:
+    with open_store(used, migrations=migrations) as store:
         assert store.schema_version == LATEST + 1
         assert working_ids(store) == ["fresh"]
         assert len(store.memories.originals("e")) == 3
@@ -108,7 +101,7 @@ def test_what_was_said_before_an_upgrade_is_still_found(
     for file in migrations.glob("*.sql"):
         if int(file.name[:4]) >= 4:
             file.unlink()
-    with opened(database, migrations) as store:
+    with open_store(database, migrations=migrations) as store:
         remember_batch(
             store, memory("old", "moved since"), memory("fresh", "still here")
         )
@@ -124,7 +117,7 @@ def test_what_was_said_before_an_upgrade_is_still_found(
         )
         connection.execute("DELETE FROM working_memory WHERE id = 'old'")
 
-    with opened(database) as store:
+    with open_store(database) as store:
         again = remember_batch(
             store, memory("1", "still here"), memory("2", "moved since"), dedupe=True
         )
@@ -154,11 +147,11 @@ def test_a_range_of_rows_is_read_as_such_whatever_the_session(used: Path) -> Non
 
 def test_a_file_of_a_later_version_is_refused(used: Path, migrations: Path) -> None:
     add(migrations, "CREATE TABLE later (id INTEGER);\n")
-    with opened(used, migrations):
+    with open_store(used, migrations=migrations):
         pass
     before = schema(used)
 
-    with pytest.raises(SchemaTooNew, match=str(LATEST + 1)), opened(used):
+    with pytest.raises(SchemaTooNew, match=str(LATEST + 1)), open_store(used):
         pass
 
     assert schema(used) == before
@@ -175,11 +168,11 @@ def test_a_failed_migration_leaves_the_file_as_it_was(
     )
     before = schema(used)
 
-    with pytest.raises(StorageFailed), opened(used, migrations):
+    with pytest.raises(StorageFailed), open_store(used, migrations=migrations):
         pass
 
     assert schema(used) == before
-    with opened(used) as store:
+    with open_store(used) as store:
         assert store.memories.working(["fresh"])[0].content == "note fresh"
 
 
@@ -187,7 +180,7 @@ def test_migrations_before_one_that_fails_stay(used: Path, migrations: Path) -> 
     for step in (1, 2):
         add(migrations, "CREATE TABLE good (id INTEGER);\n", step=step)
 
-    with pytest.raises(StorageFailed), opened(used, migrations):
+    with pytest.raises(StorageFailed), open_store(used, migrations=migrations):
         pass
 
     assert schema(used)[0] == (LATEST + 1,)
@@ -196,7 +189,7 @@ def test_migrations_before_one_that_fails_stay(used: Path, migrations: Path) -> 
 def test_without_migrations_nothing_opens(database: Path, tmp_path: Path) -> None:
     with (
         pytest.raises(StorageFailed, match="install mnemosyned again"),
-        opened(database, tmp_path / "empty"),
+        open_store(database, migrations=tmp_path / "empty"),
     ):
         pass
 
@@ -207,7 +200,7 @@ def test_without_migrations_nothing_opens(database: Path, tmp_path: Path) -> Non
 def test_a_file_that_is_no_database_is_refused(database: Path, content: bytes) -> None:
     database.write_bytes(content)
 
-    with pytest.raises(StorageFailed, match=r"memory\.db"), opened(database):
+    with pytest.raises(StorageFailed, match=r"memory\.db"), open_store(database):
         pass
 
     assert database.read_bytes() == content
@@ -216,13 +209,13 @@ def test_a_file_that_is_no_database_is_refused(database: Path, content: bytes) -
 def test_a_place_where_no_file_can_be_is_refused_as_such(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    with pytest.raises(StorageFailed), opened(tmp_path / "file" / "memory.db"):
+    with pytest.raises(StorageFailed), open_store(tmp_path / "file" / "memory.db"):
         pass
 
 
 def test_only_the_owner_can_read_the_files_and_a_new_folder(tmp_path: Path) -> None:
     folder = tmp_path / "new"
-    with opened(folder / "memory.db") as store:
+    with open_store(folder / "memory.db") as store:
         remember_batch(store, memory("1"))
         modes = {
             path.name: path.stat().st_mode & 0o777
@@ -253,7 +246,7 @@ def test_the_writer_is_durable(database: Path, pragma: str, value: str | int) ->
     "name", ["with space.db", "odd?mode=memory#%20&.db", "größe 東京.db"]
 )
 def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
-    with opened(tmp_path / name) as store:
+    with open_store(tmp_path / name) as store:
         remember_batch(store, memory("1"))
 
         assert working_ids(store) == ["1"]
@@ -261,7 +254,7 @@ def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
 
 
 def test_a_closed_store_has_folded_its_log_and_refuses(database: Path) -> None:
-    with opened(database) as store:
+    with open_store(database) as store:
         remember_batch(store, memory("1"))
 
     assert not database.with_name("memory.db-wal").exists()

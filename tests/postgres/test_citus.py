@@ -14,7 +14,6 @@ import psycopg
 import pytest
 from support.before_narrowing import DETAILS, fill, migrations_before
 from support.citus import (
-    MIGRATIONS,
     NODES,
     SHARDS,
     cluster,
@@ -22,6 +21,7 @@ from support.citus import (
     has_citus,
 )
 from support.fakes import memory, remember_batch
+from support.postgres import MIGRATIONS, open_owners, open_store
 
 from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory.engine_ports import Scope
@@ -31,7 +31,7 @@ from mnemosyned.memory.values import Episode
 from mnemosyned.storage.postgres.roles import request_role
 from mnemosyned.storage.postgres.schema import distribute, upgrade
 from mnemosyned.storage.postgres.session import PostgresSession
-from mnemosyned.storage.postgres.store import open_owners, open_server, open_store
+from mnemosyned.storage.postgres.store import open_server
 from mnemosyned.text.terms import parse_terms
 
 needs_citus = pytest.mark.skipif(
@@ -84,7 +84,7 @@ def test_what_is_distributed_stays_as_it_is() -> None:
 @needs_citus
 def test_owners_come_and_go_and_see_nothing_of_each_other() -> None:
     dsn = cluster()
-    with open_owners(dsn, migrations=MIGRATIONS) as owners:
+    with open_owners(dsn) as owners:
         anna, ben = owners.add("anna"), owners.add("ben")
         with pytest.raises(InvalidRequest, match="already"):
             owners.add("anna")
@@ -93,9 +93,7 @@ def test_owners_come_and_go_and_see_nothing_of_each_other() -> None:
         assert holder
         assert holder.owner == anna.number
         for owner, words in ((anna, "the kettle is blue"), (ben, "the kettle is red")):
-            with open_store(
-                dsn, migrations=MIGRATIONS, owner=owner.number, guarded=True
-            ) as store:
+            with open_store(dsn, owner=owner.number, guarded=True) as store:
                 remember_batch(store, memory("same", words))
                 found = store.deletion.select(
                     ForgetFilter(terms=parse_terms("kettle blue"))
@@ -123,7 +121,7 @@ def test_owners_come_and_go_and_see_nothing_of_each_other() -> None:
 @needs_citus
 def test_words_are_searched_by_their_index_under_the_policy_of_the_node() -> None:
     dsn = cluster()
-    with open_store(dsn, migrations=MIGRATIONS, owner=77, guarded=True) as store:
+    with open_store(dsn, owner=77, guarded=True) as store:
         many = (memory(f"m{number}", f"note {number}") for number in range(3_000))
         remember_batch(store, *many)
     with psycopg.connect(dsn, autocommit=True) as connection:
@@ -148,7 +146,7 @@ def test_words_are_searched_by_their_index_under_the_policy_of_the_node() -> Non
 def test_a_statement_of_one_owner_sees_no_other_on_the_same_shard() -> None:
     dsn = cluster()
     for owner in range(200, 200 + 2 * SHARDS):
-        with open_store(dsn, migrations=MIGRATIONS, owner=owner, guarded=True) as store:
+        with open_store(dsn, owner=owner, guarded=True) as store:
             words = memory("only", f"of {owner}")
             remember_batch(store, words)
     with psycopg.connect(dsn) as connection:
@@ -165,7 +163,7 @@ def test_a_statement_of_one_owner_sees_no_other_on_the_same_shard() -> None:
 @needs_citus
 def test_the_rows_of_an_owner_move_to_another_node_while_they_are_written() -> None:
     dsn, owner = cluster(), 78
-    with open_store(dsn, migrations=MIGRATIONS, owner=owner, guarded=True) as store:
+    with open_store(dsn, owner=owner, guarded=True) as store:
         told = store
         remember_batch(told, memory("before", "the kettle is hot"))
         shard, here = asked(
@@ -216,7 +214,7 @@ def test_a_cluster_of_the_version_before_is_upgraded(tmp_path: Path) -> None:
         connection.execute("SET mnemosyned.owner = 1")
         fill(connection)
 
-    with open_store(dsn, migrations=MIGRATIONS, owner=1, guarded=True) as store:
+    with open_store(dsn, owner=1, guarded=True) as store:
         episode = store.memories.get("e1")
         remember_batch(store, memory("new", "Dora has 5 keys"))
         found = store.deletion.select(ForgetFilter(terms=parse_terms("keys")))

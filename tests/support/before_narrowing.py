@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from support.fakes import NOON
+from support.postgres import MIGRATIONS
 
 from mnemosyned.memory.forgetting import content_hash
-from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.fulltext import word_hashes
 
 if TYPE_CHECKING:
     import psycopg
 
-MIGRATIONS = shipped("migrations") / "postgres"
 NARROW = "0003_narrow.sql"
 SAID, PRUNED, FRESH = "Ada has 3 keys, PIN 4711", "Bert owes €754", "Cleo waits"
 MEMORIES = {1: SAID, 2: "", 3: FRESH}

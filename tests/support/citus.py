@@ -12,8 +12,6 @@ from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING
 
-from mnemosyned.paths import shipped
-
 if TYPE_CHECKING:
     from support.postgres import Server
 
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 NODES = 3
 SHARDS = 8
 DATABASE = "memory"
-MIGRATIONS = shipped("migrations") / "postgres"
 SETTINGS = {
     "shared_preload_libraries": "citus",
     "max_prepared_transactions": "200",
@@ -47,6 +44,8 @@ def has_citus() -> bool:
 def cluster() -> str:
     """The DSN of a distributed database with nothing in it, in this process."""
     # Loaded here: without psycopg the other engines are tested.
+    from support.postgres import MIGRATIONS  # noqa: PLC0415
+
     from mnemosyned.storage.postgres.store import (  # noqa: PLC0415
         open_server,
     )
@@ -96,15 +95,11 @@ def nodes() -> list[Server]:
 @contextmanager
 def citus_store() -> Iterator[PostgresStore]:
     """A store of an owner of its own, all in one cluster; each statement has to meet one shard."""
-    from mnemosyned.storage.postgres.store import (  # noqa: PLC0415
-        open_store,
-    )
+    from support.postgres import open_store  # noqa: PLC0415
 
     owner = next(_owners)
     with (
-        open_store(
-            cluster(), migrations=MIGRATIONS, owner=owner, guarded=True
-        ) as store,
+        open_store(cluster(), owner=owner, guarded=True) as store,
         meeting_one_shard() as wrong,
     ):
         yield store

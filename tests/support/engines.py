@@ -10,8 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mnemosyned.paths import shipped
-from mnemosyned.storage.sqlite.store import SqliteStore, open_store
+from support.stores import open_store
+
+from mnemosyned.storage.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
     from support.postgres import Server
@@ -26,7 +27,7 @@ ENGINES = (SQLITE, POSTGRES, CITUS)
 def sqlite_store(database: Path, blank: Path) -> Iterator[SqliteStore]:
     """A store in a copy of an empty file."""
     shutil.copy(blank, database)
-    with open_store(database, migrations=shipped("migrations")) as opened:
+    with open_store(database) as opened:
         yield opened
 
 
@@ -34,17 +35,11 @@ def sqlite_store(database: Path, blank: Path) -> Iterator[SqliteStore]:
 def postgres_store() -> Iterator[PostgresStore]:
     """A store in a database of its own; with GUARDED=1 held to its owner by the database too."""
     # Loaded here: without psycopg the other engine is tested.
-    from mnemosyned.storage.postgres.store import (  # noqa: PLC0415
-        open_store as open_postgres,
-    )
+    from support.postgres import open_store as open_postgres  # noqa: PLC0415
 
     with (
         database_of_a_test() as dsn,
-        open_postgres(
-            dsn,
-            migrations=shipped("migrations") / "postgres",
-            guarded="GUARDED" in os.environ,
-        ) as opened,
+        open_postgres(dsn, guarded="GUARDED" in os.environ) as opened,
     ):
         yield opened
 
@@ -92,15 +87,14 @@ def database_of_a_test() -> Iterator[str]:
 @cache
 def _server() -> tuple[Server, str]:
     """The server of this process, and the name of the database that others are copied from."""
-    from support.postgres import Server  # noqa: PLC0415
-
-    from mnemosyned.storage.postgres.store import (  # noqa: PLC0415
+    from support.postgres import (  # noqa: PLC0415
+        Server,
         open_store as open_postgres,
     )
 
     server = Server(fsync="off")
     server.start()
     dsn = server.new_database()
-    with open_postgres(dsn, migrations=shipped("migrations") / "postgres"):
+    with open_postgres(dsn):
         pass
     return server, dsn.split("@/")[1].split("?")[0]

@@ -1,10 +1,16 @@
-"""Shortcuts for stores: read one record, count the tiers."""
+"""Shortcuts for stores: open a file, read one record, count the tiers."""
+
+from functools import partial
 
 from support.fakes import memory
 
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Episode, MemoryRecord
+from mnemosyned.paths import shipped
+from mnemosyned.storage.sqlite import store as stores
 
+MIGRATIONS = shipped("migrations")
+open_store = partial(stores.open_store, migrations=MIGRATIONS)
 TRIO = (memory("1", hours_ago=3), memory("2", hours_ago=2), memory("3", hours_ago=1))
 
 

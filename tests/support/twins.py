@@ -13,15 +13,14 @@ from support.engines import POSTGRES, SQLITE, postgres_store
 from support.fakes import FakeClock
 from support.services import database_file, make_service
 from support.settings import settings_in_force
+from support.stores import open_store
 
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Hit, Line, Tier
-from mnemosyned.paths import shipped
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite.store import open_store
 from mnemosyned.summary.extract import ExtractiveSummarizer
 from mnemosyned.verbs.conversation import Endings
 from mnemosyned.verbs.memories import BATCH_MAX, Recall, Remember, RememberMany
@@ -104,9 +103,7 @@ def twins(folder: Path, clock: FakeClock, *, grace_hours: float = 0) -> Iterator
     """Both engines, empty."""
     with ExitStack() as opened:
         stores = {
-            SQLITE: opened.enter_context(
-                open_store(folder / "memory.db", migrations=shipped("migrations"))
-            ),
+            SQLITE: opened.enter_context(open_store(folder / "memory.db")),
             POSTGRES: cast("MemoryStore", opened.enter_context(postgres_store())),
         }
         services = {

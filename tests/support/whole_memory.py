@@ -7,6 +7,7 @@ from pathlib import Path
 
 from support.fakes import NOON
 from support.mixed_memory import fill
+from support.stores import open_store
 
 from mnemosyned import Memory
 from mnemosyned.memory.capture import AgentCall, AgentSession, WatchedFile
@@ -20,8 +21,6 @@ from mnemosyned.memory.injections import (
     InjectionKind,
 )
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.paths import shipped
-from mnemosyned.storage.sqlite.store import open_store
 
 CALL = "call-1"
 FORGOTTEN = ("new-code", "d012-0", "d010-1")
@@ -40,7 +39,7 @@ def fill_all(database: Path, *, days: int = 14) -> None:
         memory.remember("The door is blue", id="blue", supersedes="red")
         memory.remember("What a hook captured", id=CAPTURED)
         memory.forget(id=CAPTURED)
-    with open_store(database, migrations=shipped("migrations")) as store:
+    with open_store(database) as store:
         surround(store)
         _forget_for_now(store)
         embed(store)
