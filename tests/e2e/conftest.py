@@ -10,6 +10,7 @@ import pytest
 from e2e.authorities import Authority, Certificate
 from e2e.daemons import Daemon, Json, running, short_room
 from e2e.doors import NAMES, Door, door_of
+from e2e.hook_programs import Machine
 
 Start = Callable[..., Daemon]
 
@@ -33,6 +34,12 @@ def start(tmp_path: Path) -> Iterator[Start]:
 def room() -> Iterator[Path]:
     with short_room() as room:
         yield room
+
+
+@pytest.fixture
+def machine(tmp_path: Path, room: Path) -> Machine:
+    """A machine of agents, on which no daemon runs."""
+    return Machine(tmp_path, room / "mnemosyned.sock")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from e2e.daemons import Daemon, eventually, short_room, spawned
+from e2e.daemons import Daemon, eventually, spawned
 from e2e.hook_programs import (
     Json,
     Machine,
@@ -36,12 +36,6 @@ CALLS = int(os.environ.get("HOOK_CALLS", "1000"))
 WORKERS = 16
 STARTS = 200
 SETTLED_S = 120.0
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    with short_room() as room:
-        yield Machine(tmp_path, room / "mnemosyned.sock")
 
 
 @contextmanager

@@ -6,12 +6,10 @@ import json
 import os
 import socket
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from e2e.conftest import Start
-from e2e.daemons import Daemon, eventually, short_room
+from e2e.daemons import Daemon, eventually
 from e2e.hook_programs import (
     Machine,
     Ran,
@@ -25,12 +23,6 @@ from e2e.hook_programs import (
 from support.agents import claude_line, write_lines
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    with short_room() as room:
-        yield Machine(tmp_path, room / "mnemosyned.sock")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 from support.cases import each_case
+from support.fakes import FakeTime
 from support.http_server import WAIT_S, server
 
 from mnemosyned.assembly.build import OpenMemory
@@ -22,16 +23,6 @@ from mnemosyned.http_messages import HttpRequest, Resource, Response
 from mnemosyned.memory.values import EmbedderState
 
 Check = Callable[[], object]
-
-
-class FakeTime:
-    """A monotonic clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def open_memory(

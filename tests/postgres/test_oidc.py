@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from e2e.daemons import eventually
+from support.fakes import FakeTime
 from support.postgres import rows, run
 
 from mnemosyned.config.loading import load_config
@@ -151,14 +152,6 @@ pytestmark = pytest.mark.postgres
 ANNA = 7
 HOUR = 3_600
 SECRET = "a sentence of forty characters, at least so"  # noqa: S105 of this test
-
-
-class FakeTime:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture(scope="module")

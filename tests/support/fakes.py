@@ -40,6 +40,16 @@ class FakeClock:
         self.moment += timedelta(**units)
 
 
+class FakeTime:
+    """A monotonic clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def _nothing(_: Sequence[object]) -> None:
     pass
 
