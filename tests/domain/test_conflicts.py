@@ -1,10 +1,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import given, strategies as st
 from support.cases import each_case, read_cases
+from support.fakes import NOON
 
 from mnemosyned.conversation.learnings.comparison import (
     ActiveLearnings,
@@ -20,7 +21,6 @@ from mnemosyned.text.endings.statements import find_ending
 from mnemosyned.text.token_counts import Chars4
 
 CASES = read_cases("conflicts")
-NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
 
 
 def learning(text: str, *, days_ago: float = 0, kind: str | None = None) -> Learning:

@@ -2,10 +2,11 @@
 
 import tomllib
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from support.cases import each_case
+from support.fakes import NOON
 
 from mnemosyned.conversation.learnings.recognize import find_statements
 from mnemosyned.conversation.learnings.relevance import (
@@ -16,7 +17,6 @@ from mnemosyned.conversation.learnings.relevance import (
 )
 from mnemosyned.memory.values import Learning, LearningKind, LearningScope
 
-NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
 SCOPES_RIGHT_MIN = 0.9
 
 

@@ -1,11 +1,12 @@
 """When a cycle is due, judged from values alone; and that none is, once it has had its share."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, time, timedelta
+from datetime import time, timedelta
 from functools import partial
 from typing import Any
 
 from support.cases import each_case
+from support.fakes import NOON as NOW
 
 from mnemosyned.config.settings import Config, SleepConfig
 from mnemosyned.memory.consolidation import Selection, Trigger, WorkingActivity
@@ -21,7 +22,6 @@ from mnemosyned.sleep.triggers import (
     select_when_idle,
 )
 
-NOW = datetime(2026, 3, 17, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 STILL = WorkingActivity(

@@ -4,11 +4,12 @@ import gc
 import tomllib
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from support.agents import claude, claude_line, write_lines
+from support.fakes import NOON
 from support.vector_service import wait_until, wait_until_embedded
 
 from mnemosyned.agents.hooks.reminder import MEMORIES_READ_MAX
@@ -38,7 +39,6 @@ SAID = tomllib.loads(
     )
 )["said"]
 RULE = "letters to customers in formal Spanish, with the order's number on top"
-NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
 SHOWN, TOLD_MIN = 5, 0.6
 IDLE = [
     "thanks, that worked",
