@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -71,13 +71,11 @@ def innocents() -> list[Sample]:
     ]
 
 
-def scored(
-    samples: Iterable[Sample], mask: Callable[[str], str] = mask_secrets
-) -> Score:
+def scored(samples: Iterable[Sample]) -> Score:
     """How well the secrets of these lines are masked, and how well all else is left alone."""
     score = Score()
     for sample in samples:
-        seen = mask(sample.text)
+        seen = mask_secrets(sample.text)
         score.total += bool(sample.secrets)
         if any(_shows(seen, secret, sample) for secret in sample.secrets):
             score.shown.append(sample)

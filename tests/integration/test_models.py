@@ -21,8 +21,6 @@ from mnemosyned.models import catalog
 from mnemosyned.models.catalog import CATALOG, DownloadRequest, ModelStore, check_url
 
 CONTENT = b"GGUF" + bytes(range(256)) * 4_000
-
-
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
 
 

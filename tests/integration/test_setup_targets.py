@@ -36,6 +36,8 @@ from mnemosyned.agents.setup.tools import (
     undo_all,
 )
 
+pytestmark = pytest.mark.thorough
+
 FOREIGN = {
     "mcpServers": {"other": {"command": "npx", "args": ["-y", "other"]}},
     "servers": {"other": {"type": "http", "url": "https://example.org/mcp"}},
@@ -174,8 +176,6 @@ def assert_set_up(home: Home, tool: str) -> None:
     assert plan.changed_files == []
     assert states == {PartState.CURRENT}
 
-
-pytestmark = pytest.mark.thorough
 
 TOOLS = [*TARGETS]
 PROJECT_TOOLS = [name for name, target in TARGETS.items() if target.has_project]

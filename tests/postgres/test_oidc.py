@@ -40,6 +40,8 @@ from postgres.daemons import Serve
 
 from mnemosyned.daemon.oidc import KEYS_MAX_S, KEYS_S, REFRESH_S, ProviderTokens
 
+pytestmark = pytest.mark.postgres
+
 AUDIENCE = "mnemosyned"
 
 
@@ -148,7 +150,6 @@ def providing() -> Iterator[IdentityProvider]:
             thread.join()
 
 
-pytestmark = pytest.mark.postgres
 ANNA = 7
 HOUR = 3_600
 SECRET = "a sentence of forty characters, at least so"  # noqa: S105 of this test

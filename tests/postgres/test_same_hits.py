@@ -47,6 +47,8 @@ from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.upkeep import Log
 
+pytestmark = pytest.mark.postgres
+
 UNTOLD = {
     "bytes",
     "file_bytes",
@@ -254,9 +256,6 @@ def _with_ids(value: Plain, names: Names) -> Plain:
     if isinstance(value, dict):
         return {key: _with_ids(item, names) for key, item in value.items()}
     return value
-
-
-pytestmark = pytest.mark.postgres
 
 
 LOCOMO = Path(__file__).parents[3] / "shared" / "datasets" / "locomo" / "locomo10.json"

@@ -70,6 +70,8 @@ EXPORTED = frozenset(
 )
 NUMBERS = frozenset({("emptied_episode", "mark"), ("revision", "seq")})
 """Columns that count how often something happened in a file."""
+DIFFERENCES_MAX = 5
+"""Rows of a table that are named."""
 INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
 
 
@@ -77,7 +79,6 @@ def differences(
     one: Path,
     other: Path,
     *,
-    limit: int = 5,
     left_out: frozenset[str] = OWN_OF_A_FILE,
     numbers: frozenset[tuple[str, str]] = NUMBERS,
 ) -> list[str]:
@@ -89,7 +90,7 @@ def differences(
         assert "working_memory" in names
         for table in (*names, "detail_of"):
             query = _rows_of(left, table, numbers)
-            found += _differing(table, left, right, query)[:limit]
+            found += _differing(table, left, right, query)[:DIFFERENCES_MAX]
         for index in INDEXES:
             query = f"SELECT term, doc, col, offset FROM temp.{index}_terms ORDER BY 2, 3, 4, 1"
             for connection in (left, right):
@@ -97,7 +98,7 @@ def differences(
                     f"CREATE VIRTUAL TABLE temp.{index}_terms "
                     f"USING fts5vocab (main, {index}, instance)"
                 )
-            found += _differing(index, left, right, query)[:limit]
+            found += _differing(index, left, right, query)[:DIFFERENCES_MAX]
     return found
 
 

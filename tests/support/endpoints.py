@@ -95,11 +95,9 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(
-    *script: Behavior, certificate: Path | None = None, port: int = 0
-) -> Iterator[Endpoint]:
+def serving(*script: Behavior, certificate: Path | None = None) -> Iterator[Endpoint]:
     """A server in this process."""
-    server = Server(script, port=port)
+    server = Server(script)
     if certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)

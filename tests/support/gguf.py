@@ -60,11 +60,9 @@ class Vocabulary:
         )
 
 
-def random_model(
-    path: Path, *, seed: int = 0, context: int = 2048, layers: int = 2
-) -> Path:
+def random_model(path: Path) -> Path:
     """A model that answers with noise."""
-    chance = random.Random(seed)
+    chance = random.Random(0)
     width = 64
     vocabulary = Vocabulary()
 
@@ -76,11 +74,9 @@ def random_model(
     ends = noise(len(vocabulary.pieces), width), noise(len(vocabulary.pieces), width)
     blocks = [
         {name: noise(*shape) for name, shape in _block_shapes(width).items()}
-        for _ in range(layers)
+        for _ in range(2)
     ]
-    return _write(
-        path, vocabulary, width=width, context=context, ends=ends, blocks=blocks
-    )
+    return _write(path, vocabulary, width=width, context=2048, ends=ends, blocks=blocks)
 
 
 def canned_model(

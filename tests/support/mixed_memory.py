@@ -19,12 +19,12 @@ QUESTIONS = (
 )
 
 
-def fill(database: Path | str, *, days: int = 14, per_day: int = 6) -> None:
+def fill(database: Path | str, *, days: int = 14) -> None:
     """Fill a new database: days of talks, then sleep, and something of every kind."""
     start = datetime.now(UTC) - timedelta(days=300)
     with Memory(database) as memory:
         for day in range(days):
-            for number in range(per_day):
+            for number in range(6):
                 memory.remember(
                     f"Day {day}, note {number}: the boiler of cabin {number} was serviced, "
                     f"we release on Tuesday, see build_server.py and 東京 ticket T-{day}{number}.",

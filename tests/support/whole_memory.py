@@ -31,9 +31,9 @@ CAPTURED = f"a-{1:032x}"
 """The id of a memory that a hook captured."""
 
 
-def fill_all(database: Path, *, days: int = 14) -> None:
+def fill_all(database: Path) -> None:
     """Fill a new database."""
-    fill(database, days=days)
+    fill(database)
     with Memory(database) as memory:
         memory.remember("The door is red", id="red")
         memory.remember("The door is blue", id="blue", supersedes="red")

@@ -99,9 +99,9 @@ class WrittenYear:
     questions: list[Question]
 
 
-def written_year(*, per_day: int, seed: int = 7) -> WrittenYear:
+def written_year(*, per_day: int) -> WrittenYear:
     """The year that ends at `NOW`, with about so many records of noise a day."""
-    rng = Random(seed)
+    rng = Random(7)
     records: list[Record] = []
     asked: list[tuple[str, str, list[str]]] = []
     for number, part in enumerate(_TEXT.read_text("utf-8").split("\n= ")[1:]):
