@@ -19,11 +19,11 @@ QUESTIONS = (
 )
 
 
-def fill(database: Path | str, *, days: int = 14) -> None:
+def fill(database: Path | str) -> None:
     """Fill a new database: days of talks, then sleep, and something of every kind."""
     start = datetime.now(UTC) - timedelta(days=300)
     with Memory(database) as memory:
-        for day in range(days):
+        for day in range(14):
             for number in range(6):
                 memory.remember(
                     f"Day {day}, note {number}: the boiler of cabin {number} was serviced, "
