@@ -12,7 +12,7 @@ import pytest
 from e2e.commands import COMMANDS
 from e2e.daemons import WAIT_S, Daemon, mnem
 from e2e.terminals import on_terminal, shell
-from support.thorough import thorough
+from support.cases import thorough
 
 from mnemosyned.cli.arguments import FOR_PROGRAMS
 from mnemosyned.verbs.facade import ALIASES, VERBS

@@ -17,8 +17,8 @@ from e2e.programs import BIN
 from e2e.pumps import pumping
 from e2e.scripted_daemon import read_request
 from e2e.tls_servers import relaying, reset, serving
+from support.cases import thorough
 from support.openssl import HAVE_OPENSSL
-from support.thorough import thorough
 
 from mnemosyned.cli.registry import LOCAL
 

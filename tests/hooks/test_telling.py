@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 from support.agents import Agent, Shop, claude_line, cursor_line, write_lines
+from support.cases import thorough
 from support.fakes import FakeClock
 from support.settings import change
-from support.thorough import thorough
 
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import InvalidRequest, NotFound

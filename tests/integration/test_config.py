@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from support.cases import each_case
-from support.thorough import thorough
+from support.cases import each_case, thorough
 
 from mnemosyned.agents.hooks import client as hooks
 from mnemosyned.agents.setup.documents import set_in_yaml

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 from integration.test_tokenizers import vocabulary
-from support.cases import each_case
+from support.cases import each_case, thorough
 from support.random_conversations import log, prose, random_conversation, tool_round
 from support.services import Lab
-from support.thorough import thorough
 
 from mnemosyned import Memory
 from mnemosyned.assembly.build import check_settings

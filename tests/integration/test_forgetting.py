@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cases import thorough
 from support.fakes import (
     NOON,
     FakeClock,
@@ -24,7 +25,6 @@ from support.fakes import (
 from support.leftovers import left_of
 from support.services import Lab
 from support.stores import episode_of, get_episode, open_store
-from support.thorough import thorough
 
 from mnemosyned import Memory
 from mnemosyned.cli.maintenance.databases import restore_database

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 from hypothesis import given, strategies as st
-from support.thorough import thorough
+from support.cases import thorough
 
 from mnemosyned.storage.postgres.fulltext import (
     COLUMN_END,

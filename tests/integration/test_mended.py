@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from support.cases import thorough
 from support.fakes import FakeClock
-from support.thorough import thorough
 
 from mnemosyned import Memory
 from mnemosyned.verbs.memories import Remember

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from e2e.consistency import damage, depths
+from support.cases import thorough
 from support.fakes import memory, remember_batch
 from support.leftovers import NOT_PURGED, left_of
-from support.thorough import thorough
 
 from mnemosyned import Memory as Library
 from mnemosyned.errors import StorageFailed

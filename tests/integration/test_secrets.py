@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cases import thorough
 from support.fakes import FakeClock, files_containing
 from support.leftovers import left_of
 from support.services import Lab
-from support.thorough import thorough
 
 from mnemosyned.assembly.embedded import Memory as OpenedMemory
 from mnemosyned.cli.output.show import render

@@ -1,4 +1,4 @@
-"""Cases of tests: long tables in TOML files, and tests that run all their cases at once."""
+"""Cases of tests: tables in TOML files, tests that run all their cases at once, and cases that are rare."""
 
 import functools
 import inspect
@@ -70,3 +70,13 @@ def each_case(
         return run
 
     return decorate
+
+
+def thorough(*cases: object) -> list[object]:
+    """Mark cases of a parametrized test; a tuple has the values of several parameters."""
+    return [
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.thorough
+        )
+        for case in cases
+    ]
