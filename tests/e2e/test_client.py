@@ -19,6 +19,7 @@ from e2e.doors import CLIENTS, Connect, Door, door_of, remember
 from e2e.scripted_daemon import answer, reset_unread, saying, scripted
 
 from mnemosyned import AsyncClient, Client, ContentTooLarge, Memory, Remember
+from mnemosyned.client.connection import prepare_request
 from mnemosyned.errors import DaemonUnreachable, IdTaken, InvalidTime, NotFound
 
 pytestmark = pytest.mark.e2e
@@ -265,6 +266,13 @@ def test_waiting_for_a_connection_counts_as_waiting(room: Path) -> None:
         silent.bind(str(room / "s"))
         silent.listen()
         run(talk())
+
+
+def test_a_memory_has_its_id_before_it_is_sent() -> None:
+    sent = prepare_request(Remember("tea"))
+
+    assert isinstance(sent, Remember)
+    assert sent.id
 
 
 def test_a_limit_below_one_is_refused() -> None:

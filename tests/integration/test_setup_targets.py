@@ -10,13 +10,17 @@ import json
 import shlex
 import shutil
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
+from mnemosyned.agents.setup import files
 from mnemosyned.agents.setup.documents import Document, value_at
-from mnemosyned.agents.setup.files import SetupJournal
+from mnemosyned.agents.setup.files import FileEdit, SetupJournal
 from mnemosyned.agents.setup.parts import (
     EntryPart,
     HeadingPart,
@@ -35,6 +39,7 @@ from mnemosyned.agents.setup.tools import (
     set_up,
     undo_all,
 )
+from mnemosyned.paths import replacing_file
 
 pytestmark = pytest.mark.thorough
 
@@ -638,6 +643,44 @@ def test_a_change_meanwhile_is_not_overwritten(home: Home) -> None:
 
     assert "changed meanwhile" in problem
     assert file.read_text() == '{"new": 1}'
+
+
+def test_a_change_while_a_file_is_replaced_is_told(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def replace_and_change(file: Path) -> Iterator[BinaryIO]:
+        with replacing_file(file) as opened:
+            yield opened
+        if file.name == "mcp.json":
+            file.write_text('{"new": 1}')
+
+    monkeypatch.setattr(files, "replacing_file", replace_and_change)
+
+    assert "changed by another program" in home.apply("cursor")[0]
+    assert (home.path / ".cursor" / "mcp.json").read_text() == '{"new": 1}'
+
+
+def test_two_setups_at_once_keep_the_edits_of_both(tmp_path: Path) -> None:
+    one, other = (SetupJournal(tmp_path / "setup") for _ in range(2))
+
+    def add(journal: SetupJournal, tool: str) -> None:
+        edit = FileEdit(tool, "user", f"/{tool}", files.ABSENT, "", [], [], made=True)
+        journal.add(edit, None)
+
+    def add_other() -> None:
+        with other.lock():
+            add(other, "zed")
+
+    waiting = threading.Thread(target=add_other)
+    with one.lock():
+        waiting.start()
+        waiting.join(0.2)
+        add(one, "cursor")
+    waiting.join()
+
+    edits = SetupJournal(tmp_path / "setup").edits
+    assert [edit.tool for edit in edits] == ["cursor", "zed"]
 
 
 @pytest.mark.parametrize("tool", TOOLS)

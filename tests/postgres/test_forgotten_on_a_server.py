@@ -342,6 +342,7 @@ def test_a_locked_table_is_named_and_the_others_are_purged(
     empty: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(purge, "REWRITE_LOCK_S", 1)
+    run(empty, "INSERT INTO scrub_due (owner, asked) VALUES (0, 1)")
     with psycopg.connect(empty) as other:
         other.execute("SELECT count(*) FROM tag")
         code, answer = purge_files()
@@ -349,6 +350,7 @@ def test_a_locked_table_is_named_and_the_others_are_purged(
     assert code == 1
     assert any(step.startswith("the table tag,") for step in answer["undone"])
     assert answer["tables"] > 20
+    assert rows(empty, "SELECT owner, asked FROM scrub_due") == [(0, 1)]
 
 
 def test_a_file_is_purged_by_every_forget_and_needs_no_command(
