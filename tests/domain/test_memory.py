@@ -10,7 +10,7 @@ from support.fakes import NOON
 
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.ids import CROCKFORD, IdFactory, made_at
-from mnemosyned.memory.forgetting import content_hash
+from mnemosyned.memory.forgetting import Removal, content_hash
 from mnemosyned.memory.values import tag_name, tag_names
 
 
@@ -80,3 +80,11 @@ def test_what_is_no_tag_is_refused(given: str) -> None:
 
 def test_tags_are_sorted_and_each_is_there_once() -> None:
     assert tag_names(["b", "A", "a"]) == ("a", "b")
+
+
+def test_an_episode_that_one_of_two_removals_deleted_is_not_emptied() -> None:
+    emptied = Removal(working=1, emptied=frozenset({1, 2}))
+    removed = Removal(working=2, removed=frozenset({1}))
+
+    both = Removal(working=3, removed=frozenset({1}), emptied=frozenset({2}))
+    assert emptied | removed == removed | emptied == both
