@@ -257,6 +257,7 @@ def test_the_receipt_says_how_many_can_be_put_back(lab: Lab) -> None:
     assert f"mnem restore {receipt.call} puts 1 of them back" in forget_text(receipt)
     assert "2 pruned originals among them" in forget_text(preview)
     assert not lab.status().purge_due
+    assert left_of(lab.store, WORD) == []
     assert lab.restore(receipt.call).memories == 1
 
 
