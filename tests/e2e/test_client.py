@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,7 +17,7 @@ import pytest
 from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, kept, running
 from e2e.doors import CLIENTS, Connect, Door, door_of, remember
-from e2e.scripted_daemon import answer, reset_unread, saying, scripted
+from e2e.scripted_daemon import answer, read_request, reset_unread, saying, scripted
 
 from mnemosyned import AsyncClient, Client, ContentTooLarge, Memory, Remember
 from mnemosyned.client.connection import prepare_request
@@ -112,6 +113,25 @@ def test_a_request_without_an_answer_is_an_error_and_not_sent_again(
         pytest.raises(DaemonUnreachable, match="hung up"),
     ):
         client.pin("tea") if verb == "pin" else client.status()
+
+
+@CLIENTS
+def test_a_request_that_takes_effect_twice_uses_no_idle_connection(
+    connect: Connect, room: Path
+) -> None:
+    later: list[bytes] = []
+
+    def stay(connection: socket.socket) -> None:
+        saying(WHOLE)(connection)
+        connection.settimeout(0.3)
+        with suppress(TimeoutError):
+            later.append(read_request(connection))
+
+    with scripted(room / "s", stay, saying(PINNED)), connect(room / "s") as client:
+        client.log()
+        assert client.pin("tea").pinned
+
+    assert later == []
 
 
 @CLIENTS
