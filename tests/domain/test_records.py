@@ -121,6 +121,9 @@ PARTS = st.sampled_from(RECORDS).flatmap(
 )
 
 
+@example(
+    'Traceback (most recent call last):\n  File "a.py", line 3, in load\nValueError: bad:'
+)
 @given(PARTS | st.text(alphabet="{}[]:,.|$-= \n\taAbB019é⏎'\"(", max_size=80))
 def test_any_text_and_any_part_of_a_record_is_taken_or_left(text: str) -> None:
     summary = summarize_records(said_in_turn(text), zone=VIENNA)

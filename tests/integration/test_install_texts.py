@@ -68,7 +68,7 @@ def test_a_line_for_an_index_is_told_from_one_for_a_checkout(line: str) -> None:
 
 
 def test_every_page_that_names_an_extra_says_how_to_install_it() -> None:
-    named = re.compile(r"\bextras?\b(?:\]\(\S+\))? (?:of its name|`)|`mnemosyned\[")
+    named = re.compile(r"\bextras?\b(?:\]\(\S+\))?(?:, a group| `)|`mnemosyned\[")
     pages = [page for page in PAGES if named.search(page.read_text("utf-8"))]
 
     assert {"frameworks.md", "owners.md", "server.md"} <= {page.name for page in pages}

@@ -207,8 +207,11 @@ def read_trace(content: str, _zone: tzinfo) -> list[RecordItem]:
         head = heads[-1]
         below = content.rpartition(head)[2].splitlines()
         frames = [line.strip() for line in below if is_frame(line)]
-    if head.endswith(":"):  # Rust has the message on the next line
-        head += f" {lines[lines.index(head) + 1]}"
+    if head.endswith(
+        ":"
+    ):  # Rust has the message on the next line, unless the text ends here
+        stripped = [line.strip() for line in lines]
+        head = " ".join(stripped[stripped.index(head) :][:2])
     own = [frame for frame in frames if not _PATTERNS["library"].search(frame)]
     has_place = bool(own) or "panicked at" in head
     place = "".join((own if has_place else frames)[:1])
