@@ -281,12 +281,12 @@ class SuccessorFinder:
         ]
         rated: list[tuple[float, int]] = []
         for _, place in nlargest(RATED_MAX, newer):
-            likeness_odds = ODDS + sum(
-                map(mul, WEIGHTS, self._list_likenesses(quote, -place))
-            )
-            if likeness_odds + WORDS_ODDS_MAX >= least:
-                features = self.list_features(quote, -place)
-                rated.append((ODDS + sum(map(mul, WEIGHTS, features)), place))
+            likenesses = self._list_likenesses(quote, -place)
+            odds = ODDS + sum(map(mul, WEIGHTS, likenesses))
+            if odds + WORDS_ODDS_MAX >= least:
+                words = _compare_words(quote.text, self._statements[-place].text)
+                odds += sum(map(mul, WEIGHTS[len(likenesses) :], words))
+                rated.append((odds, place))
         return [
             (odds, self._statements[-place])
             for odds, place in nlargest(SUCCESSORS_MAX, rated)
@@ -300,11 +300,9 @@ class SuccessorFinder:
         the log odds of an ending by vectors, whether the newer one was added within `ADDED_WITHIN`, the log
         odds of an ending by words, and whether the newer one has a word of change.
         """
-        newer = self._statements[place].text
         return (
             *self._list_likenesses(quote, place),
-            rate_words(quote.text, newer),
-            float(any(each.cues for each in read_statements(newer))),
+            *_compare_words(quote.text, self._statements[place].text),
         )
 
     def _list_likenesses(self, quote: InjectedQuote, place: int) -> tuple[float, ...]:
@@ -364,6 +362,14 @@ class SuccessorFinder:
         return sum(
             log(count / (len(self._places.get(word, ())) + 0.5)) for word in words
         )
+
+
+def _compare_words(older: str, newer: str) -> tuple[float, float]:
+    """Return the log odds of an ending by words, and whether the newer text has a word of change."""
+    return (
+        rate_words(older, newer),
+        float(any(each.cues for each in read_statements(newer))),
+    )
 
 
 def put_successors_first(
