@@ -93,7 +93,8 @@ class InjectedQuote:
     memory: str = ""
     """Of a learning: the id of the memory that states it."""
     related: tuple[InjectedQuote, ...] = ()
-    """Newer and older quotes on the same subject, which are told behind it, in its line."""
+    """Newer and older quotes on the same subject, and others of the same message, which are told behind it, in
+    its line."""
     ended_at: datetime | None = None
     """Until when the quote applied; None if it may still apply."""
 
@@ -121,6 +122,8 @@ class InjectedQuote:
         notes = ""
         for each, text in zip(self.related, others, strict=True):
             label = "later" if each.said > self.said else "earlier"
+            if each.source_id == self.source_id:
+                label = "also"
             if each.ended_at:
                 label = f"until {each.ended_at.date()}"
             notes += f" ({label}: {text})"

@@ -194,19 +194,60 @@ def test_a_prompt_is_told_the_rule_that_it_needs_by_meaning(shop: Shop) -> None:
     assert shop.codex(cwd="/w/other").ask("save the state to git") == ""
 
 
+def rate_texts_with(shop: Shop, *words: str) -> None:
+    """Let every prompt need the learnings with one of the words."""
+    shop.service.rate_texts = lambda _, texts: [
+        0.9 if any(word in text for word in words) else 0.01 for text in texts
+    ]
+
+
 def test_a_rule_is_told_with_the_other_rules_of_its_message(shop: Shop) -> None:
     shop.say("Never use tabs in recipes. Always weigh the flour in grams.")
-    shop.service.rate_texts = lambda _, texts: [
-        0.9 if "flour" in text else 0.01 for text in texts
-    ]
+    rate_texts_with(shop, "flour")
     agent = shop.codex()
 
-    (line,) = [
-        line for line in agent.ask("scale the bread").splitlines() if line[:1] == "-"
-    ]
+    lines = [line for line in agent.ask("scale the bread").splitlines() if "- " in line]
 
-    assert "Never use tabs in recipes. Always weigh the flour in grams" in line
+    rule = "instruction] Always weigh the flour in grams."
+    also = "instruction] Never use tabs in recipes.)"
+    assert [rule in line and "(also: " in line and also in line for line in lines] == [
+        True
+    ]
+    rate_texts_with(shop, "flour", "tabs")
     assert agent.ask("scale the rolls, too") == ""
+
+
+def test_of_a_message_with_long_rules_only_those_that_matter_are_told(
+    shop: Shop,
+) -> None:
+    tail = "of whatever comes from the mill in the valley, " * 3 + "please."
+    shop.say(f"Always weigh the flour {tail} Never sift the rye {tail}")
+    agent = shop.codex()
+    rate_texts_with(shop, "flour")
+    first = agent.ask("scale the bread")
+    rate_texts_with(shop, "rye")
+    second = agent.ask("scale the dark one")
+
+    assert "the flour" in first
+    assert "the rye" not in first
+    assert "the rye" in second
+    rate_texts_with(shop, "flour", "rye")
+    both = shop.codex("0200").ask("scale the bread")
+    assert "the flour" in both
+    assert "the rye" in both
+
+
+def test_a_removed_rule_leaves_the_ledger_that_told_it_with_another(shop: Shop) -> None:
+    shop.say("Never use tabs in recipes. Always weigh the flour in grams.")
+    rate_texts_with(shop, "flour")
+    assert "tabs" in shop.codex().ask("scale the bread")
+    (tabs,) = [each.id for each in shop.learnings().learnings if "tabs" in each.text]
+
+    shop.remove_learning(tabs)
+
+    ledger = str(shop.injections().injections)
+    assert "tabs" not in ledger
+    assert "flour" in ledger
 
 
 def test_nothing_is_told_twice_in_a_session(shop: Shop) -> None:

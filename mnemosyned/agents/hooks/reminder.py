@@ -145,8 +145,12 @@ class Reminder:
             line
             for line in lines
             if not any(line.quote.id == rule.memory for rule in rules)
-        ][: TOLD_MAX - min(len(rules), RULES_MIN)]
-        rules = rules[: TOLD_MAX - len(lines)]
+        ]
+        # The rules of one message are one line.
+        messages = list(dict.fromkeys(rule.source_id for rule in rules))
+        lines = lines[: TOLD_MAX - min(len(messages), RULES_MIN)]
+        told_of = messages[: TOLD_MAX - len(lines)]
+        rules = [rule for rule in rules if rule.source_id in told_of]
         sections = [
             injected.InjectedSection(
                 heading,
@@ -166,9 +170,11 @@ class Reminder:
             compare=self._service.vectors.compare,
             known=known,
         )
-        return injected.assemble_sections(
-            finder.put_newest_first(sections), chars_max=REMINDER_CHARS_MAX
-        )
+        joined = [
+            replace(section, quotes=_join_messages(section.quotes))
+            for section in finder.put_newest_first(sections)
+        ]
+        return injected.assemble_sections(joined, chars_max=REMINDER_CHARS_MAX)
 
     def _find_rules(
         self,
@@ -178,9 +184,12 @@ class Reminder:
         edits: BriefingEdits,
         learnings: Sequence[Learning],
     ) -> list[injected.InjectedQuote]:
-        """Return the learnings that the query needs and the session lacks, most probable first."""
-        told = {each.memory for each in learnings if each.id in session.shown}
-        known = {*session.shown, session.session, *filter(None, told)}
+        """Return the learnings that the query needs and the session lacks, most probable first.
+
+        After the first of a message come its others, as far as all are short: a rule of several sentences
+        is several learnings, of which a prompt may be like one alone.
+        """
+        known = {*session.shown, session.session}
         untold = [
             each
             for each in learnings
@@ -195,11 +204,21 @@ class Reminder:
         least = find_least_shown(ranked[0].confidence)
         chosen: dict[str, injected.InjectedQuote] = {}
         for each in ranked:
-            if each.confidence >= least and len(chosen) < TOLD_MAX:
-                quote = quote_learning(
-                    each.learning, edits, reason=f"a rule for this ({each.reason})"
-                )
-                chosen.setdefault(quote.source_id, _add_clauses(quote, untold, edits))
+            learning = each.learning
+            if each.confidence < least:
+                break
+            reason = f"a rule for this ({each.reason})"
+            chosen.setdefault(
+                learning.id, quote_learning(learning, edits, reason=reason)
+            )
+            others = [
+                quote_learning(other, edits, reason="a rule of the same message")
+                for other in untold
+                if learning.memory and other.memory == learning.memory
+            ]
+            if sum(len(other.text) for other in others) <= REMINDER_LINE_CHARS_MAX:
+                for other in others:
+                    chosen.setdefault(other.id, other)
         return list(chosen.values())
 
     def _find_by_meaning(
@@ -352,22 +371,20 @@ class Reminder:
         return chosen
 
 
-def _add_clauses(
-    quote: injected.InjectedQuote, learnings: Sequence[Learning], edits: BriefingEdits
-) -> injected.InjectedQuote:
-    """Return the quote of a learning with the others of its message, if there is room in its line.
-
-    A rule of several sentences is several learnings, of which a prompt may be like one alone.
-    """
-    texts = {
-        each.id: (edits.text_of(each.id) or each.text).rstrip(".")
-        for each in learnings
-        if each.memory and each.memory == quote.memory
-    }
-    text = ". ".join(texts[id] for id in sorted(texts))
-    if len(texts) < 2 or len(text) > REMINDER_LINE_CHARS_MAX:
-        return quote
-    return replace(quote, text=text)
+def _join_messages(
+    quotes: Sequence[injected.InjectedQuote],
+) -> list[injected.InjectedQuote]:
+    """Return the quotes, those of one message behind its first one unless others are behind them."""
+    joined: dict[str, injected.InjectedQuote] = {}
+    for quote in quotes:
+        first = joined.get(quote.source_id)
+        if first is None:
+            joined[quote.source_id] = quote
+        elif quote.related:
+            joined[quote.id] = quote
+        else:
+            joined[quote.source_id] = replace(first, related=(*first.related, quote))
+    return list(joined.values())
 
 
 def _find_stated_in(
