@@ -47,12 +47,22 @@ class Seen:
 
     def __init__(self, terminal: int) -> None:
         self._terminal = terminal
+        self._read = b""
+
+    def until(self, words: bytes) -> None:
+        """Wait until the terminal shows these words."""
+        deadline = time.monotonic() + WAIT_S
+        while words not in self._read:
+            left_s = deadline - time.monotonic()
+            shows_more = select.select([self._terminal], [], [], max(0, left_s))[0]
+            assert shows_more, f"{words!r} is not in {self._read!r}"
+            self._read += os.read(self._terminal, 65536)
 
     def type(self, keys: bytes) -> None:
         os.write(self._terminal, keys)
 
     def __call__(self) -> bytes:
-        shown = b""
+        shown, self._read = self._read, b""
         deadline = time.monotonic() + WAIT_S
         while (
             time.monotonic() < deadline

@@ -261,6 +261,7 @@ def cycles(database: Path) -> list[tuple[str, int]]:
 def test_the_key_ends_no_cycle(held_daemon: Daemon, model: Held) -> None:
     with on_terminal(held_daemon, "sleep", "--force") as (process, seen):
         assert model.asked.wait(WAIT_S)
+        seen.until(b"sleeping")
         seen.type(CTRL_C)
         code = process.wait(WAIT_S)
         said = seen().decode()
