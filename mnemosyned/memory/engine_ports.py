@@ -217,6 +217,11 @@ class Embedder(Protocol):
     similarity_min: float = 0.4
     """The least cosine of texts that mean alike, if the settings name none."""
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether a call takes milliseconds; else it first makes a file of the model, in seconds."""
+        return True
+
     def identity(self) -> str:
         """Return a fingerprint that tells the model from any other. Raises `ModelUnavailable`."""
 

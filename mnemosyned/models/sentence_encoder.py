@@ -278,6 +278,11 @@ class SentenceEncoder(Embedder):
         return self._load_encoder().encode(texts)
 
     @property
+    def is_prepared(self) -> bool:
+        """Whether the encoder's file is there: the first call of all makes it in a second or more."""
+        return self._file is not None or _file_path().is_file()
+
+    @property
     def is_loaded(self) -> bool:
         """Whether the weights are mapped now."""
         return self._loaded is not None
@@ -327,7 +332,7 @@ class SentenceEncoder(Embedder):
         If the cache cannot be written, the file is made for this process alone, and leaves the disk
         when it ends. Raises `ModelUnavailable`.
         """
-        path = cache_dir() / encoder_file.FILE_NAME
+        path = _file_path()
         if file := encoder_file.open_encoder_file(path):
             return file
         closed = self._closed
@@ -363,3 +368,8 @@ class SentenceEncoder(Embedder):
             return file
         reason = errors.strip().rpartition("\n")[2] or "its conversion was ended"
         raise ModelUnavailable(f"the built-in encoder cannot be used: {reason}")
+
+
+def _file_path() -> Path:
+    """Return the path of the encoder's file in the cache."""
+    return cache_dir() / encoder_file.FILE_NAME

@@ -359,3 +359,20 @@ def test_without_its_model_nothing_is_rated() -> None:
 
     assert rater.rate("x", ["y"]) == ()
     assert rater.rate_prompt("x") is None
+
+
+def test_a_request_waits_for_no_file_of_the_encoder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path))
+    encoder = SentenceEncoder()
+    rater = BearingRater(encoder, load_topics())
+
+    assert rater.rate_prompt("Which port did we choose?") is None
+    assert rater.rate("Add a price", ["Money is integer cents."]) == ()
+
+    assert list(tmp_path.iterdir()) == []
+    encoder.embed_question("ready")  # as the background does
+    encoder.close()
+    assert rater.rate_prompt("Which port did we choose?") is not None
+    encoder.close()

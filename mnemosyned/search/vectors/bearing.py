@@ -89,8 +89,10 @@ class BearingRater:
         """Return the probability that a request needs each text.
 
         At most `new_max` texts are embedded; that of a text without a vector is 0. The result is
-        empty if the encoder fails, which is logged.
+        empty while the encoder is being prepared, and if it fails, which is logged.
         """
+        if not self._embedder.is_prepared:
+            return ()
         try:
             with self._lock:
                 asked = self._make_profiles([request])[0]
@@ -165,8 +167,10 @@ class BearingRater:
     def rate_prompt(self, prompt: str) -> float | None:
         """Return the log odds that a prompt asks for what was said before.
 
-        None if the encoder fails, which is logged.
+        None while the encoder is being prepared, and if it fails, which is logged.
         """
+        if not self._embedder.is_prepared:
+            return None
         try:
             vectors = unpack(self._embedder.embed([prompt]))
         except (EmbedderFailed, ModelUnavailable) as error:
