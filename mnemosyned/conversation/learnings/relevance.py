@@ -26,8 +26,8 @@ ALWAYS = frozenset({"answers", "acts"})
 """Fields that concern every message: how to answer, and what not to do unasked."""
 
 
-def _compile_field(words: str) -> re.Pattern[str]:
-    """Return a pattern that matches any of the words of a field (a topic such as food)."""
+def _compile_words(words: str) -> re.Pattern[str]:
+    """Return a pattern that matches any of the words, such as those of a field (a topic like food)."""
     joined = re.sub(r"\n\s*\|", "|", words)
     alternatives = re.split(r"(?<!\\)\s+", joined.strip())
     unspaced = [word for word in alternatives if re.match(r"[\u3040-\ud7a3]", word)]
@@ -36,7 +36,7 @@ def _compile_field(words: str) -> re.Pattern[str]:
 
 
 _FIELDS = {
-    name: _compile_field(words)
+    name: _compile_words(words)
     for name, words in read_tables(__file__, "fields.toml").items()
 }
 
@@ -221,24 +221,32 @@ def _find_keyword_stems(text: str) -> frozenset[str]:
     )
 
 
+_SCOPE_TABLES = read_tables(__file__, "scopes.toml")
 _SCOPES = {
-    name: re.compile(pattern.replace("\n", ""))
-    for name, pattern in read_tables(__file__, "scopes.toml").items()
-}
+    name: re.compile(_SCOPE_TABLES[name].replace("\n", ""))
+    for name in ("everywhere", "project", "to_user")
+} | {name: _compile_words(_SCOPE_TABLES[name]) for name in ("answers", "others")}
 
 
 def find_scope(learning: Learning) -> LearningScope:
-    """Return where a learning applies, as its words say, or else as its kind and fields suggest.
+    """Return where a learning applies, as its words say, or else as its kind and words suggest.
 
     Without words such as "in this repo" or "everywhere", a name, a preference and a rule about how
-    to answer apply everywhere, and any other rule in its project.
+    to answer the user apply everywhere. Any other rule applies in its project, also one about how to
+    answer others: "reply to guests within a day".
     """
-    low = learning.text.casefold().replace("’", "'")
-    if _SCOPES["project"].search(low):
-        return LearningScope.PROJECT
-    if _SCOPES["everywhere"].search(low):
-        return LearningScope.EVERYWHERE
     is_personal = learning.kind in (LearningKind.NAME, LearningKind.PREFERENCE)
-    if is_personal or find_fields(learning.text) == {"answers"}:
-        return LearningScope.EVERYWHERE
-    return LearningScope.PROJECT
+    applies_everywhere = _applies_everywhere(learning.text, is_personal=is_personal)
+    return LearningScope.EVERYWHERE if applies_everywhere else LearningScope.PROJECT
+
+
+@lru_cache(maxsize=FIELDS_CACHED_MAX)
+def _applies_everywhere(text: str, *, is_personal: bool) -> bool:
+    """Return True unless a rule with this text applies in its project alone; cached."""
+    low = text.casefold().replace("’", "'")
+    found = {name for name, words in _SCOPES.items() if words.search(low)}
+    if "project" in found:
+        return False
+    if is_personal or found & {"everywhere", "to_user"}:
+        return True
+    return "answers" in found and "others" not in found
