@@ -5,6 +5,8 @@
 The labelled messages give precision and recall, the held-out half apart. The technical talks say how
 many of the turns that answer a question about a preference or an instruction are learned. Every line
 learned of the other texts is printed, to be read: each is either a preference or a mistake.
+
+Rules that speak of answers, languages or "everywhere" are taken for rules of all projects or of one.
 """
 
 from __future__ import annotations
@@ -22,16 +24,19 @@ from bench.locomo import Conversation
 from bench.report import Report
 from support.datasets.technical_talks import Talk, load_talks
 from support.datasets.written_year import written_year
+from support.fakes import NOON
 from support.preferences import labelled_messages, preference_figures
 
 from mnemosyned.conversation.learnings.recognize import RateSentences, find_statements
-from mnemosyned.conversation.learnings.relevance import load_topics
+from mnemosyned.conversation.learnings.relevance import find_scope, load_topics
+from mnemosyned.memory.values import Learning, LearningKind, LearningScope
 from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors.bearing import BearingRater
 
 PRECISION_MIN, RECALL_MIN = 0.9, 0.75
 ASKED_KINDS = ("preference", "instruction")
 NOISE_PER_DAY = 2
+SCOPES = Path(__file__).with_name("sets") / "learnings" / "scopes.txt"
 
 
 RATER: list[RateSentences] = []
@@ -58,6 +63,33 @@ def report_labelled(report: Report) -> None:
         rows.append([name, len(part), figures.precision, figures.recall])
     headers = ["labelled messages", "messages", "precision", "recall"]
     report.table("Preferences in passing", headers, rows)
+
+
+def report_scopes(report: Report) -> None:
+    rows: list[list[object]] = []
+    parts = SCOPES.read_text(encoding="utf-8").split("checked:\n")
+    for name, part in zip(("others", "checked"), parts, strict=True):
+        labelled = [line for line in part.splitlines() if line[:2] in ("+ ", "- ")]
+        taken = [line for line in labelled if applies_everywhere(line[2:])]
+        right = [line for line in taken if line.startswith("+")]
+        everywhere = [line for line in labelled if line.startswith("+")]
+        counts = len(labelled), len(everywhere), len(taken), len(right)
+        rows.append([name, *counts])
+        report.figure(f"{name}: rules taken for rules of all projects", len(taken))
+        report.figure(f"{name}: of these, rightly", len(right))
+    headers = ["authors", "rules", "of all projects", "taken for such", "rightly"]
+    report.table("Where rules apply", headers, rows)
+
+
+def applies_everywhere(text: str) -> bool:
+    rule = Learning(
+        id="rule",
+        kind=LearningKind.INSTRUCTION,
+        text=text,
+        session="session",
+        created_at=NOON,
+    )
+    return find_scope(rule) is LearningScope.EVERYWHERE
 
 
 def report_talks(report: Report, talks: Iterable[Talk]) -> None:
@@ -107,6 +139,7 @@ def main() -> int:
     talks = load_talks()
     user_turns = (turn for talk in talks for turn in talk.turns if turn.role == "user")
     report_labelled(report)
+    report_scopes(report)
     report_talks(report, talks)
     report_texts(report, "technical talks", (turn.text for turn in user_turns))
     records = written_year(per_day=NOISE_PER_DAY).records
