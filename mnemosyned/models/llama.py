@@ -8,7 +8,6 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 
 from mnemosyned.config.settings import EmbeddingConfig, LlmConfig
@@ -31,17 +30,6 @@ MAGIC = b"GGUF"
 log = logger()
 
 
-class ModelPurpose(StrEnum):
-    """Purpose for which a model is loaded."""
-
-    TEXT = "text"
-    """Count tokens and complete conversations."""
-    COUNTING = "counting"
-    """Count tokens, in little memory."""
-    EMBEDDING = "embedding"
-    """Make vectors."""
-
-
 class LlamaModel(TextModel):
     """Model in a GGUF file, run by a child process that starts at the first call.
 
@@ -50,22 +38,17 @@ class LlamaModel(TextModel):
     """
 
     def __init__(
-        self,
-        *,
-        model_path: Path,
-        settings: LlmConfig,
-        purpose: ModelPurpose = ModelPurpose.TEXT,
+        self, *, model_path: Path, settings: LlmConfig, embedding: bool = False
     ) -> None:
+        """Run the model by the settings: for texts, or for vectors if it is for `embedding`."""
         self.name = f"llama:{model_path.stem}"
         self._path = model_path
-        embedding = purpose is ModelPurpose.EMBEDDING
         self._load = LoadModel(
             model_path=str(model_path.absolute()),
             context_tokens=settings.context_tokens,
             threads=settings.threads or max(1, (os.cpu_count() or 1) // 2),
             gpu_layers=settings.gpu_layers,
             nice=settings.nice,
-            vocabulary_only=purpose is ModelPurpose.COUNTING,
             embedding=embedding,
         )
         self._section = "embedding" if embedding else "llm"
@@ -102,10 +85,7 @@ class LlamaModel(TextModel):
         max_tokens: int,
         temperature: float,
     ) -> str:
-        """Return the model's answer to the messages of a conversation. Raises `SummarizerFailed`.
-
-        `max_tokens` limits the answer.
-        """
+        """Return the model's answer. Raises `SummarizerFailed`."""
         asked = [dict(message) for message in messages]
         return self._request_reply(Complete(asked, max_tokens, temperature)).text
 
@@ -298,7 +278,7 @@ class LlamaEmbedder(Embedder):
                 time_limit_s=settings.time_limit_s,
                 idle_s=settings.idle_s,
             ),
-            purpose=ModelPurpose.EMBEDDING,
+            embedding=True,
         )
         self.name = self._model.name
         self._path = model_path
@@ -326,19 +306,11 @@ class LlamaEmbedder(Embedder):
         return digest.hexdigest()
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """Return a unit vector for each text, as bytes of little-endian half-precision floats.
-
-        The model's prefix for memories is put before each text. Raises `EmbedderFailed` or
-        `ModelUnavailable`.
-        """
+        """Return the vector of each text after the model's prefix for memories."""
         return self._embed([self._settings.memory_prefix + text for text in texts])
 
     def embed_question(self, text: str) -> bytes:
-        """Return the unit vector of a question, as bytes of little-endian half-precision floats.
-
-        The model's prefix for queries is put before the text. Raises `EmbedderFailed` or
-        `ModelUnavailable`.
-        """
+        """Return the vector of a question after the model's prefix for queries."""
         return self._embed([self._settings.query_prefix + text])[0]
 
     def close(self) -> None:
@@ -346,10 +318,7 @@ class LlamaEmbedder(Embedder):
         self._model.close()
 
     def _embed(self, texts: list[str]) -> list[bytes]:
-        """Return a unit vector for each text as it is, as bytes of half-precision floats.
-
-        Raises `EmbedderFailed` or `ModelUnavailable`.
-        """
+        """Return the vectors of texts. Raises `EmbedderFailed` or `ModelUnavailable`."""
         try:
             return self._model.embed(texts)
         except ModelUnavailable:

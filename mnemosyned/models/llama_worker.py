@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import msgspec
 
-from mnemosyned.models.frames import read_frame, write_frame
+from mnemosyned.models.workers import read_frame, write_frame
 
 _LABEL = re.compile(r"(\d+(?:\.\d+)?)([KMB])")
 _SIZES = {"K": 1e3, "M": 1e6, "B": 1e9}
@@ -25,8 +25,8 @@ _SIZES = {"K": 1e3, "M": 1e6, "B": 1e9}
 
 CONTEXT_TOKENS = 4096
 """Default window; the file's own where that is smaller."""
-COUNTING_TOKENS = 8
-"""Window of a model that only counts tokens."""
+HEADER_TOKENS = 8
+"""Window while only the file's header is read."""
 SEED = 20_260_317
 """Seed of sampling: equal prompts get equal answers."""
 NICE_MAX = 19
@@ -46,8 +46,6 @@ class LoadModel(msgspec.Struct, frozen=True, tag=True):
     threads: int | None
     gpu_layers: int
     nice: int
-    vocabulary_only: bool = False
-    """Load only the vocabulary, to count tokens."""
     embedding: bool = False
     """Load the model only for vectors."""
 
@@ -59,7 +57,7 @@ class CountTokens(msgspec.Struct, frozen=True, tag=True):
 
 
 class Complete(msgspec.Struct, frozen=True, tag=True):
-    """Request to answer a conversation, or to continue a begun last message of the assistant."""
+    """Request to answer a conversation."""
 
     messages: list[dict[str, str]]
     max_tokens: int
@@ -113,14 +111,8 @@ class CompletionEngine:
     """Language model in llama.cpp, with the file's own tokenizer, window and chat template."""
 
     def __init__(self, llama_cpp: Any, load: LoadModel) -> None:  # noqa: ANN401 an optional package
-        window = (
-            COUNTING_TOKENS
-            if load.vocabulary_only
-            else _choose_window_tokens(llama_cpp, load)
-        )
-        self._llama = _open_model(
-            llama_cpp, load, vocab_only=load.vocabulary_only, n_ctx=window, seed=SEED
-        )
+        window = _choose_window_tokens(llama_cpp, load)
+        self._llama = _open_model(llama_cpp, load, n_ctx=window, seed=SEED)
         self._control = _compile_control_tokens(llama_cpp, self._llama)
 
     def answer(self, request: CountTokens | Complete | Embed) -> WorkerReply:
@@ -258,7 +250,7 @@ def _choose_window_tokens(llama_cpp: Any, load: LoadModel) -> int:  # noqa: ANN4
     """
     try:
         header = llama_cpp.Llama(
-            load.model_path, vocab_only=True, n_ctx=COUNTING_TOKENS, verbose=False
+            load.model_path, vocab_only=True, n_ctx=HEADER_TOKENS, verbose=False
         )
         facts: Mapping[str, str] = header.metadata
         header.close()

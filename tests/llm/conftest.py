@@ -10,7 +10,7 @@ from support.llama import SENTENCE, Maker
 from support.processes import child_pids
 
 from mnemosyned.config.settings import LlmConfig
-from mnemosyned.models.llama import LlamaModel, ModelPurpose
+from mnemosyned.models.llama import LlamaModel
 
 
 @pytest.fixture
@@ -19,14 +19,9 @@ def load() -> Iterator[Maker]:
     before = child_pids()
     made: list[LlamaModel] = []
 
-    def make(
-        path: Path,
-        *,
-        purpose: ModelPurpose = ModelPurpose.TEXT,
-        **options: Any,  # noqa: ANN401
-    ) -> LlamaModel:
+    def make(path: Path, **options: Any) -> LlamaModel:  # noqa: ANN401
         settings = LlmConfig(threads=1, **options)
-        made.append(LlamaModel(model_path=path, settings=settings, purpose=purpose))
+        made.append(LlamaModel(model_path=path, settings=settings))
         return made[-1]
 
     yield make

@@ -8,7 +8,6 @@ from support.llama import PRIVATE, SENTENCE, Maker, say
 from support.processes import child_pids
 
 from mnemosyned.errors import ModelUnavailable, SummarizerFailed
-from mnemosyned.models.llama import ModelPurpose
 
 pytestmark = pytest.mark.llm
 
@@ -18,14 +17,6 @@ def test_a_model_says_what_it_is_made_to_say(load: Maker, canned: Path) -> None:
 
     assert say(model) == SENTENCE
     assert model.name == "llama:canned"
-
-
-def test_a_counting_model_counts_as_the_whole_one(load: Maker, canned: Path) -> None:
-    text = "The deploy moved to Friday, 17 März — 配置 🎉"
-
-    counting = load(canned, purpose=ModelPurpose.COUNTING)
-
-    assert counting.count_tokens(text) == load(canned).count_tokens(text) > 10
 
 
 def test_the_answer_depends_on_the_prompt(load: Maker, tmp_path: Path) -> None:
