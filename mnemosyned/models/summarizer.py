@@ -59,10 +59,7 @@ _TEXTS: dict[str, str] = read_tables(__file__, "prompts.toml")["texts"]
 def write_summary_request(
     memories: Sequence[MemoryRecord], *, chars_max: int, zone: tzinfo = UTC
 ) -> list[Message]:
-    """Return the chat messages that ask a model for a summary of these memories.
-
-    `chars_max` is the length to ask for; times are given in `zone`. Blank memories are left out.
-    """
+    """Return the chat messages that ask for a summary of `chars_max`, with times in `zone`."""
     blocks = "\n".join(
         render_memory(memory, zone=zone)
         for memory in memories
@@ -74,10 +71,7 @@ def write_summary_request(
 def write_combining_request(
     summaries: Sequence[str], *, chars_max: int
 ) -> list[Message]:
-    """Return the chat messages that ask a model to combine partial summaries into one.
-
-    `chars_max` is the length to ask for.
-    """
+    """Return the chat messages that ask to combine partial summaries into one of `chars_max`."""
     blocks = "\n".join(
         render_partial_summary(text, at) for at, text in enumerate(summaries, start=1)
     )
@@ -87,17 +81,19 @@ def write_combining_request(
 
 
 def write_retry_request(
-    messages: Sequence[Message],
-    *,
-    ungrounded: Sequence[str],
-    otherwise: Sequence[str] = (),
+    messages: Sequence[Message], problems: Sequence[SummaryProblem]
 ) -> list[Message]:
-    """Return a request's chat messages with the faults of the model's first answer added.
+    """Return a request's chat messages with the problems of the model's first answer added.
 
-    `ungrounded` are values that no source contains, `otherwise` names other faults, such as "too
-    long". The first answer itself is left out, as the model would copy it.
+    The first answer itself is left out, as the model would copy it.
     """
     given = "summaries" if "<summary part=" in messages[-1]["content"] else "memories"
+    ungrounded = [problem.item for problem in problems if problem.kind in UNGROUNDED]
+    otherwise = dict.fromkeys(
+        _FAULT_WORDS[problem.kind]
+        for problem in problems
+        if problem.kind not in UNGROUNDED
+    )
     # Cut short, and with markup made harmless.
     blank = _PATTERNS["attribute"]
     named = [
@@ -136,10 +132,7 @@ def render_partial_summary(text: str, part: int) -> str:
 
 
 def _write_request(blocks: str, *, given: str, chars_max: int) -> list[Message]:
-    """Return a system and a user message that ask for a summary of the text `blocks`.
-
-    `given` names what the blocks are, such as "memories"; `chars_max` is the length to ask for.
-    """
+    """Return a system and a user message that ask to summarize `blocks`, which `given` names."""
     words = max(chars_max // CHARS_PER_WORD, WORDS_MIN)
     return [
         {"role": "system", "content": _TEXTS["task"].format(given=given, words=words)},
@@ -156,10 +149,7 @@ _PAIRS = dict(zip("\"'“‘«「『„", "\"'”’»」』“", strict=True))
 
 
 def clean_answer(output: str) -> str:
-    """Return a model's answer without reasoning, greetings, quotation marks and code fences.
-
-    Empty if nothing is left.
-    """
+    """Return a model's answer without reasoning, greetings, quotation marks and code fences."""
     text = _PATTERNS["opening"].sub("", output.strip())
     text = _PATTERNS["thought_end"].sub("", _PATTERNS["thought"].sub("", text)).strip()
     text = (
@@ -176,10 +166,7 @@ def clean_answer(output: str) -> str:
 
 
 def trim_to_sentence(text: str) -> str:
-    """Return a truncated text up to the end of its last whole sentence.
-
-    The text is returned unchanged if more than half of it would be lost.
-    """
+    """Return a truncated text up to its last whole sentence, unless half of it would be lost."""
     ends = [match.end() for match in _PATTERNS["sentence_end"].finditer(text)]
     return text[: ends[-1]].rstrip() if ends and ends[-1] > len(text) // 2 else text
 
@@ -256,10 +243,7 @@ def split_to_fit(
 def _split_piece(
     piece: MemoryRecord, count_tokens: Callable[[MemoryRecord], int], tokens_max: int
 ) -> Iterator[tuple[MemoryRecord, int]]:
-    """Yield a piece, or the parts of a piece of more than `tokens_max`, each with a token count.
-
-    `count_tokens` counts a piece as it stands in the prompt.
-    """
+    """Yield a piece, or the parts of a piece of more than `tokens_max`, each with a token count."""
     if len(piece.content) <= tokens_max * CHARS_PER_TOKEN_MAX:
         size = count_tokens(piece)
         if size <= tokens_max:
@@ -399,7 +383,7 @@ class ModelSummarizer(Summarizer):
             return text
         self.retried += 1
         again = self._complete_answer(
-            _make_retry_request(messages, problems), RETRY_TEMPERATURE
+            write_retry_request(messages, problems), RETRY_TEMPERATURE
         )
         problems = judge(again)
         if not problems:
@@ -468,10 +452,7 @@ class _GroupSummarizer:
         )
 
     def compose(self) -> ComposedEpisode:
-        """Summarize the group, in parts if it is too large for the context window.
-
-        Returns the text and index terms. Raises `SummarizerFailed`.
-        """
+        """Summarize the group, in parts if the window is too small. Raises `SummarizerFailed`."""
         zone = self._by.zone
         ask = partial(write_summary_request, chars_max=self._asked, zone=zone)
         found = split_to_fit(
@@ -508,10 +489,7 @@ class _GroupSummarizer:
         sources: Sequence[MemoryRecord],
         size: int,
     ) -> str:
-        """Ask for a summary of about half of `size` characters, checked against `sources`.
-
-        `write` makes the request from `chars_max`, the length to ask for.
-        """
+        """Ask by `write` for a summary of about half of `size` characters, checked against `sources`."""
         chars = min(int(size * PART_SHARE), self._by.answer_tokens * CHARS_PER_TOKEN)
         judge = partial(self._check_grounding, sources=sources, chars_max=size)
         return self._by.ask_model(write(chars_max=chars), judge, sources)
@@ -560,10 +538,7 @@ class _GroupSummarizer:
     def _check_grounding(
         self, text: str, *, sources: Sequence[MemoryRecord], chars_max: int
     ) -> Sequence[SummaryProblem]:
-        """Return the problems of an answer that is checked against its sources.
-
-        `chars_max` is the longest answer allowed.
-        """
+        """Return the problems of an answer of at most `chars_max`, checked against its sources."""
         return check_grounding(text, sources, chars_max=chars_max, zone=self._by.zone)
 
     def _check_final(self, text: str) -> Sequence[SummaryProblem]:
@@ -583,18 +558,3 @@ class _GroupSummarizer:
             extract=self._extract,
             zone=self._by.zone,
         )
-
-
-def _make_retry_request(
-    messages: Sequence[Message], problems: Sequence[SummaryProblem]
-) -> list[Message]:
-    """Return the request's messages with the problems of the first answer in words."""
-    ungrounded = [problem.item for problem in problems if problem.kind in UNGROUNDED]
-    otherwise = dict.fromkeys(
-        _FAULT_WORDS[problem.kind]
-        for problem in problems
-        if problem.kind not in UNGROUNDED
-    )
-    return write_retry_request(
-        messages, ungrounded=ungrounded, otherwise=list(otherwise)
-    )

@@ -27,6 +27,7 @@ from mnemosyned.models.summarizer import (
     write_summary_request,
 )
 from mnemosyned.service.service import MemoryService
+from mnemosyned.summary.grounding.check import GroundingFault, SummaryProblem
 from mnemosyned.text.frames import neutralize, neutralize_line
 from mnemosyned.verbs.conversation import Compact, Context, Learn
 from mnemosyned.verbs.listing import ListMemories
@@ -145,7 +146,7 @@ def prompts(text: str) -> Iterator[tuple[str, str]]:
     piece = MemoryRecord(id="1", content=text, created_at=NOON, role=text)
     asked = write_summary_request([piece, piece], chars_max=600)
     combined = write_combining_request([text, text], chars_max=600)
-    retried = write_retry_request(asked, ungrounded=[text], otherwise=["too long"])
+    retried = write_retry_request(asked, [SummaryProblem(GroundingFault.NAME, text)])
     item = MemoryItem(content=text, created_at=NOON)
     for name, messages in (
         ("summary", asked),
