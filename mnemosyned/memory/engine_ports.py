@@ -83,10 +83,9 @@ class TextModel(Protocol):
         max_tokens: int,
         temperature: float,
     ) -> str:
-        """Return the model's answer to messages of `role` and `content`. Raises `SummarizerFailed`.
+        """Return the model's answer to messages of `role` and `content`, of `max_tokens` at most.
 
-        The last message may be the assistant's for a model run here: the beginning of the answer,
-        which is then one sentence. The call ends within the configured time limit.
+        The call ends within the configured time limit. Raises `SummarizerFailed`.
         """
 
     def close(self) -> None:
@@ -181,10 +180,7 @@ class Summarizer(Protocol):
         return
 
     def close(self) -> None:
-        """Stop the processes of the model; the next summary starts them again.
-
-        By default it does nothing.
-        """
+        """Stop the processes of the model; the next summary starts them again."""
         return
 
 

@@ -195,7 +195,6 @@ class EndpointModel(TextModel):
         self._time_limit_s = time_limit_s
         self._key = key
         self._calls = threading.Lock()
-        self._state = threading.Lock()
         self._current: _EndpointCall | None = None
         if key and not self._address.tls and not local_only:
             log.warning("key_sent_in_clear", host=self._address.host)
@@ -216,11 +215,7 @@ class EndpointModel(TextModel):
         max_tokens: int,
         temperature: float,
     ) -> str:
-        """Return the model's answer to the messages of a conversation.
-
-        `max_tokens` limits the answer. Raises `SummarizerFailed`, or its subclass
-        `ModelUnavailable` if the model cannot be used at present.
-        """
+        """Return the model's answer. Raises `SummarizerFailed` or its subclass `ModelUnavailable`."""
         body: dict[str, Any] = {
             "messages": [dict(message) for message in messages],
             "max_tokens": max_tokens,
@@ -235,21 +230,17 @@ class EndpointModel(TextModel):
             headers["Authorization"] = f"Bearer {self._key}"
         with self._calls:
             call = _EndpointCall(self._address, headers, self._time_limit_s, self.name)
-            with self._state:
-                self._current = call
+            self._current = call
             try:
-                return _read_answer_text(
-                    call.answer(msgspec.json.encode(body)), self.name
-                )
+                answer = call.answer(msgspec.json.encode(body))
             finally:
-                with self._state:
-                    self._current = None
+                self._current = None
+            return _read_answer_text(answer, self.name)
 
     def close(self) -> None:
         """End the running call, which raises `ModelUnavailable`; called from another thread."""
-        with self._state:
-            if self._current:
-                self._current.abandon()
+        if call := self._current:
+            call.abandon()
 
 
 class _EndpointCall:
@@ -262,9 +253,7 @@ class _EndpointCall:
         time_limit_s: float,
         name: str,
     ) -> None:
-        self._address = address
-        self._headers = headers
-        self._name = name
+        self._address, self._headers, self._name = address, headers, name
         self._limit_s = time_limit_s
         self._ends = time.monotonic() + time_limit_s
         self._abandoned = threading.Event()

@@ -46,12 +46,7 @@ class CountingSummarizer(Protocol):
     rejected: int
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the model's summary of memories.
-
-        Raises `SummarizerFailed` for an unusable answer, or `ModelUnavailable` if the model cannot
-        be used at present.
-        """
-        ...
+        """Return the model's summary. Raises `SummarizerFailed` or its subclass `ModelUnavailable`."""
 
 
 class CircuitBreaker:
@@ -85,10 +80,7 @@ class CircuitBreaker:
         return ended
 
     def record_rejection(self, reason: str) -> bool:
-        """Count a rejected answer with its reason; open the breaker after too many in a row.
-
-        Returns True if it was opened.
-        """
+        """Count a rejected answer; open the breaker after too many in a row, and return whether."""
         self._rejected += 1
         if self._rejected < REJECTED_IN_A_ROW_MAX:  # the model does answer
             self.reason, self._opened, self._cool_down = "", None, COOL_DOWN
@@ -99,10 +91,7 @@ class CircuitBreaker:
         return True
 
     def record_failure(self, reason: str) -> None:
-        """Open the breaker after a failed call, for twice as long if it was open already.
-
-        `reason` is kept for the status and for summaries.
-        """
+        """Open the breaker after a failed call, for twice as long if it was open already."""
         if self._opened is not None:
             self._cool_down = min(self._cool_down * 2, COOL_DOWN_MAX)
         self.reason, self._opened = reason, self._clock.now()
@@ -127,7 +116,7 @@ class FallbackSummarizer(Summarizer):
         self.name = model.name
         self.reason = f"{model.name} is configured"
         self._primary = primary
-        self.model = self._model = model
+        self.model: TextModel = model
         self._fallback = fallback
         self._breaker = CircuitBreaker(clock)
         self._fallbacks = 0
@@ -141,10 +130,7 @@ class FallbackSummarizer(Summarizer):
         self._idle.set()
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the model's summary; if the model may not be asked or fails, the fallback's.
-
-        A summary of the fallback has the reason why the model did not make it.
-        """
+        """Return the model's summary; if it may not be asked or fails, the fallback's with the reason."""
         if reason := self._find_reason_to_skip(spent_s=0):
             return self._add_reason(self._fallback.summarize(memories), reason)
         accepted = self._primary.accepted
@@ -162,11 +148,10 @@ class FallbackSummarizer(Summarizer):
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield each group's key with its summary, or with the error of summarizing it.
+        """Yield each group's key with its summary or the error.
 
-        `groups` are pairs of key and memories; `expected` is their number. Once the model fails or
-        its time is used up, the remaining groups go to the fallback. The caller ends the cycle by
-        `release_workers`.
+        Once the model fails or its time is used up, the remaining groups go to the fallback. The
+        caller ends the cycle by `release_workers`.
         """
         rest = iter(groups)
         for done, (key, memories) in enumerate(rest):
@@ -220,7 +205,7 @@ class FallbackSummarizer(Summarizer):
         ends = time.monotonic() + INTERRUPT_S
         # More than once: it may be just about to ask, or to ask again.
         while not self._idle.is_set() and time.monotonic() < ends:
-            self._model.close()
+            self.model.close()
             self._idle.wait(INSIST_EVERY_S)
 
     def resume(self) -> None:
@@ -234,7 +219,7 @@ class FallbackSummarizer(Summarizer):
 
     def close(self) -> None:
         """Close the model and the fallback summarizer."""
-        self._model.close()
+        self.model.close()
         self._fallback.close()
 
     def summarize_by_fallback(
@@ -244,10 +229,9 @@ class FallbackSummarizer(Summarizer):
         reason: str = "",
         expected: int,
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield each group's key with the fallback's summary, or with its error.
+        """Yield each group's key with the fallback's summary or error; each summary has the `reason`.
 
-        `groups` are pairs of key and memories, `expected` is their number. `reason`, why no model
-        was asked, is put into each summary; by default it is that a caller waits.
+        That says why no model was asked; by default, that a caller waits.
         """
         reason = reason or (STOPPING if self._stopping else WAITED_FOR)
         for key, outcome in self._fallback.summarize_each(groups, expected=expected):
@@ -257,11 +241,7 @@ class FallbackSummarizer(Summarizer):
                 yield key, self._add_reason(outcome, reason)
 
     def _find_reason_to_skip(self, spent_s: float) -> str:
-        """Return why the model must not be asked now, or an empty text if it may be.
-
-        Reasons are a stop, failures, or that `spent_s`, its seconds in this cycle, reach the
-        budget.
-        """
+        """Return why the model must not be asked now, `spent_s` seconds into a cycle; empty if it may."""
         if self._stopping:
             return STOPPING
         if self._breaker.retry_at:
@@ -289,8 +269,7 @@ class FallbackSummarizer(Summarizer):
     def _record_failure(self, error: Exception) -> str:
         """Report the model's error to the circuit breaker; return the reason to use the fallback.
 
-        A rejected answer and a failed call are counted differently, and a limit of the owner is
-        neither.
+        A limit of the owner is no failure of the model.
         """
         why = reason_of(error)
         if isinstance(error, LimitReached):
@@ -335,8 +314,5 @@ class _FallbackOnly(Summarizer):
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield each group's key with the fallback's summary, or with its error.
-
-        `groups` are pairs of key and memories, `expected` is their number.
-        """
+        """Yield each group's key with the fallback's summary, or with its error."""
         yield from self._chain.summarize_by_fallback(groups, expected=expected)

@@ -65,22 +65,14 @@ class ParallelSummarizer(ExtractiveSummarizer):
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield each group's key with its summary, or with the error, in the order of completion.
-
-        `groups` are pairs of key and memories; `expected` is their number, from which worker
-        processes are worth a start.
-        """
+        """Yield each group's key with its summary, or with the error, in the order of completion."""
         for key, outcome in self._digest_groups(groups, expected=expected, exact=False):
             yield key, outcome.summary if isinstance(outcome, Digest) else outcome
 
     def digest_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """Yield each group's key with its digest, a summary and exact values, or with the error.
-
-        `groups` are pairs of key and memories; `expected` is their number, from which worker
-        processes are worth a start.
-        """
+        """Yield each group's key with its digest or the error, in the order of completion."""
         return self._digest_groups(groups, expected=expected, exact=True)
 
     def _digest_groups(
@@ -90,11 +82,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
         expected: int,
         exact: bool,
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """Yield each group's key with its digest or error; with `exact`, digests have exact values.
-
-        `groups` are pairs of key and memories; `expected` is their number, from which worker
-        processes are worth a start.
-        """
+        """Yield each group's key with its digest or error; with `exact`, digests have exact values."""
         if expected < PARALLEL_GROUPS_MIN and not self._workers:
             for key, memories in groups:
                 yield key, self.digest_here(DigestTask(list(memories), exact))
@@ -112,23 +100,16 @@ class ParallelSummarizer(ExtractiveSummarizer):
                 in_flight[number] = key, task
             else:
                 yield key, self.digest_here(task)
-            yield from self._collect_digests(in_flight, keep=IN_FLIGHT - 1)
+            for each in self._workers:
+                yield from self._collect_from_worker(
+                    each, in_flight, keep=IN_FLIGHT - 1
+                )
         while in_flight:
-            yield from self._collect_digests(in_flight, keep=0)
+            for each in self._workers:
+                yield from self._collect_from_worker(each, in_flight, keep=0)
             if in_flight:  # the last, whose turn would come last; its answer is ignored
                 key, task = in_flight.popitem()[1]
                 yield key, self.digest_here(task)
-
-    def _collect_digests(
-        self, in_flight: _InFlight[K], *, keep: int
-    ) -> Iterator[tuple[K, Digest | Exception]]:
-        """Yield keys with the digests that the worker processes have finished.
-
-        Finished groups are removed from `in_flight`. While clients' requests are served, wait a
-        little until each worker has at most `keep` groups.
-        """
-        for worker in self._workers:
-            yield from self._collect_from_worker(worker, in_flight, keep=keep)
 
     def digest_here(self, task: DigestTask) -> Digest | Exception:
         """Make a group's digest in this process; return it, or the error."""
@@ -137,14 +118,12 @@ class ParallelSummarizer(ExtractiveSummarizer):
         except Exception as error:  # noqa: BLE001 the caller logs it as that group's failure
             return error
 
-    def release_workers(self) -> None:
+    def close(self) -> None:
         """End the worker processes."""
         while self._workers:
             self._end_worker(self._workers[-1])
 
-    def close(self) -> None:
-        """End the worker processes."""
-        self.release_workers()
+    release_workers = close
 
     def _end_worker(self, worker: _DigestWorker) -> None:
         """Kill a worker process, wait for its end, and remove it from the list."""
@@ -167,7 +146,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
     def _collect_from_worker(
         self, worker: _DigestWorker, in_flight: _InFlight[K], *, keep: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """Yield keys with the digests that this worker has finished.
+        """Yield keys with the digests that this worker has finished; remove them from `in_flight`.
 
         Groups of a worker that has ended are digested here. While clients' requests are served,
         wait up to `WORKER_WAIT_S` until it has at most `keep` groups.
@@ -205,10 +184,7 @@ class _DigestWorker(WorkerProcess[Digest | str]):
         )
 
     def send_group(self, number: int, task: DigestTask) -> bool:
-        """Send a group to the process; return False if that is impossible.
-
-        `number` is kept in `in_flight` until the group's answer comes.
-        """
+        """Send a group to the process, in flight as `number`; return False if that is impossible."""
         try:
             if not self.gone and not self.send(task):
                 self._give_up()

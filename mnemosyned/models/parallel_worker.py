@@ -11,7 +11,7 @@ import msgspec
 
 from mnemosyned.memory.engine_ports import Digest
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.models.frames import read_frame, write_frame
+from mnemosyned.models.workers import read_frame, write_frame
 from mnemosyned.summary.extract import ExtractiveSummarizer
 
 NICE = 10

@@ -282,11 +282,6 @@ class SentenceEncoder(Embedder):
         """Whether the encoder's file is there: the first call of all makes it in a second or more."""
         return self._file is not None or _file_path().is_file()
 
-    @property
-    def is_loaded(self) -> bool:
-        """Whether the weights are mapped now."""
-        return self._loaded is not None
-
     def close(self) -> None:
         """Let go of the weights, and end their conversion; the next call begins again."""
         self._closed += 1

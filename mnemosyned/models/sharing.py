@@ -138,10 +138,9 @@ class OwnerModel(TextModel):
         max_tokens: int,
         temperature: float,
     ) -> str:
-        """Return a shared model's answer to the messages, after waiting for the owner's turn.
+        """Return a shared model's answer after the owner's turn has come.
 
-        Raises `SummarizerFailed`, also if the turn does not come in time, and `LimitReached` while
-        the owner has used up its seconds of the models.
+        Raises `SummarizerFailed`, and `LimitReached` while the owner's seconds are used up.
         """
         allowance = self._allowance
         if allowance and (wait_s := math.ceil(allowance.wait_s(self._owner))):

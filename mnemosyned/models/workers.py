@@ -6,17 +6,18 @@ import math
 import os
 import queue
 import select
+import struct
 import subprocess
 import sys
 import threading
 import time
 from contextlib import suppress
-from typing import Generic, TypeVar
+from typing import IO, Generic, TypeVar
 
 import msgspec
 
-from mnemosyned.models.frames import read_frame, write_frame
-
+FRAME_BYTES_MAX = 1 << 30
+_LENGTH = struct.Struct(">I")
 TICK_S = 0.2
 """Interval at which time limits are checked."""
 STOP_S = 5.0
@@ -25,6 +26,22 @@ PIPE_BYTES = 1 << 20
 ten groups of memories."""
 
 R = TypeVar("R")
+
+
+def write_frame(stream: IO[bytes], payload: bytes) -> None:
+    """Write a payload to a stream, after its length, and flush."""
+    stream.write(_LENGTH.pack(len(payload)) + payload)
+    stream.flush()
+
+
+def read_frame(stream: IO[bytes]) -> bytes | None:
+    """Return the next payload of a stream, or None at its end or for an oversized payload."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    payload = stream.read(length) if length <= FRAME_BYTES_MAX else b""
+    return payload if len(payload) == length else None
 
 
 class WorkerProcess(Generic[R]):

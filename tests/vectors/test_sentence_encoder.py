@@ -135,7 +135,7 @@ def test_the_idle_encoder_leaves_memory_and_comes_back(
     encoder = SentenceEncoder(idle_s=0.2)
 
     first = encoder.embed(["where is the cat"])
-    wait_until(lambda: not encoder.is_loaded)
+    wait_until(lambda: encoder._loaded is None)  # noqa: SLF001
 
     assert encoder.embed(["where is the cat"]) == first
     encoder.close()
