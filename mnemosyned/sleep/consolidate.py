@@ -40,7 +40,10 @@ from mnemosyned.summary.statements import add_speaker
 
 
 def unfinished_report(batch: Batch, status: GroupStatus) -> GroupReport:
-    """Return the report of a group of memories that is only planned, or that failed."""
+    """Return the report of a group of memories that is only planned, or that failed.
+
+    Its period is the day on which it begins, such as `2026-03-14`.
+    """
     return GroupReport(
         session=batch.session,
         source=batch.source,
@@ -49,13 +52,8 @@ def unfinished_report(batch: Batch, status: GroupStatus) -> GroupReport:
         covers_from=batch.covers_from,
         covers_until=batch.covers_until,
         chars_before=batch.chars,
-        period=day_of(batch),
+        period=key_of(Level.DAY, begin_of(Level.DAY, batch.covers_from)),
     )
-
-
-def day_of(batch: Batch) -> str:
-    """Return the day on which a group of memories begins, such as `2026-03-14`."""
-    return key_of(Level.DAY, begin_of(Level.DAY, batch.covers_from))
 
 
 def cycle_report(
@@ -305,31 +303,29 @@ class ConsolidationRun:
         """Return the episode of some memories of a batch, with its log entry, ready to be stored."""
         now = self._context.clock.now()
         summary = digest.summary
-        content, summarizer = summary.text, summary.summarizer
         episode = make_episode(
             originals,
             id=new_id(now),
-            content=content,
-            summarizer=summarizer,
+            content=summary.text,
+            summarizer=summary.summarizer,
             now=now,
             details=digest.details,
         )
+        is_verbatim = summary.summarizer == VERBATIM
         entry = LogEntry(
             cycle=self._context.id,
             created_at=now,
             session=episode.session,
             source=episode.source,
             trigger=self._context.request.trigger,
-            status=GroupStatus.VERBATIM
-            if summarizer == VERBATIM
-            else GroupStatus.PROMOTED,
+            status=GroupStatus.VERBATIM if is_verbatim else GroupStatus.PROMOTED,
             items_consolidated=len(originals),
             episode=episode.id,
-            summarizer=summarizer,
-            summary_preview=log_preview(content),
+            summarizer=summary.summarizer,
+            summary_preview=log_preview(summary.text),
             duration_s=time.monotonic() - work.started,
             chars_before=sum(len(memory.content) for memory in originals),
-            chars_after=len(content),
+            chars_after=len(summary.text),
             fallback_reason=summary.fallback_reason or None,
             model_share=summary.model_share or None,
         )
@@ -343,9 +339,8 @@ class ConsolidationRun:
     ) -> None:
         """Log and report a batch that failed; its memories stay for the next cycle."""
         report = unfinished_report(batch, GroupStatus.FAILED)
-        self.reports.append(
-            record_failure(self._context, report, error, started=started)
-        )
+        report = record_failure(self._context, report, error, started=started)
+        self.reports.append(report)
         self.failed.update(batch.ids)
         self.items += len(batch.members)
 
@@ -358,11 +353,10 @@ def record_failure(
     started: float,
     episode: str | None = None,
 ) -> GroupReport:
-    """Log a failed group or period, also in the store; return its report with the error's code.
+    """Log a failed group of memories or period, also in the store; return its report with the error's code.
 
-    It is a group of memories, or a period of summaries. `started` is the time by `time.monotonic`
-    at which it was begun, `episode` the id of a summary that was to be rewritten. If the disk is
-    full, only warn.
+    `started` is by the monotonic clock, `episode` the id of a summary that was to be rewritten. If
+    the disk is full, only warn.
     """
     code = error.code if isinstance(error, MnemosynedError) else type(error).__name__
     log_failure(
@@ -437,16 +431,11 @@ def _verbatim_digests(
 def _promoted_report(group: FinishedBatch) -> GroupReport:
     """Return the report of a batch of memories whose episodes were stored."""
     entries = [promotion.entry for promotion in group.promotions]
-    return GroupReport(
-        session=group.batch.session,
-        source=group.batch.source,
-        status=entries[0].status,
+    return replace(
+        unfinished_report(group.batch, entries[0].status),
         items=sum(entry.items_consolidated for entry in entries),
-        covers_from=group.batch.covers_from,
-        covers_until=group.batch.covers_until,
         episodes=tuple(promotion.episode.id for promotion in group.promotions),
         chars_before=sum(entry.chars_before for entry in entries),
         chars_after=sum(entry.chars_after for entry in entries),
         fallback_reason=entries[0].fallback_reason,
-        period=day_of(group.batch),
     )

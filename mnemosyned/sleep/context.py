@@ -379,14 +379,11 @@ class CycleRequest:
     def select(self, *, cutoff: datetime, now: datetime) -> Selection:
         """Return the selection of memories to consolidate, by default all created before `cutoff`.
 
-        With `now`, memories that an undo holds back beyond that time are left out, except by
-        `force`.
+        Memories that an undo holds back beyond `now` are left out, except by `force`.
         """
-        if self.force:
-            selection = self.selection or Selection(session=self.session)
-            return replace(selection, now=None)
-        selection = self.selection or Selection(before=cutoff, session=self.session)
-        return replace(selection, now=now)
+        before = None if self.force else cutoff
+        selection = self.selection or Selection(before=before, session=self.session)
+        return replace(selection, now=None if self.force else now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -417,10 +414,7 @@ class Meter:
         deadline_s: float | None,
         model: bool,
     ) -> None:
-        """Limit a cycle to some minutes, seconds, and tokens read by a model; None is no limit.
-
-        `tokens` counts only if `model` is True: a model reads.
-        """
+        """Limit a cycle to minutes, seconds, and tokens if a `model` reads; None is no limit."""
         time_s = math.inf if minutes is None else minutes * 60
         deadline_s = math.inf if deadline_s is None else deadline_s
         self.started = time.monotonic()
@@ -499,10 +493,6 @@ class CycleContext:
             self.gate.yield_to_requests()
 
     def rest_after(self, worked_s: float) -> None:
-        """Pause after `worked_s` seconds of work, for requests to get disk and processor.
-
-        The pause is in proportion to the work. There is none if no request has come in lately, and
-        never for a cycle that does not let requests go first (`yields`).
-        """
+        """Pause in proportion to `worked_s` seconds of work while requests are active (`yields`)."""
         if self.yields:
             self.gate.rest_after(worked_s)

@@ -90,11 +90,8 @@ def _estimate_episodes(
     episode of its own, except that the memories with ids in `excluded`, which no summary may have,
     share one.
     """
-    lasting: list[Pending] = []
-    unsummarized: list[Pending] = []
-    for memory in batch.members:
-        members = unsummarized if memory.id in excluded else lasting
-        members.append(memory)
+    lasting = [memory for memory in batch.members if memory.id not in excluded]
+    unsummarized = [memory for memory in batch.members if memory.id in excluded]
     chars = sum(memory.chars for memory in lasting)
     if limits.are_summarized(len(lasting), chars):
         yield _estimate_episode(batch.members, int(chars * SUMMARY_SHARE))
@@ -121,9 +118,11 @@ def _plan_rollups(
     """Yield a report of each period up to `cutoff` that would be rolled up after these batches."""
     excluded = context.store.sleep.ids_excluded_from_summaries()
     limits, minimum = context.limits, context.sleep.rollup_min_items
-    coming: list[Child] = []
-    for batch in batches:
-        coming.extend(_estimate_episodes(batch, excluded, limits))
+    coming = [
+        child
+        for batch in batches
+        for child in _estimate_episodes(batch, excluded, limits)
+    ]
     reopened: set[datetime] = set()
     for level in UPPER_LEVELS:
         limit = closed_before(level, cutoff)
@@ -169,12 +168,15 @@ def _estimate_model_s(
     if status.state is not SummarizerState.MODEL:
         return None
     pace = context.store.sleep.chars_per_s(status.name) or MODEL_CHARS_PER_S
-    read = 0
-    for group in groups:
-        limits = context.limits
-        if not group.level and limits.are_summarized(group.items, group.chars_before):
-            read += group.chars_before
-    return read / pace
+    return (
+        sum(
+            group.chars_before
+            for group in groups
+            if not group.level
+            and context.limits.are_summarized(group.items, group.chars_before)
+        )
+        / pace
+    )
 
 
 PLAN_SIZE = 10_000
@@ -248,14 +250,9 @@ class SleepCycle:
         self, summarizer: Summarizer, request: CycleRequest, stop: CycleStop
     ) -> CycleReport:
         """Run a cycle with the borrowed summarizer; log its report, and publish its events."""
-        now = self.now()
-        before = summarizer.status()
-        context = self._make_context(
-            request,
-            summarizer.rule_based() if request.rules_only else summarizer,
-            now=now,
-            stop=stop,
-        )
+        now, before = self.now(), summarizer.status()
+        used = summarizer.rule_based() if request.rules_only else summarizer
+        context = self._make_context(request, used, now=now, stop=stop)
         named = {"cycle": context.id, "trigger": request.trigger.value}
         self.publish(EventKind.CYCLE_BEGUN, **named)
         try:
@@ -286,13 +283,10 @@ class SleepCycle:
         Groups, periods and their members are those of the cycle; the length of a summary is an
         estimate.
         """
-        now = self.now()
-        context = self._make_context(
-            request, self.lease.current, now=now, stop=CycleStop()
-        )
-        pending = self.store.sleep.pending(
-            context.selection, limit=context.candidates_max
-        )
+        now, stop = self.now(), CycleStop()
+        context = self._make_context(request, self.lease.current, now=now, stop=stop)
+        limit = context.candidates_max
+        pending = self.store.sleep.pending(context.selection, limit=limit)
         batches = _plan_all(pending, context)
         begun: list[Batch] = []
         chars_left = context.meter.chars_max
@@ -432,10 +426,7 @@ def _log_finished_cycle(
     report: CycleReport, before: SummarizerStatus, after: SummarizerStatus
 ) -> None:
     """Log the report of a cycle, with the model's counts of calls from `before` to `after`."""
-    counted: tuple[str, ...] = ("accepted", "retried", "rejected", "fallbacks")
-    if after.state is SummarizerState.RULES:
-        counted = ()
-    counts = {name: getattr(after, name) - getattr(before, name) for name in counted}
+    has_model = after.state is not SummarizerState.RULES
     log.info(
         "cycle_finished",
         cycle=report.cycle,
@@ -447,5 +438,9 @@ def _log_finished_cycle(
         failed=report.failed,
         remaining=report.remaining,
         duration_s=round(report.duration_s, 3),
-        **counts,
+        **{
+            name: getattr(after, name) - getattr(before, name)
+            for name in ("accepted", "retried", "rejected", "fallbacks")
+            if has_model
+        },
     )

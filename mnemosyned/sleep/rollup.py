@@ -84,9 +84,8 @@ class RollupRun:
         """
         while levels:
             level = levels[0]
-            limit = closed_before(level, before)
             found = self._store.rollups.pending(
-                to_level=level, before=limit, limit=ROLLUP_MAX
+                to_level=level, before=closed_before(level, before), limit=ROLLUP_MAX
             )
             failed = {begin_of(level, begins) for begins in self._failed}
             due = [
@@ -114,12 +113,9 @@ class RollupRun:
                 self._write_period(period, previous, members, sources, started)
             except Exception as error:  # noqa: BLE001 one period must not end the others
                 self._failed.add(period.begins)
+                report = period_report(period, consolidation.GroupStatus.FAILED)
                 report = record_failure(
-                    self._context,
-                    period_report(period, consolidation.GroupStatus.FAILED),
-                    error,
-                    started=started,
-                    episode=previous,
+                    self._context, report, error, started=started, episode=previous
                 )
                 self.reports.append(report)
 
@@ -174,13 +170,9 @@ class RollupRun:
         )
         texts = {member.id: member.content for member in members}
         self._store.rollups.write(Rollup(episode, entry, texts, rolled_up.index_terms))
+        report = period_report(period, entry.status)
         self.reports.append(
-            period_report(
-                period,
-                entry.status,
-                episode=episode.id,
-                chars=entry.chars_after,
-            )
+            replace(report, episodes=(episode.id,), chars_after=entry.chars_after)
         )
 
 
@@ -193,13 +185,9 @@ def rollup_periods(found: PendingRollups, level: Level) -> list[Period]:
 
 
 def period_report(
-    period: Period,
-    status: consolidation.GroupStatus,
-    *,
-    episode: str | None = None,
-    chars: int = 0,
+    period: Period, status: consolidation.GroupStatus
 ) -> consolidation.GroupReport:
-    """Return the report of a period; `episode` and `chars` are id and length of its summary."""
+    """Return the report of a period without a summary."""
     return consolidation.GroupReport(
         session="",
         source=None,
@@ -207,9 +195,7 @@ def period_report(
         items=len(period.members),
         covers_from=period.begins,
         covers_until=period.ends,
-        episodes=(episode,) if episode else (),
         chars_before=period.chars,
-        chars_after=chars,
         level=period.level,
         period=period.key,
     )
@@ -218,10 +204,9 @@ def period_report(
 def read_sources(
     store: MemoryStore, members: Sequence[Episode], level: Level
 ) -> list[RollupSource]:
-    """Return what a period's summary is extracted from, of the summaries in the period.
+    """Return what a period's summary is extracted from, of its `members`, the oldest first.
 
-    `members` are these, oldest first; `store` has their index terms and the projects of their
-    sessions. A summary that only says that there is nothing to say has no text, unless all do.
+    A summary that only says that there is nothing to say has no text, unless all do.
     """
     projects: Mapping[str, str] = {}
     with store.search.one_snapshot():

@@ -106,8 +106,7 @@ class SleepScheduler:
     def set_schedule(self, config: Config) -> None:
         """Apply the schedule in the settings: cron, interval or off. Raises `ConfigInvalid`."""
         cron = config.sleep.cron
-        interval = timedelta(minutes=config.sleep.interval_minutes)
-        interval_s = interval.total_seconds()
+        interval_s = config.sleep.interval_minutes * 60
         trigger = (
             cron_trigger(cron)
             if cron
@@ -126,7 +125,9 @@ class SleepScheduler:
         else:
             self.description = f"every {interval_s:g} seconds"
         run = self._guard_job(self._sleep_by_schedule)
-        first = datetime.now(UTC) + min(interval, FIRST_CYCLE_AFTER)
+        first = datetime.now(UTC) + min(
+            timedelta(seconds=interval_s), FIRST_CYCLE_AFTER
+        )
         self._scheduler.add_job(run, trigger, id=JOB, next_run_time=first)
 
     def enforce_cap_soon(self) -> None:
@@ -345,9 +346,8 @@ class Sleeper:
             if self.in_background
             else None
         )
-        self._host = self.host
         if self._scheduler:
-            self._host = SleepHost(self._scheduler, self._scheduler.enforce_cap_soon)
+            self.host = SleepHost(self._scheduler, self._scheduler.enforce_cap_soon)
 
     def __enter__(self) -> Self:
         self.start()
@@ -358,8 +358,8 @@ class Sleeper:
 
     def start(self) -> None:
         """Start the schedule and the triggers, unless cycles run on request. Raises `ConfigInvalid`."""
+        self.reschedule()
         if self._scheduler:
-            self._scheduler.set_schedule(self.cycle.settings.config)
             self._scheduler.start()
 
     def stop(self) -> None:
@@ -404,8 +404,8 @@ class Sleeper:
                 working
             ):
                 return
-            if self._host:
-                self._host.enforce_cap_soon()
+            if self.host:
+                self.host.enforce_cap_soon()
             else:
                 self.consolidate_excess(rules_only=True)
         except SleepInProgress:
@@ -452,8 +452,8 @@ class Sleeper:
                         self._raise_capacity(capacity)
                     raise
                 is_cut = turn_s is not None and report.duration_s >= turn_s
-                if self._host and is_cut and 0 < report.evicted < excess:
-                    self._host.enforce_cap_soon()
+                if self.host and is_cut and 0 < report.evicted < excess:
+                    self.host.enforce_cap_soon()
                     return
                 if report.evicted < excess:
                     break
@@ -477,7 +477,7 @@ class Sleeper:
     @property
     def next_cycle(self) -> datetime | None:
         """Time of the next scheduled cycle; None without a schedule."""
-        return self._host.scheduler.next_cycle if self._host else None
+        return self.host.scheduler.next_cycle if self.host else None
 
     def status(self) -> SleepStatus:
         """Return the state of sleep: schedule, last and next cycle, due memories and progress."""
@@ -487,7 +487,7 @@ class Sleeper:
         due = Selection(before=cycle.settings.config.sleep.cutoff(now), now=now)
         return SleepStatus(
             auto=self.next_cycle is not None,
-            schedule=self._host.scheduler.description if self._host else "off",
+            schedule=self.host.scheduler.description if self.host else "off",
             last_cycle=cycle.last_finished
             or (newest[0].created_at if newest else None),
             next_cycle=self.next_cycle,
@@ -574,4 +574,4 @@ class Sleeper:
     @property
     def _turn_s(self) -> float | None:
         """Seconds that a background cycle may take before it gives way; None for no limit."""
-        return self._host.turn_s if self._host else None
+        return self.host.turn_s if self.host else None

@@ -133,7 +133,7 @@ def test_a_background_cycle_ends_with_its_turn(
     with open_memory(config_by_words(tmp_path / "memory.db")) as memory:
         scheduler = SleepScheduler(sleep=lambda _: None, enforce_cap=list)
         host = SleepHost(scheduler, list, turn_s)
-        memory.service.sleeper._host = host  # noqa: SLF001 as for a memory of many
+        memory.service.sleeper.host = host  # as for a memory of many
         for number in range(3):
             when = datetime(2026, 1, 1 + number, tzinfo=UTC)
             memory.service.call(Remember(f"Bell {number} rang.", created_at=when))
