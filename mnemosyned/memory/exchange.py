@@ -163,6 +163,23 @@ def known_memory(memory: ExportedMemory, content: str | None) -> Outcome:
     return False if content == memory.content or was_pruned else OTHER_WORDS
 
 
+@dataclass(slots=True, kw_only=True)
+class ForgottenCopy:
+    """A copy of a forgotten memory with all that belongs to it, or of learnings alone."""
+
+    seq: int = 0
+    memory: dict[str, Any] = field(default_factory=dict)
+    """The values of its `RECOVERABLE` fields, by name."""
+    superseded_by: int | None = None
+    supersedes: list[int] = field(default_factory=list)
+    """The memories that it had replaced, by their `seq`."""
+    revisions: list[tuple[datetime, str | None, int, str]] = field(default_factory=list)
+    """Time of each edit, text before it or None, hash of that text, and other fields as JSON."""
+    learnings: list[Learning] = field(default_factory=list)
+    undone: list[EndingRecord] = field(default_factory=list)
+    """Its endings that a person undid; others are found again."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoverableRecord:
     """A memory or a learning in its grace period."""
@@ -171,13 +188,7 @@ class RecoverableRecord:
     """The key under which it is kept."""
     call: str
     final_at: datetime
-    memory: ExportedMemory | None = None
-    """None where learnings were forgotten by themselves."""
-    superseded_by: int | None = None
-    """The position of the newer memory."""
-    supersedes: tuple[int, ...] = ()
-    """The positions of the memories that it had replaced."""
-    learnings: tuple[Learning, ...] = ()
+    data: ForgottenCopy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,7 +134,7 @@ def test_what_is_forgotten_is_kept_as_it_was(store: MemoryStore) -> None:
     links = {
         learning.id: learning.superseded_by
         for record in kept
-        for learning in record.learnings
+        for learning in record.data.learnings
     }
     assert links == {"l-older": "l-newer", "l-newer": None}
 

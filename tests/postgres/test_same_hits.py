@@ -36,7 +36,7 @@ from mnemosyned.memory.exchange import (
     AnyRecord,
     ExportedEpisode,
     ExportedMemory,
-    RecoverableRecord,
+    ForgottenCopy,
 )
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Tier
@@ -61,7 +61,7 @@ UNTOLD = {
     "next",
 }
 """Fields of answers that speak of this moment or of an engine's own files."""
-OWN = {ExportedEpisode: {"seq"}, LogEntry: {"id"}, RecoverableRecord: {"superseded_by"}}
+OWN = {ExportedEpisode: {"seq"}, LogEntry: {"id"}, ForgottenCopy: {"superseded_by"}}
 """Numbers of records that are an engine's own."""
 Plain = Any
 """An answer of lists, dictionaries and texts."""

@@ -27,14 +27,13 @@ from mnemosyned.memory.exchange import (
     KeptVector,
     Outcome,
     Record,
-    RecoverableRecord,
     RestoreReport,
     known_memory,
 )
 from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.injections import Injection
 from mnemosyned.memory.values import Action, Episode, Learning
-from mnemosyned.storage.common import forgetting, listing
+from mnemosyned.storage.common import listing
 from mnemosyned.storage.common.endings import restore_ending
 from mnemosyned.storage.common.injections import insert_injection, read_injections
 from mnemosyned.storage.common.learnings import insert_learning, mark_learned
@@ -130,7 +129,6 @@ RESTORERS: Mapping[type[Any], Callable[[CommonSession, Any], Outcome]] = {
     LogEntry: _restore_log_entry,
     ExportedCompaction: insert_compaction,
     Sighting: _restore_sighting,
-    RecoverableRecord: forgetting.restore_recoverable,
     Injection: insert_injection,
     **{
         table.kind: partial(table.add, conflict=UNLESS_KNOWN)
@@ -446,7 +444,6 @@ class ExportSnapshot(ABC):
         """Yield all records of an export, then the records that only a move to a new store has."""
         yield from self.records()
         session = self._session
-        yield from forgetting.recoverable_records(session)
         yield from read_injections(session, "ORDER BY id")
         for table in MOVED_TABLES:
             yield from table.stream(session)

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from mnemosyned.memory.edit import in_force_again
 from mnemosyned.memory.endings import EndingRecord
-from mnemosyned.memory.exchange import ExportedMemory, RecoverableRecord
+from mnemosyned.memory.exchange import ForgottenCopy, RecoverableRecord
 from mnemosyned.memory.fields import RECOVERABLE
 from mnemosyned.memory.forgetting import (
     ForgetFilter,
@@ -28,7 +28,7 @@ from mnemosyned.memory.forgetting import (
     keys_of_forgotten,
     name_matcher,
 )
-from mnemosyned.memory.values import Learning, MemoryRecord, Recoverable
+from mnemosyned.memory.values import MemoryRecord, Recoverable
 from mnemosyned.storage.common import listing, state
 from mnemosyned.storage.common.endings import forget_endings, restore_ending
 from mnemosyned.storage.common.injections import forget_injected_words
@@ -40,11 +40,10 @@ from mnemosyned.storage.common.learnings import (
 )
 from mnemosyned.storage.common.rows import (
     ENDINGS,
-    RevisionRow,
-    exported_revision_from,
+    FORGOTTEN,
     instant,
     optional_instant,
-    revision_row,
+    stored_values,
 )
 from mnemosyned.storage.common.session import (
     ORIGINALS_BELOW,
@@ -66,29 +65,6 @@ LEARNING = "learning"
 """Begins the key of a learning that was forgotten by itself."""
 
 
-class ForgottenCopy(msgspec.Struct, omit_defaults=True):
-    """A copy of a forgotten memory with all that belongs to it, or of learnings alone."""
-
-    seq: int = 0
-    memory: dict[str, Any] = msgspec.field(default_factory=dict)
-    """The values of its `RECOVERABLE` fields, by name."""
-    superseded_by: int | None = None
-    supersedes: list[int] = msgspec.field(default_factory=list)
-    """The memories that it had replaced, by their `seq`."""
-    revisions: list[RevisionRow] = msgspec.field(default_factory=list)
-    learnings: list[Learning] = msgspec.field(default_factory=list)
-    undone: list[EndingRecord] = msgspec.field(default_factory=list)
-    """Its endings that a person undid; others are found again."""
-
-
-_decode = msgspec.json.Decoder(ForgottenCopy).decode
-
-
-def _recoverable_values(memory: MemoryRecord | ExportedMemory) -> dict[str, Any]:
-    """Return the values of the fields of a memory that its copy keeps, by name."""
-    return {name: getattr(memory, name) for name in RECOVERABLE}
-
-
 def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> None:
     """Save copies of memories that have a text for the grace period, before deletion."""
     memories = {
@@ -97,7 +73,9 @@ def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> 
         if memory.content
     }
     copies = {
-        seq: ForgottenCopy(seq=seq, memory=_recoverable_values(memory))
+        seq: ForgottenCopy(
+            seq=seq, memory={name: getattr(memory, name) for name in RECOVERABLE}
+        )
         for seq, memory in memories.items()
     }
     links = session.execute(
@@ -145,67 +123,15 @@ def _save_copies(
     session: CommonSession, grace: Grace, copies: Mapping[str, ForgottenCopy]
 ) -> None:
     """Insert or replace copies of forgotten records, by key, with call id and end of grace."""
+    records = [
+        RecoverableRecord(id=key, call=grace.call, final_at=grace.final_at, data=copy)
+        for key, copy in copies.items()
+    ]
     session.insert_each(
         "forgotten",
-        [
-            {
-                "id": key,
-                "call": grace.call,
-                "final_at": grace.final_at,
-                "data": msgspec.json.encode(copy).decode(),
-            }
-            for key, copy in copies.items()
-        ],
+        [stored_values(FORGOTTEN.columns, record) for record in records],
         replace_by("id", ("call", "final_at", "data")),
     )
-
-
-def recoverable_records(session: CommonSession) -> Iterator[RecoverableRecord]:
-    """Yield the forgotten memories and learnings that can still be put back."""
-    for id, call, final_at, data in session.stream(
-        "SELECT id, call, final_at, data FROM forgotten WHERE owner = %(owner)s ORDER BY id"
-    ):
-        copy = _decode(data)
-        yield RecoverableRecord(
-            id=id,
-            call=call,
-            final_at=instant(final_at),
-            memory=_exported_memory(copy) if copy.memory else None,
-            superseded_by=copy.superseded_by,
-            supersedes=tuple(copy.supersedes),
-            learnings=tuple(copy.learnings),
-        )
-
-
-def _exported_memory(copy: ForgottenCopy) -> ExportedMemory:
-    """Return the memory in a copy in the form of an export record."""
-    return ExportedMemory(
-        **_recoverable_values(msgspec.convert(copy.memory, MemoryRecord)),
-        seq=copy.seq,
-        revisions=tuple(map(exported_revision_from, copy.revisions)),
-    )
-
-
-def restore_recoverable(session: CommonSession, record: RecoverableRecord) -> bool:
-    """Store a copy of a forgotten memory or of learnings; return False if it is stored already."""
-    copy = ForgottenCopy(
-        superseded_by=record.superseded_by,
-        supersedes=list(record.supersedes),
-        learnings=list(record.learnings),
-    )
-    if memory := record.memory:
-        copy.seq = memory.seq
-        copy.memory = _recoverable_values(memory)
-        copy.revisions = list(map(revision_row, memory.revisions))
-    inserted = session.insert(
-        "forgotten",
-        UNLESS_KNOWN,
-        id=record.id,
-        call=record.call,
-        final_at=record.final_at,
-        data=msgspec.json.encode(copy).decode(),
-    )
-    return bool(inserted.rowcount)
 
 
 class GraceStore(StorePart):
@@ -236,14 +162,11 @@ class GraceStore(StorePart):
         returned: dict[int, MemoryRecord] = {}
         undone: list[EndingRecord] = []
         for key in keys:
-            row = session.select("forgotten", "call, data", id=key).fetchone()
-            if row is None:
+            found = FORGOTTEN.find(session, "AND id = %(key)s", key=key)
+            if not found or (found[0].data.memory and session.position_of(key)):
                 continue
-            call, data = row
-            copy = _decode(data)
+            copy = found[0].data
             if copy.memory:
-                if session.position_of(key):
-                    continue
                 memory = msgspec.convert(copy.memory, MemoryRecord)
                 seq = None if session.memories_at([copy.seq]) else copy.seq
                 seq = self._insert(session, memory, seq)
@@ -252,7 +175,7 @@ class GraceStore(StorePart):
             for learning in copy.learnings:
                 keeper.keep(learning)
             undone += copy.undone
-            calls.add(call)
+            calls.add(found[0].call)
             session.delete("forgotten", id=key)
         for seq, memory in returned.items():
             if memory.superseded_at and session.successor_of(seq) is None:
@@ -285,8 +208,10 @@ class GraceStore(StorePart):
     @writes
     def finish(self, session: CommonSession, keys: Sequence[str]) -> int:
         """Delete forgotten records for good by their keys, and return how many were deleted."""
-        rows = session.select("forgotten", "data", id=keys)
-        delete_steps(session, [_decode(data).seq for (data,) in rows])
+        found = FORGOTTEN.find(
+            session, "AND id = ANY(%(keys)s::text[])", keys=list(keys)
+        )
+        delete_steps(session, [record.data.seq for record in found])
         deleted = session.delete("forgotten", id=keys).rowcount
         if deleted:
             state.request_purge(session)

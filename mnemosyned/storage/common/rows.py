@@ -21,7 +21,9 @@ from mnemosyned.memory.exchange import (
     ExportedRevision,
     FollowedFolder,
     ForgottenCapture,
+    ForgottenCopy,
     HookActivity,
+    RecoverableRecord,
 )
 from mnemosyned.memory.fields import ROW_FIELDS, ROW_NAMES, FieldKind, MemoryField
 from mnemosyned.memory.injections import (
@@ -77,7 +79,7 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
         (
             "created_at", "covers_from", "covers_until", "period_from", "undone_at", "started_at",
             "seen_at", "informed_at", "called_at", "stored_at", "failed_at", "read_at",
-            "changed_at", "found_at", "added_at",
+            "changed_at", "found_at", "added_at", "final_at",
         ),
         optional_instant,
     ),
@@ -92,6 +94,7 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "kind": LearningKind,
     "shown": lambda text: tuple(json.loads(text)),
     "memories": json.loads,
+    "data": msgspec.json.Decoder(ForgottenCopy).decode,
 }  # fmt: skip
 """What makes the value of a field from that of a column, if they differ."""
 
@@ -120,7 +123,7 @@ def stored_values(columns: str, record: object) -> dict[str, Any]:
     for name, value in values.items():
         if isinstance(value, Enum):
             values[name] = value.value
-        elif isinstance(value, tuple | Mapping):
+        elif isinstance(value, tuple | Mapping | ForgottenCopy):
             values[name] = msgspec.json.encode(value).decode()
     return values
 
@@ -333,6 +336,9 @@ ENDINGS = RecordTable(
     "older_id, newer_id, reason, older_place, newer_place, found_at, undone",
     order="newer_id, older_id, older_place",
 )
+FORGOTTEN = RecordTable(
+    "forgotten", RecoverableRecord, "id, call, final_at, data", order="id"
+)
 FOLDERS = RecordTable("watched_folder", FollowedFolder, "path, added_at", order="path")
 FILES = RecordTable(
     "watched_file",
@@ -348,5 +354,5 @@ EXPORTED_TABLES: tuple[RecordTable[Any], ...] = (
     ENDINGS,
 )
 """Tables that an export without a filter has whole."""
-MOVED_TABLES: tuple[RecordTable[Any], ...] = (FOLDERS, FILES, ACTIVITY)
+MOVED_TABLES: tuple[RecordTable[Any], ...] = (FORGOTTEN, FOLDERS, FILES, ACTIVITY)
 """Tables that only a move has."""
