@@ -183,9 +183,9 @@ class EditTransaction(ABC):
         values = column_values(target.edit.after, _SET_FIELDS)
         self._session.update(self._memory_table(target), values, seq=target.seq)
 
-    @abstractmethod
     def _memory_table(self, target: EditTarget) -> str:
         """Return the name of the table that holds the edited memory."""
+        return self._session.memory_tables[0 if target.episode is None else -1]
 
     @abstractmethod
     def _write_words(self, target: EditTarget) -> None:
@@ -225,10 +225,6 @@ class ChangeStore(StorePart):
 
     _editing: Callable[..., EditTransaction]
     """Makes the edits of a session, `now` and `drop_history`."""
-    _working: str
-    """Selects the row numbers of the working memories with the ids `ids`."""
-    _working_table: str
-    """The table that has the fields of working memories."""
 
     @writes
     def edit(
@@ -307,9 +303,11 @@ class ChangeStore(StorePart):
         action: Action | None = None,
     ) -> int:
         """Pin or unpin working memories; return how many of these ids are working memories."""
-        seqs = session.column(self._working, ids=list(ids))
+        table = session.memory_tables[0]
+        positions = session.positions_of(ids).values()
+        seqs = [seq for seq, episode in positions if episode is None]
         others = session.execute(
-            f"SELECT seq FROM {self._working_table} WHERE owner = %(owner)s "
+            f"SELECT seq FROM {table} WHERE owner = %(owner)s "
             "AND seq = ANY(%(seqs)s::bigint[]) AND pinned != %(pinned)s",
             seqs=seqs,
             pinned=pinned,
@@ -317,9 +315,7 @@ class ChangeStore(StorePart):
         record_action(session, action, [(seq, "") for (seq,) in others.fetchall()])
         if not pinned:
             session.update("working_state", {"held_until": None}, memory_seq=seqs)
-        return session.update(
-            self._working_table, {"pinned": pinned}, seq=seqs
-        ).rowcount
+        return session.update(table, {"pinned": pinned}, seq=seqs).rowcount
 
 
 def _change_tags(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -75,14 +75,6 @@ _EPISODE_FIELDS = {each.name for each in fields(Episode)}.intersection(
 )
 
 
-@dataclass(slots=True)
-class StoredEpisode:
-    """A stored episode, and the number of its missing originals."""
-
-    position: int
-    room: int
-
-
 def _restore_learning(session: CommonSession, learning: Learning) -> Outcome:
     """Insert a learning unless its id is stored; return the outcome."""
     text = session.select_value("learning", "text", id=learning.id)
@@ -108,9 +100,7 @@ def _restore_log_entry(session: CommonSession, entry: LogEntry) -> Outcome:
     if known:
         return False
     taken = session.select_value("consolidation_log", "1", id=entry.id)
-    insert_log(
-        session, entry, id=None if taken else entry.id, undone_at=entry.undone_at
-    )
+    insert_log(session, entry, id=None if taken else entry.id)
     if not taken:
         session.skip_numbers("log", entry.id)
     return True
@@ -190,7 +180,19 @@ class RestoreTransaction(ABC):
         originals: dict[str | None, set[str]] = defaultdict(set)
         for memory in memories:
             originals[memory.episode].add(memory.id)
-        self._restore_episodes(episodes, originals, known)
+
+        def store(episode: ExportedEpisode) -> Outcome:
+            """Store an episode if it is new, and all of its originals are; return the outcome."""
+            if episode.id in known:
+                return _known_summary(known[episode.id])
+            members = originals[episode.id]
+            if not members or not members.isdisjoint(known):
+                self._outcome.left_out += 1
+                return None
+            self._insert_episode(episode)
+            return True
+
+        self._restore_records(episodes, store)
         seqs = [memory.seq for memory in memories if memory.id not in known]
         self._taken = set(
             self._session.column(
@@ -201,36 +203,24 @@ class RestoreTransaction(ABC):
         )
         # New numbers are given above all of them.
         self._last_seq = max([self._last_number(), *seqs])
-        self._restore_memories(memories, self._homes([*filter(None, originals)]), known)
-
-    def _restore_episodes(
-        self,
-        episodes: Sequence[ExportedEpisode],
-        originals: Mapping[str | None, set[str]],
-        known: Mapping[str, str | None],
-    ) -> None:
-        """Store the episodes that are new and whose originals are all new, and count the outcomes."""
-
-        def store(episode: ExportedEpisode) -> Outcome:
-            """Store an episode if all of its originals are new; return the outcome."""
-            if episode.id in known:
-                return _known_summary(known[episode.id])
-            members = originals.get(episode.id, set())
-            if not members or not members.isdisjoint(known):
-                self._outcome.left_out += 1
-                return None
-            self._insert_episode(episode)
-            return True
-
-        self._restore_records(episodes, store)
+        self._restore_memories(memories, known)
 
     def _restore_memories(
-        self,
-        memories: Sequence[ExportedMemory],
-        homes: Mapping[str, StoredEpisode],
-        known: dict[str, str | None],
+        self, memories: Sequence[ExportedMemory], known: dict[str, str | None]
     ) -> None:
-        """Store the memories that are not in `known`, in the archive if their episode lacks originals."""
+        """Store the memories that are not in `known`, in the archive if their episode lacks originals.
+
+        An original that was forgotten here is not lacking, as the summary was written without it.
+        """
+        rows = self._session.execute(
+            "SELECT id, seq, item_count - (SELECT count(*) FROM placed AS p "
+            "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq) "
+            "FROM episode AS e WHERE e.owner = %(owner)s AND level = 0 "
+            "AND id = ANY(%(ids)s::text[])",
+            ids=list({memory.episode for memory in memories if memory.episode}),
+        ).fetchall()
+        homes = {id: seq for id, seq, _ in rows}
+        lacking = Counter({id: count for id, _, count in rows})
         placed: list[PlacedMemory] = []
 
         def store(memory: ExportedMemory) -> Outcome:
@@ -238,7 +228,10 @@ class RestoreTransaction(ABC):
             if memory.id in known:
                 return known_memory(memory, known[memory.id])
             known[memory.id] = memory.content
-            home = _take_episode_place(homes, memory.episode)
+            home = None
+            if memory.episode and lacking[memory.episode] > 0:
+                lacking[memory.episode] -= 1
+                home = homes[memory.episode]
             if memory.episode and home is None and not memory.content:
                 return WORDS_PRUNED
             seq = memory.seq
@@ -284,19 +277,6 @@ class RestoreTransaction(ABC):
     def _restore_vector(self, vector: KeptVector) -> Outcome:
         """Store the vector of a memory that has none; return whether, or None without the memory."""
 
-    def _homes(self, episodes: Sequence[str]) -> dict[str, StoredEpisode]:
-        """Return row number and count of missing originals of the stored episodes with these ids."""
-        rows = self._session.execute(
-            "SELECT id, seq, item_count - (SELECT count(*) FROM placed AS p "
-            "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq) "
-            "FROM episode AS e WHERE e.owner = %(owner)s AND level = 0 "
-            "AND id = ANY(%(ids)s::text[])",
-            ids=list(episodes),
-        )
-        return {
-            id: StoredEpisode(position, room) for id, position, room in rows.fetchall()
-        }
-
     def _insert_episode(self, episode: ExportedEpisode) -> None:
         """Insert a summary as it was exported, under its old row number or, if that is taken, a new one."""
         taken = self._session.select_value("episode", "1", seq=episode.seq)
@@ -337,21 +317,6 @@ class RestoreTransaction(ABC):
             memory_seq=older[0],
         )
         return bool(changed.rowcount)
-
-
-def _take_episode_place(
-    homes: Mapping[str, StoredEpisode], episode: str | None
-) -> int | None:
-    """Return the row number of an episode that lacks originals, and count one original as found.
-
-    None if it lacks none: an original that was forgotten here is not missing, as the summary was
-    written without it.
-    """
-    home = homes.get(episode) if episode else None
-    if home is None or home.room <= 0:
-        return None
-    home.room -= 1
-    return home.position
 
 
 def _known_summary(content: str | None) -> Outcome:
@@ -454,9 +419,18 @@ class ExportSnapshot(ABC):
         if sighting := saved_sighting(session):
             yield sighting
 
-    @abstractmethod
     def count_expected(self) -> dict[str, int]:
         """Return the number of exported memories as `memory`, and of all episodes as `episode`."""
+        where = export_condition(self._chosen, "m")
+        memories = sum(
+            self._session.scalar(
+                f"SELECT count(*) FROM {table} AS m WHERE m.owner = %(owner)s AND {where}",
+                **self._values,
+            )
+            for table in self._session.memory_tables
+        )
+        episodes = self._session.select_value("episode", "count(*)")
+        return {"memory": memories, "episode": episodes}
 
     @abstractmethod
     def _episodes(self) -> Iterator[Record]:

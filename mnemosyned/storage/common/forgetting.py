@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -311,11 +311,8 @@ class FoundMemory(NamedTuple):
 class DeletionStore(StorePart):
     """Deletes memories and learnings for good."""
 
-    _named: str
-    """Selects which of `names` a memory or summary has in a column."""
     _unless_named: str
     """Ends a selection of names `n.name`: without those that a memory or summary has in a column."""
-    _selected_memories: Callable[[EngineSession, ForgetFilter], list[str]]
 
     @abstractmethod
     def _find(self, session: EngineSession, ids: Sequence[str]) -> list[FoundMemory]:
@@ -325,10 +322,9 @@ class DeletionStore(StorePart):
     def _delete(self, session: EngineSession, found: Sequence[FoundMemory]) -> None:
         """Delete memories with all rows about the memories; the secrets stay marked in other originals."""
 
-    @reads
-    def select(self, session: CommonSession, choice: ForgetFilter) -> list[str]:
+    @abstractmethod
+    def select(self, choice: ForgetFilter) -> list[str]:
         """Return the ids of the memories that match a filter, in working memory and the archive."""
-        return self._selected_memories(session, choice)
 
     @reads
     def select_learnings(
@@ -529,15 +525,14 @@ class DeletionStore(StorePart):
             ("session_id", sessions, ""),
             ("source", sources, None),
         ):
-            gone = {*names}.difference(
-                session.column(self._named.format(column), names=sorted(names))
-            )
+            gone = {*names}.intersection(self._orphaned_names(session, column))
             for table in NAMING if gone else ():
                 session.update(table, {column: nameless}, **{column: gone})
 
-    @abstractmethod
-    def purge_due(self) -> bool:
+    @reads
+    def purge_due(self, session: CommonSession) -> bool:
         """Return whether deleted text still waits for a purge."""
+        return session.select_value("scrub_due", "1", "LIMIT 1") is not None
 
     @abstractmethod
     def purge_deleted(self) -> bool:
@@ -547,9 +542,9 @@ class DeletionStore(StorePart):
         server it is no more than VACUUM, and `beyond_purge` names what the server keeps.
         """
 
-    @abstractmethod
     def beyond_purge(self) -> tuple[str, ...]:
         """Return the places that keep deleted text after a purge, and until when, as sentences."""
+        return ()
 
 
 def _relink_supersessions(session: CommonSession, seqs: Sequence[int]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from mnemosyned.memory.capture import AgentSession, WatchedFile
+from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry, Pending
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.exchange import (
@@ -72,6 +73,7 @@ _FIELDS = {
     "injection_kind": "kind",
     "older_id": "older",
     "newer_id": "newer",
+    "slack_s": "slack",
 }
 """Fields of records, by their columns that have another name."""
 _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
@@ -79,10 +81,11 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
         (
             "created_at", "covers_from", "covers_until", "period_from", "undone_at", "started_at",
             "seen_at", "informed_at", "called_at", "stored_at", "failed_at", "read_at",
-            "changed_at", "found_at", "added_at", "final_at",
+            "changed_at", "found_at", "added_at", "final_at", "moment",
         ),
         optional_instant,
     ),
+    "slack_s": lambda seconds: timedelta(seconds=seconds),
     "stale": bool,
     "emptied": bool,
     "pinned": bool,
@@ -123,6 +126,8 @@ def stored_values(columns: str, record: object) -> dict[str, Any]:
     for name, value in values.items():
         if isinstance(value, Enum):
             values[name] = value.value
+        elif isinstance(value, timedelta):
+            values[name] = value.total_seconds()
         elif isinstance(value, tuple | Mapping | ForgottenCopy):
             values[name] = msgspec.json.encode(value).decode()
     return values
@@ -338,6 +343,12 @@ ENDINGS = RecordTable(
 )
 FORGOTTEN = RecordTable(
     "forgotten", RecoverableRecord, "id, call, final_at, data", order="id"
+)
+CLOCK = RecordTable(
+    "clock_seen",
+    Sighting,
+    "moment, boot, uptime_s, slack_s, slack_from_s",
+    order="moment",
 )
 FOLDERS = RecordTable("watched_folder", FollowedFolder, "path, added_at", order="path")
 FILES = RecordTable(

@@ -130,6 +130,8 @@ class CommonSession(Protocol):
     Its look-ups of memories are here, as the engines store these in different tables.
     """
 
+    memory_tables: ClassVar[tuple[str, ...]]
+    """The tables with the fields of memories, that of working memory first."""
     of_ids: ClassVar[str]
     """Condition for the memories `m` that have one of the ids in the list `ids`."""
 
@@ -226,6 +228,7 @@ class CommonSession(Protocol):
 
     def position_of(self, id: str) -> Position | None:
         """Return row numbers of a memory and of its episode, if any; None for an unknown id."""
+        return self.positions_of([id]).get(id)
 
     def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
         """Return row numbers of existing memories and of their episodes, if any, by id."""

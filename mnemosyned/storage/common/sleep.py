@@ -42,11 +42,9 @@ def insert_log(
     entry: consolidation.LogEntry,
     *,
     id: int | None = None,
-    undone_at: datetime | None = None,
 ) -> None:
-    """Insert a log entry, with the time when it was undone, under the number `id` or a new one."""
-    number = session.new_number("log") if id is None else id
-    LOG.add(session, entry, id=number, undone_at=undone_at)
+    """Insert a log entry under the number `id`, or under a new one."""
+    LOG.add(session, entry, id=session.new_number("log") if id is None else id)
 
 
 _WORKING = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from mnemosyned.memory import capture, capture as limits
 from mnemosyned.memory.clock import Sighting
@@ -13,6 +13,7 @@ from mnemosyned.memory.exchange import FollowedFolder
 from mnemosyned.memory.values import AgentActivity, MemoryRecord
 from mnemosyned.storage.common.rows import (
     ACTIVITY,
+    CLOCK,
     FILES,
     FOLDERS,
     REPLACE_FILE,
@@ -222,13 +223,10 @@ class AgentStore(StorePart):
         """Return those of the ids that neither a stored nor a forgotten memory has."""
         known = " UNION ALL ".join(
             f"SELECT id FROM {table} WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])"
-            for table in (*self._memory_tables, "agent_forgotten")
+            for table in (*session.memory_tables, "agent_forgotten")
         )
         found = set(session.column(known, ids=list(ids)))
         return [id for id in ids if id not in found]
-
-    _memory_tables: tuple[str, ...]
-    """The tables that hold memories."""
 
     @writes_lazily
     def count(self, session: CommonSession, call: capture.AgentCall) -> None:
@@ -267,32 +265,14 @@ class AgentStore(StorePart):
 
 def saved_sighting(session: CommonSession) -> Sighting | None:
     """Return the saved reading of the clock; None if there is none."""
-    row = session.select(
-        "clock_seen", "moment, boot, uptime_s, slack_s, slack_from_s"
-    ).fetchone()
-    if row is None:
-        return None
-    moment, boot, uptime_s, slack_s, slack_from_s = row
-    return Sighting(
-        moment=instant(moment),
-        boot=boot,
-        uptime_s=uptime_s,
-        slack=timedelta(seconds=slack_s),
-        slack_from_s=slack_from_s,
-    )
+    found = CLOCK.find(session, "")
+    return found[0] if found else None
 
 
 def save_sighting(session: CommonSession, sighting: Sighting) -> None:
     """Save a reading of the clock in place of the earlier one."""
     session.delete("clock_seen")
-    session.insert(
-        "clock_seen",
-        moment=sighting.moment,
-        boot=sighting.boot,
-        uptime_s=sighting.uptime_s,
-        slack_s=sighting.slack.total_seconds(),
-        slack_from_s=sighting.slack_from_s,
-    )
+    CLOCK.add(session, sighting)
 
 
 UNKNOWN_START = ""

@@ -112,15 +112,6 @@ class PostgresExporting(ExportSnapshot):
         "WHERE v.owner = %(owner)s ORDER BY v.memory_seq"
     )
 
-    def count_expected(self) -> dict[str, int]:
-        where = export_condition(self._chosen, "m")
-        memories = self._session.scalar(
-            f"SELECT count(*) FROM memory AS m WHERE m.owner = %(owner)s AND {where}",
-            **self._values,
-        )
-        episodes = self._session.select_value("episode", "count(*)")
-        return {"memory": memories, "episode": episodes}
-
     def _memories(
         self, keys: str, where: str = "true", *, order: str
     ) -> Iterator[exchange.ExportedMemory]:

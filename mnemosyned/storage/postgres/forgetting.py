@@ -28,7 +28,7 @@ from mnemosyned.storage.common.forgetting import (
 )
 from mnemosyned.storage.common.index_words import term_matcher
 from mnemosyned.storage.common.listing import tag_conditions
-from mnemosyned.storage.common.session import Row
+from mnemosyned.storage.common.session import Row, reads
 from mnemosyned.storage.postgres import listing, memories
 from mnemosyned.storage.postgres.pool import Pool, PostgresEngine
 from mnemosyned.storage.postgres.session import OF_IDS, PostgresSession, values_of
@@ -353,18 +353,16 @@ class PostgresDeletion(DeletionStore):
 
     _engine: PostgresEngine
 
-    _named = " UNION ".join(
-        f"SELECT DISTINCT {{0}} FROM {table} "
-        "WHERE owner = %(owner)s AND {0} = ANY(%(names)s::text[])"
-        for table in ("memory", "episode")
-    )
     _unless_named = (
         "WHERE NOT "
         "(EXISTS (SELECT 1 FROM memory AS m WHERE m.owner = %(owner)s AND m.{0} = n.name) "
         "OR EXISTS (SELECT 1 FROM episode AS e WHERE e.owner = %(owner)s AND e.{0} = n.name))"
     )
     """Joined by OR, as the planner turns two conditions into joins that read all memories."""
-    _selected_memories = staticmethod(selected_memories)
+
+    @reads
+    def select(self, session: PostgresSession, choice: ForgetFilter) -> list[str]:
+        return selected_memories(session, choice)
 
     def _find(self, session: PostgresSession, ids: Sequence[str]) -> list[FoundMemory]:
         rows = session.execute(
@@ -401,9 +399,6 @@ class PostgresDeletion(DeletionStore):
                 if (memory.episode is None) is (tier is Tier.WORKING)
             ]
             session.add_to_totals(tier, count=-len(sizes), characters=-sum(sizes))
-
-    def purge_due(self) -> bool:
-        return self._engine.read(lambda session: session.scalar(DUE)) is not None
 
     def purge_deleted(self) -> bool:
         return purge_owner(self._engine.pool, self._engine.owner)

@@ -396,7 +396,6 @@ class PostgresAgents(AgentStore):
         "EXISTS (SELECT 1 FROM memory AS m "
         "WHERE m.owner = %(owner)s AND m.session_id = s.session_id)"
     )
-    _memory_tables = ("memory",)
 
 
 _EDITED = column_list(EDITED_FIELDS, "m.")
@@ -416,10 +415,6 @@ class PostgresEditing(EditTransaction):
         "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
         f"WHERE m.owner = %(owner)s AND {OF_ID}"
     )
-
-    def _memory_table(self, target: EditTarget) -> str:
-        del target  # one table has the memories of both tiers
-        return "memory"
 
     def _write_fields(self, target: EditTarget) -> None:
         super()._write_fields(target)
@@ -470,15 +465,6 @@ class PostgresChanges(ChangeStore):
     """A `ChangeStore` of one owner in PostgreSQL."""
 
     _editing = PostgresEditing
-    # Rows beside those of an id are looked up by their key: `OFFSET 0` is not taken apart by a
-    # planner that believes an owner to be small.
-    _working = (
-        "SELECT m.seq FROM memory AS m "
-        "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) "
-        "AND EXISTS (SELECT 1 FROM fresh AS f "
-        "WHERE f.owner = %(owner)s AND f.seq = m.seq OFFSET 0)"
-    )
-    _working_table = "memory"
 
 
 PROMOTION_TRIES = 10

@@ -196,6 +196,7 @@ ROWS_AT_ONCE = 200
 class PostgresSession(CommonSession):
     """Statements within a transaction; each binds `%(owner)s` in addition to its own values."""
 
+    memory_tables = ("memory",)
     of_ids = OF_IDS
 
     def __init__(

@@ -28,7 +28,7 @@ from mnemosyned.storage.common.rows import (
 )
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.sqlite.fulltext import index_memories
-from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED, detail_kinds
+from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED, insert_details
 from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row
 from mnemosyned.storage.sqlite.writer import SqliteEngine
 
@@ -63,16 +63,6 @@ class SqliteExporting(ExportSnapshot):
         "JOIN (SELECT seq, id FROM working_memory UNION ALL SELECT seq, id FROM archive) AS n "
         "ON n.seq = v.memory_seq ORDER BY v.memory_seq"
     )
-
-    def count_expected(self) -> dict[str, int]:
-        where = export_condition(self._chosen, "m")
-        count = f"SELECT count(*) FROM {{}} AS m WHERE {where}"
-        memories = sum(
-            self._session.scalar(count.format(table), **self._values)
-            for table in ("working_memory", "archive")
-        )
-        episodes = self._session.scalar("SELECT count(*) FROM episodic_memory")
-        return {"memory": memories, "episode": episodes}
 
     def _memory_with_revisions(self, row: Sequence[Any]) -> exchange.ExportedMemory:
         """Return the memory in a row of `_WORKING` or `_ARCHIVED`, with its earlier revisions."""
@@ -199,19 +189,13 @@ class SqliteRestoring(RestoreTransaction):
             else:
                 self._session.execute(_INSERT_ARCHIVED, (*values, home))
         insert_states(self._session, memories)
-        details = [
-            (seq, *detail)
-            for memory, seq, home in memories
-            if home is not None
-            for detail in memory.details
-        ]
-        kinds = detail_kinds(self._session, (kind for _, kind, _, _ in details))
-        self._session.executemany(
-            "INSERT OR IGNORE INTO detail (memory_seq, kind, value, sensitive) "
-            "VALUES (?, ?, ?, ?)",
+        insert_details(
+            self._session,
             [
-                (seq, kinds[kind], value, sensitive)
-                for seq, kind, value, sensitive in details
+                (seq, *detail)
+                for memory, seq, home in memories
+                if home is not None
+                for detail in memory.details
             ],
         )
         index_memories(

@@ -59,32 +59,6 @@ _EARLIER = (
 """What a memory was before it was edited."""
 
 
-def selected_memories(session: SqliteSession, choice: ForgetFilter) -> list[str]:
-    """Return the ids of the memories that meet all conditions of a forget filter."""
-    where, values = bind_by_place(
-        [
-            *chosen_conditions(choice, choice.newest.memory if choice.newest else None),
-            *tag_conditions(choice.tags, "seq"),
-            *(term_conditions(choice.terms, "seq") if choice.terms else ()),
-        ]
-    )
-    named = name_matcher(choice.person) if choice.person else None
-    ids: dict[str, None] = {}
-    for table, text in _TABLES.items():
-        columns = (
-            f"id, role, {_NAMED}, {text}, {_EARLIER.format(table=table)}"
-            if named
-            else "id"
-        )
-        rows = session.execute(
-            f"SELECT {columns} FROM {table} WHERE 1{where} ORDER BY seq", values
-        )
-        for id, *texts in rows:
-            if is_named_in(texts, named):
-                ids[id] = None
-    return list(ids)
-
-
 KEYED_BY_MEMORY = ("memory_state", "tag", "revision")
 """The tables that keep something of a memory under its `memory_seq`, wherever the memory is. What
 is made of its words (such as a vector) joins in here; `detail` goes with the archive's row."""
@@ -96,14 +70,9 @@ class SqliteDeletion(DeletionStore):
     _engine: SqliteEngine
 
     # Not row by row, as sources have no index.
-    _named = " UNION ".join(
-        f"SELECT DISTINCT {{0}} FROM {table} WHERE {{0}} = ANY(%(names)s::text[])"
-        for table in ("working_memory", "episodic_memory")
-    )
     _unless_named = (
         "EXCEPT SELECT {0} FROM working_memory EXCEPT SELECT {0} FROM episodic_memory"
     )
-    _selected_memories = staticmethod(selected_memories)
 
     def __init__(
         self, engine: SqliteEngine, *, checkpoint: Callable[[], object]
@@ -112,6 +81,31 @@ class SqliteDeletion(DeletionStore):
         super().__init__(engine)
         self._checkpoint = checkpoint
         self._purging = threading.Lock()
+
+    @reads
+    def select(self, session: SqliteSession, choice: ForgetFilter) -> list[str]:
+        where, values = bind_by_place(
+            [
+                *chosen_conditions(
+                    choice, choice.newest.memory if choice.newest else None
+                ),
+                *tag_conditions(choice.tags, "seq"),
+                *(term_conditions(choice.terms, "seq") if choice.terms else ()),
+            ]
+        )
+        named = name_matcher(choice.person) if choice.person else None
+        ids: list[str] = []
+        for table, text in _TABLES.items():
+            columns = (
+                f"id, role, {_NAMED}, {text}, {_EARLIER.format(table=table)}"
+                if named
+                else "id"
+            )
+            rows = session.execute(
+                f"SELECT {columns} FROM {table} WHERE 1{where} ORDER BY seq", values
+            )
+            ids += [id for id, *texts in rows if is_named_in(texts, named)]
+        return ids
 
     def _find(self, session: SqliteSession, ids: Sequence[str]) -> list[FoundMemory]:
         size = "length(CAST(content AS BLOB))"
@@ -143,10 +137,6 @@ class SqliteDeletion(DeletionStore):
         # After all rows, as when they were remembered.
         for seq, content, role in indexed:
             fulltext.unindex_memory(session, seq, content, role)
-
-    @reads
-    def purge_due(self, session: SqliteSession) -> bool:
-        return session.scalar("SELECT 1 FROM scrub_due LIMIT 1") is not None
 
     def purge_deleted(self) -> bool:
         # No write waits for the disk: a purge that a power failure undoes is run again.
@@ -198,10 +188,6 @@ class SqliteDeletion(DeletionStore):
                     return True
             time.sleep(CHECKPOINT_PAUSE_S)
         return False
-
-    def beyond_purge(self) -> tuple[str, ...]:
-        """Return nothing, as no place outside of the file keeps deleted text."""
-        return ()
 
 
 class SqliteGrace(GraceStore):

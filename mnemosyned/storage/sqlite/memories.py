@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import partial
@@ -34,46 +34,36 @@ from mnemosyned.text.details import Detail
 T = TypeVar("T")
 
 
-def insert_details(
-    session: SqliteSession, details: Sequence[Detail], episode_seq: int | None
+def insert_episode_details(
+    session: SqliteSession, details: Sequence[Detail], episode: int
 ) -> None:
-    """Insert the exact values of originals of the episode at row number `episode_seq`."""
+    """Insert the exact values of originals of the episode at row number `episode`."""
     seqs: dict[str, int] = dict(
-        session.execute(
-            "SELECT id, seq FROM archive WHERE episode_seq = ?", (episode_seq,)
-        )
+        session.execute("SELECT id, seq FROM archive WHERE episode_seq = ?", (episode,))
     )
-    kinds = detail_kinds(session, (detail.kind for detail in details))
-    session.executemany(
-        "INSERT INTO detail (memory_seq, kind, value, sensitive) VALUES (?, ?, ?, ?)",
+    insert_details(
+        session,
         [
-            (seqs[detail.memory], kinds[detail.kind], detail.value, detail.sensitive)
-            for detail in details
+            (seqs[each.memory], str(each.kind), each.value, each.sensitive)
+            for each in details
         ],
     )
 
 
-def detail_kinds(session: SqliteSession, names: Iterable[str]) -> dict[str, int]:
-    """Return the numbers of kinds of exact values by name; new kinds get a number."""
-    kinds: dict[str, int] = dict(
-        session.execute("SELECT name, number FROM detail_kind")
+def insert_details(
+    session: SqliteSession, rows: Sequence[tuple[int, str, str, bool]]
+) -> None:
+    """Insert exact values: the original's row number, kind, value, and whether it is a secret."""
+    session.executemany(
+        "INSERT OR IGNORE INTO detail_kind (name) VALUES (?)",
+        {(kind,) for _, kind, _, _ in rows},
     )
-    for kind in set(names) - kinds.keys():
-        kinds[kind] = session.execute(
-            "INSERT INTO detail_kind (name) VALUES (?) RETURNING number", (kind,)
-        ).fetchone()[0]
-    return kinds
-
-
-def sensitive_details(
-    session: SqliteSession, episode_seq: int
-) -> list[tuple[str, str]]:
-    """Return kind and value of each secret in the originals of an episode, by its row number."""
-    return session.execute(
-        "SELECT k.name, d.value FROM archive AS a JOIN detail AS d ON d.memory_seq = a.seq "
-        "JOIN detail_kind AS k ON k.number = d.kind WHERE a.episode_seq = ? AND d.sensitive",
-        (episode_seq,),
-    ).fetchall()
+    kinds = dict(session.execute("SELECT name, number FROM detail_kind"))
+    session.executemany(
+        "INSERT OR IGNORE INTO detail (memory_seq, kind, value, sensitive) "
+        "VALUES (?, ?, ?, ?)",
+        [(seq, kinds[kind], value, secret) for seq, kind, value, secret in rows],
+    )
 
 
 def leave_secrets(session: SqliteSession, seq: int, episode: int) -> None:
@@ -253,7 +243,6 @@ class SqliteAgents(AgentStore):
         "EXISTS (SELECT 1 FROM working_memory AS w WHERE +w.session_id = +s.session_id) OR "
         "EXISTS (SELECT 1 FROM episodic_memory AS e WHERE e.session_id = s.session_id)"
     )
-    _memory_tables = ("working_memory", "archive")
 
 
 _EDITED = column_list(EDITED_FIELDS)
@@ -268,9 +257,6 @@ class SqliteEditing(EditTransaction):
         f"SELECT seq, NULL, {_EDITED} FROM working_memory WHERE id = :id UNION ALL "
         f"SELECT seq, episode_seq, {_EDITED} FROM archive WHERE id = :id"
     )
-
-    def _memory_table(self, target: EditTarget) -> str:
-        return "working_memory" if target.episode is None else "archive"
 
     def _write_words(self, target: EditTarget) -> None:
         session, seq = self._session, target.seq
@@ -288,8 +274,13 @@ class SqliteEditing(EditTransaction):
         session, seq = self._session, target.seq
         leave_secrets(session, seq, episode)
         session.execute("DELETE FROM detail WHERE memory_seq = ?", (seq,))
-        secrets = sensitive_details(session, episode)
-        insert_details(session, details_with(target.edit.after, secrets), episode)
+        secrets = session.execute(
+            "SELECT k.name, d.value FROM archive AS a JOIN detail AS d ON d.memory_seq = a.seq "
+            "JOIN detail_kind AS k ON k.number = d.kind WHERE a.episode_seq = ? AND d.sensitive",
+            (episode,),
+        ).fetchall()
+        details = details_with(target.edit.after, secrets)
+        insert_episode_details(session, details, episode)
         leave_secrets(session, seq, episode)
 
     def _move_back(self, seq: int, episode: int) -> None:
@@ -300,8 +291,6 @@ class SqliteChanges(ChangeStore):
     """A `ChangeStore` on one SQLite file."""
 
     _editing = SqliteEditing
-    _working = "SELECT seq FROM working_memory WHERE id = ANY(%(ids)s::text[])"
-    _working_table = "working_memory"
 
 
 class SqliteVectors(VectorStore):
@@ -418,6 +407,6 @@ class SqlitePromoting(PromotionTransaction):
             self._session.execute(f"DELETE FROM working_memory {among}", ids=ids)
             # Where some were not there or are pinned, the caller takes all of it back.
             if episode.details and moved == len(ids):
-                insert_details(self._session, episode.details, seq)
+                insert_episode_details(self._session, episode.details, seq)
             total += moved
         return total

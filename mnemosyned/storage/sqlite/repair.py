@@ -25,7 +25,6 @@ from mnemosyned.storage.common.state import invalidate
 from mnemosyned.storage.sqlite import fulltext, schema
 from mnemosyned.storage.sqlite.memories import insert_details
 from mnemosyned.storage.sqlite.session import SqliteSession
-from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.exact_values import extract_details
 
 PROBLEMS_MAX = 20
@@ -454,11 +453,7 @@ def _extract_episode_again(connection: SqliteSession, episode: int) -> tuple[int
         connection.execute("DELETE FROM detail WHERE memory_seq = ?", (seq,))
         insert_details(
             connection,
-            [
-                Detail(DetailKind(kind), value, sensitive=sensitive, memory=id)
-                for (kind, value), sensitive in wanted.items()
-            ],
-            episode,
+            [(seq, *pair, is_secret) for pair, is_secret in wanted.items()],
         )
     return changed, has_new_secret
 

@@ -139,6 +139,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     Values by place (`?`) are for statements of SQLite alone, and bound as they are.
     """
 
+    memory_tables = ("working_memory", "archive")
     of_ids = "m.id = ANY(%(ids)s)"
 
     def execute(
@@ -175,17 +176,14 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     def skip_numbers(self, kind: RecordNumbers, upto: int, /) -> None:
         """Do nothing, as the tables of SQLite know the numbers of their rows."""
 
-    def position_of(self, id: str) -> Position | None:
-        row: Position | None = self.execute(
-            "SELECT seq, NULL FROM working_memory WHERE id = ? "
-            "UNION ALL SELECT seq, episode_seq FROM archive WHERE id = ?",
-            (id, id),
-        ).fetchone()
-        return row
-
     def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
-        positions = ((id, self.position_of(id)) for id in ids)
-        return {id: position for id, position in positions if position}
+        among = "WHERE id IN (SELECT value FROM json_each(:ids))"
+        rows = self.execute(
+            f"SELECT id, seq, NULL FROM working_memory {among} "
+            f"UNION ALL SELECT id, seq, episode_seq FROM archive {among}",
+            ids=list(ids),
+        )
+        return {id: (seq, episode) for id, seq, episode in rows}
 
     def newest_memory(self) -> int:
         newest: int = self.scalar(
