@@ -243,6 +243,8 @@ def test_a_memory_opens_though_what_a_crash_left_cannot_be_mended_yet(
 class Failing:
     """A connection on which statements that begin so fail, as a disk would have them fail."""
 
+    is_durable = True
+
     def __init__(self, connection: sqlite3.Connection, *begin: str) -> None:
         self.begin = begin
         self._connection = connection

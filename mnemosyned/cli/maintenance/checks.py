@@ -424,8 +424,8 @@ def check_leftovers(installation: Installation) -> Iterator[Finding]:
     database = installation.database
     name = glob.escape(database.name)
     if installation.process is None:
-        if left := frames_left(database):
-            frames = count_of(len(left.commits), "transaction")
+        if (left := frames_left(database)) is not None:
+            frames = count_of(len(left), "transaction")
             text = f"a crash left a log with {frames}; the next start reads it"
             yield note(CHECK, text, "mnem start")
         for waiting in sorted(database.parent.glob(f"{name}.restore-*Z")):

@@ -14,9 +14,8 @@ import sqlite3
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from mnemosyned.errors import StorageFailed
@@ -89,6 +88,12 @@ def _open(
         connection.close()
         raise
     return connection
+
+
+def checkpoint_log(connection: SqliteSession) -> int:
+    """Checkpoint the log as far as others allow; return the number of its frames."""
+    pages: int = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
+    return pages
 
 
 def truncate_log(connection: SqliteSession, *, wait_s: float = BUSY_TIMEOUT_S) -> bool:
@@ -165,6 +170,15 @@ def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exc
     return failure
 
 
+@contextmanager
+def explain_failures() -> Iterator[None]:
+    """Turn errors of SQLite and the disk in the block into `StorageFailed`: no memory was lost."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        raise storage_failed(error, NOT_CLEANED) from error
+
+
 READER_WAIT_S = 30.0
 
 
@@ -181,9 +195,9 @@ class Readers:
     ) -> None:
         self._path = path
         self._check = check
-        """Called before and after a connection opens the file and its log: raises where they are
-        others."""
+        """Raises where the path leads to another file than ours, or its log to another log."""
         self._pool: queue.LifoQueue[SqliteSession | None] = queue.LifoQueue()
+        """The idle connections; None for one that is opened when it is needed."""
         for _ in range(size):
             self._pool.put(None)
         self._size = size
@@ -191,12 +205,11 @@ class Readers:
         self._closed = False
         self._admitting = threading.Event()
         self._admitting.set()
-        self._outdated: set[SqliteSession] = set()
-        self._all: set[SqliteSession] = set()
+        self._generation = 0
 
     def renew(self) -> None:
         """Replace each connection before its next read, as the path leads to another file now."""
-        self._outdated = set(self._all)
+        self._generation += 1
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteSession]:
@@ -213,7 +226,7 @@ class Readers:
         try:
             if self._closed:
                 raise StorageFailed(CLOSED)
-            if connection is None or connection in self._outdated:
+            if connection is None or connection.generation != self._generation:
                 connection = self._renew_connection(connection)
             connection.execute("BEGIN")
             try:
@@ -228,12 +241,11 @@ class Readers:
 
     def _renew_connection(self, outdated: SqliteSession | None) -> SqliteSession:
         """Return a new connection to the file at the path, in place of an outdated one if there is one."""
+        generation = self._generation
         pragmas = ("query_only = ON", "cache_size = -8000", "temp_store = MEMORY")
         connection = open_with_log(self._path, *pragmas, mode="ro", check=self._check)
-        self._all.add(connection)
+        connection.generation = generation
         if outdated:
-            self._all.discard(outdated)
-            self._outdated.discard(outdated)
             outdated.close()
         return connection
 
@@ -291,17 +303,11 @@ USUAL_PAGE_SIZE = 4_096
 FRAMES_MAX = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class LeftLog:
-    """The frames of a log that a process left behind."""
+def frames_left(database: Path) -> list[int] | None:
+    """Return which frames, from 1, end a transaction in the log next to a closed database.
 
-    path: Path
-    commits: tuple[int, ...]
-    """Which of its frames, counted from 1, end a transaction."""
-
-
-def frames_left(database: Path) -> LeftLog | None:
-    """Return the committed frames in the log next to a closed database; None without a log."""
+    None without a log.
+    """
     path = database.with_name(database.name + "-wal")
     try:
         descriptor = os.open(
@@ -330,16 +336,19 @@ def frames_left(database: Path) -> LeftLog | None:
             )
             if list(frame[2:4]) == salts and frame[1]:
                 commits.append(number + 1)
-    return LeftLog(path, tuple(commits))
+    return commits
 
 
-def lost_transactions(left: LeftLog, *, frames_read: int) -> str:
-    """Return a warning if the log has transactions beyond the frames that SQLite read; else ''."""
-    lost = sum(frame > frames_read for frame in left.commits)
+def lost_transactions(database: Path, left: Sequence[int], frames_read: int) -> str:
+    """Return a warning if the log has transactions beyond the frames that SQLite read; else ''.
+
+    `left` has the frames that `frames_left` found.
+    """
+    lost = sum(frame > frames_read for frame in left)
     if not lost:
         return ""
     return (
-        f"{left.path} was damaged: {lost:,} of the {len(left.commits):,} transactions that the "
+        f"{database}-wal was damaged: {lost:,} of the {len(left):,} transactions that the "
         "last process left in it cannot be read, and what they changed is lost (the last one may "
         "never have been acknowledged). Check the disk, and remember again what was remembered "
         "just before that process ended"
@@ -383,16 +392,9 @@ class Checkpoints:
 
     def run(self) -> bool:
         """Checkpoint as far as others allow; return False if the log stays long. Raises `StorageFailed`."""
-        with self._lock:
-            try:
-                if self._connection is None:
-                    self._connection = self._connect()
-                row = self._connection.execute(
-                    "PRAGMA wal_checkpoint(PASSIVE)"
-                ).fetchone()
-            except (OSError, sqlite3.Error) as error:
-                raise storage_failed(error, NOT_CLEANED) from error
-        pages: int = row[1]
+        with self._lock, explain_failures():
+            self._connection = self._connection or self._connect()
+            pages = checkpoint_log(self._connection)
         return pages < CHECKPOINT_PAGES // 2
 
     def run_due(self) -> None:
@@ -407,17 +409,10 @@ class Checkpoints:
             self.run()
             self._checkpointed = state
         elif status.st_size > LOG_IDLE_BYTES:
-            self._truncate()
-
-    def _truncate(self) -> None:
-        """Truncate the log unless another thread or program uses it. Raises `StorageFailed`."""
-        with self._lock:
-            if self._connection is None:
-                return
-            try:
-                truncate_log(self._connection, wait_s=0)
-            except (OSError, sqlite3.Error) as error:
-                raise storage_failed(error, NOT_CLEANED) from error
+            with self._lock, explain_failures():
+                if self._connection:
+                    # Not waiting: only if no other thread or program uses it.
+                    truncate_log(self._connection, wait_s=0)
 
     def renew(self) -> None:
         """Close the connection and open the path again, as it leads to another file now."""

@@ -21,6 +21,7 @@ from mnemosyned.logs import logger
 from mnemosyned.memory.ports import CopyReport
 from mnemosyned.storage.common.forgetting import NAMING
 from mnemosyned.storage.sqlite import schema
+from mnemosyned.storage.sqlite.connections import BUSY_TIMEOUT_S
 from mnemosyned.storage.sqlite.fulltext import purge_indexes
 from mnemosyned.storage.sqlite.repair import (
     FaultKind,
@@ -32,7 +33,6 @@ from mnemosyned.storage.sqlite.repair import (
 PRIVATE = 0o600
 PARTIAL = ".partial"
 """The end of a copy's name until it is whole."""
-BUSY_TIMEOUT_S = 10.0
 UNPURGED = "an index is damaged, and may still hold words of what was forgotten"
 
 

@@ -36,7 +36,7 @@ import msgspec
 
 from mnemosyned.errors import DatabaseInUse, DatabaseReplaced, StorageFailed
 from mnemosyned.logs import logger
-from mnemosyned.storage.sqlite.connections import NOTHING_KEPT, reason
+from mnemosyned.storage.sqlite.connections import NOTHING_KEPT, open_writer, reason
 from mnemosyned.storage.sqlite.copies import (
     PRIVATE,
     copy_beside,
@@ -221,16 +221,10 @@ RESCUED = ".rescued"
 class DatabaseFileGuard:
     """Watches over one open database; its methods are called with the writer's lock held."""
 
-    def __init__(
-        self,
-        file: DatabaseFile,
-        *,
-        connect: Callable[[Path], SqliteSession],
-    ) -> None:
+    def __init__(self, file: DatabaseFile) -> None:
         self._file = file
         self.path = file.path
         """Path of the database."""
-        self._connect = connect
         self.renewed: Callable[[], object] = lambda: None
         """Called when the path has another file than before, with the same memories in it."""
         self.problem = ""
@@ -249,13 +243,12 @@ class DatabaseFileGuard:
             log.warning("database_presence", now=presence.value)
         if presence is Presence.HERE:
             self.problem = ""
-            return (
-                self._reconnect_to_path(connection) if self._reconnect else connection
-            )
-        if not self._saved and time.monotonic() - self._tried >= RETRY_S:
+        elif not self._saved and time.monotonic() - self._tried >= RETRY_S:
             self._rescue(presence, connection)
         if self._reconnect:
             return self._reconnect_to_path(connection)
+        if presence is Presence.HERE:
+            return connection
         raise DatabaseReplaced(
             f"{NOTHING_KEPT}: {self.problem}", reason=self.problem, saved=self._saved
         )
@@ -329,7 +322,7 @@ class DatabaseFileGuard:
 
     def _reconnect_to_path(self, connection: SqliteSession) -> SqliteSession:
         """Return a new connection to the path in place of the given one. Raises `DatabaseReplaced`."""
-        fresh = self._connect(self._file.path)
+        fresh = open_writer(self.path)
         self._file.know_companions()
         if self._file.presence() is not Presence.HERE:
             fresh.close()

@@ -139,6 +139,10 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     Values by place (`?`) are for statements of SQLite alone, and bound as they are.
     """
 
+    is_durable = True
+    """Whether its commits wait for the disk, as `open_writer` sets it up."""
+    generation = 0
+    """Which of the files that the path led to in turn a reader has open."""
     memory_tables = ("working_memory", "archive")
     of_ids = "m.id = ANY(%(ids)s)"
 

@@ -26,6 +26,7 @@ from mnemosyned.storage.sqlite import fulltext, memories, ownership
 from mnemosyned.storage.sqlite.connections import (
     Checkpoints,
     Readers,
+    checkpoint_log,
     frames_left,
     lost_transactions,
     open_writer,
@@ -164,7 +165,7 @@ class SqliteStore(MemoryStore):
     ) -> None:
         self.database = database
         self.schema_version = schema_version(connection)
-        self._custody = ownership.DatabaseFileGuard(file, connect=open_writer)
+        self._custody = ownership.DatabaseFileGuard(file)
         self._writer = Writer(connection, secured=self._custody.secure_connection)
         self._readers = Readers(database, size=READERS, check=self._check_readable)
         self._checkpoints = Checkpoints(database, check=self._custody.check)
@@ -250,19 +251,17 @@ def _prepare_store(file: ownership.DatabaseFile, migrations: Path) -> SqliteStor
     connection = open_writer(file.path, check=partial(refuse_foreign, path=file.path))
     try:
         warnings = file.warnings()
-        if left and (
-            lost := lost_transactions(left, frames_read=_checkpoint(connection))
-        ):
-            warnings.append(lost)
+        if left:
+            lost = lost_transactions(file.path, left, checkpoint_log(connection))
+            warnings += [lost] if lost else []
         # Before a statement of this connection names an index.
         warnings += [
             f"the full-text index {index} could not be read and was rebuilt; no memory was lost"
             for index in fulltext.heal_indexes(file.path)
         ]
         if upgrade(connection, migrations):
-            _checkpoint(
-                connection
-            )  # the file is a database with tables from its first moment on
+            # The file is a database with tables from its first moment on.
+            checkpoint_log(connection)
         if schema_version(connection) >= fulltext.REINDEXING:
             fulltext.finish_reindexing(connection)
         file.know_companions()
@@ -273,10 +272,3 @@ def _prepare_store(file: ownership.DatabaseFile, migrations: Path) -> SqliteStor
     except BaseException:
         connection.close()
         raise
-
-
-def _checkpoint(connection: SqliteSession) -> int:
-    """Checkpoint the write-ahead log; return the number of frames in it that SQLite can read."""
-    row = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-    frames: int = row[1]
-    return frames

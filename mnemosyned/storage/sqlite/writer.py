@@ -55,7 +55,6 @@ class Writer:
         where what is written would not last."""
         self._waiting: deque[_CommitTicket[object]] = deque()
         self._lock = threading.Lock()
-        self._durable = True  # as `open_writer` leaves it
         self._closed = False
         self.held_max_s = 0.0
         """The longest that one commit kept other writers waiting so far."""
@@ -66,10 +65,10 @@ class Writer:
         Without `durable` the changes reach the disk with the next durable commit. Raises what
         `work` raised, and `StorageFailed` if the database refused.
         """
-        (ticket,) = self._commit([work], durable=durable)
-        if ticket.error is not None:
-            raise ticket.error
-        return ticket.result
+        (result,) = self.write_each([work], durable=durable)
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     def write_each(
         self,
@@ -80,18 +79,8 @@ class Writer:
         """Run each function atomically, with as few commits as possible; return results in order.
 
         The error that a function raised replaces its result. On return all changes
-        are on disk; without `durable` they reach the disk with the next durable commit.
-        """
-        tickets = self._commit(works, durable=durable)
-        return [ticket.error or ticket.result for ticket in tickets]
-
-    def _commit(
-        self, works: Sequence[Callable[[SqliteSession], T]], *, durable: bool
-    ) -> list[_CommitTicket[T]]:
-        """Queue functions as writes, and wait until all of them are committed or refused.
-
-        Return one ticket for each function, with its result or error. A thread that gets the lock
-        also commits the writes that other threads queued.
+        are on disk; without `durable` they reach the disk with the next durable commit. A thread
+        that gets the lock also commits the writes that other threads queued.
         """
         began = time.monotonic()
         tickets = [_CommitTicket(work, durable) for work in works]
@@ -102,7 +91,7 @@ class Writer:
                     if not ticket.done:
                         self._commit_waiting()
         note_database_time(began)
-        return tickets
+        return [ticket.error or ticket.result for ticket in tickets]
 
     def _commit_waiting(self) -> None:
         """Run up to `COMMIT_SHARE_MAX` queued writes in one transaction; set their outcomes."""
@@ -112,14 +101,14 @@ class Writer:
         tickets = [self._waiting.popleft() for _ in range(share)]
         durable = any(ticket.durable for ticket in tickets)
         try:
-            self._secure()
+            self._connection = self._secured(self._connection)
             if self._connection.in_transaction:
                 # An earlier one that could not be rolled back.
                 self._connection.execute("ROLLBACK")
-            if durable is not self._durable:
+            if durable is not self._connection.is_durable:
                 level = "FULL" if durable else "NORMAL"
                 self._connection.execute(f"PRAGMA synchronous = {level}")
-                self._durable = durable
+                self._connection.is_durable = durable
             self._connection.execute("BEGIN IMMEDIATE")
             began = time.monotonic()
             for ticket in tickets:
@@ -145,13 +134,6 @@ class Writer:
             for ticket in tickets:
                 ticket.done = True
 
-    def _secure(self) -> None:
-        """Use the connection that the file guard returns for this one. Raises `DatabaseReplaced`."""
-        connection = self._secured(self._connection)
-        if connection is not self._connection:
-            self._connection = connection
-            self._durable = True
-
     def secure(self) -> None:
         """Put a deleted database file back at its path; do nothing while another thread writes.
 
@@ -160,7 +142,7 @@ class Writer:
         if self._lock.acquire(blocking=False):
             try:
                 with self._explaining_failures():
-                    self._secure()
+                    self._connection = self._secured(self._connection)
             finally:
                 self._lock.release()
 
@@ -179,7 +161,7 @@ class Writer:
     def compact(self) -> bool:
         """VACUUM the file while writers wait, a second for 100 MB; return False if another program writes."""
         with self._lock, self._explaining_failures():
-            self._secure()
+            self._connection = self._secured(self._connection)
             began = time.monotonic()
             # What it puts aside is what stays, and as large as the file: not a thing for memory.
             self._connection.execute("PRAGMA temp_store = FILE")
@@ -209,10 +191,8 @@ class Writer:
         """Turn SQLite's errors in the block into `StorageFailed` that says no memory was lost."""
         if self._closed:
             raise StorageFailed(connections.CLOSED)
-        try:
+        with connections.explain_failures():
             yield
-        except (OSError, sqlite3.Error) as error:
-            raise connections.storage_failed(error, connections.NOT_CLEANED) from error
 
     def close(self) -> None:
         """Checkpoint the write-ahead log and close the connection.
@@ -225,7 +205,7 @@ class Writer:
             if self._closed:
                 return
             try:
-                self._secure()
+                self._connection = self._secured(self._connection)
                 connections.truncate_log(self._connection)
             except DatabaseReplaced as error:
                 if not error.saved:
