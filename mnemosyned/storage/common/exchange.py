@@ -39,13 +39,13 @@ from mnemosyned.storage.common.injections import insert_injection, read_injectio
 from mnemosyned.storage.common.learnings import insert_learning, mark_learned
 from mnemosyned.storage.common.records import insert_compaction
 from mnemosyned.storage.common.rows import (
+    COMPACTIONS,
     EXPORTED_EPISODE,
     EXPORTED_TABLES,
     LEARNINGS,
     LOG,
     MOVED_TABLES,
     exported_episode_from,
-    instant,
     revision_row,
 )
 from mnemosyned.storage.common.session import (
@@ -470,23 +470,16 @@ class ExportSnapshot(ABC):
 
     def _compactions(self) -> Iterator[Record]:
         """Yield the exported compactions with the ids of their messages, the oldest first."""
+        columns = COMPACTIONS.columns.replace(", ", ", c.")
         rows = self._stream(
-            "SELECT c.id, c.session_id, c.source, c.policy, c.text_hash, c.created_at, p.part "
+            f"SELECT c.{columns}, p.part "
             "FROM compaction AS c LEFT JOIN compacted AS p ON p.owner = c.owner "
             "AND p.compaction = c.id WHERE c.owner = %(owner)s "
             "ORDER BY c.created_at, c.id, p.position"
         )
-        for row, parts in groupby(rows, key=itemgetter(slice(6))):
-            id, session, source, policy, text_hash, created_at = row
-            yield ExportedCompaction(
-                id=id,
-                session=session,
-                source=source,
-                policy=policy,
-                text_hash=text_hash,
-                created_at=instant(created_at),
-                parts=tuple(part for *_, part in parts if part is not None),
-            )
+        for row, group in groupby(rows, key=itemgetter(slice(-1))):
+            parts = tuple(part for *_, part in group if part is not None)
+            yield COMPACTIONS.read(row, parts=parts)
 
     _vectors: str
     """Selects memory id, model, digest and vector of all vectors, in the order of the memories."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from datetime import datetime
+from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 from mnemosyned.conversation.archived import ABOUT, list_archived_memory_ids
 from mnemosyned.errors import IdTaken, NotFound
@@ -23,10 +23,12 @@ from mnemosyned.memory.values import (
 )
 from mnemosyned.storage.common.learnings import LearningRows
 from mnemosyned.storage.common.rows import (
+    COMPACTIONS,
     EPISODE_COLUMNS,
     episode_from,
     instant,
     optional_instant,
+    record_fields,
 )
 from mnemosyned.storage.common.session import (
     ORIGINALS_BELOW,
@@ -42,17 +44,16 @@ from mnemosyned.storage.common.undo import record_action
 from mnemosyned.text.details import Detail
 
 
+@dataclass
 class IntakeTransaction(ABC):
     """Transaction that stores drafts; known ones are answered."""
 
-    _said: str
+    _session: EngineSession
+    _said: ClassVar[str]
     """Selects id and time of the first memory with a text, session and source.
 
     Superseded memories, and memories that may expire, do not count.
     """
-
-    def __init__(self, session: EngineSession) -> None:
-        self._session = session
 
     def remember(
         self, drafts: Sequence[ports.Draft], action: Action | None = None
@@ -139,10 +140,17 @@ class IntakeTransaction(ABC):
         """Return the answer to a draft that is stored already, None for a new one. Raises `IdTaken`."""
         memory = draft.memory
         if known is None:
-            said = self._said_before(memory)
-            if said is None:
-                return None
-            return Acknowledged(id=said[0], created_at=said[1], stored=False)
+            self._session.lock()
+            said = self._session.execute(
+                self._said,
+                session=memory.session,
+                hash=forgetting.content_hash(memory.content),
+                content=memory.content,
+                source=memory.source,
+            ).fetchone()
+            return said and Acknowledged(
+                id=said[0], created_at=instant(said[1]), stored=False
+            )
         content, created_at, words = known
         is_pruned = content == "" and words == forgetting.content_hash(memory.content)
         is_same = content == memory.content or is_pruned
@@ -157,18 +165,6 @@ class IntakeTransaction(ABC):
                 field=f"memories[{index}].id" if count > 1 else "id",
             )
         return Acknowledged(id=memory.id, created_at=created_at, stored=False)
-
-    def _said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
-        """Return id and time of the first memory with the same text, session and source; None without."""
-        self._session.lock()
-        row = self._session.execute(
-            self._said,
-            session=memory.session,
-            hash=forgetting.content_hash(memory.content),
-            content=memory.content,
-            source=memory.source,
-        ).fetchone()
-        return (row[0], instant(row[1])) if row else None
 
     @abstractmethod
     def _insert(self, memories: Sequence[MemoryRecord]) -> None:
@@ -254,7 +250,9 @@ class RecordStore(StorePart):
             older += [memories[seq] for seq in newer if seq in memories]
         return older[:HISTORY_MAX]
 
-    @abstractmethod
+    _intake: Callable[[EngineSession], IntakeTransaction]
+    """Makes the intake of a transaction."""
+
     def remember(
         self, drafts: Sequence[ports.Draft], *, action: Action | None = None
     ) -> ports.RememberReport:
@@ -262,6 +260,9 @@ class RecordStore(StorePart):
 
         Raises `IdTaken`, and `NotFound` for the id that a draft should supersede.
         """
+        return self._engine.write(
+            lambda session: self._intake(session).remember(drafts, action)
+        )
 
 
 def tier_totals(session: CommonSession) -> dict[Tier, TierTotals]:
@@ -284,17 +285,7 @@ def tier_totals(session: CommonSession) -> dict[Tier, TierTotals]:
 
 def insert_compaction(session: CommonSession, compaction: ExportedCompaction) -> bool:
     """Insert a compaction with its parts in order, unless its id is stored; return if inserted."""
-    inserted = session.insert(
-        "compaction",
-        UNLESS_KNOWN,
-        id=compaction.id,
-        session_id=compaction.session,
-        source=compaction.source,
-        policy=compaction.policy,
-        text_hash=compaction.text_hash,
-        created_at=compaction.created_at,
-    )
-    if not inserted.rowcount:
+    if not COMPACTIONS.add(session, compaction, UNLESS_KNOWN):
         return False
     session.insert_each(
         "compacted",
@@ -383,19 +374,11 @@ class CompactionStore(StorePart):
         self, session: CommonSession, id: str
     ) -> tuple[ports.CompactionRecord, list[MemoryRecord]] | None:
         """Return a compaction and its remaining messages in conversation order; None if unknown."""
-        row = session.select(
-            "compaction", "session_id, source, policy, created_at", id=id
-        ).fetchone()
+        columns = "id, session_id, source, policy, created_at"
+        row = session.select("compaction", columns, id=id).fetchone()
         if row is None:
             return None
-        name, source, policy, created_at = row
-        record = ports.CompactionRecord(
-            id=id,
-            session=name,
-            source=source,
-            policy=policy,
-            created_at=instant(created_at),
-        )
+        record = ports.CompactionRecord(**record_fields(columns, row))
         parts: dict[str, list[str]] = {}
         for compaction, part in session.execute(self._parts_below, id=id):
             parts.setdefault(compaction, []).append(part)
@@ -403,20 +386,17 @@ class CompactionStore(StorePart):
         memories = session.memories(ids)
         return record, [memories[id] for id in ids if id in memories]
 
+    @reads
     def find_by_summary(
-        self, text: str, *, session: str, source: str | None
+        self, snapshot: CommonSession, text: str, *, session: str, source: str | None
     ) -> str | None:
         """Return the id of the newest compaction in a session and source with this summary, or None."""
-
-        def find(snapshot: CommonSession) -> str | None:
-            id: str | None = snapshot.scalar(
-                "SELECT id FROM compaction WHERE owner = %(owner)s AND text_hash = %(hash)s "
-                "AND session_id = %(session)s AND source IS NOT DISTINCT FROM %(source)s::text "
-                "ORDER BY created_at DESC LIMIT 1",
-                hash=forgetting.content_hash(text),
-                session=session,
-                source=source,
-            )
-            return id
-
-        return self._engine.read(find)
+        id: str | None = snapshot.scalar(
+            "SELECT id FROM compaction WHERE owner = %(owner)s AND text_hash = %(hash)s "
+            "AND session_id = %(session)s AND source IS NOT DISTINCT FROM %(source)s::text "
+            "ORDER BY created_at DESC LIMIT 1",
+            hash=forgetting.content_hash(text),
+            session=session,
+            source=source,
+        )
+        return id

@@ -14,9 +14,10 @@ import msgspec
 
 from mnemosyned.memory.capture import AgentSession, WatchedFile
 from mnemosyned.memory.clock import Sighting
-from mnemosyned.memory.consolidation import GroupStatus, LogEntry, Pending
+from mnemosyned.memory.consolidation import GroupStatus, LogEntry
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.exchange import (
+    ExportedCompaction,
     ExportedEpisode,
     ExportedMemory,
     ExportedRevision,
@@ -76,6 +77,7 @@ _FIELDS = {
     "slack_s": "slack",
 }
 """Fields of records, by their columns that have another name."""
+_decode_copy = msgspec.json.Decoder(ForgottenCopy).decode
 _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(
         (
@@ -86,6 +88,7 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
         optional_instant,
     ),
     "slack_s": lambda seconds: timedelta(seconds=seconds),
+    "fields": msgspec.json.decode,
     "stale": bool,
     "emptied": bool,
     "pinned": bool,
@@ -97,7 +100,7 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "kind": LearningKind,
     "shown": lambda text: tuple(json.loads(text)),
     "memories": json.loads,
-    "data": msgspec.json.Decoder(ForgottenCopy).decode,
+    "data": _decode_copy,
 }  # fmt: skip
 """What makes the value of a field from that of a column, if they differ."""
 
@@ -194,25 +197,8 @@ def revision_row(revision: ExportedRevision) -> RevisionRow:
 
 def exported_revision_from(row: Row) -> ExportedRevision:
     """Return an exported revision from a row of time, text, text hash and fields as JSON."""
-    changed_at, content, content_hash, fields = row
-    return ExportedRevision(
-        changed_at=instant(changed_at),
-        content=content,
-        content_hash=content_hash,
-        fields=msgspec.json.decode(fields),
-    )
-
-
-def pending_from(row: Row) -> Pending:
-    """Return a memory that waits from a row of id, session, source, time and characters."""
-    id, session, source, created_at, chars = row
-    return Pending(
-        id=id,
-        session=session,
-        source=source,
-        created_at=instant(created_at),
-        chars=chars,
-    )
+    columns = "changed_at, content, content_hash, fields"
+    return ExportedRevision(**record_fields(columns, row))
 
 
 def episode_from(row: Row, *, summary_of: tuple[str, ...] = ()) -> Episode:
@@ -309,6 +295,12 @@ LOG = RecordTable(
     '"trigger", summarizer, status, error, duration_s, chars_before, chars_after, '
     "fallback_reason, level, model_share, undone_at",
     order="id",
+)
+COMPACTIONS = RecordTable(
+    "compaction",
+    ExportedCompaction,
+    "id, session_id, source, policy, text_hash, created_at",
+    order="created_at, id",
 )
 SESSIONS = RecordTable(
     "agent_session",

@@ -21,7 +21,7 @@ from mnemosyned.storage.common.rows import (
     LOG,
     episode_from,
     instant,
-    pending_from,
+    record_fields,
 )
 from mnemosyned.storage.common.session import (
     CommonSession,
@@ -73,7 +73,8 @@ class SleepStore(StorePart):
             limit=limit,
             **values,
         )
-        return list(map(pending_from, rows))
+        columns = "id, session_id, source, created_at, chars"
+        return [consolidation.Pending(**record_fields(columns, row)) for row in rows]
 
     @reads
     def count_due(
@@ -468,16 +469,8 @@ def _read_children(
 ) -> list[Child]:
     """Return the summaries that meet an SQL condition on `values`, for a roll-up."""
     rows = session.execute(f"{_CHILD} {condition}", **values)
-    return [
-        Child(
-            id=id,
-            covers_from=instant(begins),
-            item_count=items,
-            parent=parent,
-            chars=characters,
-        )
-        for id, begins, items, parent, characters in rows
-    ]
+    columns = "id, covers_from, item_count, parent_id, chars"
+    return [Child(**record_fields(columns, row)) for row in rows]
 
 
 def _check_unchanged(session: CommonSession, rollup: Rollup) -> None:

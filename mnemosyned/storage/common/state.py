@@ -324,14 +324,13 @@ def remove_tags(session: CommonSession, seq: int, names: Iterable[str]) -> int:
 
 
 def insert_tags_and_validity(
-    session: CommonSession, memories: Iterable[tuple[int, MemoryRecord]]
+    session: CommonSession, seq: int, memory: MemoryRecord
 ) -> None:
-    """Insert the tags and the expiry of new memories, given with their row numbers."""
-    for seq, memory in memories:
-        if memory.valid_until:
-            set_state(session, seq, "valid_until", memory.valid_until)
-        if memory.tags:
-            add_tags(session, seq, memory.tags)
+    """Insert the tags and the expiry of a new memory, if it has any, by its row number."""
+    if memory.valid_until:
+        set_state(session, seq, "valid_until", memory.valid_until)
+    if memory.tags:
+        add_tags(session, seq, memory.tags)
 
 
 def replace_tags(session: CommonSession, seq: int, names: Iterable[str]) -> None:

@@ -220,9 +220,10 @@ def insert_new(session: PostgresSession, memories: Sequence[MemoryRecord]) -> No
                 )
     session.numbered += count
     session.grown += count
-    if any(memory.valid_until or memory.tags for memory in memories):
-        first = newest_number(session) - count + 1
-        insert_tags_and_validity(session, enumerate(memories, start=first))
+    for place, memory in enumerate(memories):
+        if memory.tags or memory.valid_until:
+            seq = newest_number(session) - count + 1 + place
+            insert_tags_and_validity(session, seq, memory)
 
 
 def insert_again(session: PostgresSession, memory: MemoryRecord, seq: int) -> None:
@@ -233,7 +234,7 @@ def insert_again(session: PostgresSession, memory: MemoryRecord, seq: int) -> No
     session.execute(INSERT_FRESH, seq=[seq], created_at=values["created_at"])
     characters = len(memory.content)
     session.add_to_totals(Tier.WORKING, count=1, characters=characters)
-    insert_tags_and_validity(session, [(seq, memory)])
+    insert_tags_and_validity(session, seq, memory)
 
 
 def newest_number(session: PostgresSession) -> int:

@@ -198,7 +198,7 @@ class SqliteGrace(GraceStore):
     ) -> int:
         inserted = session.execute(INSERT_NUMBERED, (seq, *memory_row(memory)))
         number = cast("int", inserted.lastrowid)
-        insert_tags_and_validity(session, [(number, memory)])
+        insert_tags_and_validity(session, number, memory)
         return number
 
     def _index(

@@ -30,7 +30,7 @@ def index_memories(
         "INSERT INTO memory_fts (rowid, content, role) VALUES (?, ?, ?)", texts
     )
     for seq, content, _ in texts:
-        index_grams(connection, "memory_gram_fts", seq, content)
+        write_grams(connection, "memory_gram_fts", seq, content)
 
 
 def unindex_memory(
@@ -43,59 +43,37 @@ def unindex_memory(
         "INSERT INTO memory_fts (memory_fts, rowid, content, role) VALUES ('delete', ?, ?, ?)",
         (seq, content, role),
     )
-    unindex_grams(connection, "memory_gram_fts", seq, content)
+    write_grams(connection, "memory_gram_fts", seq, content, remove=True)
 
 
-def index_grams(
-    connection: sqlite3.Connection, table: str, seq: int | None, content: str
+def write_grams(
+    connection: sqlite3.Connection,
+    table: str,
+    seq: int,
+    content: str,
+    *,
+    remove: bool = False,
 ) -> None:
-    """Add a text to a second index, of character pairs, if the text has any."""
-    if parts := second_terms(content):
-        connection.execute(
-            f"INSERT INTO {table} (rowid, grams) VALUES (?, ?)", (seq, parts)
-        )
+    """Add a text to a second index, or remove it there; most texts have no terms for it.
 
-
-def unindex_grams(
-    connection: sqlite3.Connection, table: str, seq: int, content: str
-) -> None:
-    """Remove a text from a second index, of character pairs."""
-    if parts := second_terms(content):
-        connection.execute(
-            f"INSERT INTO {table} ({table}, rowid, grams) VALUES ('delete', ?, ?)",
-            (seq, parts),
-        )
-
-
-def second_terms(content: str) -> str:
-    """Return the terms of a text for the second index, between spaces; empty for most texts.
-
-    They are the character pairs of scripts without spaces, and the words that touch such scripts,
+    The terms are character pairs of scripts without spaces, and the words that touch such scripts,
     which the first index misses.
     """
     parts = gram_text(content)
-    if parts and (glued := glued_words(content)):
-        return " ".join([parts, *(f"{GLUED} {glued_terms(word)}" for word in glued)])
-    return parts
+    if not parts:
+        return
+    if glued := glued_words(content):
+        parts = " ".join([parts, *(f"{GLUED} {glued_terms(word)}" for word in glued)])
+    columns, action = (f"{table}, ", "'delete', ") if remove else ("", "")
+    connection.execute(
+        f"INSERT INTO {table} ({columns}rowid, grams) VALUES ({action}?, ?)",
+        (seq, parts),
+    )
 
 
 def glued_terms(word: str) -> str:
     """Return a word that touches a script without spaces in the form that the second index has."""
     return " ".join(GLUED + stem(token) for token in WORD.findall(fold_case(word)))
-
-
-def index_episode_grams(
-    connection: sqlite3.Connection, seq: int | None, content: str, index_terms: str
-) -> None:
-    """Add the character pairs of a summary's text and index terms to the second index."""
-    index_grams(connection, "episode_gram_fts", seq, f"{content}\n{index_terms}")
-
-
-def unindex_episode_grams(
-    connection: sqlite3.Connection, seq: int, content: str, index_terms: str
-) -> None:
-    """Remove the character pairs of the summary at row number `seq` from the second index."""
-    unindex_grams(connection, "episode_gram_fts", seq, f"{content}\n{index_terms}")
 
 
 log = logger()
@@ -251,7 +229,7 @@ def rebuild_index(connection: sqlite3.Connection, index: str) -> None:
         return
     connection.execute(f"INSERT INTO {index} ({index}) VALUES ('delete-all')")
     for seq, content in connection.execute(TEXTS[index]):
-        index_grams(connection, index, seq, content)
+        write_grams(connection, index, seq, content)
 
 
 def finish_reindexing(connection: sqlite3.Connection) -> None:

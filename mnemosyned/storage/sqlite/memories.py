@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -13,8 +14,8 @@ from mnemosyned.memory.edit import details_with
 from mnemosyned.memory.engine_ports import TEXT_CHARS_MAX, EmbeddingInput, VectorNews
 from mnemosyned.memory.fields import EDITED_FIELDS, column_list
 from mnemosyned.memory.forgetting import content_hash
-from mnemosyned.memory.ports import Draft, Promotion, RememberReport
-from mnemosyned.memory.values import Action, Episode, MemoryRecord, Tier
+from mnemosyned.memory.ports import Promotion
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.search.query import Match, Query
 from mnemosyned.storage.common import records
 from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransaction
@@ -116,15 +117,13 @@ SAID_BEFORE = (
 )
 
 
+@dataclass
 class SqliteIntake(records.IntakeTransaction):
     """New memories on their way into working memory and its index."""
 
     _session: SqliteSession
     _said = SAID_BEFORE
-
-    def __init__(self, session: SqliteSession) -> None:
-        super().__init__(session)
-        self._inserted: list[tuple[int, MemoryRecord]] = []
+    _inserted: list[tuple[int, MemoryRecord]] = field(default_factory=list)
 
     def _insert(self, memories: Sequence[MemoryRecord]) -> None:
         """Insert memories into working memory with tags and validity, without index entries."""
@@ -138,7 +137,9 @@ class SqliteIntake(records.IntakeTransaction):
             last = cast("int", insert.lastrowid)
             seqs = range(last - len(share) + 1, last + 1)
             self._inserted += zip(seqs, share, strict=True)
-        insert_tags_and_validity(self._session, self._inserted[before:])
+        for seq, memory in self._inserted[before:]:
+            if memory.tags or memory.valid_until:
+                insert_tags_and_validity(self._session, seq, memory)
 
     def _finish(self) -> int:
         # Indexed after all rows: an insert with a trigger is a savepoint, at which FTS5 would write
@@ -151,15 +152,7 @@ class SqliteIntake(records.IntakeTransaction):
 class SqliteRecords(records.RecordStore):
     """A `RecordStore` on one SQLite file."""
 
-    @writes
-    def remember(
-        self,
-        session: SqliteSession,
-        drafts: Sequence[Draft],
-        *,
-        action: Action | None = None,
-    ) -> RememberReport:
-        return SqliteIntake(session).remember(drafts, action)
+    _intake = SqliteIntake
 
 
 class SqliteRetention(RetentionStore):

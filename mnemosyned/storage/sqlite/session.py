@@ -264,7 +264,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         values = episode_values(episode, index_terms)
         inserted = cast("sqlite3.Cursor", self.insert("episode", seq=seq, **values))
         number = cast("int", inserted.lastrowid)
-        fulltext.index_episode_grams(self, number, episode.content, index_terms)
+        self._write_episode_grams(number)
         return number
 
     def write_episode(
@@ -275,13 +275,13 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         *,
         is_rollup: bool = False,
     ) -> None:
-        self._unindex_episode(seq)
+        self._write_episode_grams(seq, remove=True)
         values = episode_values(episode, index_terms)
         self.update("episode", episode_changes(values, is_rollup=is_rollup), seq=seq)
-        fulltext.index_episode_grams(self, seq, episode.content, index_terms)
+        self._write_episode_grams(seq)
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
-        self._unindex_episode(seq)
+        self._write_episode_grams(seq, remove=True)
         self.execute(
             "UPDATE episodic_memory SET content = '', index_terms = '', "
             "item_count = iif(:originals, :originals, item_count) WHERE seq = :seq",
@@ -290,15 +290,16 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         )
 
     def delete_episode(self, seq: int) -> None:
-        self._unindex_episode(seq)
+        self._write_episode_grams(seq, remove=True)
         self.execute("DELETE FROM episodic_memory WHERE seq = ?", (seq,))
 
-    def _unindex_episode(self, seq: int) -> None:
-        """Delete the entry of a summary in the second index, which no trigger deletes."""
+    def _write_episode_grams(self, seq: int, *, remove: bool = False) -> None:
+        """Write the entry of a summary in the second index, or remove it; no trigger does it."""
         content, index_terms = self.execute(
             "SELECT content, index_terms FROM episodic_memory WHERE seq = ?", (seq,)
         ).fetchone()
-        fulltext.unindex_episode_grams(self, seq, content, index_terms)
+        text = f"{content}\n{index_terms}"
+        fulltext.write_grams(self, "episode_gram_fts", seq, text, remove=remove)
 
 
 @lru_cache(maxsize=256)
