@@ -121,11 +121,7 @@ class OwnerRounds:
             self.scheduler.enforce_cap_soon()
 
     def request_purge(self, owner: int) -> None:
-        """Have an owner's forgotten memories purged soon, in the background.
-
-        Ignored for a while after a purge was refused, as it would be for any owner: all share the
-        same tables.
-        """
+        """Have an owner's forgotten memories purged soon, unless one was refused lately for anybody."""
         if time.monotonic() >= self._purge_not_before:
             self.request_upkeep(owner)
 

@@ -92,11 +92,7 @@ def open_store(
 
 @_require_driver()
 def open_owners(location: DatabaseLocation) -> AbstractContextManager[PostgresOwners]:
-    """Return a context manager that opens the table of owners and tokens on a database server.
-
-    Raises `ConfigInvalid` for a file, which has one owner, or without the driver, and
-    `StorageFailed`.
-    """
+    """Open the table of owners and tokens as a context manager. Raises `ConfigInvalid` and `StorageFailed`."""
     if location.file is not None:
         raise ConfigInvalid(
             "a memory in a file has one owner; for many, set database to postgresql://…",
@@ -188,10 +184,7 @@ def open_store_of(
 
 @_require_driver()
 def open_server(location: DatabaseLocation) -> PostgresServer:
-    """Return the database server as a whole, for commands that concern all owners.
-
-    Raises `ConfigInvalid` for a file or without the driver, and `StorageFailed`.
-    """
+    """Return the server, for commands on all owners. Raises `ConfigInvalid` and `StorageFailed`."""
     if location.file is not None:
         raise ConfigInvalid(
             f"{location} is a file, which is purged by every forget; these commands are for "
@@ -213,10 +206,7 @@ def find_server_exposures(location: DatabaseLocation) -> list[str]:
 
 @_require_driver()
 def refuses_writes(location: DatabaseLocation) -> bool:
-    """Return True if a database server answers but takes no writes, as a standby does.
-
-    Raises `ConfigInvalid` if no daemon could use the database, and `StorageFailed`.
-    """
+    """Return whether a server takes no writes, as a standby. Raises `ConfigInvalid` and `StorageFailed`."""
     from mnemosyned.storage.postgres import store as postgres  # noqa: PLC0415 an extra
 
     return postgres.refuses_writes(location.url)
@@ -260,11 +250,7 @@ def make_summarizer(
 def owner_model(
     turns: ModelTurns | None, owner: int, *, allowance: OwnerAllowance | None = None
 ) -> TextModel | None:
-    """Return a text model that uses the shared models when it is the owner's turn.
-
-    `allowance` limits and counts the owner's seconds of them. None if `turns` is None, as owners
-    share no models.
-    """
+    """Return the shared models as one that waits for the owner's turn, within an `allowance`; None without."""
     if turns is None:
         return None
     # Loaded here: a memory with one owner shares none.

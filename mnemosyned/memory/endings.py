@@ -32,10 +32,9 @@ class EndingRecord:
 def remove_ended_sentences(
     memories: Sequence[MemoryRecord], ended: Mapping[str, Sequence[EndedStatement]]
 ) -> list[MemoryRecord]:
-    """Return the memories without ended sentences, for a summary of what applies.
+    """Return the memories without ended sentences, given by memory id, for a summary of what applies.
 
-    `ended` has the ended statements by memory id. Memories without any other sentence are left out,
-    unless nothing would be left at all.
+    Memories without any other sentence are left out, unless nothing would be left at all.
     """
     current: list[MemoryRecord] = []
     for memory in memories:

@@ -159,10 +159,9 @@ class UndoneEpisode:
 def undone_group(
     entry: LogEntry, returned: UndoneEpisode, *, dry_run: bool
 ) -> GroupReport:
-    """Return the report of undoing one logged group; with `dry_run`, of the plan to do so.
+    """Return the report of undoing one logged group, of which `returned` is the result.
 
-    `returned` is the result for its episode. The `error` of the report says how many originals were
-    pruned, or were forgotten or restored before.
+    Its `error` says how many originals were pruned, or were forgotten or restored before.
     """
     status = GroupStatus.PLANNED if dry_run else GroupStatus.UNDONE
     missing = entry.items_consolidated - returned.originals

@@ -142,10 +142,7 @@ class _SecureRedirects(HTTPRedirectHandler):
         headers: HTTPMessage,
         newurl: str,
     ) -> Request | None:
-        """Return the request that follows an HTTP redirect to `newurl`.
-
-        Raises `InvalidRequest` or `FetchFailed` if the new address has no TLS.
-        """
+        """Return the request that follows a redirect. Raises `InvalidRequest` or `FetchFailed` without TLS."""
         check_url(newurl)
         if req.full_url.startswith("https:") and not newurl.startswith("https:"):
             raise FetchFailed(
@@ -175,11 +172,7 @@ class _Download:
         self._etag = self._read_saved_etag()
 
     def fetch(self, pause_s: float) -> None:
-        """Make attempts, each resuming the last one, until the file is complete.
-
-        `pause_s` is the pause in seconds after a failed attempt, doubled while no bytes come.
-        Raises `FetchFailed`.
-        """
+        """Make attempts, each resuming the last, with pauses from `pause_s` on. Raises `FetchFailed`."""
         stalled = 0
         for _ in range(ATTEMPTS_MAX):
             before = self._measure_part()
@@ -199,10 +192,7 @@ class _Download:
         )
 
     def _request_rest(self, received: int) -> None:
-        """Request the file's bytes after the first `received`, and append them to the file.
-
-        Raises an error if the file is still incomplete.
-        """
+        """Append the file's bytes after the first `received`. Raises an error if it is still incomplete."""
         headers = {"Accept-Encoding": "identity", "User-Agent": "mnemosyned"}
         if received:
             headers["Range"] = f"bytes={received}-"
@@ -224,9 +214,8 @@ class _Download:
             raise ConnectionError("the connection broke off")
 
     def _accept_response(self, response: HTTPResponse, received: int) -> int | None:
-        """Check a response and prepare the file for its body; return the file's total size or None.
+        """Check a response, and empty the file for a whole one; return the file's total size or None.
 
-        A response with the whole file, not the bytes after `received`, empties the file first.
         Raises `FetchFailed` for a wrong size or too little free disk space.
         """
         length = response.headers.get("Content-Length", "")
@@ -260,11 +249,7 @@ class _Download:
         return total
 
     def _copy_body(self, response: HTTPResponse, total: int | None) -> None:
-        """Append a response's body to the file, calling `progress` after each piece.
-
-        `total` is the size of the whole file, if known. Raises `FetchFailed` if the body is no GGUF
-        model or too large.
-        """
+        """Append a response's body to the file, with `progress`. Raises `FetchFailed` for another file."""
         received = self._measure_part()
         while chunk := response.read(CHUNK_BYTES):
             begins_model = chunk.startswith(MAGIC)
@@ -287,10 +272,7 @@ class _Download:
         return os.fstat(self._file.fileno()).st_size
 
     def _read_saved_etag(self) -> str | None:
-        """Return the ETag saved with the incomplete file, or None.
-
-        A file that was begun from another URL is emptied.
-        """
+        """Return the ETag saved with the file, None without; empty a file that was begun from another URL."""
         try:
             note = json.loads(_make_metadata_path(self._part).read_text())
             if note["url"] == self._request.url:
@@ -377,10 +359,7 @@ class ModelStore:
     def resolve(
         self, name: str, *, sha256: str | None = None
     ) -> tuple[DownloadRequest, Path]:
-        """Return the download for a catalog name or URL of a model, and the path to install it at.
-
-        `sha256` is the digest to expect, if known. Raises `InvalidRequest` for an unknown name.
-        """
+        """Return the download for a catalog name or URL, and where to install it. Raises `InvalidRequest`."""
         if known := CATALOG.get(name):
             request = replace(known, sha256=sha256)
         elif "://" in name:
@@ -426,11 +405,7 @@ class ModelStore:
             ) from error
 
     def find(self, name: str, *, in_part: bool = False) -> Path:
-        """Return the path of an installed model by catalog name, file name or path.
-
-        With `in_part`, an incomplete download is found too. Raises `InvalidRequest` if there is
-        none.
-        """
+        """Return the path of an installed model, or `in_part` of an incomplete one. Raises `InvalidRequest`."""
         if known := CATALOG.get(name):
             name = _extract_file_name(known.url)
         require_usable_path(name, field="name", suffix=".gguf.part")
@@ -445,11 +420,7 @@ class ModelStore:
         )
 
     def verify(self, path: Path, *, sha256: str | None = None) -> VerifyResult:
-        """Return size, digest and problems of a model's file.
-
-        The digest is compared with `sha256`, or else the one recorded at the download; the size
-        with the catalog's.
-        """
+        """Return size, digest and problems of a file, compared with `sha256` or the digest at its download."""
         size = path.stat().st_size
         digest = compute_sha256(path)
         problems = []
@@ -470,10 +441,7 @@ class ModelStore:
         return VerifyResult(size, digest, tuple(problems), compared=bool(expected))
 
     def remove(self, path: Path) -> None:
-        """Delete a model's file, its recorded digest and its incomplete download.
-
-        Raises `InvalidRequest` for a path outside the folder of models.
-        """
+        """Delete a model's file, digest and incomplete download. Raises `InvalidRequest` outside the folder."""
         if path.parent != self.folder.absolute():
             raise InvalidRequest(f"{path} is not in {self.folder}; delete it yourself")
         for name in (path.name, f"{path.name}.sha256"):

@@ -80,10 +80,7 @@ class EndpointAddress:
 
 
 def _split_endpoint(endpoint: str) -> tuple[SplitResult, int | None]:
-    """Split the address of an endpoint, and return its parts and the port, or None for no port.
-
-    Raises `ConfigInvalid` unless it is a plain http or https address.
-    """
+    """Return the parts and port of an http or https address. Raises `ConfigInvalid` for any other."""
     try:
         parts = urlsplit(endpoint)
         port = parts.port
@@ -102,10 +99,7 @@ def _split_endpoint(endpoint: str) -> tuple[SplitResult, int | None]:
 
 
 def _make_endpoint_error(problem: str) -> ConfigInvalid:
-    """Return the error for the setting `llm.endpoint`, with a problem in words.
-
-    The value of the setting is not quoted, as it may contain a key.
-    """
+    """Return the error for `llm.endpoint`, without its value, which may contain a key."""
     return ConfigInvalid(
         f"llm.endpoint {problem}; write it like http://127.0.0.1:8080/v1",
         field="llm.endpoint",
@@ -291,10 +285,7 @@ class _EndpointCall:
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def _open_connection(self, timeout_s: float) -> HTTPConnection:
-        """Connect to the first of the host's addresses that accepts, within `timeout_s` for each.
-
-        Raises `OSError` and `ModelUnavailable`.
-        """
+        """Connect to the first address that accepts in `timeout_s`. Raises `OSError` and `ModelUnavailable`."""
         refused: OSError | None = None
         for family, place in self._address.resolve():
             plain = self._hold_socket(socket.socket(family, socket.SOCK_STREAM))
@@ -326,10 +317,7 @@ class _EndpointCall:
         return connection
 
     def _hold_socket(self, held: socket.socket) -> socket.socket:
-        """Keep a socket as the one for `_abort` to end, and return it.
-
-        Raises `ConnectionAbortedError` if `_abort` was called before.
-        """
+        """Return a socket, kept for `_abort` to end. Raises `ConnectionAbortedError` after `_abort`."""
         with self._lock:
             self._socket = held
             if self._aborted:
@@ -344,10 +332,7 @@ class _EndpointCall:
             held.close()
 
     def _send_with_retries(self, body: bytes) -> bytes:
-        """Send a request's body and return the answer's, retrying busy or broken connections.
-
-        Raises `ModelUnavailable` when tries or time are used up.
-        """
+        """Return the answer to a body, with retries within the time. Raises `ModelUnavailable`."""
         wait_s = BACKOFF_S
         for tries_left in reversed(range(TRIES)):
             try:
@@ -364,10 +349,7 @@ class _EndpointCall:
         raise AssertionError  # the loop returns or raises
 
     def _send_once(self, body: bytes) -> bytes:
-        """Send a request's body over a new connection and return the answer's body.
-
-        Raises `_RetryableError`, `ModelUnavailable` and `SummarizerFailed`.
-        """
+        """Return the answer to a body. Raises `_RetryableError`, `ModelUnavailable` and `SummarizerFailed`."""
         try:
             connection = self._open_connection(min(CONNECT_S, self._seconds_left()))
             self._check_time()
@@ -394,10 +376,9 @@ class _EndpointCall:
             self._close_socket()
 
     def _read_response(self, response: HTTPResponse) -> bytes:
-        """Return the body of a response with status 200; raise an error for any other status.
+        """Return the body of a response with status 200.
 
-        It is `_RetryableError` for a busy server, `SummarizerFailed` for a refused prompt, else
-        `ModelUnavailable`.
+        Raises `_RetryableError` (busy), `SummarizerFailed` (refused prompt), else `ModelUnavailable`.
         """
         status = response.status
         if status == HTTPStatus.OK:
@@ -425,10 +406,7 @@ class _EndpointCall:
         raise ModelUnavailable(f"{said}{hint.get(status, '')}")
 
     def _read_body(self, response: HTTPResponse) -> bytes:
-        """Return the body of a response. Raises `SummarizerFailed` if it is too large.
-
-        Raises `HTTPException` if the connection broke before its end.
-        """
+        """Return the body. Raises `SummarizerFailed` if it is too large, `HTTPException` if it is cut off."""
         answer = response.read(ANSWER_BYTES_MAX + 1)
         self._check_time()  # cut off, it looks like an end
         if len(answer) > ANSWER_BYTES_MAX:
@@ -454,11 +432,7 @@ class _EndpointCall:
 
 
 def _read_answer_text(answer: bytes, name: str) -> str:
-    """Return the text of the first choice in an endpoint's answer in JSON.
-
-    `name` is the model's for messages. Raises `ModelUnavailable` for another form,
-    `SummarizerFailed` for no text.
-    """
+    """Return the text of the first choice in an answer. Raises `ModelUnavailable` and `SummarizerFailed`."""
     try:
         text = _ANSWERS.decode(answer).choices[0].message.content
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -475,11 +449,7 @@ def _read_answer_text(answer: bytes, name: str) -> str:
 
 
 def read_api_key(file: str | None, *, variable: str | None) -> str | None:
-    """Return the API key in a file, or else in the value of an environment variable.
-
-    `variable` is that value. None if both are None. Raises `ConfigInvalid` for an unreadable file
-    or malformed key.
-    """
+    """Return the API key in a file, else the value `variable`; None without both. Raises `ConfigInvalid`."""
     if file is None:
         return _check_key(variable, "MNEMOSYNE_LLM_API_KEY") if variable else None
     path = Path(file).expanduser()
@@ -500,10 +470,7 @@ def read_api_key(file: str | None, *, variable: str | None) -> str | None:
 
 
 def _check_key(text: str, where: str) -> str:
-    """Return an API key without surrounding blanks. Raises `ConfigInvalid` if it is malformed.
-
-    `where` names the source of the key in the message.
-    """
+    """Return an API key without surrounding blanks. Raises `ConfigInvalid`, which names its source `where`."""
     key = text.strip()
     if not re.fullmatch(rf"[!-~]{{1,{KEY_CHARS_MAX}}}", key):
         raise ConfigInvalid(

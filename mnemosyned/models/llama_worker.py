@@ -224,10 +224,7 @@ class EmbeddingEngine:
 
 
 def _open_model(llama_cpp: Any, load: LoadModel, **options: Any) -> Any:  # noqa: ANN401
-    """Load the model's file by llama.cpp, with further `options`, and return the model.
-
-    Raises `RequestFailed` for a damaged file or too little memory.
-    """
+    """Load the model's file with `options`. Raises `RequestFailed` if it is damaged or memory too small."""
     try:
         return llama_cpp.Llama(
             load.model_path,
@@ -244,10 +241,7 @@ def _open_model(llama_cpp: Any, load: LoadModel, **options: Any) -> Any:  # noqa
 
 
 def _choose_window_tokens(llama_cpp: Any, load: LoadModel) -> int:  # noqa: ANN401
-    """Return the size of the context window in tokens, as requested or by the model's file.
-
-    Raises `RequestFailed` if the file is damaged, or the memory it needs is not free.
-    """
+    """Return the window in tokens, as asked or by the file. Raises `RequestFailed` if it is too large."""
     try:
         header = llama_cpp.Llama(
             load.model_path, vocab_only=True, n_ctx=HEADER_TOKENS, verbose=False
@@ -272,10 +266,7 @@ def _choose_window_tokens(llama_cpp: Any, load: LoadModel) -> int:  # noqa: ANN4
 
 
 def _compute_bytes_per_token(facts: Mapping[str, str], kind: str) -> int:
-    """Return how many bytes of memory each token of the context window takes.
-
-    `facts` is the metadata of the model's file, `kind` its architecture.
-    """
+    """Return how many bytes a token of the window takes, by the metadata and architecture of the file."""
     heads = _read_metadata_int(facts, f"{kind}.attention.head_count", 1)
     head = _read_metadata_int(facts, f"{kind}.embedding_length", 0) // max(heads, 1)
     keys = _read_metadata_int(facts, f"{kind}.attention.key_length", head)
@@ -354,10 +345,7 @@ def _lower_priority(nice: int) -> None:
 
 
 def _serve_requests(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> None:
-    """Answer the queued requests, writing each reply to the stream `answers`; never return.
-
-    The first request loads the model.
-    """
+    """Answer the queued requests on the stream `answers`, the first by loading the model; never return."""
     engine: CompletionEngine | EmbeddingEngine | None = None
 
     def answer(frame: bytes) -> WorkerReply:

@@ -132,10 +132,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
         worker.join()
 
     def _choose_worker(self) -> _DigestWorker:
-        """Return the worker to send the next group to, starting more workers if needed.
-
-        It is the least busy one; while clients' requests are served, only the first is used.
-        """
+        """Return the least busy worker, after starting others; the first while requests are served."""
         workers = self._workers
         if self._is_serving():
             return min(workers, key=lambda worker: worker.gone)

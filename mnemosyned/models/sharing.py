@@ -39,10 +39,7 @@ class ModelTurns:
 
     @contextmanager
     def borrow(self, owner: int) -> Iterator[TextModel]:
-        """Return a context manager that gives an owner a free model for one call.
-
-        It waits for the owner's turn. Raises `SummarizerFailed` if no model becomes free in time.
-        """
+        """Lend an owner a free model for a block, after its turn has come. Raises `SummarizerFailed`."""
         model = self._acquire_model(owner)
         try:
             yield model
@@ -62,10 +59,7 @@ class ModelTurns:
             model.close()
 
     def _acquire_model(self, owner: int) -> TextModel:
-        """Take a free model, or wait for the owner's turn, and return the model.
-
-        Raises `SummarizerFailed` if no model becomes free in time.
-        """
+        """Take a free model, after the owner's turn has come. Raises `SummarizerFailed` if it is late."""
         ticket = _TurnTicket()
         ends = time.monotonic() + self._wait_s
         with self._changed:
@@ -85,10 +79,7 @@ class ModelTurns:
             return ticket.model
 
     def _release_model(self, model: TextModel) -> None:
-        """Give a model to the oldest call of the next owner, or keep it as free if none waits.
-
-        That owner then goes to the end of the queue.
-        """
+        """Give a model to the oldest call of the next owner, who is then the last; free it if none waits."""
         if not self._queues:
             self._free.append(model)
             return
@@ -185,18 +176,12 @@ class SharedEmbedder(Embedder):
         return self._embedder.identity()
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """Return a vector for each text, once no other call runs and no question waits.
-
-        Raises `EmbedderFailed`, also if the turn does not come in time.
-        """
+        """Return a vector for each text, once no other call runs and no question waits."""
         with self._wait_for_turn(self._memories):
             return self._embedder.embed(texts)
 
     def embed_question(self, text: str) -> bytes:
-        """Return the vector of a question, which is served before waiting memories.
-
-        Raises `EmbedderFailed`, also if the turn does not come in time.
-        """
+        """Return the vector of a question, which is served before waiting memories."""
         with self._wait_for_turn(self._questions):
             return self._embedder.embed_question(text)
 
@@ -206,10 +191,7 @@ class SharedEmbedder(Embedder):
 
     @contextmanager
     def _wait_for_turn(self, queue: deque[object]) -> Iterator[None]:
-        """Return a context manager that waits for a turn in the queue, and then holds the embedder.
-
-        Raises `EmbedderFailed` if the turn does not come in time.
-        """
+        """Hold the embedder for a block, after its turn in the queue. Raises `EmbedderFailed`."""
         ticket = object()
         with self._changed:
             queue.append(ticket)

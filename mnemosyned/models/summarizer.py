@@ -399,10 +399,9 @@ class ModelSummarizer(Summarizer):
         )
 
     def count_room_tokens(self, messages: Sequence[Message]) -> int:
-        """Return how many tokens of the context window a request leaves for memories.
+        """Return the tokens of the window that a request, an answer and a retry leave for memories.
 
-        `messages` are the request without memories; the answer and a retry are provided for. Raises
-        `SummarizerFailed` if too few are left.
+        Raises `SummarizerFailed` if they are too few.
         """
         frame = "\n".join([message["content"] for message in messages]) + RETRY_CHARS
         taken = self._model.count_tokens(frame) + TEMPLATE_TOKENS + self.answer_tokens

@@ -49,10 +49,7 @@ class ModelCounter:
 
 
 def open_counter(vocabulary: Path) -> TokenCounter:
-    """Return a token counter for a file `tokenizer.json` or `*.tiktoken`.
-
-    Raises `TokenizerUnusable` for a file that is of another kind or cannot be read.
-    """
+    """Return a token counter for a `tokenizer.json` or `*.tiktoken`. Raises `TokenizerUnusable`."""
     if vocabulary.suffix == ".tiktoken":
         return RanksCounter(vocabulary)
     if vocabulary.suffix == ".json":
@@ -107,11 +104,7 @@ _CL100K = _ELIDED + r"|(?:[^\r\n\w]|_)?[^\W\d_]+" + _REST % r"[\r\n]*"
 
 
 def _compile_split_pattern(ranks: int) -> re.Pattern[str]:
-    """Return the pattern that splits a text into pieces for a tiktoken vocabulary.
-
-    `ranks` is the number of tokens in the vocabulary: up to `O200K_RANKS` the pattern is that of
-    cl100k, above that of o200k.
-    """
+    """Return the pattern that splits a text for a vocabulary of `ranks` tokens: of cl100k or, above, o200k."""
     if ranks <= O200K_RANKS:
         return re.compile(_CL100K)
     upper, marks = _list_characters("Lu", "Lt"), _list_characters("Mn", "Mc", "Me")
@@ -172,10 +165,7 @@ class RanksCounter:
 
 
 def _read_ranks(path: Path) -> dict[bytes, int]:
-    """Return the rank of each token, given as bytes, in a `*.tiktoken` file.
-
-    Raises `TokenizerUnusable`.
-    """
+    """Return the rank of each token in a `*.tiktoken` file. Raises `TokenizerUnusable`."""
     try:
         if path.stat().st_size > BYTES_MAX:
             raise TokenizerUnusable(

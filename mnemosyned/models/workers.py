@@ -78,10 +78,7 @@ class WorkerProcess(Generic[R]):
         return self._process.pid
 
     def limit(self, seconds: float, why: str) -> bool:
-        """Set how many seconds from now the process is killed, replacing the last limit.
-
-        `why` is the reason for the log. Returns False if the process has ended.
-        """
+        """Have the process killed after so many seconds, with a reason; return False if it has ended."""
         with self._guard:
             if self.ending or self._process.poll() is not None:
                 return False
@@ -89,10 +86,7 @@ class WorkerProcess(Generic[R]):
             return True
 
     def send(self, request: msgspec.Struct) -> bool:
-        """Send a request to the process; return False if it has ended.
-
-        Raises `OverflowError` for a number that the message format cannot carry.
-        """
+        """Send a request; return False if the process has ended. Raises `OverflowError` for a huge number."""
         frame = msgspec.msgpack.encode(request)
         try:
             if self._process.stdin:
@@ -119,10 +113,7 @@ class WorkerProcess(Generic[R]):
         self._thread.join(STOP_S)
 
     def note_end(self) -> None:
-        """Take note that the process has ended, for the reason `ending`; does nothing here.
-
-        Called in the worker's thread, for subclasses to override.
-        """
+        """Take note, in the thread of the worker, that the process has ended; for subclasses."""
 
     def _run_process(self) -> None:
         """Start the process, queue its replies until it ends, and clean up, as a thread's body."""

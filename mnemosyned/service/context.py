@@ -544,11 +544,7 @@ class WindowService:
     def _make_archived_part(
         self, id: str, conversation: IdentifiedConversation, said: datetime
     ) -> ArchivedPart:
-        """Return the message with the id `id` in the form of a memory to store.
-
-        For a stub (the short form left of a message that was archived before), return only the id
-        of the compaction which stored its original. `said` is the message's time.
-        """
+        """Return a message, said at `said`, as a memory to store; for a stub, only the id of its compaction."""
         own = conversation.original(id)
         archived_as = find_stub_pointer(own)
         compaction = self.store.compactions.get(archived_as) if archived_as else None

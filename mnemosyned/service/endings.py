@@ -164,10 +164,9 @@ class EndingFinder:
         return found
 
     def _find_ahead(self, limit: int) -> int:
-        """Read up to `limit` memories while somebody waits; return how many endings were new.
+        """Read up to `limit` memories by words alone while somebody waits; return how many endings were new.
 
-        Words alone decide. The background, or without one the next sleep, reads them again with
-        vectors, and learns from them, which takes far longer.
+        Vectors, which take far longer, read them again in the background, or without one at the next sleep.
         """
         if not self._has_news_ahead:
             return 0

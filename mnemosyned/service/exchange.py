@@ -249,10 +249,9 @@ class ExchangeService:
         return chunks
 
     def _read_chunks(self, chosen: MemoryFilter) -> Iterator[bytes]:
-        """Yield an empty chunk once the snapshot is open, then the export in chunks of lines.
+        """Yield an empty chunk once the snapshot is open, then the lines of what `chosen` selects in chunks.
 
-        Records of the memories that the filter `chosen` selects are in it. If the snapshot has to
-        end early, the last line says why.
+        If the snapshot has to end early, the last line says why.
         """
         written = _ExportLines()
         try:
@@ -283,8 +282,7 @@ class ExchangeService:
     ) -> Iterator[str]:
         """Add the lines of all records to `written`; yield whenever there is enough for a chunk.
 
-        The yielded text says why the export has to end early, as it takes too long or the
-        write-ahead log grew; it is empty while the export may go on.
+        The yielded text says why the export has to end early; it is empty while it may go on.
         """
         ends = time.monotonic() + DURATION_S
         log_bytes_max = self._wal_bytes() + LOG_GROWTH_MAX
@@ -568,10 +566,7 @@ def compare_recalls(
     *,
     now: datetime,
 ) -> tuple[str, ...]:
-    """Search in two stores, at the time `now`, for the first words of each sampled memory.
-
-    Return the ids of the memories for which the hits or their order differ.
-    """
+    """Return the ids of sampled memories whose first words do not find the same hits in both stores."""
     differing: list[str] = []
     for memory in sample:
         question = " ".join(memory.content.split()[:QUESTION_WORDS])

@@ -514,10 +514,7 @@ class RetentionService:
     def _prune_archive(
         self, retention: Retention, *, now: datetime, dry_run: bool = False
     ) -> Pruned:
-        """Prune originals beyond a retention, chunk by chunk; return the counts. Raises `PartlyDone`.
-
-        With `dry_run`, only count them.
-        """
+        """Prune originals beyond a retention, or with `dry_run` count them. Raises `PartlyDone`."""
         prunable = self.store.retention.prunable(retention, now=now, limit=PRUNED_MAX)
 
         def prune_chunk(chunk: Sequence[str]) -> int:
@@ -616,11 +613,7 @@ class RetentionService:
     def _select_memories(
         self, request: Forget, kept: Sequence[str]
     ) -> SelectedMemories:
-        """Return the memories that a request selects, to be deleted.
-
-        With `kept`, the keys of recoverable memories that its ids name, ids of only recoverable
-        memories are left out.
-        """
+        """Return the memories to delete; with keys in `kept`, without ids of only recoverable memories."""
         if kept:
             asked = names(request.id)
             stored = {memory.id for memory in self.store.memories.existing(asked)}

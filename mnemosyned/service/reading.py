@@ -400,10 +400,9 @@ def select_memories(
 def _select_by_filters(
     store: MemoryStore, request: Filtered[Any], prefix: str
 ) -> SelectedMemories:
-    """Return the memories that a request's filters select.
+    """Return the memories that a request's filters select, without those newer than a given `mark`.
 
-    `prefix` begins the names of filters in the request. With the `mark` of a preview, newer
-    memories are left out. Raises `InvalidRequest` and `InvalidTime`.
+    `prefix` begins the names of filters in the request. Raises `InvalidRequest` and `InvalidTime`.
     """
     deletion, mark = store.deletion, request.mark
     newest = deletion.newest()

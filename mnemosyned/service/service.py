@@ -191,10 +191,7 @@ class MemoryService:
 
     @cached_property
     def _all_verbs(self) -> dict[type[Request[Any]], Callable[..., Any]]:
-        """Map types of requests to the functions that run the verbs.
-
-        Made for the first rare request: most of some hundred open memories get none.
-        """
+        """Verbs by request, made for the first rare one: most of some hundred open memories get none."""
         changes = ChangeService(
             store=self.store,
             sleeper=self.sleeper,
@@ -346,10 +343,7 @@ class MemoryService:
         return kept
 
     def _keep_agent_sessions(self, memories: Iterable[values.MemoryRecord]) -> None:
-        """Store to which project each imported session of an agent belongs, unless it is known.
-
-        Agents are given memories of their project's sessions.
-        """
+        """Store the project of each imported session of an agent, which is given memories of its project."""
         agents = self.store.agents
         last = {each.session: each for each in memories if "cwd" in each.metadata}
         for session, memory in last.items():

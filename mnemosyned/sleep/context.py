@@ -76,10 +76,9 @@ class SummarizerLease:
     def exclusive(
         self, *, wait_s: float = 0.0, purpose: str = A_CYCLE
     ) -> Iterator[Summarizer]:
-        """Borrow the summarizer while the block runs, after waiting up to `wait_s` for its return.
+        """Lend the summarizer to the block, once it is free, for a `purpose` that the error names.
 
-        `purpose` says what for, in the `SleepInProgress` error of others who ask in the meantime. Raises
-        `SleepInProgress` if it is still lent after the wait.
+        Raises `SleepInProgress` if it is not returned within `wait_s`.
         """
         if not self._lock.acquire(timeout=wait_s):
             raise SleepInProgress(

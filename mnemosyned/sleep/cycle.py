@@ -86,9 +86,7 @@ def _estimate_episodes(
 ) -> Iterator[Child]:
     """Yield the episodes that a planned batch will become, with estimated lengths.
 
-    A batch large enough by `limits` becomes one episode. In a smaller batch each memory becomes an
-    episode of its own, except that the memories with ids in `excluded`, which no summary may have,
-    share one.
+    In a batch too small for one, each memory becomes its own, and those in `excluded` share one.
     """
     lasting = [memory for memory in batch.members if memory.id not in excluded]
     unsummarized = [memory for memory in batch.members if memory.id in excluded]
@@ -396,10 +394,7 @@ class SleepCycle:
 def _consolidate_all(
     run: ConsolidationRun, context: CycleContext, first: Sequence[Pending]
 ) -> None:
-    """Plan and consolidate part by part, until no memories are left but those of failed groups.
-
-    `first` are the memories of the first part.
-    """
+    """Plan and consolidate part by part, from the part `first`, until only failed groups are left."""
     limits, plan_size = context.limits, context.plan_size
     remaining, candidates = context.candidates_max, first
     limit = min(plan_size, remaining)

@@ -127,10 +127,9 @@ class RollupRun:
         sources: Sequence[RollupSource],
         started: float,
     ) -> None:
-        """Store a period's summary with its log entry, and report it. Raises `SummarizerFailed`.
+        """Store a period's summary, made of `sources`, in place of the `existing` one, and report it.
 
-        It is made from `sources`, the texts of the summaries `members`, and takes the place of the
-        `existing` one.
+        Raises `SummarizerFailed`.
         """
         minimum = self._context.sleep.rollup_min_items
         rolled_up = compose_rollup(sources, level=period.level, minimum=minimum)

@@ -461,10 +461,9 @@ class Sleeper:
             self._raise_capacity(capacity)
 
     def _raise_capacity(self, capacity: int) -> None:
-        """Raise the capacity for now if working memory still has more memories than `capacity`.
+        """Raise the capacity if memories beyond `capacity` could not be consolidated.
 
-        They could not be consolidated. Until the setting changes, the next try comes once more than
-        a tenth of `capacity` (`HEADROOM`) has come in on top of them.
+        Until the setting changes, the next try comes once a share of `HEADROOM` has come in on top.
         """
         left = self.store.memories.working_count()
         if left > capacity:

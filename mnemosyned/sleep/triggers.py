@@ -54,10 +54,7 @@ def select_by_age(
     age: timedelta,
     slack: timedelta = timedelta(hours=1),
 ) -> Selection | None:
-    """Select all memories older than `age` once the oldest is older than `age` and `slack`.
-
-    Return None before. The slack lets a cycle find more than one memory.
-    """
+    """Select memories older than `age` once one is older by `slack`, so that a cycle finds more than one."""
     if activity.oldest is None or activity.oldest >= shift(now, -age - slack):
         return None
     return Selection(before=shift(now, -age))
@@ -66,11 +63,7 @@ def select_by_age(
 def select_by_count(
     activity: WorkingActivity, now: datetime, *, entries: int, fresh: timedelta
 ) -> Selection | None:
-    """Select memories older than `fresh` of sources with at least `entries` such memories.
-
-    Return None if no source has as many. The rule is from the consolidation tutorial: N new
-    memories in a category.
-    """
+    """Select memories older than `fresh` of sources with at least `entries` such memories; None without one."""
     counts = activity.by_source.items()
     sources = tuple(name for name, count in counts if count >= entries)
     return Selection(before=shift(now, -fresh), sources=sources) if sources else None
@@ -291,10 +284,9 @@ class TriggerWatch:
     def _suspend_if_useless(
         name: Trigger, rest: _Rest, report: CycleReport | None, ended: float
     ) -> None:
-        """Suspend a trigger whose cycle consolidated nothing, twice as long each time.
+        """Suspend a trigger whose cycle consolidated nothing, or was put off, twice as long each time.
 
-        `rest` is its suspension, which is changed. `ended` is the cycle's end in monotonic seconds,
-        `report` None if it was put off. A trigger whose cycle was cut short is not suspended.
+        A trigger whose cycle was cut short is not suspended. `ended` is in monotonic seconds.
         """
         if report and (report.evicted or report.problem):
             rest.length = rest.until = 0.0

@@ -301,11 +301,7 @@ def parse_text(verb: type[V], fields: Mapping[str, str | list[str]]) -> V:
 
 
 def validate(request: V) -> V:
-    """Return a checked copy of a request that a program made.
-
-    The checks and errors are those of `parse` for its JSON: `InvalidRequest`, `InvalidTime` or
-    `InvalidText`, which name the field.
-    """
+    """Return a checked copy of a request that a program made. Raises the errors of `parse`."""
     return parse(type(request), encode(request))
 
 
