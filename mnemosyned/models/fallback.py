@@ -10,12 +10,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import Protocol, TypeVar
 
-from mnemosyned.errors import (
-    LimitReached,
-    ModelUnavailable,
-    SummarizerFailed,
-    reason_of,
-)
+from mnemosyned import errors
 from mnemosyned.instants import in_zone
 from mnemosyned.logs import logger
 from mnemosyned.memory.clock import Clock
@@ -261,7 +256,7 @@ class FallbackSummarizer(Summarizer):
         self._idle.clear()
         try:
             if self._stopping:  # `interrupt` may have seen nothing to end
-                raise ModelUnavailable(STOPPING)
+                raise errors.ModelUnavailable(STOPPING)
             return self._primary.summarize(memories)
         finally:
             self._idle.set()
@@ -271,11 +266,11 @@ class FallbackSummarizer(Summarizer):
 
         A limit of the owner is no failure of the model.
         """
-        why = reason_of(error)
-        if isinstance(error, LimitReached):
+        why = errors.reason_of(error)
+        if isinstance(error, errors.LimitReached):
             return why
-        is_unavailable = isinstance(error, ModelUnavailable)
-        if isinstance(error, SummarizerFailed) and not is_unavailable:
+        is_unavailable = isinstance(error, errors.ModelUnavailable)
+        if isinstance(error, errors.SummarizerFailed) and not is_unavailable:
             if not self._breaker.record_rejection(why):
                 return why
         else:
@@ -286,7 +281,7 @@ class FallbackSummarizer(Summarizer):
             model=self.name,
             reason=self._breaker.reason,
             until=until.isoformat(timespec="seconds") if until else None,
-            exc_info=None if isinstance(error, SummarizerFailed) else error,
+            exc_info=None if isinstance(error, errors.SummarizerFailed) else error,
         )
         return self._breaker.reason
 

@@ -21,31 +21,12 @@ from pathlib import Path
 
 import msgspec
 
-from mnemosyned.backup_schedule import (
-    INTERVALS,
-    BackupRetention,
-    DatedBackup,
-    backup_name,
-    dated_backup,
-    is_backup_overdue,
-)
+from mnemosyned import backup_schedule, errors, paths
 from mnemosyned.config.settings import BACKUP_SCHEDULES, Config, SettingsInForce
-from mnemosyned.errors import (
-    ConfigInvalid,
-    InvalidRequest,
-    MnemosynedError,
-    SleepInProgress,
-)
 from mnemosyned.instants import in_zone, shift
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.ports import MaintenanceStore
-from mnemosyned.paths import (
-    DATABASE_PATH_BYTES_MAX,
-    describe_path_error,
-    require_usable_path,
-    shown_path,
-)
 from mnemosyned.sleep.context import SummarizerLease
 from mnemosyned.sleep.sleeper import cron_trigger
 from mnemosyned.verbs.retention import BackedUp, Backup
@@ -85,9 +66,9 @@ def backup_target(name: str, database: Path) -> Path:
         target = given.resolve()
         refused = _reason_to_refuse(target, database)
     except OSError as error:  # changed since it was looked at
-        refused = f"{shown_path(name)} cannot be used: {describe_path_error(error)}"
+        refused = f"{paths.shown_path(name)} cannot be used: {paths.describe_path_error(error)}"
     if refused:
-        raise InvalidRequest(f"{refused}; choose another name", field="file")
+        raise errors.InvalidRequest(f"{refused}; choose another name", field="file")
     return target
 
 
@@ -98,21 +79,22 @@ def named_target(name: str, *, suffix: str = "") -> Path:
     length.
     """
     if not name.startswith("/"):
-        raise InvalidRequest(
-            f"{shown_path(name)} is not an absolute path; begin it with /", field="file"
+        raise errors.InvalidRequest(
+            f"{paths.shown_path(name)} is not an absolute path; begin it with /",
+            field="file",
         )
-    return require_usable_path(
-        name, field="file", suffix=suffix, bytes_max=DATABASE_PATH_BYTES_MAX
+    return paths.require_usable_path(
+        name, field="file", suffix=suffix, bytes_max=paths.DATABASE_PATH_BYTES_MAX
     )
 
 
-def dated_backups(folder: Path) -> list[DatedBackup]:
+def dated_backups(folder: Path) -> list[backup_schedule.DatedBackup]:
     """Return the complete backups in a folder whose name has a date."""
     try:
         names = [file.name for file in islice(folder.iterdir(), FILES_MAX)]
     except OSError:  # there is none yet
         return []
-    return [each for each in map(dated_backup, names) if each]
+    return [each for each in map(backup_schedule.dated_backup, names) if each]
 
 
 def holds_database(file: Path) -> bool:
@@ -318,7 +300,7 @@ def forgotten_since(backup: Path, folder: Path) -> ForgottenSince | None:
     if begun:
         events = events[begun[0] :]
     else:
-        if dated := dated_backup(backup.name):
+        if dated := backup_schedule.dated_backup(backup.name):
             made_at = dated.made_at
         else:
             log = backup.with_name(f"{backup.name}-wal")
@@ -423,12 +405,12 @@ def next_backup_after(config: Config, moment: datetime) -> datetime | None:
         trigger = cron_trigger(schedule, key="backup.schedule")
         fires_at: datetime | None = trigger.get_next_fire_time(moment, moment)
         if fires_at is None:
-            raise ConfigInvalid(
+            raise errors.ConfigInvalid(
                 f"backup.schedule: no day of the calendar has these fields; it says {schedule!r}",
                 field="backup.schedule",
             )
         return fires_at
-    interval = INTERVALS.get(schedule)
+    interval = backup_schedule.INTERVALS.get(schedule)
     return shift(moment, interval) if interval else None
 
 
@@ -470,7 +452,7 @@ class BackupKeeper:
     def _database_file(self) -> Path:
         """The database file to back up. Raises `InvalidRequest` for a memory on a server."""
         if self.file is None:
-            raise InvalidRequest(ON_SERVER, field="file")
+            raise errors.InvalidRequest(ON_SERVER, field="file")
         return self.file
 
     def back_up(self, request: Backup) -> BackedUp:
@@ -478,7 +460,7 @@ class BackupKeeper:
         if request.file is not None:
             given = named_target(request.file)
             if given.is_dir():
-                given /= backup_name(self.clock.now(), scheduled=False)
+                given /= backup_schedule.backup_name(self.clock.now(), scheduled=False)
             target = backup_target(str(given), self._database_file)
         else:
             target = self._make_dated_target(scheduled=False)
@@ -492,9 +474,9 @@ class BackupKeeper:
         try:
             with self.lease.exclusive(purpose="a scheduled backup"):
                 self._back_up_by_schedule()
-        except SleepInProgress:
+        except errors.SleepInProgress:
             return  # the next check of the triggers comes soon
-        except (MnemosynedError, OSError) as error:
+        except (errors.MnemosynedError, OSError) as error:
             self._problem = getattr(error, "message", str(error))
             self._retry_at = time.monotonic() + RETRY_S
             log.exception("backup_failed")
@@ -534,7 +516,7 @@ class BackupKeeper:
         if self._problem:
             warnings.append(f"the last scheduled backup failed: {self._problem}")
         last = self._last_backup_at()
-        if last and is_backup_overdue(last, interval=interval, now=now):
+        if last and backup_schedule.is_backup_overdue(last, interval=interval, now=now):
             moment = in_zone(last, None).isoformat(" ")[:16]
             warnings.append(
                 f"the last scheduled backup is of {moment}, older than twice the interval "
@@ -547,12 +529,14 @@ class BackupKeeper:
         # First the parts of copies that a crash left: they may have filled the disk.
         for part in islice(self.folder.glob("memory-*.db.partial"), FILES_MAX):
             old = time.time() - part.stat().st_mtime > PARTIAL_AGE_S
-            if old and dated_backup(part.name.removesuffix(".partial")):
+            if old and backup_schedule.dated_backup(part.name.removesuffix(".partial")):
                 part.unlink(missing_ok=True)
         target = self._make_dated_target(scheduled=True)
         made = self._back_up_to(target)
         self._problem, self._retry_at = "", 0.0
-        keep = BackupRetention.parse(str(self.settings.config.backup.keep))
+        keep = backup_schedule.BackupRetention.parse(
+            str(self.settings.config.backup.keep)
+        )
         expired = keep.select_expired(dated_backups(self.folder))
         for backup in expired:
             (self.folder / backup.name).unlink(missing_ok=True)
@@ -579,12 +563,12 @@ class BackupKeeper:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise InvalidRequest(
+            raise errors.InvalidRequest(
                 f"the backup folder {folder} cannot be made: {error.strerror}; set backup.dir "
                 "to another one",
                 field="file",
             ) from error
-        name = backup_name(self.clock.now(), scheduled=scheduled)
+        name = backup_schedule.backup_name(self.clock.now(), scheduled=scheduled)
         return backup_target(str(folder / name), self._database_file)
 
     def _last_backup_at(self) -> datetime | None:

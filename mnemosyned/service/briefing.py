@@ -24,19 +24,9 @@ from mnemosyned.conversation.learnings.relevance import find_scope
 from mnemosyned.conversation.successors import SuccessorFinder
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.ids import made_at, new_id
+from mnemosyned.memory import injections as ledger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import MemoryComparison
-from mnemosyned.memory.injections import (
-    LINE_CHARS_MAX,
-    PROMPT_CHARS_MAX,
-    BriefingEdit,
-    BriefingEdits,
-    InjectedLine,
-    Injection,
-    InjectionFilter,
-    InjectionKind,
-    InjectionOutcome,
-)
 from mnemosyned.memory.listing import LearningFilter
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Learning, LearningScope, MemoryRecord
@@ -84,7 +74,7 @@ class BriefingService:
             edits=list(self.store.injections.edits().by_id.values()),
         )
 
-    def edit(self, request: conversation.EditBriefing) -> BriefingEdit:
+    def edit(self, request: conversation.EditBriefing) -> ledger.BriefingEdit:
         """Pin, drop or reword a line of briefings, or take that back."""
         before = self.store.injections.edits([request.id]).by_id.get(request.id)
         if before is None and not self.store.memories.existing([request.id]):
@@ -97,7 +87,7 @@ class BriefingService:
                 request.text, self.settings.config.secrets, field="text"
             )
         pinned, dropped = request.pin, request.drop
-        edit = BriefingEdit(
+        edit = ledger.BriefingEdit(
             id=request.id,
             pinned=bool(before and before.pinned) if pinned is None else pinned,
             dropped=bool(before and before.dropped) if dropped is None else dropped,
@@ -193,7 +183,7 @@ class BriefingService:
         )
 
     def _pinned_quotes(
-        self, project: str, edits: BriefingEdits
+        self, project: str, edits: ledger.BriefingEdits
     ) -> Iterator[InjectedQuote]:
         """Yield the pinned memories of the project and of no project, as quotes."""
         ids = [id for id in edits.by_id if edits.is_pinned(id)]
@@ -205,7 +195,7 @@ class BriefingService:
                 text = memory.content
                 yield quote_memory(memory, text, edits, reason="pinned by the user")
 
-    def learnings_in(self, project: str, edits: BriefingEdits) -> list[Learning]:
+    def learnings_in(self, project: str, edits: ledger.BriefingEdits) -> list[Learning]:
         """Return the learnings that apply in a project, at most `LEARNINGS_READ_MAX`.
 
         Pinned ones come first, then those of the project, of no project, and those from other
@@ -243,7 +233,7 @@ class BriefingService:
                 "after is no id of an injection; give the id of the last one listed",
                 field="after",
             )
-        chosen = InjectionFilter(
+        chosen = ledger.InjectionFilter(
             session=request.session,
             project=request.project,
             since=instant(request.since),
@@ -256,7 +246,7 @@ class BriefingService:
 
     def rate(self, request: conversation.RateInjection) -> conversation.RatedInjection:
         """Save what an injection was good for."""
-        outcome = InjectionOutcome(request.outcome)
+        outcome = ledger.InjectionOutcome(request.outcome)
         self.store.injections.rate(request.id, outcome)
         return conversation.RatedInjection(
             request.id, outcome, self.store.injections.totals()
@@ -264,7 +254,7 @@ class BriefingService:
 
 
 def quote_learning(
-    learning: Learning, edits: BriefingEdits, *, reason: str
+    learning: Learning, edits: ledger.BriefingEdits, *, reason: str
 ) -> InjectedQuote:
     """Return a learning as a quote chosen for a reason, in the words that a person gave it."""
     return InjectedQuote(
@@ -279,7 +269,7 @@ def quote_learning(
 
 
 def quote_memory(
-    memory: MemoryRecord, text: str, edits: BriefingEdits, *, reason: str
+    memory: MemoryRecord, text: str, edits: ledger.BriefingEdits, *, reason: str
 ) -> InjectedQuote:
     """Return a text of a memory as a quote chosen for a reason, in the words that a person gave it."""
     return InjectedQuote(
@@ -302,33 +292,33 @@ _REASONS = {
 
 def make_injection(
     now: datetime,
-    kind: InjectionKind,
+    kind: ledger.InjectionKind,
     *,
     client: str,
     session: str,
     project: str = "",
     prompt: str = "",
     text: str = "",
-    lines: Sequence[InjectedLine] = (),
-    outcome: InjectionOutcome = InjectionOutcome.UNKNOWN,
-) -> Injection:
+    lines: Sequence[ledger.InjectedLine] = (),
+    outcome: ledger.InjectionOutcome = ledger.InjectionOutcome.UNKNOWN,
+) -> ledger.Injection:
     """Return the ledger's entry for a text given to an agent now; empty for one that was missed.
 
     The beginning of the prompt and of each line is kept, with secrets masked and tags neutralized.
     """
-    return Injection(
+    return ledger.Injection(
         id=new_id(now),
         created_at=now,
         client=client,
         session=session,
         project=project,
         kind=kind,
-        prompt=_mask_beginning(prompt, PROMPT_CHARS_MAX),
+        prompt=_mask_beginning(prompt, ledger.PROMPT_CHARS_MAX),
         characters=len(text),
         tokens=TokenEstimator().count(text) if text else 0,
         outcome=outcome,
         lines=tuple(
-            replace(line, text=_mask_beginning(line.text, LINE_CHARS_MAX))
+            replace(line, text=_mask_beginning(line.text, ledger.LINE_CHARS_MAX))
             for line in lines
         ),
     )

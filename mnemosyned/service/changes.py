@@ -35,17 +35,7 @@ from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.reading import preview_selection, select_memories
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.text.secrets.masking import mask_secrets
-from mnemosyned.verbs import conversation
-from mnemosyned.verbs.memories import (
-    Edited,
-    EditMemory,
-    Pin,
-    Pinned,
-    Tag,
-    Tagged,
-    Unpin,
-    Untag,
-)
+from mnemosyned.verbs import conversation, memories as verbs
 from mnemosyned.verbs.request import instant, names
 
 T = TypeVar("T")
@@ -76,14 +66,14 @@ class ChangeService:
 
     # ------------------------------------------------------------- tags and pins
 
-    def change_tags(self, request: Tag | Untag) -> Tagged:
+    def change_tags(self, request: verbs.Tag | verbs.Untag) -> verbs.Tagged:
         """Add tags to the selected memories, or remove them; with `dry_run`, only preview that."""
         tags = tag_names(request.tags)
         selected = select_memories(self.store, request)
-        adds = isinstance(request, Tag)
+        adds = isinstance(request, verbs.Tag)
         if request.dry_run:
             preview = preview_selection(self.store, selected, after=request.after)
-            return Tagged(**preview, tags=list(tags), tagged=adds)
+            return verbs.Tagged(**preview, tags=list(tags), tagged=adds)
         change = self.store.changes.tag if adds else self.store.changes.untag
         action = self._new_action(ActionKind.TAG if adds else ActionKind.UNTAG)
         changed = intake.run_in_chunks(
@@ -92,16 +82,16 @@ class ChangeService:
             lambda chunk: change(chunk, tags, action=action),
             report=f"memories are {'tagged' if adds else 'untagged'}",
         )
-        return Tagged(
+        return verbs.Tagged(
             memories=len(selected.ids),
             tags=list(tags),
             tagged=adds,
             changed=sum(changed),
         )
 
-    def change_pins(self, request: Pin | Unpin) -> Pinned:
+    def change_pins(self, request: verbs.Pin | verbs.Unpin) -> verbs.Pinned:
         """Pin or unpin the selected working memories; with `dry_run`, preview the selection."""
-        pinned = isinstance(request, Pin)
+        pinned = isinstance(request, verbs.Pin)
         ids = names(request.id)
         for id in ids:
             memory = self.store.memories.get(id)
@@ -122,7 +112,7 @@ class ChangeService:
                 for chunk in intake.split_into_chunks(selected.ids, intake.CHUNK)
             )
             archived = len(selected.ids) - working
-            return Pinned(**preview, pinned=pinned, archived=archived)
+            return verbs.Pinned(**preview, pinned=pinned, archived=archived)
         action = self._new_action(ActionKind.PIN if pinned else ActionKind.UNPIN)
         changed = sum(
             intake.run_in_chunks(
@@ -134,7 +124,7 @@ class ChangeService:
                 report=f"memories are {'pinned' if pinned else 'unpinned'}",
             )
         )
-        return Pinned(
+        return verbs.Pinned(
             id=ids[0] if len(ids) == 1 else "",
             memories=changed,
             pinned=pinned,
@@ -148,7 +138,7 @@ class ChangeService:
 
     # ------------------------------------------------------------------ edit
 
-    def edit(self, request: EditMemory) -> Edited:
+    def edit(self, request: verbs.EditMemory) -> verbs.Edited:
         """Edit one memory by id, or all selected by filters; with `dry_run`, only preview.
 
         Raises `InvalidRequest` for a change that only one memory can get, and the errors of
@@ -169,14 +159,14 @@ class ChangeService:
                 )
         selected = select_memories(self.store, request, prefix="of_")
         if request.dry_run:
-            return Edited(
+            return verbs.Edited(
                 **preview_selection(self.store, selected, after=request.after)
             )
         return self._edit_many(request, selected.ids, changes)
 
     def _edit_one(
-        self, request: EditMemory, id: str, changes: dict[str, Any]
-    ) -> Edited:
+        self, request: verbs.EditMemory, id: str, changes: dict[str, Any]
+    ) -> verbs.Edited:
         """Edit one memory, again if somebody changed it meanwhile. Raises the errors of `EditMemory`."""
         action = self._new_action(ActionKind.EDIT)
 
@@ -192,7 +182,7 @@ class ChangeService:
 
         edition, secrets = _retry_edit(edit_once)
         if edition is None:
-            return Edited(id=id, memories=1)
+            return verbs.Edited(id=id, memories=1)
         if edition.kept:
             raise WordsPruned(
                 f"other originals of the episode of {id} were pruned, and its summary is all that "
@@ -204,8 +194,8 @@ class ChangeService:
         )
 
     def _edit_many(
-        self, request: EditMemory, ids: Sequence[str], changes: dict[str, Any]
-    ) -> Edited:
+        self, request: verbs.EditMemory, ids: Sequence[str], changes: dict[str, Any]
+    ) -> verbs.Edited:
         """Edit the memories with these ids, an episode's together; return the sum of the results."""
         action = self._new_action(ActionKind.EDIT)
 
@@ -275,7 +265,7 @@ class ChangeService:
             working=editions[-1].working if editions else 0,
         )
 
-    def _editable_memory(self, id: str, request: EditMemory) -> MemoryRecord:
+    def _editable_memory(self, id: str, request: verbs.EditMemory) -> MemoryRecord:
         """Return the memory with an id, after a check that it may be edited as the request asks.
 
         Raises `NotFound`, `InvalidRequest` for a summary or the text of an archived message, and
@@ -352,14 +342,14 @@ class ChangeService:
         id: str = "",
         secrets: str = "",
         purge: bool,
-    ) -> Edited:
+    ) -> verbs.Edited:
         """Rewrite stale summaries, purge earlier text if asked to, and return the result of the verb."""
         notes = [self.retention.rewrite_stale_or_log()]
         if purge:
             notes.append(self.retention.purger.attempt()[1])
         if edition.restored:
             self.sleeper.enforce_cap(edition.working)
-        return Edited(
+        return verbs.Edited(
             id=id,
             memories=memories,
             changed=edition.changed,
@@ -451,7 +441,7 @@ def _retry_edit(edit: Callable[[], T]) -> T:
     return edit()
 
 
-def _read_changes(request: EditMemory) -> dict[str, Any]:
+def _read_changes(request: verbs.EditMemory) -> dict[str, Any]:
     """Return the {field: new value} that a request names. Raises `InvalidRequest` for none."""
     given: dict[str, Any] = {
         "content": request.text,

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from mnemosyned import errors
 from mnemosyned.config.settings import MODEL_TOKENIZER, ContextConfig, SettingsInForce
 from mnemosyned.conversation import summary_message
 from mnemosyned.conversation.archived import (
@@ -48,13 +49,6 @@ from mnemosyned.conversation.messages import (
 )
 from mnemosyned.conversation.policies import AutoPolicy, RoundsPolicy
 from mnemosyned.conversation.sections import Quoted, Relevance
-from mnemosyned.errors import (
-    ConfigInvalid,
-    InvalidRequest,
-    NotFound,
-    SummarizerFailed,
-    TokenizerUnusable,
-)
 from mnemosyned.instants import in_zone
 from mnemosyned.logs import logger
 from mnemosyned.memory import ports
@@ -104,8 +98,10 @@ def token_budget(context: ContextConfig) -> TokenBudget:
     """Return the token budget of the settings. Raises `ConfigInvalid`."""
     try:
         return TokenBudget(**_values_of_budget(context))
-    except InvalidRequest as error:
-        raise ConfigInvalid(f"context: {error.message}", field="context") from error
+    except errors.InvalidRequest as error:
+        raise errors.ConfigInvalid(
+            f"context: {error.message}", field="context"
+        ) from error
 
 
 def default_counter() -> MessageCounter:
@@ -127,7 +123,7 @@ def make_counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounte
     if tokenizer == MODEL_TOKENIZER:
         model = summarizer.model
         if model is None:
-            raise ConfigInvalid(
+            raise errors.ConfigInvalid(
                 'context.tokenizer is "model", but no model is configured; name one in llm, or a '
                 "tokenizer's file",
                 field="context.tokenizer",
@@ -137,8 +133,8 @@ def make_counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounte
         )
     try:
         return FullCounter(open_counter(Path(tokenizer).expanduser()))
-    except TokenizerUnusable as error:
-        raise ConfigInvalid(
+    except errors.TokenizerUnusable as error:
+        raise errors.ConfigInvalid(
             f"context.tokenizer: {error.message}", field="context.tokenizer"
         ) from error
 
@@ -519,7 +515,7 @@ class WindowService:
             return None
         compacted, originals = compaction
         if not originals:
-            raise NotFound(
+            raise errors.NotFound(
                 f"everything that {request.id} stands for was forgotten", field="id"
             )
         facts = extract_facts([as_message(memory) for memory in originals])
@@ -647,7 +643,7 @@ class _TimeLimitedModel:
         self.ends = self.ends or time.monotonic() + self.limit_s
         left_s = self.ends - time.monotonic()
         if left_s <= 0:
-            raise SummarizerFailed(
+            raise errors.SummarizerFailed(
                 f"its {self.limit_s:g} s for one compaction are used up"
             )
         now = self.clock.now()
@@ -662,5 +658,5 @@ class _TimeLimitedModel:
         ]
         summary = self.lease.summarize(memories, time_limit_s=left_s)
         if summary.fallback_reason:
-            raise SummarizerFailed(summary.fallback_reason)
+            raise errors.SummarizerFailed(summary.fallback_reason)
         return summary.text

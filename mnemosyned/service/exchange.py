@@ -45,25 +45,13 @@ from mnemosyned.service.intake import check_metadata
 from mnemosyned.service.reading import make_query, read_filters
 from mnemosyned.text.details import SECRET_KINDS, DetailKind
 from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
-from mnemosyned.verbs.exchange import (
-    FOOTER,
-    HEADER,
-    KINDS,
-    CutOff,
-    Export,
-    Footer,
-    Header,
-    encode_record,
-    parse_line_kind,
-    parse_record,
-)
+from mnemosyned.verbs import exchange as verbs
 from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.request import TEXT_MAX, check_text
 from mnemosyned.version import __version__
 
 if TYPE_CHECKING:
     from mnemosyned.storage.common.exchange import ExchangeStore
-
 
 NUMBER_MAX = 1 << 53
 """No place or count comes near it; the place after a higher one could be none that SQLite has."""
@@ -77,7 +65,7 @@ NAMES = frozenset({"episode", "memory"}).union(
 )
 """Fields that are as long as a name may be."""
 _FIELDS: Mapping[type[object], tuple[str, ...]] = {
-    kind: tuple(field.name for field in fields(kind)) for kind in KINDS.values()
+    kind: tuple(field.name for field in fields(kind)) for kind in verbs.KINDS.values()
 }
 _REVISION_FIELDS = tuple(field.name for field in fields(ExportedRevision))
 _LOGGED = frozenset({GroupStatus.PROMOTED, GroupStatus.VERBATIM, GroupStatus.FAILED})
@@ -209,7 +197,7 @@ class _ExportLines:
 
     def footer(self) -> bytes:
         """Return the last line of the export: the counts by kind and the digest."""
-        footer = Footer(counts=dict(self.counts), sha256=self.digest.hexdigest())
+        footer = verbs.Footer(counts=dict(self.counts), sha256=self.digest.hexdigest())
         return msgspec.json.encode(footer) + b"\n"
 
 
@@ -234,7 +222,7 @@ class ExchangeService:
     def __post_init__(self) -> None:
         self._exporting = threading.Lock()
 
-    def export(self, request: Export) -> Iterator[bytes]:
+    def export(self, request: verbs.Export) -> Iterator[bytes]:
         """Return an iterator over the bytes of an export, in chunks of whole lines.
 
         Closing it ends the snapshot. Raises `DaemonBusy` while another export runs, as each keeps a
@@ -257,7 +245,7 @@ class ExchangeService:
         try:
             with self.store.export(chosen) as (expected, records):
                 yield b""
-                header = Header(
+                header = verbs.Header(
                     program=__version__,
                     schema=self.schema_version,
                     created_at=self.clock.now(),
@@ -270,7 +258,7 @@ class ExchangeService:
                     yield written.take()
                     if reason:
                         log.warning("export_cut_off", reason=reason)
-                        yield msgspec.json.encode(CutOff(reason=reason)) + b"\n"
+                        yield msgspec.json.encode(verbs.CutOff(reason=reason)) + b"\n"
                         return
             yield written.take()
             yield written.footer()
@@ -288,7 +276,7 @@ class ExchangeService:
         log_bytes_max = self._wal_bytes() + LOG_GROWTH_MAX
         for record in records:
             pause_for_other_owners()
-            written.add(KIND_NAMES[type(record)], encode_record(record))
+            written.add(KIND_NAMES[type(record)], verbs.encode_record(record))
             if written.waiting_bytes < CHUNK_BYTES:
                 continue
             if time.monotonic() > ends:
@@ -318,14 +306,18 @@ class ExchangeService:
             raise InvalidRequest(
                 f"{len(lines):,} lines in one request; send {LINES_MAX:,} at most"
             )
-        is_first = bool(lines) and parse_line_kind(lines[0]).record == HEADER
-        is_last = bool(lines) and parse_line_kind(lines[-1]).record == FOOTER
+        is_first = (
+            bool(lines) and verbs.parse_line_kind(lines[0]).record == verbs.HEADER
+        )
+        is_last = (
+            bool(lines) and verbs.parse_line_kind(lines[-1]).record == verbs.FOOTER
+        )
         records: list[Record] = []
         rule = self.secrets()
         for number in range(is_first, len(lines) - is_last):
             pause_for_other_owners()
             try:
-                records.append(accept_record(parse_record(lines[number]), rule))
+                records.append(accept_record(verbs.parse_record(lines[number]), rule))
             except MnemosynedError as error:
                 raise type(error)(error.message, field=f"lines[{number}]") from error
         self.postpone_cycles(0.0 if is_last else POSTPONED_S)

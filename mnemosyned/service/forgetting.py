@@ -14,19 +14,8 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from mnemosyned import process_memory
+from mnemosyned import errors, process_memory
 from mnemosyned.config.settings import Config, SettingsInForce
-from mnemosyned.errors import (
-    ClockJumped,
-    DatabaseUnreachable,
-    InvalidRequest,
-    MemoryBusy,
-    MnemosynedError,
-    NotFound,
-    NotPurged,
-    StorageFailed,
-    WordsPruned,
-)
 from mnemosyned.ids import new_id
 from mnemosyned.instants import shift
 from mnemosyned.logs import log_failure, logger
@@ -47,15 +36,8 @@ from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.rollup import rewrite_stale
 from mnemosyned.sleep.triggers import ClockGuard
 from mnemosyned.text.word_cache import clear_word_caches
+from mnemosyned.verbs import retention as verbs
 from mnemosyned.verbs.request import names
-from mnemosyned.verbs.retention import (
-    Forget,
-    Forgotten,
-    Prune,
-    Pruned,
-    Restore,
-    Restored,
-)
 
 if TYPE_CHECKING:
     from mnemosyned.service.audit import AuditedForgets
@@ -114,7 +96,7 @@ class Purger:
         """Plan the purge that an earlier process left undone."""
         try:
             is_due = self.due()
-        except StorageFailed as error:
+        except errors.StorageFailed as error:
             log.warning("purge_put_off", reason=error.reason)
             is_due = True
         if is_due:
@@ -141,11 +123,11 @@ class Purger:
         """Purge after a deletion; return whether all is purged, and the reason if the purge failed."""
         try:
             return self.purge(), ""
-        except StorageFailed as error:
+        except errors.StorageFailed as error:
             log_failure("purge_put_off", error)
             return False, f"{WORDS_REMAIN}: {error.reason}"
 
-    def finish_earlier(self, unknown: NotFound) -> None:
+    def finish_earlier(self, unknown: errors.NotFound) -> None:
         """Purge what an earlier call deleted, when the same call is repeated and finds nothing.
 
         `unknown` is the repeated call's error: the caller raises it, and here it is only quoted.
@@ -155,7 +137,7 @@ class Purger:
         complete, problem = self.attempt()
         if not complete and (problem or self._refused):
             problem = problem or f"{WORDS_REMAIN}: {ANOTHER_READS}"
-            raise NotPurged(
+            raise errors.NotPurged(
                 f"{unknown.message}. If it was forgotten before: {problem}",
                 field=unknown.field,
             ) from unknown
@@ -248,11 +230,11 @@ class Purger:
             if not self.due():
                 return True
             complete = self._run_purge()
-        except (StorageFailed, MemoryBusy) as error:
+        except (errors.StorageFailed, errors.MemoryBusy) as error:
             log.warning("purge_put_off", reason=error.reason)
-            if isinstance(error, DatabaseUnreachable):
+            if isinstance(error, errors.DatabaseUnreachable):
                 self._plan_purge(RETRY_S)
-        except MnemosynedError:
+        except errors.MnemosynedError:
             log.exception("purge_failed")
         else:
             log.info("purged", complete=complete, duration_s=round(self._took_s, 3))
@@ -372,7 +354,7 @@ class RetentionService:
         """
         try:
             self.rewrite_stale(highest=highest)
-        except StorageFailed as error:
+        except errors.StorageFailed as error:
             log_failure("rewriting_put_off", error)
             return (
                 f"summaries wait to be rewritten until the next cycle: {error.reason}"
@@ -410,7 +392,7 @@ class RetentionService:
             self.finish_due()
             self.rewrite_stale()
             self.purger.purge()
-        except StorageFailed as error:
+        except errors.StorageFailed as error:
             log_failure("upkeep_put_off", error)
 
     def finish_forgotten(self) -> None:
@@ -431,7 +413,7 @@ class RetentionService:
                 self._actions_expired_at = now
                 if self.store.actions.are_expired(before):
                     self.store.actions.expire(before)
-        except StorageFailed as error:
+        except errors.StorageFailed as error:
             log_failure("upkeep_put_off", error)
 
     # ---------------------------------------------------------- grace period
@@ -481,7 +463,7 @@ class RetentionService:
 
     # ---------------------------------------------------------------- prune
 
-    def prune(self, request: Prune) -> Pruned:
+    def prune(self, request: verbs.Prune) -> verbs.Pruned:
         """Delete the text of old originals as a request says; with `dry_run`, only preview that.
 
         Without limits in the request, those of the settings count. Raises `ClockJumped` if it goes
@@ -497,7 +479,7 @@ class RetentionService:
         doubt = self.doubt(retention)
         now = self.cycle.clock.now()
         if doubt and not request.dry_run:
-            raise ClockJumped(
+            raise errors.ClockJumped(
                 f"nothing was pruned: {doubt} Check the date; if it is right, add --believe-clock",
                 field="believe_clock",
             )
@@ -513,7 +495,7 @@ class RetentionService:
 
     def _prune_archive(
         self, retention: Retention, *, now: datetime, dry_run: bool = False
-    ) -> Pruned:
+    ) -> verbs.Pruned:
         """Prune originals beyond a retention, or with `dry_run` count them. Raises `PartlyDone`."""
         prunable = self.store.retention.prunable(retention, now=now, limit=PRUNED_MAX)
 
@@ -526,7 +508,7 @@ class RetentionService:
         ids = prunable.ids
         if not dry_run:
             run_in_chunks(ids, CHUNK, prune_chunk, report="originals were pruned")
-        return Pruned(
+        return verbs.Pruned(
             dry_run=dry_run,
             memories=len(ids),
             characters=prunable.characters,
@@ -537,7 +519,7 @@ class RetentionService:
 
     # --------------------------------------------------------------- forget
 
-    def forget(self, request: Forget) -> Forgotten:
+    def forget(self, request: verbs.Forget) -> verbs.Forgotten:
         """Delete the selected memories chunk by chunk, then rewrite their summaries.
 
         Each chunk leaves the store whole: a summary of deleted memories is empty until it is
@@ -548,10 +530,10 @@ class RetentionService:
         kept = self.store.grace.recoverable_keys(ids) if ids else []
         try:
             selected = self._select_memories(request, kept)
-        except NotFound as error:
+        except errors.NotFound as error:
             for id in () if request.now else names(request.id):
                 if final_at := self.store.grace.recoverable_until(id):
-                    raise NotFound(
+                    raise errors.NotFound(
                         f"{id} is forgotten already; until {final_at:%Y-%m-%d %H:%M} UTC `restore` "
                         "puts it back, and `forget` with `now` deletes it for good",
                         field="id",
@@ -567,7 +549,7 @@ class RetentionService:
             self.store.actions.record(Action(call, ActionKind.FORGET, now))
         return self._forget_selected(selected, kept, grace)
 
-    def forget_import(self, ids: Sequence[str], import_id: str) -> Forgotten:
+    def forget_import(self, ids: Sequence[str], import_id: str) -> verbs.Forgotten:
         """Delete an import's memories that were not changed since; another import can bring them again."""
         grace = self._begin_grace()
         selected = SelectedMemories(ids=ids)
@@ -584,7 +566,7 @@ class RetentionService:
         grace: Grace | None,
         *,
         import_id: str | None = None,
-    ) -> Forgotten:
+    ) -> verbs.Forgotten:
         """Delete the selected memories, of an import those unchanged since, and recoverable ones for good."""
         began = time.monotonic()
         removal = Removal(working=self._finish(kept))
@@ -611,7 +593,7 @@ class RetentionService:
         return self._make_forget_receipt(removal, complete=complete, reason=reason)
 
     def _select_memories(
-        self, request: Forget, kept: Sequence[str]
+        self, request: verbs.Forget, kept: Sequence[str]
     ) -> SelectedMemories:
         """Return the memories to delete; with keys in `kept`, without ids of only recoverable memories."""
         if kept:
@@ -628,8 +610,8 @@ class RetentionService:
         return select_memories(self.store, request)
 
     def _preview_forget(
-        self, request: Forget, selected: SelectedMemories, kept: Sequence[str]
-    ) -> Forgotten:
+        self, request: verbs.Forget, selected: SelectedMemories, kept: Sequence[str]
+    ) -> verbs.Forgotten:
         """Return the result that forgetting the selected memories would have, with a line for each."""
         removal = self.store.deletion.preview(selected.ids, learned=selected.learned)
         removal |= Removal(working=len(kept))
@@ -703,7 +685,7 @@ class RetentionService:
         complete: bool = True,
         reason: str = "",
         grace: Grace | None = None,
-    ) -> Forgotten:
+    ) -> verbs.Forgotten:
         """Return the result of a forget or its preview, not `complete` while text remains in the files."""
         memories = removal.working + removal.archived
         recoverable = memories - removal.pruned if grace else 0
@@ -714,7 +696,7 @@ class RetentionService:
             *self.store.deletion.beyond_purge(),
             *(known_backups(file, folder) if file else ()),
         ]
-        return Forgotten(
+        return verbs.Forgotten(
             dry_run=dry_run,
             memories=memories,
             working=removal.working,
@@ -737,7 +719,7 @@ class RetentionService:
 
     # -------------------------------------------------------------- restore
 
-    def restore(self, request: Restore) -> Restored:
+    def restore(self, request: verbs.Restore) -> verbs.Restored:
         """Move an archived original back to working memory, pinned, or restore forgotten memories.
 
         The id is that of a memory or of a forget call. Raises `NotFound`, `InvalidRequest` and
@@ -745,29 +727,29 @@ class RetentionService:
         """
         try:
             memory = self.store.memories.get(request.id)
-        except NotFound:
+        except errors.NotFound:
             count = self.put_back(request.id)
             if not count:
                 raise
             self.rewrite_stale_or_log()
-            return Restored(id=request.id, memories=count)
+            return verbs.Restored(id=request.id, memories=count)
         if isinstance(memory, Episode):
-            raise InvalidRequest(
+            raise errors.InvalidRequest(
                 f"{memory.id} is an episode; `expand` shows its originals, restore those",
                 field="id",
             )
         if memory.episode is None:
-            raise InvalidRequest(
+            raise errors.InvalidRequest(
                 f"{memory.id} is in working memory already", field="id"
             )
         if memory.pruned_at:
-            raise WordsPruned(
+            raise errors.WordsPruned(
                 f"the words of {memory.id} were pruned on {memory.pruned_at.date()}; "
                 f"episode {memory.episode} summarizes them",
                 field="id",
             )
         removal = self.store.retention.restore(memory.id)
         self.rewrite_stale_or_log()
-        return Restored(
+        return verbs.Restored(
             id=memory.id, episode=memory.episode, episode_removed=bool(removal.removed)
         )

@@ -50,7 +50,6 @@ from mnemosyned.verbs.times import local_zone
 if TYPE_CHECKING:
     from mnemosyned.storage.common.listing import ListStore
 
-
 _INSTANT = timedelta(microseconds=1)
 _SHOWN_BEFORE = {"hour": timedelta(hours=23), "day": timedelta(days=29)}
 """Time before the last hour or day that is counted where a request has no `since`."""

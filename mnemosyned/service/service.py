@@ -46,22 +46,11 @@ from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.text.languages.tables import TimeOrder
 from mnemosyned.text.secrets.masking import KnownSecrets
 from mnemosyned.text.terms import match_beginnings
-from mnemosyned.verbs import upkeep
+from mnemosyned.verbs import memories as verbs, upkeep
 from mnemosyned.verbs.conversation import Compact, Context, Shortened
 from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.listing import ProjectList
-from mnemosyned.verbs.memories import (
-    Expand,
-    Expanded,
-    Get,
-    Got,
-    Recall,
-    Recalled,
-    Remember,
-    RememberedMany,
-    RememberMany,
-)
 from mnemosyned.verbs.request import Request, check_texts
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.version import __version__
@@ -173,9 +162,9 @@ class MemoryService:
             compare=self.vectors.compare,
         )
         self._verbs: dict[type[Request[Any]], Callable[..., Any]] = {
-            Recall: self.recall,
-            Remember: self.remember,
-            RememberMany: self.remember_many,
+            verbs.Recall: self.recall,
+            verbs.Remember: self.remember,
+            verbs.RememberMany: self.remember_many,
             upkeep.Status: self.status,
         }
         self._exchange = ExchangeService(
@@ -264,7 +253,7 @@ class MemoryService:
                 self.limits.admit(self.events.owner, request)
             answer = self._verbs.get(type(request))
             answer = answer or self._all_verbs[type(request)]
-            if groups and isinstance(request, Recall | Context):
+            if groups and isinstance(request, verbs.Recall | Context):
                 answer = partial(answer, groups=groups)
             result: R
             if background or isinstance(
@@ -320,12 +309,12 @@ class MemoryService:
 
     # ------------------------------------------------------------- remember
 
-    def remember(self, request: Remember) -> values.Acknowledged:
+    def remember(self, request: verbs.Remember) -> values.Acknowledged:
         """Store one memory; return the id, and whether the memory is new."""
         draft = make_draft(request, self.settings.config, now=self._clock.now())
         return self._store_drafts([draft]).memories[0]
 
-    def remember_many(self, request: RememberMany) -> RememberedMany:
+    def remember_many(self, request: verbs.RememberMany) -> verbs.RememberedMany:
         """Store all memories of a request, or none; with `dry_run` only find learnings. Return answers."""
         now = self._clock.now()
         drafts = []
@@ -336,7 +325,7 @@ class MemoryService:
             pause_for_other_owners()
         if request.dry_run:
             learnings = [learning for draft in drafts for learning in draft.learnings]
-            return RememberedMany([], would_learn=learnings)
+            return verbs.RememberedMany([], would_learn=learnings)
         kept = self._store_drafts(drafts, import_action(request.import_id, now))
         if request.import_id:
             self._keep_agent_sessions(draft.memory for draft in drafts)
@@ -366,7 +355,7 @@ class MemoryService:
 
     def _store_drafts(
         self, drafts: Sequence[Draft], action: values.Action | None = None
-    ) -> RememberedMany:
+    ) -> verbs.RememberedMany:
         """Store drafts, all or none, have vectors made and the capacity kept; return an answer for each."""
         kept = self.store.memories.remember(drafts, action=action)
         self.endings.note_new_memories()
@@ -378,11 +367,13 @@ class MemoryService:
             replace(answer, secrets=draft.secrets) if draft.secrets else answer
             for answer, draft in zip(kept.acknowledged, drafts, strict=True)
         ]
-        return RememberedMany(memories, kept.learned)
+        return verbs.RememberedMany(memories, kept.learned)
 
     # --------------------------------------------------------------- recall
 
-    def recall(self, request: Recall, groups: Groups = NO_GROUPS) -> Recalled:
+    def recall(
+        self, request: verbs.Recall, groups: Groups = NO_GROUPS
+    ) -> verbs.Recalled:
         """Return the hits for a question, best first, with secrets masked unless revealed.
 
         They are from this memory and those of `groups`, ranked as if all were in one; memories of
@@ -396,7 +387,7 @@ class MemoryService:
         self.lists.count_recall(time.perf_counter() - begin)
         return recalled
 
-    def _recall(self, request: Recall, groups: Groups) -> Recalled:
+    def _recall(self, request: verbs.Recall, groups: Groups) -> verbs.Recalled:
         """Return the hits for a question, as `recall` does."""
         begin = time.perf_counter()
         query = reading.make_query(request, now=self._clock.now())
@@ -449,7 +440,7 @@ class MemoryService:
         if query.spans and misses_time(query, places, merged):
             notes.append(reading.missing_time_note(query, has_hits=bool(answer)))
         sure, nearest = split_by_confidence(query, answer)
-        return Recalled(
+        return verbs.Recalled(
             sure,
             "; ".join(filter(None, dict.fromkeys(notes))),
             match_beginnings(query.terms),
@@ -474,7 +465,7 @@ class MemoryService:
             return {}
         return self.rater.rate_statements(texts, self.vectors.vectors_of)
 
-    def get(self, request: Get) -> Got:
+    def get(self, request: verbs.Get) -> verbs.Got:
         """Return one memory or episode in full, with secrets masked unless revealed."""
         record = self.store.memories.get(request.id)
         if isinstance(record, values.MemoryRecord):
@@ -483,14 +474,14 @@ class MemoryService:
                 revisions = self.store.changes.revisions(record.id)
             ended = list(self.store.endings.of([record.id]).get(record.id, ()))
             if request.reveal:
-                return Got(memory=record, revisions=revisions, ended=ended)
+                return verbs.Got(memory=record, revisions=revisions, ended=ended)
             masked = [mask_revision(revision) for revision in revisions]
             ended = [mask_ended(each) for each in ended]
-            return Got(memory=mask_memory(record), revisions=masked, ended=ended)
+            return verbs.Got(memory=mask_memory(record), revisions=masked, ended=ended)
         episode = record if request.reveal else mask_episode(record)
-        return Got(episode=without_superseded(episode))
+        return verbs.Got(episode=without_superseded(episode))
 
-    def expand(self, request: Expand) -> Expanded:
+    def expand(self, request: verbs.Expand) -> verbs.Expanded:
         """Return a summary and its originals, or the summaries below. Raises `InvalidRequest`."""
         if compacted := self._window.expand(request):
             return compacted
@@ -513,7 +504,7 @@ class MemoryService:
             originals = [mask_memory(memory, known) for memory in originals]
             episode = mask_episode(episode)
         summaries = self.store.memories.summaries(episode.summary_of) if below else []
-        return Expanded(without_superseded(episode), originals, summaries)
+        return verbs.Expanded(without_superseded(episode), originals, summaries)
 
     def compact(self, request: Compact) -> Shortened:
         """Shorten a conversation, and start a cycle if working memory is too full."""

@@ -16,14 +16,8 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
+from mnemosyned import errors
 from mnemosyned.config.settings import Config
-from mnemosyned.errors import (
-    ConfigInvalid,
-    DatabaseUnreachable,
-    MemoryBusy,
-    MnemosynedError,
-    SleepInProgress,
-)
 from mnemosyned.instants import in_zone, shift
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.consolidation import (
@@ -176,7 +170,7 @@ class SleepScheduler:
         """Run a scheduled cycle; retry soon if it had a problem or the database was unreachable."""
         try:
             report = self.sleep(Trigger.SCHEDULE)
-        except (DatabaseUnreachable, MemoryBusy):
+        except (errors.DatabaseUnreachable, errors.MemoryBusy):
             self._retry_soon()
             raise
         if report and report.problem:
@@ -196,7 +190,7 @@ class SleepScheduler:
             """Run the job and log its errors."""
             try:
                 job()
-            except SleepInProgress:
+            except errors.SleepInProgress:
                 log.info("cycle_skipped", reason="another is running")
             except Exception as error:  # noqa: BLE001 a boundary: it is logged
                 log_failure("cycle_failed", error)
@@ -209,7 +203,9 @@ def cron_trigger(fields: str, *, key: str = "sleep.cron") -> CronTrigger:
     try:
         return CronTrigger.from_crontab(fields, timezone=UTC)
     except ValueError as error:
-        raise ConfigInvalid(f"{key}: {error}; it says {fields!r}", field=key) from error
+        raise errors.ConfigInvalid(
+            f"{key}: {error}; it says {fields!r}", field=key
+        ) from error
 
 
 RULES_S = 60.0
@@ -408,9 +404,9 @@ class Sleeper:
                 self.host.enforce_cap_soon()
             else:
                 self.consolidate_excess(rules_only=True)
-        except SleepInProgress:
+        except errors.SleepInProgress:
             log.debug("cap_not_enforced", reason="the running cycle enforces it too")
-        except MnemosynedError as error:
+        except errors.MnemosynedError as error:
             log_failure("cap_not_enforced", error)
 
     def enforce_cap_in_background(self) -> None:
@@ -445,7 +441,7 @@ class Sleeper:
                 )
                 try:
                     report = self.cycle.run(request)
-                except SleepInProgress:
+                except errors.SleepInProgress:
                     if (
                         not self.cycle.lease.is_lent
                     ):  # it is another process that sleeps

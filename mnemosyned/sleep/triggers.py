@@ -32,7 +32,6 @@ from mnemosyned.text.token_counts import CHARS_PER_TOKEN
 if TYPE_CHECKING:
     from mnemosyned.storage.common.surroundings import ClockStore
 
-
 HEADROOM = 0.1
 """At a limit, this share of it is consolidated in addition, so that it is not reached again at
 once."""

@@ -9,13 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from mnemosyned.conversation.budget import Breakdown, MemoryPlace
-from mnemosyned.memory.injections import (
-    BriefingEdit,
-    InjectedLine,
-    Injection,
-    InjectionOutcome,
-    InjectionTotals,
-)
+from mnemosyned.memory import injections as ledger
 from mnemosyned.memory.values import (
     DEFAULT_SESSION,
     Learning,
@@ -229,7 +223,7 @@ class LearningList(RowList[Learning], frozen=True):
     """Where each of them applies, by its id: in the project it was said in, or everywhere."""
     projects: dict[str, str] = msgspec.field(default_factory=dict)
     """The project in which each of them was said, by its id; those of no project are left out."""
-    edits: list[BriefingEdit] = msgspec.field(default_factory=list)
+    edits: list[ledger.BriefingEdit] = msgspec.field(default_factory=list)
     """Those of them that a person pinned, dropped or reworded in briefings."""
     next: str | None = None
     """The cursor of the next page, for `after`; null on the last one."""
@@ -374,11 +368,11 @@ Words = Annotated[str, Meta(max_length=2_000)]
 Project = Annotated[Name | None, doc("only in this project, by its key")]
 
 
-class InjectionList(RowList[Injection], frozen=True):
+class InjectionList(RowList[ledger.Injection], frozen=True):
     """Injections, the newest first, and sums over all that are kept."""
 
-    injections: list[Injection]
-    totals: InjectionTotals = InjectionTotals()
+    injections: list[ledger.Injection]
+    totals: ledger.InjectionTotals = ledger.InjectionTotals()
 
 
 class Injections(Request[InjectionList], frozen=True, kw_only=True):
@@ -394,22 +388,24 @@ class Injections(Request[InjectionList], frozen=True, kw_only=True):
     project: Project = None
     since: Since = None
     until: Until = None
-    outcome: Annotated[InjectionOutcome | None, doc("only with this outcome")] = None
+    outcome: Annotated[
+        ledger.InjectionOutcome | None, doc("only with this outcome")
+    ] = None
     limit: Annotated[PageSize, doc("maximum number of injections")] = 20
     after: Annotated[
         Name | None, doc("go on after a page: the `id` of its last injection")
     ] = None
 
 
-class Briefed(RowList[InjectedLine], frozen=True):
+class Briefed(RowList[ledger.InjectedLine], frozen=True):
     """The briefing of an agent at the start of a session, line by line."""
 
-    lines: list[InjectedLine]
+    lines: list[ledger.InjectedLine]
     text: str = ""
     """The whole text as it is given."""
     tokens: int = 0
     """Its estimated tokens."""
-    edits: list[BriefingEdit] = msgspec.field(default_factory=list)
+    edits: list[ledger.BriefingEdit] = msgspec.field(default_factory=list)
     """The lines that were pinned, dropped or reworded, of every project."""
 
 
@@ -426,7 +422,7 @@ class Briefing(Request[Briefed], frozen=True, kw_only=True):
     ] = None
 
 
-class EditBriefing(ById[BriefingEdit], frozen=True, kw_only=True):
+class EditBriefing(ById[ledger.BriefingEdit], frozen=True, kw_only=True):
     """Pin, drop or reword a line of briefings.
 
     A pinned line comes first. A dropped line is left out of starts and prompts. A reworded line has
@@ -449,8 +445,8 @@ class RatedInjection(msgspec.Struct, frozen=True):
     """An injection that was rated."""
 
     id: str
-    outcome: InjectionOutcome
-    totals: InjectionTotals
+    outcome: ledger.InjectionOutcome
+    totals: ledger.InjectionTotals
 
 
 class RateInjection(ById[RatedInjection], frozen=True, kw_only=True):
