@@ -87,23 +87,17 @@ WEIGHTS = ConfidenceWeights()
 class ResultJudge:
     """Judge of the results of one question: their confidence and the reason for each."""
 
-    def __init__(
-        self,
-        query: Query,
-        candidates: SearchCandidates,
-        weights: ConfidenceWeights = WEIGHTS,
-    ) -> None:
+    def __init__(self, query: Query, candidates: SearchCandidates) -> None:
         """Prepare to judge results found among `candidates`."""
         self._query = query
-        self._weights = weights
         self._reader = TermReader(query.terms, candidates.corpus)
-        self._codes = {
-            term
-            for term, word in enumerate(self._reader.words)
-            if is_code(word) and candidates.corpus.frequencies.get(word)
-        }
         frequencies = candidates.corpus.frequencies
         keyword_idf, words = self._reader.keyword_idf, self._reader.words
+        self._codes = {
+            term
+            for term, word in enumerate(words)
+            if is_code(word) and frequencies.get(word)
+        }
         self._keywords = {term for term, idf in enumerate(keyword_idf) if idf}
         named = {
             term
@@ -125,7 +119,7 @@ class ResultJudge:
 
         `text` is the text of its memory or summary.
         """
-        weights, query = self._weights, self._query
+        query = self._query
         shown = [
             self._matches[position]
             for position in result.positions
@@ -138,28 +132,28 @@ class ResultJudge:
         reasons = [
             self._name_words("words", own),
             self._name_words("words next to it", nearby),
-            "meaning" if max(cosines) >= weights.meaning_min else "",
+            "meaning" if max(cosines) >= WEIGHTS.meaning_min else "",
             self._name_time() if result.parts.time else "",
         ]
         if not any(reasons):
             reasons.append("characters" if share else "nearest in meaning")
         reason = "; ".join(filter(None, reasons))
         if query.only_then or (result.parts.time and not query.subject):
-            return weights.placed, reason
+            return WEIGHTS.placed, reason
         return confidence, reason
 
     def _judge_line(self, line: Match) -> tuple[float, float, set[int], set[int]]:
         """Return the confidence of one text, the share of the keywords, and the terms in and next to it."""
-        weights, reader = self._weights, self._reader
+        reader = self._reader
         parts = gram_text(line.content) if line.grams else ""
         own = reader.terms_in(f"{line.role}\n{line.content}\n{parts}")
         nearby = self._terms_beside(line.position) - own
         share = reader.coverage(own, line.content, nearby)
-        ratio = max(1.0, len(line.content) / weights.long_chars)
-        long = min(log(ratio), weights.long_max)
+        ratio = max(1.0, len(line.content) / WEIGHTS.long_chars)
+        long = min(log(ratio), WEIGHTS.long_max)
         cosine = self._cosines.get(line.position)
         if cosine is None:
-            logit = self._weigh_words(share) + weights.words_alone_long * long
+            logit = self._weigh_words(share) + WEIGHTS.words_alone_long * long
             confidence = 1 / (1 + exp(-logit))
         else:
             if line.role not in self._in_roles:
@@ -168,11 +162,11 @@ class ResultJudge:
             about = self._keywords & (own | nearby)
             is_other = bool(self._names) and not is_speaker and not self._names < about
             logit = self._weigh_similarity(share, cosine, is_other=is_other)
-            keywords = share * min(len(self._keywords), weights.keywords_max)
-            longer = 1 / (1 + exp(-logit - weights.long * long * keywords))
-            confidence = max(1 / (1 + exp(-logit)), min(longer, weights.long_surest))
-        if share >= weights.exact_min or own & self._codes:
-            confidence = max(confidence, weights.exact)
+            keywords = share * min(len(self._keywords), WEIGHTS.keywords_max)
+            longer = 1 / (1 + exp(-logit - WEIGHTS.long * long * keywords))
+            confidence = max(1 / (1 + exp(-logit)), min(longer, WEIGHTS.long_surest))
+        if share >= WEIGHTS.exact_min or own & self._codes:
+            confidence = max(confidence, WEIGHTS.exact)
         return confidence, share, own, nearby
 
     def _weigh_similarity(
@@ -183,24 +177,22 @@ class ResultJudge:
         `share` is that of the question's keywords in the text, `cosine` its similarity; `is_other`
         says whether it lacks a name of the question, or has nothing else of it.
         """
-        weights = self._weights
-        words = max(0.0, share - weights.words_min) / (1 - weights.words_min)
-        keywords = min(len(self._keywords), weights.keywords_max)
-        logit = weights.bias + weights.similarity * cosine
-        logit += weights.shared * share + weights.words * words
-        logit += weights.keywords * keywords + weights.other_name * is_other
+        words = max(0.0, share - WEIGHTS.words_min) / (1 - WEIGHTS.words_min)
+        keywords = min(len(self._keywords), WEIGHTS.keywords_max)
+        logit = WEIGHTS.bias + WEIGHTS.similarity * cosine
+        logit += WEIGHTS.shared * share + WEIGHTS.words * words
+        logit += WEIGHTS.keywords * keywords + WEIGHTS.other_name * is_other
         if self._query.expected.is_foreign:
-            return logit + weights.foreign
-        return logit + weights.unknown_name * self._has_unknown_name
+            return logit + WEIGHTS.foreign
+        return logit + WEIGHTS.unknown_name * self._has_unknown_name
 
     def _weigh_words(self, share: float) -> float:
         """Return the log-odds that a text with a share of the keywords bears on it, without vectors."""
-        weights = self._weights
-        is_unshared = share < weights.words_alone_foreign_max
-        logit = weights.words_alone_bias + weights.words_alone * share
-        logit += weights.words_alone_unknown_name * self._has_unknown_name
+        is_unshared = share < WEIGHTS.words_alone_foreign_max
+        logit = WEIGHTS.words_alone_bias + WEIGHTS.words_alone * share
+        logit += WEIGHTS.words_alone_unknown_name * self._has_unknown_name
         if self._query.expected.is_foreign and is_unshared:
-            logit += weights.words_alone_foreign
+            logit += WEIGHTS.words_alone_foreign
         return logit
 
     def _terms_beside(self, position: int) -> set[int]:
@@ -231,9 +223,7 @@ class ResultJudge:
         return f"time: {format_period(in_zone(span.since, zone).date(), last.date())}"
 
 
-def split_by_confidence(
-    query: Query, hits: list[Hit], weights: ConfidenceWeights = WEIGHTS
-) -> tuple[list[Hit], list[Hit]]:
+def split_by_confidence(query: Query, hits: list[Hit]) -> tuple[list[Hit], list[Hit]]:
     """Return the hits, and what is only nearest: one of the two lists is empty.
 
     Hits for a time, for the newest or oldest or for a broad question always count as hits.
@@ -241,4 +231,4 @@ def split_by_confidence(
     is_sorted = query.order not in (None, TimeOrder.CURRENT)
     is_listing = bool(query.spans) or is_sorted or query.topic is not None
     surest = max((hit.confidence for hit in hits), default=0.0)
-    return (hits, []) if is_listing or surest >= weights.confident else ([], hits)
+    return (hits, []) if is_listing or surest >= WEIGHTS.confident else ([], hits)

@@ -67,39 +67,36 @@ class _Relevance(NamedTuple):
 
 
 def place_by_time(
-    query: Query,
-    scores: Mapping[int, ScoreBreakdown],
-    candidates: SearchCandidates,
-    weights: PlacementWeights = WEIGHTS,
+    query: Query, scores: Mapping[int, ScoreBreakdown], candidates: SearchCandidates
 ) -> dict[int, ScoreBreakdown]:
     """Return the scores by row number, raised for memories of the time or order in the question."""
     if not scores or query.subject is None:
         return dict(scores)
-    relevances = _time_relevances(query, candidates, scores.keys(), weights)
+    relevances = _time_relevances(query, candidates, scores.keys())
     best = max(map(sum, scores.values()))
     if query.order:
-        ranked = _best_in_order(query, candidates, relevances, weights)
+        ranked = _best_in_order(query, candidates, relevances)
         sorted_scores = {
             position: ScoreBreakdown(
-                time=best * (1 + weights.first * weights.next_share**rank)
+                time=best * (1 + WEIGHTS.first * WEIGHTS.next_share**rank)
             )
             for rank, position in enumerate(ranked)
         }
         return {**scores, **sorted_scores}
     longest = max(span.until - span.since for span in query.spans)
     words = len(query.subject.words)
-    least = weights.long_share if longest > weights.long else _EPSILON
-    if words > weights.few_words:
-        least = weights.many_words_share
+    least = WEIGHTS.long_share if longest > WEIGHTS.long else _EPSILON
+    if words > WEIGHTS.few_words:
+        least = WEIGHTS.many_words_share
     raised = dict(scores)
     for position, relevance in relevances.items():
         subject = relevance.subject
-        is_of_subject = not words or subject >= max(least, weights.long_share)
-        is_asked = relevance.is_asked and is_of_subject and words <= weights.few_words
+        is_of_subject = not words or subject >= max(least, WEIGHTS.long_share)
+        is_asked = relevance.is_asked and is_of_subject and words <= WEIGHTS.few_words
         is_selected = is_asked or (relevance.is_mention and is_of_subject)
-        if is_selected or (subject >= least and longest <= weights.longest):
-            from_source = weights.source + subject if is_asked else 0.0
-            bonus = 1.0 + from_source + weights.mention * relevance.is_mention
+        if is_selected or (subject >= least and longest <= WEIGHTS.longest):
+            from_source = WEIGHTS.source + subject if is_asked else 0.0
+            bonus = 1.0 + from_source + WEIGHTS.mention * relevance.is_mention
             parts = scores[position]
             raised[position] = parts._replace(time=parts.time + best * bonus)
     return raised
@@ -147,10 +144,7 @@ def _is_of_time(query: Query, match: Match, candidates: SearchCandidates) -> boo
 
 
 def _time_relevances(
-    query: Query,
-    candidates: SearchCandidates,
-    positions: Collection[int],
-    weights: PlacementWeights,
+    query: Query, candidates: SearchCandidates, positions: Collection[int]
 ) -> dict[int, _Relevance]:
     """Return {row number: relevance} of the candidates from the time that the question names.
 
@@ -158,7 +152,7 @@ def _time_relevances(
     time fit. Only candidates among `positions` count; if no time is named, all of these.
     """
     matches = [match for match in candidates.memories if match.position in positions]
-    shares = _subject_shares(query, candidates, matches, weights)
+    shares = _subject_shares(query, candidates, matches)
     most = max(shares.values()) or 1.0
     if query.order is TimeOrder.CURRENT:
         most = 1.0
@@ -174,10 +168,7 @@ def _time_relevances(
 
 
 def _subject_shares(
-    query: Query,
-    candidates: SearchCandidates,
-    matches: Sequence[Match],
-    weights: PlacementWeights,
+    query: Query, candidates: SearchCandidates, matches: Sequence[Match]
 ) -> dict[int, float]:
     """Return {row number: share of the subject's words in a memory's text or its speaker's name}.
 
@@ -191,7 +182,7 @@ def _subject_shares(
     in_names = {role: reader.terms_in(role) for role in roles}
     names = set().union(*in_names.values())
     in_text = [
-        idf * (weights.mentioned_name if term in names else 1.0)
+        idf * (WEIGHTS.mentioned_name if term in names else 1.0)
         for term, idf in enumerate(reader.idf)
     ]
     shares: dict[int, float] = {}
@@ -205,10 +196,7 @@ def _subject_shares(
 
 
 def _best_in_order(
-    query: Query,
-    candidates: SearchCandidates,
-    relevances: Mapping[int, _Relevance],
-    weights: PlacementWeights,
+    query: Query, candidates: SearchCandidates, relevances: Mapping[int, _Relevance]
 ) -> list[int]:
     """Return row numbers of memories about the subject, newest or oldest first as asked.
 
@@ -224,9 +212,9 @@ def _best_in_order(
         and (query.now is None or match.created_at <= query.now)
     ]
     best = max((relevances[match.position].subject for match in past), default=0.0)
-    if query.order is TimeOrder.CURRENT and best < weights.current_share:
+    if query.order is TimeOrder.CURRENT and best < WEIGHTS.current_share:
         return []
-    least = weights.matching_share * best - _EPSILON
+    least = WEIGHTS.matching_share * best - _EPSILON
     alike = [match for match in past if relevances[match.position].subject >= least]
     alike.sort(
         key=lambda match: (match.created_at, match.position),

@@ -29,7 +29,7 @@ from mnemosyned.search.query import (
     SearchCandidates,
 )
 from mnemosyned.search.scoring import USER_ROLES, candidate_scores
-from mnemosyned.search.weights import WEIGHTS, RankingWeights
+from mnemosyned.search.weights import WEIGHTS
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.terms import cut_snippet
 
@@ -254,26 +254,22 @@ class _RankKey(NamedTuple):
     result: RankedResult
 
 
-def rank(
-    query: Query, candidates: SearchCandidates, weights: RankingWeights = WEIGHTS
-) -> list[RankedResult]:
+def rank(query: Query, candidates: SearchCandidates) -> list[RankedResult]:
     """Return the best results, best first, at most one for each episode and its originals."""
     if not candidates.memories and not candidates.episodes:
         return add_period_summary([], candidates, limit=query.limit)
-    scores, covered = candidate_scores(query, candidates, weights)
+    scores, covered = candidate_scores(query, candidates)
     if query.subject is not None:
         scores = place_by_time(query, scores, candidates)
     matches = {match.position: match for match in candidates.memories}
-    results = _order_results(query, candidates, scores, matches, weights)
-    lifted = _lift_nearest(results, scores, covered, weights)
+    results = _order_results(query, candidates, scores, matches)
+    lifted = _lift_nearest(results, scores, covered)
     if lifted:
         scores = {**scores, **lifted}
-        results = _order_results(query, candidates, scores, matches, weights)
+        results = _order_results(query, candidates, scores, matches)
     if candidates.above:
         results = best_level_only(results, candidates.above)
-    results = collapse_repeats(
-        results, matches, limit=query.limit, lines_max=weights.lines_max
-    )
+    results = collapse_repeats(results, matches, limit=query.limit)
     if candidates.summary is None:
         return results
     return add_period_summary(results, candidates, limit=query.limit)
@@ -284,7 +280,6 @@ def _order_results(
     candidates: SearchCandidates,
     scores: Mapping[int, ScoreBreakdown],
     matches: Mapping[int, Match],
-    weights: RankingWeights,
 ) -> list[RankedResult]:
     """Return all results, best first: memories, and one for each episode and its originals.
 
@@ -310,10 +305,10 @@ def _order_results(
     for episode in episodes:
         own = candidates.episodes.get(episode, 0.0)
         if episode in lines:
-            result = _episode_result(episode, own, lines[episode], best, weights)
+            result = _episode_result(episode, own, lines[episode], best)
             latest = max(matches[position].created_at for position, _ in result.lines)
         else:
-            score = weights.summary_alone * own
+            score = WEIGHTS.summary_alone * own
             parts = ScoreBreakdown(summary=score)
             result, latest = RankedResult(score, None, episode, (), parts), BEGINNING
         ordered.append(_RankKey(result.score, latest, -episode, result))
@@ -325,23 +320,22 @@ def _lift_nearest(
     results: Sequence[RankedResult],
     scores: Mapping[int, ScoreBreakdown],
     covered: float,
-    weights: RankingWeights,
 ) -> dict[int, ScoreBreakdown]:
     """Return the raised scores of memories that come among the first results for their meaning.
 
     `results` are best first, `scores` by row number. The less of the question's keywords the best
     candidate has, its share `covered`, the more of the nearest memories come among the first
-    `weights.nearest_among`. None is lifted where some are of the time that the question names, or an
+    `WEIGHTS.nearest_among`. None is lifted where some are of the time that the question names, or an
     order placed them.
     """
-    count = sum(covered <= share for share in weights.nearest_below)
-    if not count or len(results) <= weights.nearest_among:
+    count = sum(covered <= share for share in WEIGHTS.nearest_below)
+    if not count or len(results) <= WEIGHTS.nearest_among:
         return {}
     if any(result.parts.time for result in results):
         return {}
-    first = results[: weights.nearest_among - count]
+    first = results[: WEIGHTS.nearest_among - count]
     shown = {position for result in first for position in result.positions}
-    least = weights.nearer * max(
+    least = WEIGHTS.nearer * max(
         (scores[position].meaning for position in shown), default=0.0
     )
     # Before the last of the first where others have its score, else after it.
@@ -364,11 +358,7 @@ def _lift_nearest(
 
 
 def _episode_result(
-    episode: int,
-    own: float,
-    lines: Sequence[_ScoredLine],
-    best: AbstractSet[int],
-    weights: RankingWeights,
+    episode: int, own: float, lines: Sequence[_ScoredLine], best: AbstractSet[int]
 ) -> RankedResult:
     """Return the result for an episode, scored by its own words and best lines, with lines to show.
 
@@ -383,11 +373,11 @@ def _episode_result(
         for rank, line in enumerate(ranked)
         if rank == 0
         or line.position in best
-        or (rank < weights.lines_max and chars[rank] <= weights.lines_chars_max)
+        or (rank < WEIGHTS.lines_max and chars[rank] <= WEIGHTS.lines_chars_max)
     ]
-    further = sum(line.score for line in ranked[1 : weights.lines_max])
+    further = sum(line.score for line in ranked[1 : WEIGHTS.lines_max])
     parts = ranked[0].parts._replace(
-        summary=weights.summary * own, further=weights.further_lines * further
+        summary=WEIGHTS.summary * own, further=WEIGHTS.further_lines * further
     )
     return RankedResult(
         sum(parts),
@@ -405,8 +395,6 @@ def best_level_only(
     A summary yields to one below it with exact words, whatever their scores; else the better of the
     two stays. `results` are best first; `above` maps the row number of a summary to its parent's.
     """
-    if not above:
-        return list(results)
     covered = {
         parent
         for result in results
@@ -439,15 +427,11 @@ def _rollups_above(result: RankedResult, above: Mapping[int, int]) -> list[int]:
 
 
 def collapse_repeats(
-    results: Sequence[RankedResult],
-    matches: Mapping[int, Match],
-    *,
-    limit: int,
-    lines_max: int,
+    results: Sequence[RankedResult], matches: Mapping[int, Match], *, limit: int
 ) -> list[RankedResult]:
     """Return the first `limit` distinct results, each with the number of results that repeat it.
 
-    Up to `lines_max` repeats are kept as lines. Results that differ from shown ones only in figures
+    The first repeats are kept as lines. Results that differ from shown ones only in figures
     come last: they are shown only if places are free, and else counted. `matches` are by row
     number.
     """
@@ -490,7 +474,7 @@ def collapse_repeats(
     for result, rank in alike[room:]:
         repeats[rank].append(result)
     counted = [
-        _with_repeats(result, repeats[rank], lines_max) if rank in repeats else result
+        _with_repeats(result, repeats[rank]) if rank in repeats else result
         for rank, result in enumerate(shown)
     ]
     counted += [result for result, _ in alike[:room]]
@@ -498,19 +482,16 @@ def collapse_repeats(
 
 
 def _with_repeats(
-    result: RankedResult, repeats: Sequence[RankedResult], lines_max: int
+    result: RankedResult, repeats: Sequence[RankedResult]
 ) -> RankedResult:
-    """Return a result with the number of its repeats, and with up to `lines_max` lines.
-
-    The first repeats are added as lines.
-    """
+    """Return a result with the number of its repeats, and with the first of them as lines."""
     lines = list(result.lines)
     for repeat in repeats:
         if repeat.memory is not None:
             lines.append((repeat.memory, repeat.score))
         else:
             lines += repeat.lines
-    most = max(len(result.lines), lines_max)
+    most = max(len(result.lines), WEIGHTS.lines_max)
     return result._replace(lines=tuple(lines[:most]), duplicates=len(repeats))
 
 

@@ -25,7 +25,7 @@ from mnemosyned.search.query import (
     says_when,
     stems_and_kinds,
 )
-from mnemosyned.search.weights import BM25_WEIGHTS, Bm25Weights, RankingWeights
+from mnemosyned.search.weights import WEIGHTS
 from mnemosyned.text.stems import WORD, fold_case, irregular_forms, stem, stem_prefix
 from mnemosyned.text.terms import (
     Terms,
@@ -83,11 +83,9 @@ class TermReader:
     the time.
     """
 
-    def __init__(
-        self, terms: Terms, corpus: Corpus, weights: Bm25Weights = BM25_WEIGHTS
-    ) -> None:
-        """Prepare to find the terms in texts; `corpus` has their idf, `weights` those of BM25."""
-        self._weights = weights
+    def __init__(self, terms: Terms, corpus: Corpus) -> None:
+        """Prepare to find the terms in texts; `corpus` has their idf."""
+        weights = self._weights = WEIGHTS.bm25
         self.words = terms.words
         self.idf = tuple(corpus.idf(word) for word in terms.words)
         # In a small memory a word that one memory has would be worth nothing against one of none.
@@ -110,9 +108,7 @@ class TermReader:
         self._score_max = tuple(idf * (weights.k1 + 1) for idf in self.idf)
         forms: dict[str, list[_Form]] = {}
         for number, word in enumerate(terms.words):
-            for form in _forms_of(
-                number, word, corpus.compounds.get(word, ()), weights
-            ):
+            for form in _forms_of(number, word, corpus.compounds.get(word, ())):
                 forms.setdefault(stem_prefix(form.stems[0]), []).append(form)
         self._matchers = [
             (beginning, _FormMatcher(among, max(len(form.tokens) for form in among)))
@@ -139,7 +135,7 @@ class TermReader:
                 scores[term] += self._weights.passage * (passage - scores[term])
         phrase = 0.0
         if len(places) > 1:
-            phrase = _phrase_score(folded, scores, places, self._weights)
+            phrase = _phrase_score(folded, scores, places)
         return TermScores(tuple(scores), phrase)
 
     def unread_score(self, scores: Sequence[float], idf_sum: float) -> float:
@@ -268,9 +264,7 @@ class TermReader:
         ]
 
 
-def _forms_of(
-    number: int, word: str, compounds: Sequence[str], weights: Bm25Weights
-) -> list[_Form]:
+def _forms_of(number: int, word: str, compounds: Sequence[str]) -> list[_Form]:
     """Return the forms in which the term `number` matches: as typed, irregular, joined or split.
 
     `compounds` are joined or split spellings of the word; the list is empty for a word without
@@ -280,6 +274,7 @@ def _forms_of(
     if not tokens:
         return []
     is_code = any(char.isdigit() for char in word)
+    weights = WEIGHTS.bm25
     other = weights.other_form_of_code if is_code else weights.other_form
     forms = [_Form(number, tokens, tuple(map(stem, tokens)), other)]
     if len(tokens) == 1:
@@ -329,10 +324,7 @@ class _FormMatcher:
 
 
 def _phrase_score(
-    text: str,
-    scores: Sequence[float],
-    places: Mapping[int, Sequence[int]],
-    weights: Bm25Weights,
+    text: str, scores: Sequence[float], places: Mapping[int, Sequence[int]]
 ) -> float:
     """Return the score for pairs of successive terms of the question that are close in the text.
 
@@ -340,6 +332,7 @@ def _phrase_score(
     lesser of its two scores. `scores` are by term number, `places` are the positions of each term
     number in `text`, in characters.
     """
+    weights = WEIGHTS.bm25
     total = 0.0
     for term, found in places.items():
         following = places.get(term + 1, ())
@@ -364,7 +357,6 @@ def neighbor_scores(
     matches: Mapping[int, Match],
     terms: Mapping[int, Sequence[float]],
     beside: Mapping[int, Sequence[tuple[int, int]]],
-    weights: RankingWeights,
 ) -> dict[int, list[float]]:
     """Return {row number: [score lent by a neighbor, for each term]}, the highest among neighbors.
 
@@ -374,7 +366,7 @@ def neighbor_scores(
     """
     adjoining = [
         (step * distance, distance)
-        for distance in range(1, len(weights.neighbors) + 1)
+        for distance in range(1, len(WEIGHTS.neighbors) + 1)
         for step in (-1, 1)
     ]
     lent: dict[int, list[float]] = {}
@@ -390,13 +382,13 @@ def neighbor_scores(
                 other
                 and match.session == other.session
                 and match.source == other.source
-                and abs(match.created_at - other.created_at) <= weights.neighbors_within
+                and abs(match.created_at - other.created_at) <= WEIGHTS.neighbors_within
             ):
-                share = weights.neighbors[distance - 1]
+                share = WEIGHTS.neighbors[distance - 1]
                 if neighbor > position and any(
                     mark in match.content for mark in _QUESTION_MARKS
                 ):
-                    share *= weights.reply
+                    share *= WEIGHTS.reply
                 shared = [score * share for score in terms[position]]
                 lent[neighbor] = list(map(max, lent.get(neighbor, shared), shared))
     return lent
@@ -406,8 +398,6 @@ def sitting_scores(
     matches: Iterable[Match],
     terms: Mapping[int, Sequence[float]],
     sums: Mapping[int, float],
-    *,
-    weights: RankingWeights,
 ) -> dict[int, float]:
     """Return {row number: sum over the terms of the best score in the sitting} for all matches.
 
@@ -423,7 +413,7 @@ def sitting_scores(
         session.sort(key=attrgetter("created_at"))
         sittings.append([session[0]])
         for earlier, match in pairwise(session):
-            if match.created_at - earlier.created_at > weights.sitting_pause:
+            if match.created_at - earlier.created_at > WEIGHTS.sitting_pause:
                 sittings.append([])
             sittings[-1].append(match)
     scores = dict(sums)
@@ -433,7 +423,7 @@ def sitting_scores(
         positions = [match.position for match in sitting]
         best = map(max, *(terms[position] for position in positions))
         size = sum(len(match.content) for match in sitting)
-        share = weights.sitting_chars / max(size, weights.sitting_chars)
+        share = WEIGHTS.sitting_chars / max(size, WEIGHTS.sitting_chars)
         scores.update(dict.fromkeys(positions, share * sum(best)))
     return scores
 
@@ -459,14 +449,14 @@ class _ReadCandidate(NamedTuple):
 
 
 def candidate_scores(
-    query: Query, candidates: SearchCandidates, weights: RankingWeights
+    query: Query, candidates: SearchCandidates
 ) -> tuple[dict[int, ScoreBreakdown], float]:
     """Return {row number: parts of the score} of the matches and their neighbors.
 
     Candidates found by other means, such as summaries, are left out. The second value is the best
     share of the question's keywords, 0 to 1, among the candidates; 1 without similarities.
     """
-    reader = TermReader(query.terms, candidates.corpus, weights.bm25)
+    reader = TermReader(query.terms, candidates.corpus)
     matches = {match.position: match for match in candidates.memories}
     roles = {match.role for match in candidates.memories}
     in_names = {
@@ -480,15 +470,15 @@ def candidate_scores(
     }
     speakers = {role: sum(scores) for role, scores in in_names.items()}
     read = {
-        position: _read_candidate(reader, match, names, speakers[match.role], weights)
+        position: _read_candidate(reader, match, names, speakers[match.role])
         for position, match in matches.items()
     }
     terms = {position: candidate.terms for position, candidate in read.items()}
     words = {position: sum(own) for position, own in terms.items()}
-    lent = neighbor_scores(matches, terms, candidates.beside, weights)
+    lent = neighbor_scores(matches, terms, candidates.beside)
     sittings: Mapping[int, float] = {}
     if not query.only_then:
-        sittings = sitting_scores(matches.values(), terms, words, weights=weights)
+        sittings = sitting_scores(matches.values(), terms, words)
     asked = stems_and_kinds(" ".join(query.terms.words))
     sources = {match.source for match in matches.values()} - {None}
     question = _QuestionTraits(
@@ -497,7 +487,7 @@ def candidate_scores(
         ASSISTANT_ROLES if query.expected.assistant else USER_ROLES,
         {source for source in sources if not asked.isdisjoint(stems_and_kinds(source))},
         [(span, span.with_margin()) for span in query.spans],
-        weights.leading_share * max(words.values(), default=0.0),
+        WEIGHTS.leading_share * max(words.values(), default=0.0),
     )
     scores: dict[int, ScoreBreakdown] = {}
     for position, candidate in read.items():
@@ -508,14 +498,9 @@ def candidate_scores(
         best = sum(map(max, candidate.terms, borrowed)) if borrowed else own
         sitting = sittings.get(position, 0.0)
         scores[position] = _score_candidate(
-            question,
-            candidate,
-            weights,
-            words=own,
-            neighbors=best - own,
-            sitting=sitting,
+            question, candidate, words=own, neighbors=best - own, sitting=sitting
         )
-    scores = _penalize_little_content(query, scores, matches, weights)
+    scores = _penalize_little_content(query, scores, matches)
     if not candidates.nearness.cosines:
         return scores, 1.0
     covered = 0.0
@@ -526,14 +511,8 @@ def candidate_scores(
         if covered == 1.0:
             break
     lengths = {position: len(match.content) for position, match in matches.items()}
-    possible = reader.possible
     return add_similarity(
-        scores,
-        candidates.nearness,
-        lengths,
-        possible=possible,
-        covered=covered,
-        weights=weights,
+        scores, candidates.nearness, lengths, possible=reader.possible, covered=covered
     ), covered
 
 
@@ -556,11 +535,7 @@ def _coverage(
 
 
 def _read_candidate(
-    reader: TermReader,
-    match: Match,
-    names: AbstractSet[int],
-    speaker: float,
-    weights: RankingWeights,
+    reader: TermReader, match: Match, names: AbstractSet[int], speaker: float
 ) -> _ReadCandidate:
     """Return a candidate with the score of each term in its text.
 
@@ -578,7 +553,7 @@ def _read_candidate(
         rest = match.score
     if names and match.role.lower() not in UNNAMED_ROLES:
         scores = tuple(
-            score * weights.named_by_others if term in names else score
+            score * WEIGHTS.named_by_others if term in names else score
             for term, score in enumerate(scores)
         )
     return _ReadCandidate(match, (*scores, rest), phrase, speaker)
@@ -602,7 +577,6 @@ class _QuestionTraits(NamedTuple):
 def _score_candidate(
     question: _QuestionTraits,
     candidate: _ReadCandidate,
-    weights: RankingWeights,
     *,
     words: float,
     neighbors: float,
@@ -615,33 +589,33 @@ def _score_candidate(
     """
     match = candidate.match
     role = match.role.lower()
-    phrase = weights.phrase * candidate.phrase
-    session = weights.session * sitting
+    phrase = WEIGHTS.phrase * candidate.phrase
+    session = WEIGHTS.session * sitting
     score = words + phrase + neighbors + session
     asks = 0.0
     if any(mark in match.content for mark in _QUESTION_MARKS):
-        asks = -weights.asks * score * question_share(match.content)
+        asks = -WEIGHTS.asks * score * question_share(match.content)
         score += asks
     may_lead = words + neighbors >= question.leading
     names_time = question.query.expected.time and may_lead and says_when(match.content)
-    when = weights.says_when * score * names_time
+    when = WEIGHTS.says_when * score * names_time
     score += when
-    user = weights.user * score * (role in question.expected_roles)
+    user = WEIGHTS.user * score * (role in question.expected_roles)
     score += user
     is_named = role in UNNAMED_ROLES and any(
         candidate.terms[term] for term in question.names
     )
-    speaker = weights.speaker * score * bool(candidate.speaker or is_named)
-    speaker += weights.speaker_idf * candidate.speaker
+    speaker = WEIGHTS.speaker * score * bool(candidate.speaker or is_named)
+    speaker += WEIGHTS.speaker_idf * candidate.speaker
     score += speaker
-    source = weights.source * (match.source in question.sources) * score
+    source = WEIGHTS.source * (match.source in question.sources) * score
     score += source
-    time = _weigh_time(question, match.created_at, weights) * score
+    time = _weigh_time(question, match.created_at) * score
     score += time
     recency = 0.0
     if question.query.now is not None:
         age_days = max(0, (question.query.now - match.created_at).days)
-        recency = 1 / (1 + age_days / weights.recency_half_days)
+        recency = 1 / (1 + age_days / WEIGHTS.recency_half_days)
     return ScoreBreakdown(
         words=words,
         phrase=phrase,
@@ -653,21 +627,19 @@ def _score_candidate(
         speaker=speaker,
         source=source,
         time=time,
-        recency=weights.recency * recency * score,
-        importance=weights.importance * (match.importance - 0.5) * score,
+        recency=WEIGHTS.recency * recency * score,
+        importance=WEIGHTS.importance * (match.importance - 0.5) * score,
     )
 
 
-def _weigh_time(
-    question: _QuestionTraits, created_at: datetime, weights: RankingWeights
-) -> float:
+def _weigh_time(question: _QuestionTraits, created_at: datetime) -> float:
     """Return the weight of a candidate's time: within a time in the question, near one, or 0."""
     weight = 0.0
     for span, nearby in question.spans:
         if span.since <= created_at < span.until:
-            return weights.time
+            return WEIGHTS.time
         if nearby.since <= created_at < nearby.until:
-            weight = weights.time_nearby
+            weight = WEIGHTS.time_nearby
     return weight
 
 
@@ -685,10 +657,7 @@ def question_share(text: str) -> float:
 
 
 def _penalize_little_content(
-    query: Query,
-    scores: Mapping[int, ScoreBreakdown],
-    matches: Mapping[int, Match],
-    weights: RankingWeights,
+    query: Query, scores: Mapping[int, ScoreBreakdown], matches: Mapping[int, Match]
 ) -> dict[int, ScoreBreakdown]:
     """Return all scores by row number, lowered for texts with few words beyond the question's.
 
@@ -705,12 +674,12 @@ def _penalize_little_content(
         text = matches[position].content
         is_spaced = text.isascii() or not has_unspaced_script(text)
         little = 0.0
-        if len(text) <= weights.little_chars and is_spaced:
+        if len(text) <= WEIGHTS.little_chars and is_spaced:
             stems = stems_with_content(text)
             common = len(text.split()) - len(stems)
-            missing = max(0.0, 1 - len(stems - asked) / weights.substance)
-            chatter = min(1.0, max(0, common - weights.terse) / weights.substance)
-            little = -weights.little * (missing * chatter) * score
+            missing = max(0.0, 1 - len(stems - asked) / WEIGHTS.substance)
+            chatter = min(1.0, max(0, common - WEIGHTS.terse) / WEIGHTS.substance)
+            little = -WEIGHTS.little * (missing * chatter) * score
         if little:
             lowered[position] = scores[position]._replace(little=little)
         (heappushpop if is_full else heappush)(best, score + little)
@@ -733,7 +702,6 @@ def add_similarity(
     *,
     possible: float,
     covered: float,
-    weights: RankingWeights,
 ) -> dict[int, ScoreBreakdown]:
     """Return the scores with the vector similarity, and with candidates that are only similar.
 
@@ -747,8 +715,8 @@ def add_similarity(
         position: max(0.0, cosine)
         * min(
             1.0,
-            (lengths.get(position, 0) / weights.meaning_chars)
-            ** weights.meaning_of_short,
+            (lengths.get(position, 0) / WEIGHTS.meaning_chars)
+            ** WEIGHTS.meaning_of_short,
         )
         for position, cosine in nearness.cosines.items()
         if position in scores or cosine >= nearness.vector_only_min
@@ -756,9 +724,9 @@ def add_similarity(
     if not any(cosines.values()):
         return dict(scores)
     best = max(map(sum, scores.values()), default=0.0)
-    uncovered = (1 - covered) ** weights.meaning_power
+    uncovered = (1 - covered) ** WEIGHTS.meaning_power
     worth = max(possible, best, 1.0) * (
-        weights.meaning + weights.meaning_uncovered * uncovered
+        WEIGHTS.meaning + WEIGHTS.meaning_uncovered * uncovered
     )
     known = [cosines[position] for position in scores if position in cosines]
     average = sum(known) / max(1, len(known))

@@ -66,7 +66,7 @@ RULES = (
             (
                 _SCORING,
                 "sitting_scores",
-                "lambda matches, terms, sums, *, weights: dict(sums)",
+                "lambda matches, terms, sums: dict(sums)",
             ),
         ),
         SEARCH,
@@ -78,7 +78,7 @@ RULES = (
             (
                 _SCORING,
                 "_penalize_little_content",
-                "lambda query, scores, matches, weights: dict(scores)",
+                "lambda query, scores, matches: dict(scores)",
             ),
         ),
         SEARCH,
@@ -90,7 +90,7 @@ RULES = (
             (
                 "mnemosyned.search.ranking",
                 "collapse_repeats",
-                "lambda results, matches, *, limit, lines_max: list(results[:limit])",
+                "lambda results, matches, *, limit: list(results[:limit])",
             ),
         ),
         SEARCH,

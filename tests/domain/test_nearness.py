@@ -35,9 +35,7 @@ def blended(
 ) -> dict[int, ScoreBreakdown]:
     """The scores for a question that a text with all its words answers with 3.0."""
     lengths = dict.fromkeys([*scores, *nearness.cosines], chars)
-    return add_similarity(
-        scores, nearness, lengths, possible=3.0, covered=covered, weights=WEIGHTS
-    )
+    return add_similarity(scores, nearness, lengths, possible=3.0, covered=covered)
 
 
 def by_words(*scores: float) -> dict[int, ScoreBreakdown]:
@@ -158,7 +156,7 @@ def test_a_memory_behind_an_episode_is_not_lowered_to_its_place() -> None:
     hidden = {9: ScoreBreakdown(words=8.0, meaning=5.0)}
     low = {10: ScoreBreakdown(words=0.5, meaning=4.0)}
 
-    lifted = _lift_nearest(results, scores | hidden | low, 0.0, WEIGHTS)
+    lifted = _lift_nearest(results, scores | hidden | low, 0.0)
 
     assert 10 in lifted
     assert 9 not in lifted

@@ -14,6 +14,7 @@ from support.stores import open_store
 
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import DEFAULT_SESSION
+from mnemosyned.search import ranking, scoring
 from mnemosyned.search.query import Query, SearchCandidates
 from mnemosyned.search.ranking import rank
 from mnemosyned.search.scoring import READ_CHARS_MAX
@@ -46,11 +47,11 @@ class Case:
     found: SearchCandidates
     answer: int
 
-    def is_found(self, weights: RankingWeights) -> bool:
+    def is_found(self) -> bool:
         """Whether the answer is among ten."""
         return any(
             self.answer in (result.memory, *(position for position, _ in result.lines))
-            for result in rank(self.query, self.found, weights)
+            for result in rank(self.query, self.found)
         )
 
 
@@ -98,7 +99,10 @@ def whole(cases: list[Case]) -> float:
 
 def share(cases: Sequence[Case], weights: RankingWeights = WEIGHTS) -> float:
     """The share of questions whose answer is among ten."""
-    return mean(case.is_found(weights) for case in cases)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (ranking, scoring):
+            patch.setattr(module, "WEIGHTS", weights)
+        return mean(case.is_found() for case in cases)
 
 
 @pytest.mark.parametrize(
