@@ -121,7 +121,7 @@ class IdTaken(MnemosynedError, code="id_taken", kind=Kind.CONFLICT):
 
 
 class BatchChanged(MnemosynedError, code="batch_changed", kind=Kind.CONFLICT):
-    """The memories of a call changed since they were read."""
+    """The memories of a call have changed since they were read."""
 
 
 class SleepInProgress(MnemosynedError, code="sleep_in_progress", kind=Kind.CONFLICT):
@@ -252,7 +252,7 @@ class RemoteFault(OSError):
     """The daemon behind a URL was not reached, or is not proven to be it; nothing was sent."""
 
     def __init__(self, words: str, *, is_foreign: bool = False) -> None:
-        """Set the message; `is_foreign` is True if another server than the daemon answered."""
+        """Set the message; `is_foreign` is True if a server other than the daemon answered."""
         super().__init__(words)
         self.words = words
         self.is_foreign = is_foreign

@@ -164,7 +164,7 @@ class Connection:
         """Make a client of the socket, of a URL with a token, or of the address in the environment.
 
         `ca` is the PEM file of the authority that signed the certificate of an https:// URL;
-        without it the authorities that this machine knows count. `owner` names whose memory is asked
+        without it the authorities that this machine knows apply. `owner` names whose memory is asked
         at a URL: a group's, or one's own without its groups. Raises `ValueError` for arguments
         that do not belong together.
         """

@@ -94,7 +94,7 @@ def choose_memory(memory: str, folders: list[str]) -> SavedConnection:
 
 
 def renew_token() -> SavedConnection | None:
-    """Replace the token of the login by a successor if that is due; return the login's new state.
+    """Replace the token of the login with a successor if that is due; return the login's new state.
 
     One of several processes renews, the others go on. Errors are not raised; it is tried again later.
     """

@@ -175,7 +175,7 @@ def remote_daemon(
     """Return the daemon behind a URL, with its token and certificate authority.
 
     The token is `token`, or in `token_file`, or in the environment's variable or file. `ca` is a PEM
-    file of the authority, by default that of `CA_VARIABLE`, else this machine's authorities count.
+    file of the authority, by default that of `CA_VARIABLE`, else this machine's authorities apply.
     Raises `ValueError` for an invalid URL, token, token file or owner, and for `ca` with http://.
     """
     _parse_url(url)  # its faults come before those of the token

@@ -36,7 +36,7 @@ _KEEPALIVE = (
 _UNKNOWN_AUTHORITY = frozenset({2, 18, 19, 20, 21})
 _OWN_AUTHORITY, _MACHINES_AUTHORITY = -1, -2
 _OTHER_NAME = (
-    "is for another name than {host}",
+    "is for a name other than {host}",
     "use a name that the certificate has",
 )
 _CERTIFICATE_FAULTS = {

@@ -203,7 +203,7 @@ class SplitConversation:
 
 
 class MemoryConsolidator:
-    """Policy that replaces all but the newest messages by one summary of key facts.
+    """Policy that replaces all but the newest messages with one summary of key facts.
 
     `on_audit` is called after each consolidation that removed messages. Facts of an earlier
     summary come first in the new summary; without new messages nothing changes.
@@ -254,7 +254,7 @@ class MemoryConsolidator:
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
     ) -> Compaction:
-        """Replace all but the `keep_recent` newest messages by a summary of their key facts."""
+        """Replace all but the `keep_recent` newest messages with a summary of their key facts."""
         keep = self.keep_recent if keep_recent is None else keep_recent
         split = SplitConversation(messages, keep=keep)
         unchanged = split.unchanged(

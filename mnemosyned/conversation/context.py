@@ -253,7 +253,7 @@ class ContextManager:
     ) -> _AddedSections:
         """Write the sections of memory and learnings within their shares and within `spare_tokens`.
 
-        Memory is made of `snippets`, best first. Learnings come first, as they are instructions.
+        Memory is made from `snippets`, best first. Learnings come first, as they are instructions.
         `spare_tokens` of None set no limit.
         """
         counter, budget = self._counter, self.budget

@@ -128,7 +128,7 @@ def consolidate_memories(
     trigger: ConsolidationTrigger | None = None,
     now: datetime | None = None,
 ) -> ItemsConsolidated:
-    """Replace new memories by a summary for each category with at least three of them.
+    """Replace new memories with a summary for each category with at least three of them.
 
     `trigger` decides whether it is due. Without the model `complete` a rule joins the memories. If
     the model fails or answers nothing, the category's memories stay for the next run.

@@ -337,7 +337,7 @@ class RoundsPolicy:
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
     ) -> compaction.Compaction:
-        """Above the limit, replace the agent's work in earlier rounds by shorter summaries.
+        """Above the limit, replace the agent's work in earlier rounds with shorter summaries.
 
         A round is the work between two messages of the user. If that is not enough, the last round
         is summarized as well, except its `keep_recent` newest messages.

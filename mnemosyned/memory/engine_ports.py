@@ -236,7 +236,7 @@ TEXT_CHARS_MAX = 2_000
 
 
 class EmbeddingInput(NamedTuple):
-    """The part of a memory that its vector is made of."""
+    """The part of a memory that its vector is made from."""
 
     position: int
     role: str

@@ -45,7 +45,7 @@ class ExportedEpisode:
     originals: int = 0
     """How many originals follow it, at level 0."""
     summary_of: tuple[str, ...] = ()
-    """Above level 0, the summaries it was made of."""
+    """Above level 0, the summaries it was made from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +140,7 @@ class RestoreReport:
     working: int = 0
     """Originals put into working memory, as their summary could not be restored."""
     left_out: int = 0
-    """Summaries that the next sleep writes, as some of what they were made of is not here."""
+    """Summaries that the next sleep writes, as some of what they were made from is not here."""
     conflicts: list[RestoreConflict] = field(default_factory=list)
 
     def count(self, kind: str, id: str, outcome: Outcome) -> None:

@@ -92,7 +92,7 @@ class InjectionFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BriefingEdit:
-    """A person's decision about a line of briefings: pinned, dropped, or in other words."""
+    """A person's decision about a line of briefings: pinned, dropped, or reworded."""
 
     id: str
     """Id of the memory or learning that the line quotes."""

@@ -167,7 +167,7 @@ class Rollup:
     episode: values.Episode
     entry: LogEntry
     members: Mapping[str, str]
-    """The summaries it was made of: ids, with the text that was read."""
+    """The summaries it was made from: ids, with the text that was read."""
     index_terms: str = ""
     """Index terms in addition to the words of its text."""
 

@@ -79,7 +79,7 @@ class Episode:
     covers_until: datetime
     summarizer: str
     summary_of: tuple[str, ...] = ()
-    """Ids of what it was made of, oldest first: originals, above level 0 summaries."""
+    """Ids of what it was made from, oldest first: originals, above level 0 summaries."""
     parent: str | None = None
     """The day, week or month it was rolled up into."""
     period_from: datetime | None = None

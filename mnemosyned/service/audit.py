@@ -119,7 +119,7 @@ class ChainVerifier:
         elif seq > last + 1:
             fault = f"follows line {last}: what was between is missing"
         elif seen == seq and seen_digest != digest:
-            fault = "is another than the one that a second chain saw"
+            fault = "differs from the one that a second chain saw"
         elif seq in (1, last + 1):
             former = former if seq > 1 else ""
             body = f"{former}{line[: -_END - len(_BEFORE_HASH)]}}}"

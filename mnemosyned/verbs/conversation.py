@@ -361,7 +361,7 @@ class UndoEnding(ById[UndoneEnding], frozen=True, kw_only=True):
 
     writes = True
 
-    redo: Annotated[bool, doc("let the endings count again")] = False
+    redo: Annotated[bool, doc("mark the statements as ended again")] = False
 
 
 Words = Annotated[str, Meta(max_length=2_000)]

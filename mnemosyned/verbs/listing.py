@@ -163,7 +163,7 @@ class DayTotals(msgspec.Struct, frozen=True):
     recalls: int | None = None
     """Of a day, as are the following; null of an hour or month, where they are not known."""
     recall_p50_ms: float | None = None
-    """The time in ms that half of the recalls needed at most, to within 9 %; null without any."""
+    """The time in ms that half of the recalls needed at most, to within 9%; null without any."""
     recall_p95_ms: float | None = None
     bytes_on_disk: int = 0
     """The last known size of the database; 0 if none is known, or others share it."""
@@ -180,7 +180,7 @@ class Days(Request[DayList], frozen=True, kw_only=True):
     """Count memories by day, hour or month.
 
     Texts given to agents are counted, too. Without `since`, the last 30 days, 24 hours or 12
-    months. A memory of any tier counts at the time at which it happened. Days in the daemon's zone
+    months. A memory of any tier is counted at the time at which it happened. Days in the daemon's zone
     also have recalls, the time that these took, and the size of the database.
 
     Raises `InvalidTime`, and `InvalidRequest` for more than 400 days, hours or months, and for an

@@ -122,7 +122,7 @@ class Edited(SelectionPreview, frozen=True, kw_only=True):
 class EditMemory(Filtered[Edited], frozen=True, kw_only=True):
     """Change the text of a memory, or where it belongs.
 
-    Index, exact values, learnings, vectors and summaries made of it are updated. The earlier version
+    Index, exact values, learnings, vectors and summaries made from it are updated. The earlier version
     is kept: `get --history` shows it. Filters select several memories for a new session, source or
     tags. At a terminal, without a change on the command line, the text opens in your editor.
 

@@ -228,7 +228,7 @@ class IssueToken(Request[IssuedToken], frozen=True):
 
 
 class RotateToken(Request[IssuedToken], frozen=True):
-    """Replace a token by a new one of the same name, scopes and lifetime.
+    """Replace a token with a new one of the same name, scopes and lifetime.
 
     Raises `NotFound`.
     """

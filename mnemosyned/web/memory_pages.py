@@ -354,7 +354,7 @@ def edit(visit: Visit) -> Response:
     memory = visit.call(memories.Get(visit.field("id"), reveal=True)).memory
     if memory is None:
         raise InvalidRequest(
-            "a summary is not edited: edit the memories that it was made of"
+            "a summary is not edited: edit the memories that it was made from"
         )
     # A field of one line comes back without line breaks, the words with those of Unix.
     former = {

@@ -152,7 +152,7 @@ DRAWN = {
             ">“We round VAT per invoice line.”", kind="sand"),
     ),
     "concept-summaries": svg(
-        "Months are made of weeks, weeks of days, days of episodes", 360,
+        "Months are made from weeks, weeks from days, days from episodes", 360,
         *(joined(box((WIDTH - width) // 2, y, width, 44, title, kind="sand"),
                  arrow((280, y + 44), (280, y + 62)))
           for y, (title, width) in zip(range(20, 270, 64), LEVELS, strict=False)),

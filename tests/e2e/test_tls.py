@@ -181,7 +181,7 @@ def test_a_proven_name_is_trusted(connect: Connect, host: str, door: Door) -> No
 FAULTS = {
     "unknown authority": "does not know: nothing was sent; name the PEM file",
     "other authority": "is not signed by the authority in",
-    "wrong name": "is for another name than localhost",
+    "wrong name": "is for a name other than localhost",
     "expired": "has expired",
     "not yet valid": "is not valid yet: nothing was sent; check this machine's clock",
 }

@@ -79,11 +79,11 @@ class HitLine(Quotation, frozen=True, kw_only=True):
     tokens: int
     """About how many tokens it has in full."""
     originals: int = 0
-    """Of a summary: how many memories it is made of."""
+    """Of a summary: how many memories it was made from."""
     matching: list[Quotation] = msgspec.field(default_factory=list)
     """Of a summary: originals that match best."""
     ended: list[str] = msgspec.field(default_factory=list)
-    """What no longer applies in it or in `matching`: until when, and what applies since."""
+    """What no longer applies in it or in `matching`: until when, and what applies since then."""
     this_project: bool = False
     owner: str = ""
     """The group whose memory it is; empty for your own."""
@@ -134,7 +134,7 @@ class MemoryText(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     """About how many tokens it has in full."""
     originals: int = 0
-    """Of a summary: how many memories it is made of."""
+    """Of a summary: how many memories it was made from."""
     replaced: str = ""
     """Of a superseded memory: when, and by which."""
     next_offset: int | None = None
@@ -159,7 +159,7 @@ class SummaryPart(Quotation, frozen=True, kw_only=True):
 
 
 class SummaryExpansion(msgspec.Struct, frozen=True, kw_only=True):
-    """A summary and what it was made of, oldest first."""
+    """A summary and what it was made from, oldest first."""
 
     notice: str = QUOTED
     id: str

@@ -259,7 +259,7 @@ def _remove_edit_content(
     if any(part.kind == "file" for part in edit.parts):
         if content is None or digest(content) == edit.after:
             return None
-        raise NotEditable("it was changed since; delete it yourself")
+        raise NotEditable("it has changed since the setup; delete it yourself")
     others = [other for other in journal.edits_of_file(file) if other.tool != edit.tool]
     if others:
         needed = {tuple(part.path) for other in others for part in other.parts}

@@ -227,7 +227,7 @@ def _print_report(report: ImportReport) -> None:
     )
     if report.edited:
         say(
-            f"{count_of(report.edited, 'memory')} edited, as the record has other words now"
+            f"{count_of(report.edited, 'memory')} edited, as the text of the record has changed"
         )
     if report.forgotten:
         say(

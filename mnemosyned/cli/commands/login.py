@@ -73,7 +73,7 @@ def warn_of_environment() -> None:
     """Print on standard error if the environment names a daemon, which counts more than a login."""
     for name in (URL_VARIABLE, SOCKET_VARIABLE):
         if os.environ.get(name):
-            say(f"mnem: {name} is set, and counts more than the login", err=True)
+            say(f"mnem: {name} is set, and overrides the login", err=True)
 
 
 @click.command()
@@ -135,7 +135,7 @@ def login(
 
 @click.command()
 def logout() -> None:
-    """Use the memory of this machine alone again, and delete the token of the login.
+    """Use only the memory on this machine again, and delete the token of the login.
 
     The choice of a memory for each folder is kept for the next login.
     """

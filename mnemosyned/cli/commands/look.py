@@ -58,9 +58,7 @@ add_change(
 @click.option("--pin", metavar="ID", help="Always give this line, and first.")
 @click.option("--drop", metavar="ID", help="Never give this line again.")
 @click.option("--reword", metavar="ID", help="Give this line in the words TEXT.")
-@click.option(
-    "--undo", metavar="ID", help="Take back what was decided about this line."
-)
+@click.option("--undo", metavar="ID", help="Revert the change to this line.")
 @click.pass_context
 def briefing(
     context: click.Context,

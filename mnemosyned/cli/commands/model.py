@@ -58,7 +58,7 @@ def list_models() -> None:
 def pull(name: str, sha256: str | None, *, by_hand: bool) -> None:
     """Fetch a model; a repeated call continues an interrupted download.
 
-    A file with another digest than --sha256 is refused. With --by-hand nothing is fetched: the
+    A file with a digest other than --sha256 is refused. With --by-hand nothing is fetched: the
     command says where the file is and where to put it.
     """
     shelf = ModelStore()

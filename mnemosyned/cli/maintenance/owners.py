@@ -408,7 +408,7 @@ def list_tokens(owner: str) -> None:
 )
 @json_option()
 def rotate(owner: str, token: str, keep_hours: float) -> None:
-    """Replace a token, named by its id or name, by a new one of the same kind.
+    """Replace a token, named by its id or name, with a new one of the same kind.
 
     The old token is refused at once, or after --keep-hours.
     """

@@ -175,7 +175,7 @@ def injection_lines(injection: Injection) -> Iterator[str]:
     if injection.characters:
         yield f"about {count_of(injection.tokens, 'token')}"
     for line in injection.lines:
-        yield wrap_paragraph(f"- {line.text or '(its words changed since)'}")
+        yield wrap_paragraph(f"- {line.text or '(its text has changed since then)'}")
         yield click.style(f"     {line.reason}; {line.id}", dim=True)
 
 

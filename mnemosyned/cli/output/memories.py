@@ -142,7 +142,7 @@ def _hit_lines(hit: Hit) -> tuple[list[str], str]:
         return [wrap_paragraph(hit.snippet)], ""
     shown = [cut_text(line, LINE_CHARS) for line in summary[:SUMMARY_LINES_MAX]]
     left_out = len(summary) - len(shown)
-    more = count_of(left_out, "more line") if left_out else "made of others"
+    more = count_of(left_out, "more line") if left_out else "made from others"
     return [*map(wrap_paragraph, shown)], f"{more}: mnem expand {hit.id} --depth 1"
 
 
@@ -279,7 +279,7 @@ def _expanded_text(result: Expanded) -> str:
     lines = [_episode_text(result.episode), ""]
     if result.summaries:
         lines.append(
-            click.style("Made of these; mnem expand goes on from each:", bold=True)
+            click.style("Made from these; mnem expand goes on from each:", bold=True)
         )
     for summary in result.summaries:
         stamp = f"{_covered_times(summary)}  {summary.id}"

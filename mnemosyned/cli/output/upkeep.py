@@ -67,7 +67,7 @@ def _cycle_text(report: CycleReport) -> str:
         limit = min(len(report.groups), LOG_LIMIT_MAX)
         lines.append(f"every group: mnem log --cycle {report.cycle} --limit {limit}")
     if report.evicted:
-        lines.append(f"to take it back: mnem undo {report.cycle}")
+        lines.append(f"to undo this: mnem undo {report.cycle}")
     if report.problem:
         problem = f"it ended early; what is shown is done. {report.problem}"
         lines.append(click.style(problem, fg="red"))
@@ -259,7 +259,7 @@ def _log_row(entry: LogEntry) -> list[str]:
     """Return the cells of a log entry; a failed one has its error in place of the summary."""
     summary = " ".join((entry.error or entry.summary_preview).split())
     if not (summary or entry.undone_at):
-        summary = click.style("(forgotten or restored since)", dim=True)
+        summary = click.style("(since forgotten or restored)", dim=True)
     writer = "" if entry.summarizer == entry.status else entry.summarizer
     if writer and entry.model_share is not None and entry.model_share <= WHOLE_SHARE:
         writer = f"{writer} ({entry.model_share:.0%})"

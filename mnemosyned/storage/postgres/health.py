@@ -27,7 +27,7 @@ _TAKEN_BACK = "SET LOCAL idle_in_transaction_session_timeout = '2s'"
 _SETTINGS = {
     "fsync": "a crash of the server's machine can destroy the whole database",
     "full_page_writes": "a crash of the server's machine can destroy pages",
-    "synchronous_commit": "a crash of the server can take back what was acknowledged",
+    "synchronous_commit": "a crash of the server can lose what was acknowledged",
 }
 """Settings that must not be off, and what may happen if they are."""
 # An index that is being built is not valid either; the server says which those are.

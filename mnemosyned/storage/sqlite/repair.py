@@ -123,7 +123,7 @@ ORIGINALS = """iif(level = 0,
 """The number of originals of a summary `e`."""
 MISCOUNTED = f"""item_count != {ORIGINALS} AND {ORIGINALS} > 0
     AND NOT stale AND seq NOT IN (SELECT episode_seq FROM emptied_episode)"""
-"""The condition for a summary `e` that names another number of originals than it has."""
+"""The condition for a summary `e` that names a wrong number of originals."""
 _BOTH_HOMES = "SELECT count(*) FROM archive WHERE id IN (SELECT id FROM working_memory)"
 
 
@@ -254,7 +254,7 @@ def _total_faults(
     if "emptied_episode" in present:
         wrong = f"SELECT count(*) FROM episodic_memory AS e WHERE {MISCOUNTED}"
         if count := _count_rows(connection, wrong):
-            text = f"summaries that name another number of originals than they have: {count:,}"
+            text = f"summaries that name a wrong number of originals: {count:,}"
             problems.append(StorageFault(FaultKind.TOTALS, "episodic_memory", text))
     if count := _count_rows(connection, _BOTH_HOMES):
         text = f"{count:,} memories are in working memory and in the archive"
