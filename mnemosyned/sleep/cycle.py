@@ -64,21 +64,30 @@ SUMMARY_SHARE = 1 / 3
 """Estimated length of a summary, as a share of its sources."""
 
 
-def _plan_all(pending: Sequence[Pending], context: CycleContext) -> list[Batch]:
-    """Return the batches of all pending memories, planned part by part as the cycle does."""
-    limits, plan_size = context.limits, context.plan_size
-    planned: list[Batch] = []
-    left, remaining = list(pending), context.candidates_max
-    while left:  # ends, because each part yields at least one group
-        part = left[:plan_size]
-        batches = plan(part, limits=limits)
-        if len(part) == plan_size < remaining:
-            batches = closed_batches(batches, until=part[-1].created_at, limits=limits)
-        taken = {id for batch in batches for id in batch.ids}
-        left = [memory for memory in left if memory.id not in taken]
-        remaining -= len(taken)
-        planned += batches
-    return planned
+def _plan_parts(
+    context: CycleContext,
+    first: Sequence[Pending],
+    read: Callable[[int], Sequence[Pending]],
+    done: AbstractSet[str],
+) -> Iterator[list[Batch]]:
+    """Yield the batches of one part of the pending memories after the other, from the part `first`.
+
+    `read` returns up to so many memories, the oldest first, of which those in `done` are left out.
+    """
+    limits, remaining = context.limits, context.candidates_max
+    limit, found = min(context.plan_size, remaining), first
+    while pending := [memory for memory in found if memory.id not in done]:
+        batches = plan(pending, limits=limits)
+        is_last = len(found) < limit or context.plan_size >= remaining
+        if not is_last:
+            until = pending[-1].created_at
+            batches = closed_batches(batches, until=until, limits=limits)
+        yield batches
+        remaining -= sum(len(batch.members) for batch in batches)
+        if is_last or remaining <= 0:
+            return
+        limit = min(context.plan_size, remaining) + len(done)
+        found = read(limit)
 
 
 def _estimate_episodes(
@@ -285,7 +294,11 @@ class SleepCycle:
         context = self._make_context(request, self.lease.current, now=now, stop=stop)
         limit = context.candidates_max
         pending = self.store.sleep.pending(context.selection, limit=limit)
-        batches = _plan_all(pending, context)
+        first, planned = pending[: context.plan_size], set[str]()
+        batches: list[Batch] = []
+        for part in _plan_parts(context, first, lambda limit: pending[:limit], planned):
+            batches += part
+            planned.update(id for batch in part for id in batch.ids)
         begun: list[Batch] = []
         chars_left = context.meter.chars_max
         for batch in batches:
@@ -368,7 +381,16 @@ class SleepCycle:
                     context.selection, limit=context.candidates_max
                 )
             self._run = (run, total)
-            _consolidate_all(run, context, first)
+            parts = _plan_parts(
+                context,
+                first,
+                lambda limit: self.store.sleep.pending(context.selection, limit=limit),
+                run.failed,
+            )
+            for batches in parts:
+                run.consolidate(batches)
+                if run.ended:
+                    break
             if run.lost:
                 raise run.lost
             if context.rolls_up and not run.ended:
@@ -389,32 +411,6 @@ class SleepCycle:
             candidates=total,
             problem=problem,
         )
-
-
-def _consolidate_all(
-    run: ConsolidationRun, context: CycleContext, first: Sequence[Pending]
-) -> None:
-    """Plan and consolidate part by part, from the part `first`, until only failed groups are left."""
-    limits, plan_size = context.limits, context.plan_size
-    remaining, candidates = context.candidates_max, first
-    limit = min(plan_size, remaining)
-    while remaining > 0:
-        wanted = min(plan_size, remaining)
-        pending = [memory for memory in candidates if memory.id not in run.failed]
-        if not pending:
-            return
-        batches = plan(pending, limits=limits)
-        more = len(candidates) == limit and wanted < remaining
-        if more:
-            batches = closed_batches(
-                batches, until=pending[-1].created_at, limits=limits
-            )
-        run.consolidate(batches)
-        remaining -= sum(len(batch.members) for batch in batches)
-        if not more or run.ended:
-            return
-        limit = min(plan_size, remaining) + len(run.failed)
-        candidates = context.store.sleep.pending(context.selection, limit=limit)
 
 
 def _log_finished_cycle(
