@@ -56,7 +56,10 @@ class Period:
     @property
     def ends(self) -> datetime:
         """The first instant after the end of the period."""
-        return end_of(self.level, self.begins)
+        if self.level is Level.MONTH:
+            return shift_months(self.begins, 1)
+        days = 7 if self.level is Level.WEEK else 1
+        return shift(self.begins, timedelta(days=days))
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -114,13 +117,6 @@ def begin_of(level: Level, moment: datetime) -> datetime:
         back = min(day.weekday(), (day - datetime.min.replace(tzinfo=UTC)).days)
         return day - timedelta(days=back)
     return day.replace(day=1) if level is Level.MONTH else day
-
-
-def end_of(level: Level, begins: datetime) -> datetime:
-    """Return the first instant after the period of a level that begins at `begins`."""
-    if level is Level.MONTH:
-        return shift_months(begins, 1)
-    return shift(begins, timedelta(days=7 if level is Level.WEEK else 1))
 
 
 def closed_before(level: Level, closed_by: datetime) -> datetime:
