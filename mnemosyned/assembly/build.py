@@ -149,23 +149,19 @@ def assemble_service(
         forgotten=forgotten,
     )
 
-    def encoder_state() -> EmbedderState:
-        """Return the state of the embedding model; off if there is none that rates sentences."""
-        return vectors.state if shared.rater else EmbedderState.OFF
-
     def learn(memory: MemoryRecord) -> Sequence[LateLearning] | None:
         """Return what a memory in force states as a rule by its sentences' vectors; None for later."""
         recognizes = settings.config.learnings.recognize and not memory.superseded_at
         if not (shared.rater and recognizes):
             return ()
-        if (state := encoder_state()) is not EmbedderState.READY:
+        if (state := vectors.state) is not EmbedderState.READY:
             return None if state is EmbedderState.LOADING else ()
         now = shared.clock.now()
         return extract_late_learnings(memory, now=now, rate=shared.rater.rate_sentences)
 
     def prepare_rater() -> None:
         """Embed the rater's examples once the encoder is ready."""
-        if shared.rater and encoder_state() is EmbedderState.READY:
+        if shared.rater and vectors.state is EmbedderState.READY:
             shared.rater.load_examples()
 
     endings = EndingFinder(
@@ -175,7 +171,7 @@ def assemble_service(
         in_background=in_background,
         learn=learn,
         meanings=shared.rater,
-        encoder_state=encoder_state,
+        vectors=vectors,
     )
     endings.on_found = retention.rewrite_stale_or_log
 
@@ -474,7 +470,12 @@ def open_memory(
         )
         stack.enter_context(service.sleeper)
         if socket or find_bus:
-            _start_hooks_and_watcher(stack, memory)
+            # Loaded here: an embedded memory has no hooks.
+            from mnemosyned.agents.hooks.service import HookService  # noqa: PLC0415
+
+            memory.hooks = stack.enter_context(HookService(service))
+            if not store.read_only and makes_rounds:
+                stack.enter_context(WatcherHost(service, memory.hooks.capture))
         yield memory
 
 
@@ -508,16 +509,6 @@ def _make_shared_parts(
         rater=rater,
     )
     return shared, lease
-
-
-def _start_hooks_and_watcher(stack: ExitStack, memory: OpenMemory) -> None:
-    """Start a memory's hooks, and the folder watcher of a writable memory; `stack` stops both."""
-    # Loaded here: an embedded memory has no hooks.
-    from mnemosyned.agents.hooks.service import HookService  # noqa: PLC0415
-
-    memory.hooks = stack.enter_context(HookService(memory.service))
-    if not memory.store.read_only and memory.shared.makes_rounds:
-        stack.enter_context(WatcherHost(memory.service, memory.hooks.capture))
 
 
 def _make_checked_counter(config: Config, summarizer: Summarizer) -> MessageCounter:

@@ -16,6 +16,7 @@ from mnemosyned.errors import EmbedderFailed, ModelUnavailable, NotFound
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.endings import EndingRecord
+from mnemosyned.memory.engine_ports import MemoryVectors
 from mnemosyned.memory.listing import Place, RecordKind, parse_cursor
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import EmbedderState, EndedStatement, Hit, MemoryRecord
@@ -89,8 +90,9 @@ class EndingFinder:
     learn: Callable[[MemoryRecord], Sequence[LateLearning] | None] = lambda _: ()
     """Returns what a memory in force states as a rule by its vectors; None while the encoder is loading."""
     meanings: SentenceMeanings | None = None
-    """Those of an encoder with the state `encoder_state`."""
-    encoder_state: Callable[[], EmbedderState] = lambda: EmbedderState.OFF
+    """Those of the encoder that makes the vectors."""
+    vectors: MemoryVectors = field(default_factory=MemoryVectors)
+    """Their state says whether the encoder can be asked."""
 
     def __post_init__(self) -> None:
         has_news = not self.store.read_only
@@ -316,9 +318,9 @@ class EndingFinder:
 
     def _is_encoder_awaited(self) -> bool:
         """Tell whether the background waits for the encoder: it loads, or failed up to `AWAIT_S` ago."""
-        if not self.in_background:
+        if not (self.in_background and self.meanings):
             return False
-        state = self.encoder_state()
+        state = self.vectors.state
         if state is not EmbedderState.UNAVAILABLE:
             self._unavailable_since = None
             return state is EmbedderState.LOADING
@@ -329,7 +331,7 @@ class EndingFinder:
 
     def _find_meanings(self) -> SentenceMeanings | None:
         """Return the meanings of sentences, or None if the encoder is not ready."""
-        is_ready = self.encoder_state() is EmbedderState.READY
+        is_ready = self.meanings and self.vectors.state is EmbedderState.READY
         return self.meanings if is_ready else None
 
     def _judge(

@@ -1,6 +1,6 @@
 """Every store keeps which statements newer memories ended, and forgets it with either memory."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -11,6 +11,7 @@ from support.fakes import NOON as MORNING, FakeClock, remember_batch
 from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.errors import InvalidRequest, ModelUnavailable
 from mnemosyned.memory.endings import EndingRecord
+from mnemosyned.memory.engine_ports import MemoryVectors
 from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.forgetting import Grace
 from mnemosyned.memory.ports import MemoryStore
@@ -279,6 +280,17 @@ class FailingMeanings(LikeMeanings):
         raise ModelUnavailable("the encoder is gone")
 
 
+class StatedVectors(MemoryVectors):
+    """Vectors of an encoder whose state a test returns."""
+
+    def __init__(self, ask_state: Callable[[], EmbedderState]) -> None:
+        self._ask_state = ask_state
+
+    @property
+    def state(self) -> EmbedderState:
+        return self._ask_state()
+
+
 def with_encoder(
     store: MemoryStore,
     meanings: LikeMeanings,
@@ -287,8 +299,8 @@ def with_encoder(
 ) -> EndingFinder:
     """A finder with an encoder; its state is the last of a list that the caller may add to."""
     state = given.pop("state", [*states] or [READY])
-    given["encoder_state"] = lambda: state[-1]
-    return make_finder(store, meanings=meanings, **given)
+    vectors = StatedVectors(lambda: state[-1])
+    return make_finder(store, meanings=meanings, vectors=vectors, **given)
 
 
 def test_an_answer_leaves_reading_to_a_background_that_is_behind(
@@ -427,7 +439,8 @@ def test_a_finder_without_news_does_not_look_at_the_encoder(store: MemoryStore) 
         asked.append(READY)
         return READY
 
-    finder = make_finder(store, encoder_state=ask_state)
+    vectors = StatedVectors(ask_state)
+    finder = make_finder(store, meanings=LikeMeanings(), vectors=vectors)
     finder.find_in_background()
     finder.find_soon()
     asked.clear()
