@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse
@@ -237,19 +238,17 @@ class EndpointModel(TextModel):
             call.abandon()
 
 
+@dataclass(eq=False)
 class _EndpointCall:
     """One call of the endpoint, with retries and a time limit, over one connection at a time."""
 
-    def __init__(
-        self,
-        address: EndpointAddress,
-        headers: Mapping[str, str],
-        time_limit_s: float,
-        name: str,
-    ) -> None:
-        self._address, self._headers, self._name = address, headers, name
-        self._limit_s = time_limit_s
-        self._ends = time.monotonic() + time_limit_s
+    address: EndpointAddress
+    headers: dict[str, str]
+    limit_s: float
+    name: str
+
+    def __post_init__(self) -> None:
+        self._ends = time.monotonic() + self.limit_s
         self._abandoned = threading.Event()
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
@@ -266,7 +265,7 @@ class _EndpointCall:
         Raises `SummarizerFailed`, or `ModelUnavailable` if the endpoint cannot be used at present.
         """
         # Watching from outside, as a server that sends a byte now and then never times out.
-        watch = threading.Timer(self._limit_s, self._abort)
+        watch = threading.Timer(self.limit_s, self._abort)
         watch.daemon = True
         watch.start()
         try:
@@ -287,7 +286,7 @@ class _EndpointCall:
     def _open_connection(self, timeout_s: float) -> HTTPConnection:
         """Connect to the first address that accepts in `timeout_s`. Raises `OSError` and `ModelUnavailable`."""
         refused: OSError | None = None
-        for family, place in self._address.resolve():
+        for family, place in self.address.resolve():
             plain = self._hold_socket(socket.socket(family, socket.SOCK_STREAM))
             plain.settimeout(timeout_s)
             try:
@@ -301,7 +300,7 @@ class _EndpointCall:
 
     def _start_http(self, plain: socket.socket) -> HTTPConnection:
         """Return an HTTP connection over a connected socket, after a TLS handshake for https."""
-        address = self._address
+        address = self.address
         stream = plain
         if address.tls:
             stream = self._hold_socket(
@@ -342,7 +341,7 @@ class _EndpointCall:
                 pause_s = wait_s if busy.wait_s is None else busy.wait_s
                 late = time.monotonic() + pause_s >= self._ends
                 if not tries_left or late or pause_s > RETRY_AFTER_MAX_S:
-                    raise ModelUnavailable(f"{self._name} {busy.problem}") from busy
+                    raise ModelUnavailable(f"{self.name} {busy.problem}") from busy
                 self._abandoned.wait(pause_s)
                 self._check_time()
                 wait_s *= 2
@@ -355,15 +354,15 @@ class _EndpointCall:
             self._check_time()
             if self._socket:
                 self._socket.settimeout(self._seconds_left())
-            path = f"{self._address.path}/chat/completions"
-            connection.request("POST", path, body, dict(self._headers))
+            path = f"{self.address.path}/chat/completions"
+            connection.request("POST", path, body, self.headers)
             with closing(connection.getresponse()) as response:
                 return self._read_response(response)
         except (OSError, HTTPException) as error:
             self._check_time()
             if isinstance(error, ssl.SSLCertVerificationError):
                 raise ModelUnavailable(
-                    f"{self._name} has no certificate that this machine trusts"
+                    f"{self.name} has no certificate that this machine trusts"
                 ) from None
             # From nothing: the words of an HTTPException may quote what came over the line.
             problem = type(error).__name__
@@ -391,7 +390,7 @@ class _EndpointCall:
                 f"answers with HTTP status {status}",
                 wait_s=float(wait) if is_seconds else None,
             )
-        said = f"{self._name} answers with HTTP status {status}"
+        said = f"{self.name} answers with HTTP status {status}"
         if 300 <= status < 400:
             raise ModelUnavailable(
                 f"{said}, a redirect; put the final address in llm.endpoint"
@@ -411,7 +410,7 @@ class _EndpointCall:
         self._check_time()  # cut off, it looks like an end
         if len(answer) > ANSWER_BYTES_MAX:
             raise SummarizerFailed(
-                f"{self._name} gave an answer of over {ANSWER_BYTES_MAX} bytes"
+                f"{self.name} gave an answer of over {ANSWER_BYTES_MAX} bytes"
             )
         if response.length:
             raise HTTPException  # the connection broke in between
@@ -424,10 +423,10 @@ class _EndpointCall:
     def _check_time(self) -> None:
         """Raise `ModelUnavailable` if the call was abandoned or its time limit has passed."""
         if self._abandoned.is_set():
-            raise ModelUnavailable(f"{self._name} was interrupted") from None
+            raise ModelUnavailable(f"{self.name} was interrupted") from None
         if time.monotonic() >= self._ends:
             raise ModelUnavailable(
-                f"{self._name} took longer than {self._limit_s:g} s (llm.time_limit_s)"
+                f"{self.name} took longer than {self.limit_s:g} s (llm.time_limit_s)"
             ) from None
 
 

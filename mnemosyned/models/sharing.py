@@ -8,17 +8,18 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from mnemosyned.errors import EmbedderFailed, LimitReached, SummarizerFailed
 from mnemosyned.fairness import OwnerAllowance
 from mnemosyned.memory.engine_ports import Embedder, TextModel
 
 
+@dataclass(eq=False)
 class _TurnTicket:
     """A call that waits for a model, and the model once it is assigned."""
 
-    def __init__(self) -> None:
-        self.model: TextModel | None = None
+    model: TextModel | None = None
 
 
 class ModelTurns:
@@ -94,11 +95,7 @@ class OwnerModel(TextModel):
     """Model as one owner sees it: each call waits for the owner's turn at the shared models."""
 
     def __init__(
-        self,
-        turns: ModelTurns,
-        owner: int,
-        *,
-        allowance: OwnerAllowance | None = None,
+        self, turns: ModelTurns, owner: int, *, allowance: OwnerAllowance | None = None
     ) -> None:
         """Use the models of `turns`; `allowance` limits and counts the owner's seconds of them."""
         self._turns = turns

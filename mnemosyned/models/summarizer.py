@@ -6,7 +6,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from functools import partial
 
@@ -360,7 +360,7 @@ class ModelSummarizer(Summarizer):
                 "to follow instructions; choose a larger model (mnem model list)"
             )
         readable = [memory for memory in memories if memory.content.strip()]
-        composed = _GroupSummarizer(self, readable, kept, budget=budget).compose()
+        composed = _GroupSummarizer(self, readable, kept, budget).compose()
         self.accepted += 1
         return Summary(
             text=composed.text,
@@ -431,39 +431,34 @@ class ModelSummarizer(Summarizer):
         return trim_to_sentence(text) if cut else text
 
 
+@dataclass(eq=False)
 class _GroupSummarizer:
     """Summarizer of one group, in one context window or in several."""
 
-    def __init__(
-        self,
-        summarizer: ModelSummarizer,
-        memories: Sequence[MemoryRecord],
-        kept: Extract,
-        *,
-        budget: int,
-    ) -> None:
-        self._by = summarizer
-        self._memories = memories
-        self._extract = kept
-        self._budget = budget
+    by: ModelSummarizer
+    memories: Sequence[MemoryRecord]
+    extract: Extract
+    budget: int
+
+    def __post_init__(self) -> None:
         self._asked = min(
-            int(budget * PROSE_SHARE), summarizer.answer_tokens * CHARS_PER_TOKEN
+            int(self.budget * PROSE_SHARE), self.by.answer_tokens * CHARS_PER_TOKEN
         )
 
     def compose(self) -> ComposedEpisode:
         """Summarize the group, in parts if the window is too small. Raises `SummarizerFailed`."""
-        zone = self._by.zone
+        zone = self.by.zone
         ask = partial(write_summary_request, chars_max=self._asked, zone=zone)
         found = split_to_fit(
-            self._memories,
-            count_tokens=lambda piece: self._by.count_line_tokens(
+            self.memories,
+            count_tokens=lambda piece: self.by.count_line_tokens(
                 render_memory(piece, zone=zone)
             ),
-            tokens_max=self._by.count_room_tokens(ask([])),
+            tokens_max=self.by.count_room_tokens(ask([])),
         )
         if len(found) > PARTS_MAX:
             raise SummarizerFailed(
-                f"The group fills {len(found)} windows of {self._by.name}."
+                f"The group fills {len(found)} windows of {self.by.name}."
             )
         if len(found) == 1:
             return self._finish(ask(found[0]))
@@ -471,7 +466,7 @@ class _GroupSummarizer:
 
     def _finish(self, messages: Sequence[Message]) -> ComposedEpisode:
         """Send the last request for the group; return the checked answer with index terms."""
-        answer = self._by.ask_model(messages, self._check_final, self._memories)
+        answer = self.by.ask_model(messages, self._check_final, self.memories)
         return self._compose_episode(answer)
 
     def _summarize_part(self, part: Sequence[MemoryRecord]) -> str:
@@ -479,7 +474,7 @@ class _GroupSummarizer:
         size = sum(len(piece.content) for piece in part)
         if size <= CHARS_MIN:
             return "\n".join(piece.content for piece in part)
-        write = partial(write_summary_request, part, zone=self._by.zone)
+        write = partial(write_summary_request, part, zone=self.by.zone)
         return self._ask_for_part(write, part, size)
 
     def _ask_for_part(
@@ -489,9 +484,9 @@ class _GroupSummarizer:
         size: int,
     ) -> str:
         """Ask by `write` for a summary of about half of `size` characters, checked against `sources`."""
-        chars = min(int(size * PART_SHARE), self._by.answer_tokens * CHARS_PER_TOKEN)
+        chars = min(int(size * PART_SHARE), self.by.answer_tokens * CHARS_PER_TOKEN)
         judge = partial(self._check_grounding, sources=sources, chars_max=size)
-        return self._by.ask_model(write(chars_max=chars), judge, sources)
+        return self.by.ask_model(write(chars_max=chars), judge, sources)
 
     def _combine(self, summaries: list[str]) -> ComposedEpisode:
         """Combine the partial summaries, in order and in steps, until one is left; add index terms.
@@ -499,7 +494,7 @@ class _GroupSummarizer:
         Raises `SummarizerFailed` if they do not become fewer.
         """
         ask = partial(write_combining_request, chars_max=self._asked)
-        room = self._by.count_room_tokens(ask([]))
+        room = self.by.count_room_tokens(ask([]))
         for _ in range(LEVELS_MAX):
             found = self._split_windows(summaries, room)
             if len(found) == 1:
@@ -509,25 +504,25 @@ class _GroupSummarizer:
             summaries = [
                 self._ask_for_part(
                     partial(write_combining_request, window),
-                    self._memories,
+                    self.memories,
                     sum(map(len, window)),
                 )
                 for window in found
             ]
         raise SummarizerFailed(
-            f"The summaries of {self._by.name} do not fit into its window."
+            f"The summaries of {self.by.name} do not fit into its window."
         )
 
     def _split_windows(self, summaries: Sequence[str], room: int) -> list[list[str]]:
         """Split the partial summaries into lists that each fit into `room` tokens, in order."""
-        first = self._memories[0]
+        first = self.memories[0]
         numbered = [
             MemoryRecord(id=str(at), content=text, created_at=first.created_at)
             for at, text in enumerate(summaries, start=1)
         ]
         found = split_to_fit(
             numbered,
-            count_tokens=lambda piece: self._by.count_line_tokens(
+            count_tokens=lambda piece: self.by.count_line_tokens(
                 render_partial_summary(piece.content, len(summaries))
             ),
             tokens_max=room,
@@ -538,12 +533,12 @@ class _GroupSummarizer:
         self, text: str, *, sources: Sequence[MemoryRecord], chars_max: int
     ) -> Sequence[SummaryProblem]:
         """Return the problems of an answer of at most `chars_max`, checked against its sources."""
-        return check_grounding(text, sources, chars_max=chars_max, zone=self._by.zone)
+        return check_grounding(text, sources, chars_max=chars_max, zone=self.by.zone)
 
     def _check_final(self, text: str) -> Sequence[SummaryProblem]:
         """Return the problems of the group's final summary, including that it says too little."""
         problems = self._check_grounding(
-            text, sources=self._memories, chars_max=self._budget
+            text, sources=self.memories, chars_max=self.budget
         )
         if problems or self._compose_episode(text).informative:
             return problems
@@ -552,8 +547,8 @@ class _GroupSummarizer:
     def _compose_episode(self, prose: str) -> ComposedEpisode:
         """Return the model's text with index terms for the words of the memories that it lacks."""
         return compose_episode(
-            self._memories,
+            self.memories,
             prose.splitlines(),
-            extract=self._extract,
-            zone=self._by.zone,
+            extract=self.extract,
+            zone=self.by.zone,
         )

@@ -117,8 +117,7 @@ def make_counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounte
     """
     if tokenizer is None:
         return default_counter()
-    # Loaded here: the estimate needs none of them.
-    from mnemosyned.models.tokenizers import ModelCounter, open_counter  # noqa: PLC0415
+    from mnemosyned.models.tokenizers import ModelCounter, open_counter  # noqa: PLC0415 no estimate needs it
 
     if tokenizer == MODEL_TOKENIZER:
         model = summarizer.model
@@ -275,29 +274,24 @@ class WindowService:
         )
         quoted = recalled[: window.memory_shown]
         rules = learnings[: window.learnings_shown]
+        ended = ", given as ended"
         shown = [
-            *(
-                InjectedLine(
-                    id=id,
-                    text=words,
-                    reason="recalled for this message"
-                    + (", given as ended" if quote.text != words else ""),
-                )
-                for owner, id, words, quote in quoted
-                if owner is None
-            ),
-            *(
-                InjectedLine(
-                    id=each.id, text=each.text, reason=f"{each.kind} for this message"
-                )
-                for each in rules
-            ),
+            InjectedLine(
+                id=id,
+                text=words,
+                reason="recalled for this message" + ended * (quote.text != words),
+            )
+            for owner, id, words, quote in quoted
+            if owner is None
+        ]
+        shown += [
+            InjectedLine(
+                id=each.id, text=each.text, reason=f"{each.kind} for this message"
+            )
+            for each in rules
         ]
         if (quoted or rules) and not self.store.read_only:
-            words = [
-                *(words for _, _, words, _ in quoted),
-                *(each.text for each in rules),
-            ]
+            words = [words for _, _, words, _ in quoted] + [each.text for each in rules]
             self.store.injections.add(
                 make_injection(
                     self.clock.now(),
