@@ -134,8 +134,7 @@ def assemble_service(
     )
     forgotten = None
     if file is None:
-        # Loaded here: a memory in a file has its list of what was forgotten beside its backups.
-        from mnemosyned.service.audit import AuditedForgets  # noqa: PLC0415
+        from mnemosyned.service.audit import AuditedForgets  # noqa: PLC0415 only on a server
 
         forgotten = AuditedForgets(lambda: shared.audit, owner)
     retention = RetentionService(
@@ -231,13 +230,11 @@ def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | 
     if not embedding.model_path:
         if embedding.encoder == "none":
             return None
-        # Loaded here, as below: a start waits for what it uses alone.
-        from mnemosyned.models.sentence_encoder import SentenceEncoder  # noqa: PLC0415
+        from mnemosyned.models.sentence_encoder import SentenceEncoder  # noqa: PLC0415 only with a model
 
         return SentenceEncoder()
-    # Loaded here, as above.
-    from mnemosyned.models.sharing import SharedEmbedder  # noqa: PLC0415, I001
-    from mnemosyned.models.llama import LlamaEmbedder  # noqa: PLC0415
+    from mnemosyned.models.sharing import SharedEmbedder  # noqa: PLC0415, I001 as above
+    from mnemosyned.models.llama import LlamaEmbedder  # noqa: PLC0415 as above
 
     path = Path(embedding.model_path).expanduser()
     embedder = LlamaEmbedder(embedding, model_path=path)
@@ -255,8 +252,7 @@ def make_vectors(
     """Build a memory's vector index, which calls `pause` before each batch; None without a model."""
     if embedder is None:
         return None
-    # Loaded here: without a model the start need not wait for it.
-    from mnemosyned.search.vectors.indexer import VectorIndexer as Vectors  # noqa: PLC0415
+    from mnemosyned.search.vectors.indexer import VectorIndexer as Vectors  # noqa: PLC0415 only with a model
 
     return Vectors(
         store=store,
@@ -280,8 +276,7 @@ def make_shared_vectors(
     """Build the embedding of all owners' memories, which yields to requests; None without a model."""
     if embedder is None:
         return None
-    # Loaded here: without a model the start need not wait for it.
-    from mnemosyned.search.vectors.owners import SharedVectors  # noqa: PLC0415
+    from mnemosyned.search.vectors.owners import SharedVectors  # noqa: PLC0415 only with a model
 
     def lacking(identity: str, after: int, limit: int) -> Sequence[int]:
         """Return the next owners after one, without the local owner, whose memories lack vectors."""
@@ -344,8 +339,7 @@ class WatcherHost:
 
     def _ensure_watcher(self) -> Watcher:
         """Return the folder watcher; the first call creates and starts it."""
-        # Loaded here: where nothing is followed, nobody waits for it, nor keeps it in memory.
-        from mnemosyned.importers.watch import watched_files, watcher  # noqa: PLC0415
+        from mnemosyned.importers.watch import watched_files, watcher  # noqa: PLC0415 only to follow
 
         with self._lock:
             if self._watcher is None:
@@ -425,8 +419,7 @@ def open_memory(
     shared.find_bus, shared.makes_rounds = find_bus, makes_rounds
     location = config.location
     if socket and location.file:  # an embedding program sets its own limits
-        # Loaded here: on a server there are no page caches.
-        from mnemosyned.storage.sqlite.connections import bound_caches  # noqa: PLC0415
+        from mnemosyned.storage.sqlite.connections import bound_caches  # noqa: PLC0415 only for a file
 
         bound_caches(CACHE_BYTES_MAX)
     embeds = shared.embedder is not None and not shared.embedder.in_process
@@ -470,8 +463,7 @@ def open_memory(
         )
         stack.enter_context(service.sleeper)
         if socket or find_bus:
-            # Loaded here: an embedded memory has no hooks.
-            from mnemosyned.agents.hooks.service import HookService  # noqa: PLC0415
+            from mnemosyned.agents.hooks.service import HookService  # noqa: PLC0415 only in a daemon
 
             memory.hooks = stack.enter_context(HookService(service))
             if not store.read_only and makes_rounds:
@@ -494,8 +486,7 @@ def _make_shared_parts(
     embedder = make_embedder(config.embedding, is_shared=config.owners.serve)
     rater = None
     if embedder and embedder.in_process:  # others are too slow to rate by
-        # Loaded here, as above.
-        from mnemosyned.search.vectors.bearing import BearingRater  # noqa: PLC0415
+        from mnemosyned.search.vectors.bearing import BearingRater  # noqa: PLC0415 as above
 
         rater = BearingRater(embedder, load_topics())
     shared = SharedParts(

@@ -353,8 +353,7 @@ class OwnerMemories:
         lease = SummarizerLease(self._make_summarizer(owner))
         vectors = engine_ports.MemoryVectors()
         if self._vectors:
-            # Loaded here: without an embedding model nobody needs it.
-            from mnemosyned.search.vectors.owners import OwnerVectors  # noqa: PLC0415
+            from mnemosyned.search.vectors.owners import OwnerVectors  # noqa: PLC0415 only with a model
 
             embedding = shared.settings.config.embedding
             vectors = OwnerVectors(

@@ -81,8 +81,7 @@ def open_store(
                     log.warning("database_exposed", reason=exposure)
             yield store
         return
-    # Loaded here, as below: one engine is used.
-    from mnemosyned.storage.sqlite.store import open_store as open_file  # noqa: PLC0415
+    from mnemosyned.storage.sqlite.store import open_store as open_file  # noqa: PLC0415 one engine is used
 
     with open_file(
         location.file, migrations=shipped("migrations"), socket=socket
@@ -150,8 +149,7 @@ def open_audit(config: Config, *, user: str = "") -> Iterator[AuditLog | None]:
     if not (config.owners.serve or bool(user) if is_on is None else is_on):
         yield None
         return
-    # Loaded here: most daemons keep none.
-    from mnemosyned.service import audit  # noqa: PLC0415
+    from mnemosyned.service import audit  # noqa: PLC0415 most daemons keep none
 
     file = config.audit_file
     if user:
@@ -231,9 +229,8 @@ def make_summarizer(
     model = model or _language_model(config.llm)
     if model is None:
         return rules
-    # Loaded here: without a model the start need not wait for them.
-    from mnemosyned.models.fallback import FallbackSummarizer  # noqa: PLC0415
-    from mnemosyned.models.summarizer import ModelSummarizer  # noqa: PLC0415
+    from mnemosyned.models.fallback import FallbackSummarizer  # noqa: PLC0415 only with a model
+    from mnemosyned.models.summarizer import ModelSummarizer  # noqa: PLC0415 only with a model
 
     primary = ModelSummarizer(
         model=model, ratio=ratio, zone=zone, max_tokens=config.llm.max_tokens
@@ -253,8 +250,7 @@ def owner_model(
     """Return the shared models as one that waits for the owner's turn, within an `allowance`; None without."""
     if turns is None:
         return None
-    # Loaded here: a memory with one owner shares none.
-    from mnemosyned.models.sharing import OwnerModel  # noqa: PLC0415
+    from mnemosyned.models.sharing import OwnerModel  # noqa: PLC0415 one owner shares none
 
     return OwnerModel(turns, owner, allowance=allowance)
 
@@ -265,8 +261,7 @@ def make_model_turns(config: Config) -> ModelTurns | None:
     model = _language_model(llm) if config.owners.serve else None
     if model is None:
         return None
-    # Loaded here, as above.
-    from mnemosyned.models.sharing import ModelTurns  # noqa: PLC0415
+    from mnemosyned.models.sharing import ModelTurns  # noqa: PLC0415 as above
 
     models = [model]
     # A model of this machine takes its memory once more for each; an endpoint has room of its own.

@@ -258,8 +258,7 @@ def parse(verb: type[V], body: bytes | bytearray) -> V:
         except msgspec.ValidationError as error:
             if "RFC3339" not in str(error) and "timezone" not in str(error):
                 raise
-            # Loaded here: only a request with a time in words costs more than decoding.
-            from mnemosyned.verbs.times import read_request_times  # noqa: PLC0415
+            from mnemosyned.verbs.times import read_request_times  # noqa: PLC0415 only for a time in words
 
             fields = read_request_times(verb, msgspec.json.decode(body))
             request = msgspec.convert(fields, verb)
@@ -329,8 +328,7 @@ def encode(request: Request[Any]) -> bytes:
                 are_times_read = False
     try:
         if not are_times_read:
-            # Loaded here: most requests have no time in words.
-            from mnemosyned.verbs.times import read_request_times  # noqa: PLC0415
+            from mnemosyned.verbs.times import read_request_times  # noqa: PLC0415 only for a time in words
 
             request = read_request_times(type(request), request)
         return msgspec.json.encode(request)
@@ -426,8 +424,6 @@ def _field_error(
     error: msgspec.ValidationError, verb: type[Request[Any]]
 ) -> MnemosynedError:
     """Return the error for a validation error of msgspec, in plain words with the field's name."""
-    # Loaded here: only a mistake needs it.
-
     problem, _, path = str(error).partition(" - at `")
     inside = path.rstrip("`").removeprefix("$").lstrip(".")
     named = re.search(r"(?:field|argument) `([^`]*)`", problem)
@@ -436,8 +432,7 @@ def _field_error(
     rephrased = rephrase(problem, choices=_allowed_values(verb, field))
     message = f"{field or 'the body'} {rephrased}"
     if "unknown field" in problem:
-        # Loaded here: only a mistake needs it.
-        from difflib import get_close_matches  # noqa: PLC0415
+        from difflib import get_close_matches  # noqa: PLC0415 only a mistake needs it
 
         if close := get_close_matches(name, verb.__struct_fields__, n=1):
             message += f" (did you mean {close[0]}?)"

@@ -33,8 +33,7 @@ SHOWN_CHARS_MAX = 60
 
 def local_zone() -> tzinfo | None:
     """Return this machine's time zone with daylight saving; None for a zone without a name."""
-    # Loaded here: few requests have a time in words.
-    from tzlocal import get_localzone  # noqa: PLC0415
+    from tzlocal import get_localzone  # noqa: PLC0415 only for a time in words
 
     try:
         return get_localzone()
