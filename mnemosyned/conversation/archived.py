@@ -41,10 +41,7 @@ An empty content would mean a pruned memory. No search finds the sign, as it is 
 def as_memory(
     message: Message, *, id: str, said: datetime, session: str, source: str | None
 ) -> MemoryRecord:
-    """Return a message as a memory to be archived, from which `as_message` restores the message.
-
-    `said` is the time of the message.
-    """
+    """Return a message as a memory to be archived, from which `as_message` restores the message."""
     role, content = message.get("role"), message.get("content")
     plain = all(isinstance(text, str) and "\0" not in text for text in (role, content))
     shown = str(content) if plain else extract_readable_text(message)
@@ -182,11 +179,7 @@ def stub_results(
 
 
 def find_stub_pointer(message: Message) -> str:
-    """Return the id of the archived original that a truncated message names.
-
-    A truncated message is the short form of a long tool result. The id is empty for any other
-    message.
-    """
+    """Return the id of the archived original that a truncated message names; empty for any other."""
     if is_plain(message):
         return ""
     marks = (
@@ -218,10 +211,7 @@ def _list_comparable_parts(message: Message) -> list[tuple[PartKind, str, str]]:
 
 
 def _write_stub(result: str, name: str, id: str) -> str:
-    """Return the short form of a tool's result: a mark, its beginning, exact values and end.
-
-    The mark names the tool, and the `id` of the archived original if there is one.
-    """
+    """Return the short form of a tool's result: a mark, its beginning, exact values and end."""
     result = result.strip()
     head = key_facts.excerpt_beginning(result)
     end = key_facts.excerpt_ending(result, after=len(head), chars=ENDING_CHARS)

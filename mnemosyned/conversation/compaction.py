@@ -143,10 +143,7 @@ def should_compact(policy: CompactionPolicy, usage: int) -> CompactionDecision:
 def decide_at_threshold(
     usage: int, fraction: float, max_tokens: int
 ) -> CompactionDecision:
-    """Return the decision to compact if `usage` tokens reach a `fraction` of `max_tokens`.
-
-    A window of 0 tokens or less is never due.
-    """
+    """Return the decision to compact if `usage` tokens reach a `fraction` of `max_tokens` above 0."""
     reached = max_tokens > 0 and usage >= make_exact_fraction(fraction) * max_tokens
     return CompactionDecision(
         reached, f"{fraction:.0%} of {max_tokens:,}" if reached else ""
@@ -182,10 +179,7 @@ class SplitConversation:
     def unchanged(
         self, tokens: int, *, policy: str, counter: MessageCounter, limit: int
     ) -> Compaction:
-        """Return the result of a policy, named `policy`, that changes nothing in the conversation.
-
-        `tokens` is the size of the messages by `counter`, `limit` the policy's.
-        """
+        """Return the result of a policy, named `policy`, that changes nothing in the conversation."""
         return Compaction(
             messages=list(self.messages),
             policy=policy,
@@ -220,11 +214,7 @@ class MemoryConsolidator:
         on_audit: Callable[[ConsolidationAudit], object] | None = None,
         counter: MessageCounter | None = None,
     ) -> None:
-        """Compact from the share `threshold_pct` (0 to 1) of `max_tokens` on.
-
-        The `keep_recent` newest messages stay. `on_audit` is called after each compaction that
-        removed messages.
-        """
+        """Compact from the share `threshold_pct` (0 to 1) of `max_tokens` on."""
         self.threshold_pct = threshold_pct
         self.max_tokens = max_tokens
         self.keep_recent = max(0, keep_recent)
@@ -244,10 +234,7 @@ class MemoryConsolidator:
         messages: Sequence[Message],
         system_prompt: str = "",  # noqa: ARG002 never consolidated
     ) -> tuple[list[Message], str]:
-        """Return the compacted conversation and the summary's text, empty without a summary.
-
-        `system_prompt` changes nothing.
-        """
+        """Return the compacted conversation and the summary's text, empty without a summary."""
         done = self.compact(messages)
         return done.messages, done.summaries[0] if done.summaries else ""
 
@@ -290,10 +277,7 @@ class MemoryConsolidator:
         old: Sequence[Message],
         archived: Sequence[RemovedMessage],
     ) -> dict[str, Any]:
-        """Return the summary message with the facts of an earlier summary and of old messages.
-
-        `archived` are the old messages, each with its id.
-        """
+        """Return the summary message with the facts of an earlier summary and of old messages."""
         ids = (removed.id for removed in archived)
         content = summary_message.SummaryContent(
             facts=tuple(remove_repetitions([*earlier.facts, *extract_facts(old)])),
@@ -353,10 +337,7 @@ def summarize_with_model(
 def write_plain_messages(
     messages: Sequence[Message], *, earlier: str = "", secrets: Sequence[Detail] = ()
 ) -> list[Message]:
-    """Return messages as plain text, with tool calls and results in words, and without secrets.
-
-    `earlier` is an earlier summary, which comes first. `secrets` are masked wherever they occur.
-    """
+    """Return messages after an `earlier` summary as plain text, with tool calls in words, without secrets."""
     names = find_tool_names(messages)
     known = KnownSecrets(secrets)
     plain: list[Message] = []

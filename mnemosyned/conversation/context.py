@@ -104,10 +104,7 @@ class ContextManager:
         reclaim_unused: bool = False,
         shrink_learnings: bool = False,
     ) -> None:
-        """Assemble contexts within `budget`; None is the usual one.
-
-        `counter` counts tokens, by default four characters to a token.
-        """
+        """Assemble contexts within `budget`; `counter` counts four characters to a token by default."""
         self.budget = budget or TokenBudget()
         self._consolidator = consolidator
         self._counter = counter or CharsCounter()
@@ -149,11 +146,7 @@ class ContextManager:
         summaries: Sequence[PastSummary | Mapping[str, Any]] = (),
         lent_tokens: int = 0,
     ) -> ChosenWindow:
-        """Choose the messages that fit in the history's share: fresh tail, summaries, older ones.
-
-        The fresh tail, the newest messages, is kept whatever it costs. `lent_tokens` are added to
-        the share.
-        """
+        """Choose the fresh tail, whatever it costs, then summaries and older messages that fit in the share."""
         new = as_user_message(new_message)
         compaction = self._compact(system, history, new)
         selection = WindowSelection(
@@ -182,10 +175,7 @@ class ContextManager:
         learnings: Sequence[str] = (),
         tool_definitions: Sequence[Any] | None = None,
     ) -> ContextWindow:
-        """Return the context: the messages of `window`, and as much memory and learnings as fit.
-
-        `memory_results` are texts to quote, best first; `tool_definitions` are only counted.
-        """
+        """Return the context: the messages of `window`, and as much memory and learnings as fit."""
         sections = self._write_sections(memory_results, learnings, window.spare_tokens)
         return self._assemble(window, sections, tool_definitions)
 
@@ -195,10 +185,7 @@ class ContextManager:
         sections: _AddedSections,
         tool_definitions: Sequence[Any] | None,
     ) -> ContextWindow:
-        """Return the context of a window and its sections of memory and learnings.
-
-        Memory goes into the system prompt or a message, as `memory_place` says.
-        """
+        """Return the context of a window and its sections of memory and learnings."""
         selection, compaction = window.selection, window.compaction
         in_message = self._memory_place == "message"
         prompt = (
@@ -251,11 +238,7 @@ class ContextManager:
         learnings: Sequence[str],
         spare_tokens: int | None = None,
     ) -> _AddedSections:
-        """Write the sections of memory and learnings within their shares and within `spare_tokens`.
-
-        Memory is made from `snippets`, best first. Learnings come first, as they are instructions.
-        `spare_tokens` of None set no limit.
-        """
+        """Write the sections of learnings, which are instructions, and of memory, within `spare_tokens`."""
         counter, budget = self._counter, self.budget
         spare = sys.maxsize if spare_tokens is None else spare_tokens
         headings = counter.text(LEARNINGS_HEADING) + JOINT_TOKENS
@@ -286,10 +269,7 @@ class ContextManager:
     def _compact(
         self, system: str, history: Sequence[Message], new: Message
     ) -> Compaction | None:
-        """Return the compaction of the history; None if it is not due, or would change nothing.
-
-        `system` and `new`, the new message, count toward the usage.
-        """
+        """Return the compaction of the history; None if it is not due, or would change nothing."""
         if self._consolidator is None:
             return None
         usage = self._counter.total([{"content": system}, *history, new])
@@ -357,11 +337,7 @@ class WindowFitter:
         counter: MessageCounter,
         tools: Sequence[Any] = (),
     ) -> None:
-        """Fit a conversation into the total of `budget`, by the tokens of `counter`.
-
-        `history` are the messages before the new one; `tools` are tool definitions, which are only
-        counted.
-        """
+        """Fit a conversation into the total of `budget`, by the tokens of `counter`."""
         self._system = system
         self._new = as_user_message(new_message)
         self._history = history
@@ -412,10 +388,7 @@ class WindowFitter:
     def _choose_window(
         self, shortened: _ShortenedTail, budget: TokenBudget, *, room: int
     ) -> ChosenWindow:
-        """Choose messages for `room` tokens, of a conversation with some tool results shortened.
-
-        `budget` says how many messages the fresh tail has.
-        """
+        """Choose messages for `room` tokens, of a conversation with some tool results shortened."""
         return ContextManager(budget, counter=self._counter).select_window(
             self._system,
             shortened.new,
@@ -445,10 +418,7 @@ class WindowFitter:
         return InvalidRequest(f"{claim}; {advice}", field="total")
 
     def _find_longest_tail(self) -> int | None:
-        """Return how many newest messages would fit as fresh tail; None if even 0 do not fit.
-
-        Their long tool results are shown in part.
-        """
+        """Return how many newest messages, their tool results cut, fit as fresh tail; None if not even 0."""
         shortened = _ShortenedTail(self._history, self._new, counter=self._counter)
         shortened.save_tokens(sys.maxsize, since=0)
 
@@ -478,10 +448,7 @@ class _ShortenedTail:
         """Position of the first message not tried yet; the new one comes after the history."""
 
     def save_tokens(self, tokens: int, *, since: int) -> bool:
-        """Shorten tool results from position `since` on, oldest first, to save `tokens`.
-
-        Return True if any tokens are saved.
-        """
+        """Shorten tool results from position `since` on, oldest first, to save `tokens`; return whether any."""
         saved = 0
         self._next = max(self._next, since)
         while saved < tokens and self._next <= len(self.history):

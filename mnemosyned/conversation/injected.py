@@ -142,10 +142,7 @@ class InjectedSection:
 
 
 def _cut_at_space(text: str, chars_max: int) -> str:
-    """Return at most `chars_max` characters of a text; a cut text ends with an ellipsis.
-
-    The cut is at the last space, if there is one in the second half.
-    """
+    """Return at most `chars_max` characters of a text; a cut text ends with an ellipsis."""
     if len(text) <= chars_max:
         return text
     head = text[: chars_max - 1]

@@ -82,19 +82,13 @@ def excerpt_highlights(result: str, *, chars: int = RESULT_CHARS) -> str:
 
 
 def excerpt_ending(result: str, *, after: int, chars: int) -> str:
-    """Return the most important lines of a tool's result, after its first `after` characters.
-
-    The lines take about `chars` characters; the text is empty if nothing is left.
-    """
+    """Return the most important lines of a tool's result after its first `after` characters."""
     remainder = result.strip()[after:]
     return excerpt_highlights(remainder, chars=chars) if remainder.strip() else ""
 
 
 def clip_at_word(text: str, chars: int) -> str:
-    """Return the first `chars` characters of a text, cut between words, with an ellipsis.
-
-    A text that fits is returned whole.
-    """
+    """Return the first `chars` characters of a text, cut between words, with an ellipsis."""
     if len(text) <= chars:
         return text
     head = text[: max(chars - 1, 0)]
@@ -103,10 +97,7 @@ def clip_at_word(text: str, chars: int) -> str:
 
 
 def _choose_lines(lines: Sequence[str], chars: int) -> list[int]:
-    """Return the positions of the most valuable lines that fit, ascending; at least one.
-
-    `chars` is the room in characters.
-    """
+    """Return the positions of the most valuable lines that fit, ascending; at least one."""
     worth = [_rate_line(line, position, lines) for position, line in enumerate(lines)]
     order = sorted(
         range(len(lines)), key=lambda position: (-worth[position], -position)
@@ -147,10 +138,7 @@ def _join_lines(lines: Sequence[str], chosen: Sequence[int]) -> str:
 
 
 def _keep_both_ends(line: str, chars: int) -> str:
-    """Return both ends of a line in `chars`, the end at least as long as the beginning.
-
-    A mark stands between them.
-    """
+    """Return both ends of a line in `chars`, the end at least as long as the beginning."""
     room = chars - len(GAP)
     head = clip_at_word(line, room // 2).rstrip("…")
     tail = line[-(room - len(head)) :]
@@ -234,11 +222,7 @@ def parse_bullets(lines: Iterable[str]) -> tuple[list[str], list[str]]:
 def extract_message_facts(
     message: Message, names: Mapping[str, str], *, excerpt: Excerpt = excerpt_beginning
 ) -> Iterator[str]:
-    """Yield the key facts of one message: results of tools, lines with a keyword, and short texts.
-
-    Only a text of the user is a fact for being short. `names` maps the ids of calls to names of
-    tools; `excerpt` shortens a tool's result.
-    """
+    """Yield the key facts of one message: results of tools, lines with a keyword, and short texts."""
     for part in () if is_plain(message) else message_parts(message):
         if part.kind is not PartKind.RESULT:
             continue
@@ -288,10 +272,7 @@ def find_round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
 
 
 def excerpt_last_sentences(words: str) -> str:
-    """Return a text's last two sentences, or the last one if both together are too long.
-
-    Prompt tags in them are made harmless.
-    """
+    """Return a text's last two sentences, or the last if both are too long, with prompt tags made harmless."""
     spoken = [sentence for sentence, _ in split_sentences(neutralize(words))]
     spoken = [sentence for sentence in spoken if any(map(str.isalpha, sentence))]
     closing = spoken[-CONCLUSION_SENTENCES:]
@@ -303,10 +284,7 @@ def excerpt_last_sentences(words: str) -> str:
 def select_facts(
     facts: Sequence[str], room: int, count: Callable[[str], int]
 ) -> list[str]:
-    """Return the best facts that fit in `room` tokens, in the order given; all if all fit.
-
-    `count` returns the tokens of a text.
-    """
+    """Return the best facts that fit in `room` tokens, in the order given; all if all fit."""
     costs = [count(f"- {fact}\n") for fact in facts]
     if sum(costs) <= room:
         return list(facts)

@@ -78,10 +78,7 @@ class ConsolidationTrigger:
     def should_consolidate(
         self, memories: Sequence[MemoryItem], *, now: datetime | None = None
     ) -> bool:
-        """Tell whether the memories meet any rule of the trigger at the time `now`.
-
-        None is the present time.
-        """
+        """Tell whether the memories meet any rule of the trigger at `now`, by default the present time."""
         return self.reason(memories, now=now) is not ConsolidationReason.NOT_DUE
 
     def reason(
@@ -183,10 +180,7 @@ def consolidation_prompt(items: Sequence[MemoryItem]) -> list[Message]:
 
 
 def extract_preservable_details(items: Sequence[MemoryItem]) -> list[dict[str, Any]]:
-    """Return the exact values of all items as JSON objects with their sources.
-
-    Secrets are marked as sensitive.
-    """
+    """Return the exact values of all items as JSON objects with their sources, secrets marked."""
     return [
         {
             "type": detail.kind.value,
@@ -202,11 +196,7 @@ def extract_preservable_details(items: Sequence[MemoryItem]) -> list[dict[str, A
 def _summarize_group(
     items: Sequence[MemoryItem], complete: Complete | None
 ) -> tuple[str, str]:
-    """Return a summary of a category's memories, or an empty text; and the reason of a failure.
-
-    `complete` asks a model; without it a rule joins the memories. The reason is empty without a
-    failure.
-    """
+    """Return a summary of a category's memories, or an empty text; and the reason of a failure."""
     if complete is None:
         return write_bullets(
             remove_repetitions(item.content.strip() for item in items)

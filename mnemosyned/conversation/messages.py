@@ -280,10 +280,7 @@ def strip_stub_mark(result: str) -> str:
 
 
 def _make_canonical(value: object) -> object:
-    """Return a value as JSON can hold it: keys as texts, unknown objects as their type's name.
-
-    Bytes become hexadecimal digits.
-    """
+    """Return a value as JSON can hold it: keys as texts, bytes in hexadecimal, unknown objects as types."""
     if isinstance(value, Mapping):
         return {str(key): _make_canonical(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
@@ -296,10 +293,7 @@ def _make_canonical(value: object) -> object:
 
 
 def _make_json_stand_in(value: object) -> str:
-    """Return bytes as hexadecimal digits, and any other value as the name of its type.
-
-    This stands for a value that JSON cannot hold.
-    """
+    """Return bytes as hexadecimal digits, and any other value as the name of its type."""
     return value.hex() if isinstance(value, bytes) else type(value).__name__
 
 
@@ -311,10 +305,7 @@ def _read_word(value: object) -> str:
 
 
 def _find_answered_call_id(message: Message) -> str:
-    """Return the id of the call that a tool's message answers, empty for none.
-
-    Old messages have the name of the function instead.
-    """
+    """Return the id of the call that a tool's message answers; old messages have the function's name."""
     id = _read_word(message.get("tool_call_id"))
     legacy = message.get("role") == "function" and not id
     return f"function:{_read_word(message.get('name'))}" if legacy else id
@@ -326,11 +317,7 @@ def _read_list(value: object) -> Sequence[object]:
 
 
 def _list_content_blocks(content: object) -> Sequence[object]:
-    """Return the blocks of a message's content as a sequence.
-
-    A list or tuple is returned as it is, a mapping as the only block. Any other content, such as a
-    text, has no blocks.
-    """
+    """Return the blocks of a message's content: a mapping is the only block, and a text has none."""
     if isinstance(content, list | tuple):
         return content
     return [content] if isinstance(content, Mapping) else []

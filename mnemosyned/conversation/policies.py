@@ -70,10 +70,7 @@ class AutoPolicy:
         summarize: compaction.SummarizeMessages | None = None,
         counter: MessageCounter | None = None,
     ) -> None:
-        """Compact from a share `threshold` of `max_tokens` on, down to a share `target`.
-
-        The `keep_recent` newest messages stay. `summarize` asks a model for prose; None for none.
-        """
+        """Compact from a share `threshold` of `max_tokens` on, down to a share `target`."""
         self.max_tokens = max_tokens
         self.threshold = threshold
         self.target = min(target, threshold)
@@ -117,11 +114,7 @@ class AutoPolicy:
     def _make_stubs(
         self, split: compaction.SplitConversation, costs: list[int]
     ) -> dict[int, Message]:
-        """Return {position: message with short results}, oldest first, until the target is met.
-
-        Only results of tools in old messages are shortened. `costs` are the tokens of each message;
-        those of the shortened messages are updated.
-        """
+        """Return {position: message with short results} until the target is met; update `costs`."""
         goal = compute_share(self.max_tokens, self.target)
         names = find_tool_names(split.messages)
         stubs: dict[int, Message] = {}
@@ -143,11 +136,7 @@ class AutoPolicy:
         stubs: Mapping[int, Message],
         costs: Sequence[int],
     ) -> compaction.Compaction:
-        """Return the compaction with a summary of the oldest messages, and short results after it.
-
-        `unchanged` is the compaction without changes, `stubs` are messages with short tool results
-        by position, `costs` the tokens of each message.
-        """
+        """Return the compaction with a summary of the oldest messages, and short results after it."""
         end = self._find_summary_end(split, costs)
         summarized = [position for position in split.old if position < end]
         left = [position for position in split.live if position >= end]
@@ -185,11 +174,7 @@ class AutoPolicy:
         values: Sequence[Detail],
         earlier: summary_message.SummaryContent,
     ) -> tuple[summary_message.SummaryContent, str]:
-        """Return a summary's content, and why a model wrote no prose for it; empty if none failed.
-
-        `values` are the exact values of the messages `originals`; `earlier` is the content of
-        earlier summaries.
-        """
+        """Return a summary's content, and why a model wrote no prose for it; empty if none failed."""
         secrets = [value for value in values if value.sensitive]
         room = compute_share(
             compute_share(self.max_tokens, SUMMARY_FRACTION),
@@ -217,10 +202,7 @@ class AutoPolicy:
     def _find_summary_end(
         self, split: compaction.SplitConversation, costs: Sequence[int]
     ) -> int:
-        """Return the position before which messages must be summarized to reach the target.
-
-        `costs` are the tokens of each message. Tool calls stay together with their results.
-        """
+        """Return the position before which messages must be summarized to reach the target."""
         window = self.max_tokens
         room = compute_share(window, self.target) - compute_share(
             window, SUMMARY_FRACTION
@@ -237,10 +219,7 @@ class AutoPolicy:
 
 
 def _extract_values(messages: Iterable[Message]) -> list[Detail]:
-    """Return the exact values of messages; a value secret in one message is secret in all.
-
-    Secrets are marked as sensitive.
-    """
+    """Return the exact values of messages, with a value that is secret in one marked in all."""
     values: list[Detail] = []
     for message in messages:
         id = message_id(message)
@@ -256,10 +235,7 @@ def _extract_values(messages: Iterable[Message]) -> list[Detail]:
 def _extract_key_facts(
     messages: Sequence[Message], secrets: Sequence[Detail]
 ) -> Iterator[str]:
-    """Yield the key facts of messages, with secrets masked and dates such as "yesterday" resolved.
-
-    `secrets` are masked wherever they occur; dates are resolved by the message's time.
-    """
+    """Yield the key facts of messages, with secrets masked and dates such as "yesterday" resolved."""
     names = find_tool_names(messages)
     known = KnownSecrets(secrets)
     concluding = key_facts.find_round_conclusions(messages)
@@ -367,11 +343,7 @@ class RoundsPolicy:
     def _summarize_runs(
         self, done: compaction.Compaction, runs: Iterator[range]
     ) -> compaction.Compaction:
-        """Return the compaction with each run of messages replaced by a shorter summary.
-
-        A run is a range of positions in the compaction's messages; one whose summary would be
-        longer is left.
-        """
+        """Return the compaction with each range of positions replaced by a summary, unless that is longer."""
         messages = done.messages
         kept: list[Message] = []
         made: list[_RoundSummary] = []
@@ -400,10 +372,7 @@ class RoundsPolicy:
         )
 
     def _summarize_run(self, run: Sequence[Message]) -> _RoundSummary | None:
-        """Return the summary of successive messages; None if nothing is new or it would be longer.
-
-        Summaries among the messages are merged into it.
-        """
+        """Return the summary of successive messages; None if nothing is new or it would be longer."""
         old = [message for message in run if not summary_message.is_summary(message)]
         if not old:
             return None
@@ -485,10 +454,7 @@ def _merge_earlier(messages: Iterable[Message]) -> summary_message.SummaryConten
 def _mark_immovable_messages(
     messages: Sequence[Message], groups: MessageGroups
 ) -> list[bool]:
-    """Return for each message whether it must stay, as messages of system and user do.
-
-    With such a message its whole group of tool calls and results stays.
-    """
+    """Return for each message whether it must stay: those of system and user, with groups of tool calls."""
     marks = [
         is_system(message)
         or (is_intent(message) and not summary_message.is_summary(message))
@@ -503,10 +469,7 @@ def _mark_immovable_messages(
 def _find_last_round_start(
     messages: Sequence[Message], immovable: Sequence[bool]
 ) -> int:
-    """Return the position after the user's last message; without one, after the pinned messages.
-
-    `immovable` tells of each message whether it stays; only a message that does counts.
-    """
+    """Return the position after the user's last message; without one, after the pinned messages."""
     intents = [
         position
         for position, stays in enumerate(immovable)

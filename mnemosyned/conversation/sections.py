@@ -45,10 +45,7 @@ class Quoted:
     source: str = ""
 
     def render(self) -> str:
-        """Return the text as a quotation: date, source and speaker, and a mark before every line.
-
-        The text has its secrets masked and its prompt tags made harmless.
-        """
+        """Return the text as a quotation with its origin, secrets masked and prompt tags made harmless."""
         day = self.said.date().isoformat() if self.said else ""
         whence = format_origin(day, self.speaker, self.source)
         words = mask_secrets(neutralize(self.text)).split("\n")
@@ -77,10 +74,7 @@ class PastSummary:
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | Self) -> Self:
-        """Return a past summary as it is, or from a mapping with its field names.
-
-        Other keys of the mapping are ignored.
-        """
+        """Return a past summary as it is, or from a mapping with its field names."""
         if not isinstance(given, Mapping):
             return given
         known = {name: given[name] for name in cls.__slots__ if name in given}
@@ -243,10 +237,7 @@ class Relevance:
 
 
 def _is_keyword(token: TextToken) -> bool:
-    """Return whether a token is worth searching for.
-
-    Commonplace words are not, nor are words that only direct the talk, such as "continue".
-    """
+    """Return whether a token is no commonplace word, nor one that directs the talk, such as "continue"."""
     return token.kind not in COMMONPLACE_KINDS and token.stem not in _CONTINUATIONS
 
 

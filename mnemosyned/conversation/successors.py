@@ -111,10 +111,7 @@ class SuccessorFinder:
         compare: Callable[[Sequence[str]], MemoryComparison],
         known: Collection[str] = (),
     ) -> None:
-        """Find successors among `statements`, which come newest first, in a person's words by `edits`.
-
-        `edits` has those of all memories, `known` the ids of memories whose words the agent has.
-        """
+        """Find successors among `statements`, which come newest first, in a person's words by `edits`."""
         self._statements = [
             each for each in statements if not edits.is_dropped(each.memory.id)
         ][:STATEMENTS_MAX]
@@ -185,10 +182,7 @@ class SuccessorFinder:
     def _put_behind(
         self, newest: InjectedQuote, others: Sequence[InjectedQuote]
     ) -> InjectedQuote:
-        """Return a quote followed by later ones, and by older ones, newest first, the first of either kind.
-
-        Left out are those that the agent has or that say nothing else.
-        """
+        """Return a quote with later and older ones, but none that the agent has or that adds nothing."""
         related = {each.id: each for each in newest.related}
         keywords = find_keywords(newest.text)
         for each in others:

@@ -87,10 +87,7 @@ def is_summary(message: Message) -> bool:
 def make_summary_message(
     content: str, condensed: SummaryContent, *, policy: str
 ) -> dict[str, Any]:
-    """Return a summary as a message of the user: `content` is its text.
-
-    Its metadata has the parsed content `condensed` and the name of the policy.
-    """
+    """Return a summary as a message of the user, with the parsed content `condensed` in its metadata."""
     metadata = {
         "kind": KIND,
         "policy": policy,
@@ -138,10 +135,7 @@ def _merge_lists(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
 
 
 def convert_prose_to_facts(earlier: SummaryContent) -> SummaryContent:
-    """Return a content with its prose and values added to the facts.
-
-    This is for policies that keep only facts.
-    """
+    """Return a content with its prose and values added to the facts."""
     shown = "\n".join((*earlier.facts, earlier.prose))
     missing = [value for value in earlier.values if value not in shown]
     values = VALUES + VALUE_SEPARATOR.join(missing) if missing else ""

@@ -36,10 +36,7 @@ class WindowSelection:
         tail: int,
         room: int,
     ) -> None:
-        """Select the messages that fit in `room` tokens with `new`, the new message.
-
-        The last `tail` messages of the history always stay, together with their tool calls.
-        """
+        """Select the messages that fit in `room` tokens with `new`, the new message."""
         self.history = history
         self.room = room
         self.groups = messages.group_messages([*history, new])
@@ -158,10 +155,7 @@ class WindowSelection:
             self._tokens_left -= cost
 
     def _show_past(self, summaries: Iterable[PastSummary]) -> None:
-        """Take summaries of earlier conversations that fit, then older messages for the rest.
-
-        The summaries are taken in the order given.
-        """
+        """Take summaries of earlier conversations that fit, then older messages for the rest."""
         tokens_left = self._tokens_left
         self._past = []
         for summary in summaries:
@@ -181,10 +175,7 @@ class WindowSelection:
         self.start = self._find_start(tokens_left)
 
     def _find_start(self, tokens: int) -> int:
-        """Return the position from which the messages before the fresh tail fit in `tokens`.
-
-        Groups of tool calls and results are kept whole.
-        """
+        """Return the position from which whole groups of messages before the fresh tail fit in `tokens`."""
         start = self._tail_start
         cuts = self.groups.cuts
         index = bisect_left(cuts, start)
@@ -220,10 +211,7 @@ class _Coverage:
         self._first = min(filter(None, self._times), default=None)
 
     def make_test_from(self, start: int) -> Callable[[PastSummary], bool]:
-        """Return a function that tells whether messages from position `start` on cover a summary.
-
-        They cover it if they include all messages that it summarizes.
-        """
+        """Return a function that tells whether messages from position `start` on include all of a summary."""
         ids: set[str] = set()
 
         def is_covered(summary: PastSummary) -> bool:
@@ -237,10 +225,7 @@ class _Coverage:
         return is_covered
 
     def _is_dated_after(self, summary: PastSummary, start: int) -> bool:
-        """Tell whether the first message in a summary's period is at position `start` or later.
-
-        False if the period is unknown or begins before the conversation.
-        """
+        """Tell whether a summary's period, within the conversation, begins at position `start` or later."""
         begin, end = _parse_moment(summary.start), _parse_moment(summary.end, last=True)
         if begin is None or end is None or self._first is None:
             return False

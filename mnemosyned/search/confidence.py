@@ -115,10 +115,7 @@ class ResultJudge:
         """The same of neighbors, by row number: one is next to several lines."""
 
     def judge(self, result: RankedResult, text: str) -> tuple[float, str]:
-        """Return a result's confidence, from 0 to 1, and the reason why it is in the answer.
-
-        `text` is the text of its memory or summary.
-        """
+        """Return a result's confidence, from 0 to 1, and the reason why it is in the answer."""
         query = self._query
         shown = [
             self._matches[position]
@@ -172,11 +169,7 @@ class ResultJudge:
     def _weigh_similarity(
         self, share: float, cosine: float, *, is_other: bool
     ) -> float:
-        """Return the log-odds that a text bears on the question.
-
-        `share` is that of the question's keywords in the text, `cosine` its similarity; `is_other`
-        says whether it lacks a name of the question, or has nothing else of it.
-        """
+        """Return the log-odds that a text bears on the question; `is_other` says that a name is missing."""
         words = max(0.0, share - WEIGHTS.words_min) / (1 - WEIGHTS.words_min)
         keywords = min(len(self._keywords), WEIGHTS.keywords_max)
         logit = WEIGHTS.bias + WEIGHTS.similarity * cosine

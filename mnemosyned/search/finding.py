@@ -94,11 +94,7 @@ class SearchIndex(Protocol):
     def best_by_grams(
         self, table: IndexedTable, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        """Search the newest memories or summaries by character pairs of unspaced scripts.
-
-        Return up to `limit` pairs of row number and BM25 score, best first; `table` says whether of
-        memories or of episodes.
-        """
+        """Return up to `limit` (row number, BM25) of the newest rows by character pairs, best first."""
         ...
 
     def best_episodes(
@@ -110,24 +106,15 @@ class SearchIndex(Protocol):
     def memories_of_time(
         self, query: Query, span: TimeSpan, *, limit: int
     ) -> Sequence[TimedMemory]:
-        """Return the memories of a time span that pass the filters, up to `limit` of each source.
-
-        The most important and then the longest of a source come first.
-        """
+        """Return up to `limit` memories of a time of each source: the most important, then the longest."""
         ...
 
     def first_in_order(self, query: Query) -> Collection[int]:
-        """Return the row numbers of the newest or oldest memories that pass a query's filters.
-
-        The query's order says which end.
-        """
+        """Return the row numbers of the first memories, in the query's order, that pass its filters."""
         ...
 
     def first_with_words(self, words: Sequence[Forms], query: Query) -> Collection[int]:
-        """Return the row numbers of the newest or oldest memories with all words and the filters.
-
-        The query's order says which end; each word is given as its forms.
-        """
+        """Return the row numbers of the first memories, in the query's order, with all words in any form."""
         ...
 
     def newest_with_any(
@@ -152,20 +139,13 @@ class SearchIndex(Protocol):
         ...
 
     def summary_of_period(self, level: Level, begins: datetime) -> int | None:
-        """Return the row number of the summary of a period, or None if it is missing or stale.
-
-        `level` is day, week or month; the period begins at `begins`.
-        """
+        """Return the row number of the summary of a period, or None if it is missing or stale."""
         ...
 
     def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
     ) -> list[Match]:
-        """Return the memories whose row numbers are the keys of `scores`, in that order.
-
-        Each is a match with its score. `grams` is the part of each score, by row number, that comes
-        from character pairs.
-        """
+        """Return the memories at the rows in `scores`; `grams` is their part from character pairs."""
         ...
 
     def positions_around(
@@ -179,21 +159,14 @@ class SearchIndex(Protocol):
         ...
 
     def rollups_above(self, episodes: Collection[int]) -> dict[int, int]:
-        """Return {row number: parent's row number} for summaries and all roll-ups above them.
-
-        A roll-up is the summary of a day, week or month; one without a parent is no key.
-        """
+        """Return {row number: parent's row number} for summaries and all roll-ups above them."""
         ...
 
 
 def find_candidates(
     index: SearchIndex, query: Query, frequencies: Frequencies
 ) -> SearchCandidates:
-    """Return the candidates for a question by words, time and neighborhood.
-
-    They come with all that ranking reads; `frequencies` keeps how common words are from question to
-    question.
-    """
+    """Return the candidates for a question by words, time and neighborhood, with all that ranking reads."""
     totals = index.totals()
     known, rows = frequencies.look_up(
         index.word_rows(), query.terms, totals.count, version=totals.version
@@ -264,10 +237,7 @@ def _find_matches(
     looked_up: LookedUpRows,
     limits: CandidateLimits,
 ) -> tuple[list[Match], bool]:
-    """Return the memories that match by words, best first, and whether more matches may exist.
-
-    `looked_up` holds the rows read so far, and gains more; `limits` says how many to keep.
-    """
+    """Return the memories that match by words, best first, and whether more matches may exist."""
     scores: dict[int, float] = {}
     grams: dict[int, float] = {}
     more = False
@@ -368,11 +338,7 @@ def _find_neighbors(
     *,
     slept: bool,
 ) -> dict[int, list[tuple[int, int]]]:
-    """Return the neighbors of each of the best matches: {row number: [(row number, distance)]}.
-
-    Neighbors are of the same session and source; a distance is 1 for the next row. They are also
-    read and added to `memories`. `slept` tells whether any memory was consolidated.
-    """
+    """Return {row number: [(row number, distance)]} of the best matches' neighbors; add them to `memories`."""
     least = NEIGHBORS_SHARE_MIN * matches[0].score if matches else 0.0
     # Memories without a session of their own belong to no conversation.
     best = [
@@ -402,10 +368,7 @@ def _find_neighbors(
 def _find_episodes(
     index: SearchIndex, query: Query, corpus: Corpus, limit: int
 ) -> dict[int, float]:
-    """Return {row number: score} of up to `limit` summaries that match by words or character pairs.
-
-    A summary found by both has the sum.
-    """
+    """Return {row number: score} of up to `limit` summaries, the sum of those by words and by pairs."""
     words = query.terms.words
     forms = [form for word in words for form in corpus.forms(query.terms, word)]
     found = dict(index.best_episodes(forms, query, limit=limit)) if forms else {}
@@ -424,10 +387,7 @@ def asked_time(query: Query) -> datetime:
 
 
 def only_period_asked(query: Query) -> tuple[Level, datetime] | None:
-    """Return the level and the beginning of the one period that a question asks for, or None.
-
-    None if the question has other content or filters, or if the period is not over.
-    """
+    """Return level and beginning of the one past period that a question asks for and nothing else, or None."""
     is_over = len(query.spans) == 1 and query.spans[0].until <= asked_time(query)
     if not is_over or query.is_set or query.tier not in (None, Tier.EPISODIC):
         return None

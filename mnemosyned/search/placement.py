@@ -105,10 +105,7 @@ def place_by_time(
 def add_period_summary(
     results: Sequence[RankedResult], candidates: SearchCandidates, *, limit: int
 ) -> list[RankedResult]:
-    """Return at most `limit` results, preceded by the summary of exactly the period asked for.
-
-    Without such a summary, the results are returned as they are.
-    """
+    """Return at most `limit` results, preceded by the summary of exactly the period asked for."""
     if candidates.summary is None:
         return list(results)
     score = results[0].score if results else 1.0
@@ -146,11 +143,7 @@ def _is_of_time(query: Query, match: Match, candidates: SearchCandidates) -> boo
 def _time_relevances(
     query: Query, candidates: SearchCandidates, positions: Collection[int]
 ) -> dict[int, _Relevance]:
-    """Return {row number: relevance} of the candidates from the time that the question names.
-
-    A relevance has the share of the subject's words, and whether the source and a mention of the
-    time fit. Only candidates among `positions` count; if no time is named, all of these.
-    """
+    """Return {row number: relevance} of the candidates from the time that the question names."""
     matches = [match for match in candidates.memories if match.position in positions]
     shares = _subject_shares(query, candidates, matches)
     most = max(shares.values()) or 1.0
@@ -198,10 +191,7 @@ def _subject_shares(
 def _best_in_order(
     query: Query, candidates: SearchCandidates, relevances: Mapping[int, _Relevance]
 ) -> list[int]:
-    """Return row numbers of memories about the subject, newest or oldest first as asked.
-
-    Only those past, of the source asked for and with enough of the subject's words are taken.
-    """
+    """Return row numbers of memories about the subject, newest or oldest first as asked."""
     if not (query.asked or query.subject):
         return []
     past = [

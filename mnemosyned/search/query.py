@@ -268,10 +268,7 @@ def asked_source(text: str) -> AskedSource:
 
 
 def subject_words(text: str, asked: AskedSource) -> tuple[str, ...]:
-    """Return a question's words about its subject, without names of kinds of sources.
-
-    `asked` has the kinds of source in the question.
-    """
+    """Return a question's words about its subject, without names of kinds of sources."""
     strict = _strict_kinds()
     return tuple(
         dict.fromkeys(
@@ -287,10 +284,7 @@ def subject_words(text: str, asked: AskedSource) -> tuple[str, ...]:
 @clear_on_forget
 @lru_cache(maxsize=512)
 def stems_and_kinds(text: str) -> frozenset[str | int]:
-    """Return the stems in a text, and the numbers of the kinds of source that its stems name.
-
-    Each number stands for a kind, such as mail or note, whatever the language.
-    """
+    """Return the stems in a text, and the numbers of the kinds of source that its stems name."""
     stems = {stem(word) for word in _folded_words(text)}
     kinds = {kind for word in stems if (kind := _kind_by_stem().get(word)) is not None}
     return frozenset(stems | kinds)

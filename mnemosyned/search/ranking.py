@@ -167,10 +167,7 @@ _WORD = re.compile(r"[^\W_][\w'’-]*")
 
 
 def broad_topic(question: str) -> str | None:
-    """Return the words that name the subject of a broad question, or None for another question.
-
-    They are empty for a question about everything, such as "summarize how it went".
-    """
+    """Return the words that name the subject of a broad question, or None for another question."""
     if not _ASKS.search(question):
         return None
     words = _WORD.findall(question)
@@ -281,10 +278,7 @@ def _order_results(
     scores: Mapping[int, ScoreBreakdown],
     matches: Mapping[int, Match],
 ) -> list[RankedResult]:
-    """Return all results, best first: memories, and one for each episode and its originals.
-
-    `scores` and `matches` are by row number.
-    """
+    """Return all results, best first: memories, and one for each episode and its originals."""
     ordered: list[_RankKey] = []
     lines: dict[int, list[_ScoredLine]] = defaultdict(list)
     ranked: list[tuple[float, int]] = []
@@ -414,10 +408,7 @@ def best_level_only(
 
 
 def _rollups_above(result: RankedResult, above: Mapping[int, int]) -> list[int]:
-    """Return the row numbers of the day, week and month above a result's episode.
-
-    `above` maps the row number of a summary to its parent's.
-    """
+    """Return the row numbers of the day, week and month above a result's episode."""
     chain: list[int] = []
     parent = above.get(result.episode) if result.episode is not None else None
     while parent is not None and parent not in chain:
@@ -501,10 +492,7 @@ def _text_beginning(match: Match) -> str:
 
 
 def are_crowded(texts: Sequence[str], limit: int) -> bool:
-    """Tell whether texts are too much alike, figures aside, to fill `limit` results.
-
-    A text that only differs in figures from another one counts once.
-    """
+    """Tell whether texts are too much alike, figures aside, to fill `limit` results."""
     distinct = set(texts)
     if len(distinct) < limit:
         return True

@@ -190,10 +190,7 @@ class TermReader:
         return terms
 
     def _find_terms(self, text: str) -> tuple[dict[int, float], dict[int, list[int]]]:
-        """Count the terms in a folded text, and collect their positions; both by the term's number.
-
-        A form other than the typed one counts less than 1.
-        """
+        """Count the terms in a folded text, and collect their positions; both by the term's number."""
         counts: dict[int, float] = {}
         places: dict[int, list[int]] = {}
         for beginning, matcher in self._matchers:
@@ -223,10 +220,7 @@ class TermReader:
         return self._score_max[term] * count / (count + self._passage_saturation)
 
     def _best_passage(self, places: Mapping[int, Sequence[int]]) -> Mapping[int, int]:
-        """Return {term number: count} in the best-scoring passage of a long text.
-
-        `places` has the positions of each term in the text, in characters.
-        """
+        """Return {term number: count} in the best-scoring passage of a long text."""
         first = min(map(min, places.values()))
         if max(map(max, places.values())) < first + self._passage_chars:
             return {term: len(found) for term, found in places.items()}
@@ -265,11 +259,7 @@ class TermReader:
 
 
 def _forms_of(number: int, word: str, compounds: Sequence[str]) -> list[_Form]:
-    """Return the forms in which the term `number` matches: as typed, irregular, joined or split.
-
-    `compounds` are joined or split spellings of the word; the list is empty for a word without
-    letters or digits.
-    """
+    """Return the forms in which the term `number` matches: as typed, irregular, joined or split."""
     tokens = tuple(WORD.findall(fold_case(word)))
     if not tokens:
         return []
@@ -299,10 +289,7 @@ class _FormMatcher:
     )
 
     def weights_at(self, text: str, at: int) -> list[tuple[int, float]]:
-        """Return (term number, weight) for each term matched by the word at `at` in a folded text.
-
-        The weight is 1 for the term as typed, and less for another form.
-        """
+        """Return (term number, weight) for each term that a word matches: 1 as typed, less for another form."""
         key: tuple[str, ...] | str
         if self._tokens_max == 1:
             key = WORD.match(text, at)[0]  # type: ignore[index]  # the form begins here
@@ -326,12 +313,7 @@ class _FormMatcher:
 def _phrase_score(
     text: str, scores: Sequence[float], places: Mapping[int, Sequence[int]]
 ) -> float:
-    """Return the score for pairs of successive terms of the question that are close in the text.
-
-    Each pair that occurs in order, within `close_chars` and `close_tokens` of `weights`, adds the
-    lesser of its two scores. `scores` are by term number, `places` are the positions of each term
-    number in `text`, in characters.
-    """
+    """Return the sum of the lesser scores of successive terms of the question that are close in a text."""
     weights = WEIGHTS.bm25
     total = 0.0
     for term, found in places.items():
@@ -522,10 +504,7 @@ def _coverage(
     in_name: Sequence[float],
     borrowed: Sequence[float] | None,
 ) -> float:
-    """Return the share of the question's keywords in a candidate, its speaker's name or neighbors.
-
-    `in_name` and `borrowed` are the scores of each term in the name and in the neighbors.
-    """
+    """Return the share of the question's keywords in a candidate, its speaker's name or neighbors."""
     count = len(in_name)
     terms = {term for term in range(count) if candidate.terms[term] or in_name[term]}
     if candidate.match.grams:  # parts of identifiers
@@ -582,11 +561,7 @@ def _score_candidate(
     neighbors: float,
     sitting: float,
 ) -> ScoreBreakdown:
-    """Return the parts of a candidate's score.
-
-    `words`, `neighbors` and `sitting` are the scores of its text, neighbors and sitting. Priors
-    are proportional to the words' score, so that they never lift an unrelated memory.
-    """
+    """Return the parts of a candidate's score; priors are shares of it, and lift no unrelated memory."""
     match = candidate.match
     role = match.role.lower()
     phrase = WEIGHTS.phrase * candidate.phrase

@@ -36,10 +36,7 @@ class WordRows(Protocol):
         ...
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
-        """Return up to `limit` of the newest rows that have all of these words, newest first.
-
-        Each member of `having` is one word to have, or several of which one will do.
-        """
+        """Return up to `limit` of the newest rows that have all of these words, newest first."""
         ...
 
     def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:
@@ -157,10 +154,7 @@ class Frequencies:
         self._missing.clear()
 
     def _keep_word(self, word: str, known: _KnownWord) -> _KnownWord:
-        """Save a word's frequency for later questions, and return the frequency.
-
-        Words that no memory has are kept in a dictionary of their own.
-        """
+        """Save a word's frequency for later questions, and return the frequency."""
         if len(self._found) + len(self._missing) >= FREQUENCIES_KEPT_MAX:
             self.clear()
         for words in (self._found, self._missing):
@@ -301,11 +295,7 @@ def strongest_matches(
 def is_settled(
     scores: Mapping[int, float], limits: CandidateLimits, remaining: float
 ) -> bool:
-    """Tell whether a row with only the words not yet searched would score too low to be kept.
-
-    `remaining` is the score of all words that were not searched yet; `limits` say how many rows are
-    kept.
-    """
+    """Tell whether a row with only the words not yet searched would score too low to be kept."""
     if len(scores) < limits.certain:
         return False
     ranks = (1, limits.kept, limits.certain)
@@ -316,10 +306,7 @@ def is_settled(
 
 
 def _scores_at_ranks(scores: Mapping[int, float], ranks: Sequence[int]) -> list[float]:
-    """Return the score at each rank (1 is the best), or 0 if there are fewer matches.
-
-    Only the few different scores are sorted, as many as the words have combinations.
-    """
+    """Return the score at each rank (1 is the best), or 0 if there are fewer matches."""
     counts = sorted(Counter(scores.values()).items(), reverse=True)
     found: list[float] = []
     for rank in ranks:
@@ -403,10 +390,7 @@ def top_candidates(
 def _passing_rows(
     index: WordRows, found: Mapping[int, float], *, enough: int
 ) -> dict[int, float]:
-    """Return the {row number: score} of `found` that pass the question's filters, best first.
-
-    Rows are tested in groups of `TESTED_AT_ONCE`, until at least `enough` of them pass.
-    """
+    """Return the {row number: score} of `found` that pass the question's filters, best first."""
     ranked = sorted(found, key=found.__getitem__, reverse=True)
     passing: dict[int, float] = {}
     for begin in range(0, len(ranked), TESTED_AT_ONCE):
@@ -429,10 +413,7 @@ class _TermRows:
         corpus: Corpus,
         rows: dict[str, Sequence[int]],
     ) -> None:
-        """Search `index` for the words, given the rarest first.
-
-        `rows` holds all rows of some words, and gains those that are read.
-        """
+        """Search `index` for the words, given the rarest first."""
         self.partial = False
         """Whether rows with some of the words were left out."""
         self._rows = rows

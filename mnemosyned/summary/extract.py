@@ -92,11 +92,7 @@ class StatementSelection:
         heap: list[tuple[float, int]],
         heads: dict[int, Statement | None],
     ) -> None:
-        """Put a statement that does not fit onto the heap again, cut after a clause that fits.
-
-        Done once for a statement: `heads` keeps the cut statements by position, None if no clause
-        fits.
-        """
+        """Put a statement that does not fit onto the heap again, once, cut after a clause that fits."""
         if statement.at in heads or len(heads) >= HEADS_MAX:
             return
         head = self.fit(statement, self.room)
@@ -130,10 +126,7 @@ class StatementSelection:
         return statement.emphasis * fresh / length
 
     def count_chars(self, statement: Statement) -> int:
-        """Return the characters that selecting a statement would take.
-
-        Speaker names and the preceding statements that it needs are included.
-        """
+        """Return the characters that selecting a statement takes, with its speaker and the ones it needs."""
         chars = 0
         for part in self._list_needed(statement):
             named = part.role and (
@@ -278,10 +271,7 @@ def _select_record_terms(records: RecordSummary, *, chars_max: int) -> tuple[str
 def _select_statements(
     statements: Sequence[Statement], known: Vocabulary, *, chars_max: int
 ) -> list[Statement]:
-    """Return the most informative statements that fit in `chars_max`, in their original order.
-
-    If none fits, return one, cut after a clause or word. `known` has the worth of words.
-    """
+    """Return the best statements that fit in `chars_max`, in their order; if none fits, one that is cut."""
     selection = StatementSelection(statements, known.worth, chars_max=chars_max)
     readable = [statement for statement in statements if statement.readable]
     selection.select_best(readable)

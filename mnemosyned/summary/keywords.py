@@ -104,10 +104,7 @@ class Vocabulary:
         self._sentences = 0
 
     def add(self, words: Sequence[TextToken]) -> tuple[str, ...]:
-        """Add a sentence's words with their worth; return their stems in order, each once.
-
-        The sentence is given as tokens; stop words are left out of the result.
-        """
+        """Add a sentence's words with their worth; return their stems in order, each once."""
         worth, first = self.worth, self.first
         stems: list[str] = []
         labelled = secret = False
@@ -148,11 +145,7 @@ class Vocabulary:
 def _rate_exact_value(
     words: Sequence[TextToken], place: int, value: float, *, labelled: bool
 ) -> float:
-    """Return the worth of the exact value at index `place` of a sentence's tokens.
-
-    `value` is the worth of its kind, raised by a unit or currency, and if the sentence is
-    `labelled` by a label such as "code" before it.
-    """
+    """Return the worth of the exact value at index `place` of a sentence's tokens."""
     label = _find_label(words, place) if labelled else None
     if label is not None:
         return SECRET if words[label].surface.lower() in SECRET_LABELS else LABELLED
@@ -245,10 +238,7 @@ def _select_fitting(
 def _find_value_candidates(
     known: Vocabulary, seen: set[str]
 ) -> list[_KeywordCandidate]:
-    """Return candidates for exact values and labeled words that are not in `seen`.
-
-    `seen` holds stems, and gets those of the candidates.
-    """
+    """Return candidates for exact values and labeled words not in `seen`, and add their stems to it."""
     candidates: list[_KeywordCandidate] = []
     for root, value in known.worth.items():
         if value < MEASURE or root in seen or root not in known.first:
@@ -299,10 +289,7 @@ def _find_word_candidates(
 def _find_value_span(
     words: Sequence[TextToken], place: int, *, labelled: bool
 ) -> tuple[TextToken, ...]:
-    """Return the tokens of the value at index `place` with adjacent numbers, months and units.
-
-    So "2 h 50 min" is one value. If it is `labelled`, its label comes first.
-    """
+    """Return the tokens of the value at index `place`, such as "2 h 50 min", after its label if `labelled`."""
     label = _find_label(words, place) if labelled else None
     before = [words[label]] if label is not None else []
     unit = place - 1

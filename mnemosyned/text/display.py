@@ -44,10 +44,7 @@ _LINE_FEEDS = str.maketrans({"\n": r"\n", "\t": r"\t"})
 
 
 def escape_invisible(text: str) -> str:
-    r"""Return the text with control and invisible characters as escapes such as `\x1b`.
-
-    Line feeds and tabs stay.
-    """
+    r"""Return the text with invisible characters, but no line feed or tab, as escapes such as `\x1b`."""
     if text.isascii() and text.isprintable():  # fillers are printable
         return text
     return _INVISIBLE_OR_JOINER.sub(_python_escape, text.replace("\r\n", "\n"))

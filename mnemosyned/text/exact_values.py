@@ -51,10 +51,7 @@ _GLUED_TAIL = re.compile(_PATTERNS["glued_tail"])
 
 
 def extract_details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
-    """Return the secrets and then the exact values of a text, in order.
-
-    Each kind and value is there once. `memory` is the id to set in each detail.
-    """
+    """Return the secrets and then the exact values of a text, each once, in order."""
     secrets = find_secrets(text)[:DETAILS_MAX]
     details: dict[tuple[DetailKind, str], Detail] = {}
     for kind, start, stop in secrets:

@@ -110,10 +110,7 @@ def _split_line(line: str) -> list[str]:
 
 
 def _is_abbreviation(line: str, start: int, stop: int, end: int) -> bool:
-    """Tell whether the full stop at `stop` is that of an abbreviation, a list number or a date.
-
-    `start` is where the sentence begins, `end` where the next word does.
-    """
+    """Tell whether the full stop at `stop` is that of an abbreviation, a list number or a date."""
     before = line[max(start, stop - ABBREVIATION_CHARS_MAX) : stop]
     word = before.rpartition(" ")[2]
     if word.lower() in _SHORT_MONTHS:  # "22. Nov. um neun", "Nov. 22"

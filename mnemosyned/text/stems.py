@@ -155,10 +155,7 @@ def _replace_ending(word: str, table: dict[str, str], groups_min: int = 1) -> st
 
 
 def _letter_kinds(word: str) -> str:
-    """Return `v` for each vowel and `c` for each consonant of a word.
-
-    How often `vc` is in it is Porter's measure m of the word.
-    """
+    """Return `v` for each vowel and `c` for each consonant; the count of `vc` is Porter's measure."""
     kinds = ""
     for char in word:
         if char == "y":

@@ -277,10 +277,7 @@ def split_compound(word: str) -> tuple[str, ...]:
 
 
 def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return (searched word, compound of the word and its neighbor) for pairs of words in a text.
-
-    `call` and `oncall` are the pair for the text "on call". `content` are the words to search for.
-    """
+    """Return pairs such as `call` and `oncall` for "on call": a searched word, and its compound."""
     searched = {word.lower(): word for word in content}
     words = [raw.strip(_EDGE_MARKS) for raw in text.split()]
     hyphened, neighboring = [], []

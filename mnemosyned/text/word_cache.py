@@ -54,10 +54,7 @@ class WordCache(dict[str, V], Generic[V]):
 
 
 def clear_on_forget(cache: F) -> F:
-    """Register a cache, to be cleared when memories are forgotten; return it.
-
-    For a function it is a decorator, above `lru_cache`.
-    """
+    """Register a cache, to be cleared when memories are forgotten; return it, as a decorator does."""
     _caches[:] = [known for known in _caches if known() is not None]
     _caches.append(weakref.ref(cache))
     return cache

@@ -84,10 +84,7 @@ def is_same_subject(new: frozenset[str], old: frozenset[str]) -> bool:
 
 
 def find_content_words(parsed: Terms) -> frozenset[str]:
-    """Return lower-case singular words without function words, and grams of unspaced scripts.
-
-    They are those of the terms `parsed` from a text. Grams are pairs of neighboring characters.
-    """
+    """Return lower-case singular words without function words, and grams of unspaced scripts."""
     words = {word.casefold() for word in parsed.words} - FUNCTION_WORDS
     return frozenset([*(_PLURAL.sub("", word) for word in words), *parsed.grams])
 
@@ -183,10 +180,7 @@ class ActiveLearnings:
     def _find_on_subject(
         self, meaning: InstructionMeaning, *, negative: bool
     ) -> Iterator[Learning]:
-        """Yield the indexed learnings with enough of the words of a meaning's subject.
-
-        With `negative` those that say not to do something, else the positive ones.
-        """
+        """Yield the indexed learnings, negative or positive, with enough of the words of a subject."""
         by_word = [
             self._by_key.get(("subject", word, negative), {})
             for word in meaning.subject
@@ -235,10 +229,7 @@ def _list_index_keys(learning: Learning) -> Iterator[Hashable]:
 def _list_conflict_keys(
     learning: Learning, meaning: InstructionMeaning
 ) -> Iterator[Hashable]:
-    """Yield the index keys of learnings that may conflict with a learning by name, choice or memory.
-
-    Conflicts by a common subject are found in another way. `meaning` is that of the learning.
-    """
+    """Yield the index keys of learnings that may conflict with a learning by name, choice or memory."""
     if learning.memory:
         yield "memory", learning.memory
     if learning.kind is LearningKind.NAME:
@@ -346,11 +337,7 @@ def _has_most_words_in_common(
 def _is_other_choice(
     ours: InstructionMeaning, theirs: InstructionMeaning, group: int
 ) -> bool:
-    """Tell whether two instructions choose differently between alternatives on the same subject.
-
-    `group` is an index in `CHOICES`, whose groups hold alternatives such as short and long. "Not"
-    reverses a choice.
-    """
+    """Tell whether two instructions on one subject choose differently in a group; "not" reverses a choice."""
     agree = ours.choices[group] == theirs.choices[group]
     if agree != (ours.negative != theirs.negative):
         return False

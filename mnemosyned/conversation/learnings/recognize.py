@@ -252,11 +252,7 @@ def _is_preference_alone(message: str) -> bool:
 def _read_statements(
     text: str, rated: Mapping[str, float], *, until: str | None = None
 ) -> tuple[list[LearningStatement], int]:
-    """Return the learnings stated in a text, and the number of sentences read.
-
-    `rated` has the probability that a sentence is a rule. Reading ends before the first sentence
-    with the text `until`.
-    """
+    """Return the learnings stated in a text before the sentence `until`, and the number of sentences read."""
     statements: dict[str, LearningStatement] = {}
     count = 0
     before = ""
@@ -329,10 +325,7 @@ def _join_instruction(
 
 
 def _read_sentence(sentence: str, blanked: str) -> list[LearningStatement]:
-    """Return the instruction that a whole sentence states, or else the preferences in it.
-
-    `blanked` is the sentence with blanks for quoted text, of the same length.
-    """
+    """Return the instruction that a whole sentence states, or else the preferences in it."""
     quoted = _BLANK.sub('"_"', blanked)
     languages = find_candidate_languages(quoted)
     if not languages:
@@ -370,10 +363,7 @@ def _split_sentences(text: str) -> Iterator[tuple[str, str]]:
 def _recognize_sentence_kind(
     sentence: str, languages: Collection[str]
 ) -> LearningKind | None:
-    """Return the kind of learning that a sentence states, or None if it states none.
-
-    `languages` are the codes of the languages whose rules are tried.
-    """
+    """Return the kind of learning that a sentence states, or None if it states none."""
     if sentence.endswith(_QUESTION_ENDS):
         if REQUEST not in languages:
             return None
@@ -492,10 +482,7 @@ def _compile_hints(ascii_only: bool) -> _Hints:  # noqa: FBT001 a cache knows no
 
 
 def _build_trie_pattern(words: list[str]) -> str:
-    """Return a pattern that matches any of some sorted words, branching by letter.
-
-    No word may begin with another word.
-    """
+    """Return a pattern, branching by letter, of sorted words of which none begins with another."""
     by_letter: dict[str, list[str]] = {}
     for word in words:
         by_letter.setdefault(word[:1], []).append(word[1:])

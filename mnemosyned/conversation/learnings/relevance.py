@@ -109,10 +109,7 @@ def rank_for_request(
     now: datetime,
     rate: RateTexts | None = None,
 ) -> list[RankedLearning]:
-    """Return the active learnings, those most relevant to a request first, then the newest.
-
-    `rate` rates texts by their meaning, where an encoder is up.
-    """
+    """Return the active learnings, those most relevant to a request first, then the newest."""
     asked = _MessageTerms(request)
     active = [each for each in learnings if each.superseded_by is None]
     ratings = rate(request, [each.text for each in active]) if rate and active else ()
@@ -197,10 +194,7 @@ class _MessageTerms:
         return learning.kind is not LearningKind.PREFERENCE and not about_another
 
     def rate_shared_terms(self, learning: Learning) -> tuple[int, str]:
-        """Return the worth of the words and fields that a learning and the message share.
-
-        It is 0 if they share none. The second value names them.
-        """
+        """Return the worth of the words and fields that a learning shares with the message, and their names."""
         bare = remove_cues(learning.text)
         stems = self._stems & _find_keyword_stems(bare)
         pairs = len(self._pairs & frozenset(gram_text(bare).split())) // PAIRS_MIN

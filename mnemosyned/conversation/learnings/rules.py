@@ -89,10 +89,7 @@ class PassingRules:
 
 @cache
 def load_table(language: str) -> Mapping[str, Any]:
-    """Return the tables of a language's TOML file, or of the file shared by all for "shared".
-
-    `language` is a code such as "en".
-    """
+    """Return the tables of a language's TOML file, or of the file shared by all for "shared"."""
     text = Path(__file__).with_name(f"{language}.toml").read_text("utf-8")
     return tomllib.loads(text.replace("\n    ", ""))
 
@@ -119,11 +116,7 @@ def load_rules(language: str) -> LearningRules:
 
 @cache
 def load_shared_pattern(name: str) -> re.Pattern[str]:
-    """Return the compiled pattern of the shared part `name`, made for all languages.
-
-    The parts are in `shared.toml`, which says what the patterns match: `request`, `lead`,
-    `reported`, `attribution`, `to_agent` and `override`.
-    """
+    """Return the compiled pattern `name` of `shared.toml`, which says what it matches."""
     return compile_pattern(f"<{name}>")
 
 
@@ -224,10 +217,7 @@ class LearningStatement(NamedTuple):
 def find_passing(
     sentence: str, blanked: str, languages: Collection[str]
 ) -> list[LearningStatement]:
-    """Return the preferences in a sentence, in order, by the rules of `languages` (codes).
-
-    `blanked` is the sentence with blanks for quoted text, of the same length.
-    """
+    """Return the preferences in a sentence, in order, by the rules of `languages` (codes)."""
     low = blanked.lower()
     if len(low) != len(blanked):  # positions must be the same
         low = blanked.replace("İ", "I").lower()
@@ -274,10 +264,7 @@ def _find_rule_matches(
 
 
 def _find_clause_starts(low: str, rules: PassingRules) -> Iterator[int]:
-    """Yield the positions where a clause begins, before and after leading words as "and".
-
-    `low` is the sentence in lower case.
-    """
+    """Yield the positions where a clause begins, before and after leading words as "and"."""
     seen: set[int] = set()
     for start in islice(rules.start.finditer(low), STARTS_MAX):
         position = start.end()
@@ -296,10 +283,7 @@ def _make_statement(
     match: re.Match[str],
     rules: PassingRules,
 ) -> LearningStatement | None:
-    """Return the preference that a rule has matched, or None if it makes no sense alone.
-
-    `low` is the sentence in lower case.
-    """
+    """Return the preference that a rule has matched, or None if it makes no sense alone."""
     end = _find_clause_end(low, match.end(), rules)
     preferred = sentence[match.end() : end].strip(_TRIMMED)
     said = low[match.end() : end].strip(_TRIMMED)
@@ -350,16 +334,10 @@ def _write_learned_form(
     preferred: str,
     rules: PassingRules,
 ) -> str:
-    """Return a clause as the text of a learning: third person, with a capital letter.
-
-    `preferred` is the part of the sentence that is preferred.
-    """
+    """Return a clause as the text of a learning: third person, with a capital letter."""
 
     def fill(field: re.Match[str]) -> str:
-        """Return the text of the group that a field of the rule's form names, fit for its place.
-
-        A verb is put into the third person.
-        """
+        """Return the group that a field of the rule's form names, a verb in the third person."""
         start, end = match.span(field[1])
         said = sentence[start:end] if start >= 0 else ""
         if field[1] == "v":

@@ -181,10 +181,7 @@ class BearingRater:
     def rate_statements(
         self, texts: Mapping[str, str], read_vectors: ReadVectors
     ) -> dict[str, float]:
-        """Return, by id, the log odds that memories with these texts state what later sessions need.
-
-        Memories without a vector are left out.
-        """
+        """Return, by id, the log odds that memories with a vector state what later sessions need."""
         keys = {id: (id, hash(text[:WORDS_CHARS_MAX])) for id, text in texts.items()}
         with self._lock:
             known = {
@@ -299,10 +296,7 @@ def _read_network(name: str) -> tuple[Any, Any, Any, Mapping[str, int]]:
 
 
 def _rate(asked: Any, profile: Any, need: float, topics: int) -> float:  # noqa: ANN401 as above
-    """Return the probability that a request needs a text, by their profiles over so many topics.
-
-    `need` is the logarithm of the odds that the request needs any rule.
-    """
+    """Return the probability that a request needs a text, by their profiles over so many topics."""
     nearest = float(asked[:topics].clip(max=profile[:topics]).max())
     cosine = float(asked[topics:] @ profile[topics:])
     evidence = (

@@ -58,10 +58,7 @@ def embedding_batches(
 def embed_memories(
     embedder: Embedder, rows: Sequence[EmbeddingInput], on_refusal: OnRefusal
 ) -> list[tuple[EmbeddingInput, bytes]]:
-    """Return memories with their vectors, in order, without memories refused by the model.
-
-    `on_refusal` is called with each refused memory and the error. Raises `ModelUnavailable`.
-    """
+    """Return memories with their vectors, in order, without refused ones. Raises `ModelUnavailable`."""
     try:
         made = embedder.embed([embedding_text(row.role, row.content) for row in rows])
     except EmbedderFailed as error:
@@ -125,10 +122,7 @@ class EmbeddingThread(ABC):
     def __init__(
         self, embedder: Embedder, *, retry_s: float, pause: Callable[[], None] | None
     ) -> None:
-        """Embed by `embedder`; after an error, begin again in `retry_s` seconds.
-
-        `pause` is called before each batch that is embedded in this process; it waits for requests.
-        """
+        """Embed by `embedder`; after an error, begin again in `retry_s` seconds."""
         self._embedder = embedder
         self._pause = pause if embedder.in_process else None
         self._retry_s = retry_s
@@ -187,10 +181,7 @@ class EmbeddingThread(ABC):
     def _embed_rows(
         self, rows: Sequence[EmbeddingInput]
     ) -> list[tuple[EmbeddingInput, bytes]]:
-        """Return memories with their vectors, except refused ones; answer questions in between.
-
-        Raises `ModelUnavailable`.
-        """
+        """Return memories with vectors, without refused ones; answer questions. Raises `ModelUnavailable`."""
         made: list[tuple[EmbeddingInput, bytes]] = []
         for batch in embedding_batches(rows):
             if self._closing.is_set():
@@ -202,10 +193,7 @@ class EmbeddingThread(ABC):
         return made
 
     def _answer_questions(self) -> None:
-        """Embed all waiting questions, and deliver each vector, or None after the deadline.
-
-        Raises `ModelUnavailable`.
-        """
+        """Embed all waiting questions, and answer late ones with None. Raises `ModelUnavailable`."""
         while not self._closing.is_set() and (question := self._next_question()):
             vector = None
             try:
@@ -308,10 +296,7 @@ class CommonVectors(MemoryVectors, ABC):
         return replace(candidates, memories=memories, nearness=nearness), ""
 
     def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
-        """Return the cosine similarity of a text to each of these memories, by memory id.
-
-        Memories without a vector are left out; all are if the text has none in time.
-        """
+        """Return the cosine of a text to each memory with a vector, by id; none without its own in time."""
         if (asked := self._begin_search(text)) is None:
             return {}
         search, vector = asked
@@ -323,10 +308,7 @@ class CommonVectors(MemoryVectors, ABC):
         return {id: cosines[seq] for id, seq in positions.items() if seq in cosines}
 
     def nearest_of(self, text: str, positions: Sequence[int], count: int) -> list[int]:
-        """Return the `count` of these row numbers whose memories are most like a text, in no order.
-
-        None are returned without the vector of the text in time.
-        """
+        """Return the `count` row numbers most like a text, in no order; none without its vector in time."""
         if (asked := self._begin_search(text)) is None:
             return []
         search, vector = asked

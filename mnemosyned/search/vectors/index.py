@@ -60,10 +60,7 @@ class VectorCodes:
             return int(self._np.count_nonzero(self._positions < NO_POSITIONS))
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Store the codes of {position: vector}; return False if all positions are too old.
-
-        A position is the row number of a memory.
-        """
+        """Store the codes of {position: vector}; return False if all positions are too old."""
         np = self._np
         with self._lock:
             newest = max(self._high, *vectors) if vectors else 0
@@ -94,10 +91,7 @@ class VectorCodes:
     def likely_nearest(
         self, question: bytes, count: int, *, among: Sequence[int] | None = None
     ) -> list[int]:
-        """Return about `count` positions with codes most like the `question`'s, in no order.
-
-        `question` is a vector. Only positions `among` these count, if given.
-        """
+        """Return about `count` positions, of `among` if given, with codes most like a vector, in no order."""
         np = self._np
         with self._lock:
             if self._codes is None:
@@ -142,10 +136,7 @@ class VectorCodes:
         return np.pad(bits, ((0, 0), (0, padding))).view(np.uint64)
 
     def _make_room(self, low: int, high: int, words: int) -> None:
-        """Enlarge the table, up to `rows_max` rows, for positions from `low` to `high`.
-
-        `words` is the length of a code in machine words.
-        """
+        """Enlarge the table, up to `rows_max` rows, for positions from `low` to `high`."""
         np = self._np
         self._low, self._high = min(self._low, low), max(self._high, high)
         span = self._high - self._low + 1
@@ -197,10 +188,7 @@ class VectorIndex(VectorCodes, VectorSearch):
         rows_max: int = CODE_ROWS_MAX,
         kept_max: int = 0,
     ) -> None:
-        """Hold codes of up to `rows_max` positions; `read` returns vectors by position.
-
-        The vectors are held as well while there are no more than `kept_max`, and not read.
-        """
+        """Hold codes of up to `rows_max` positions; `read` returns vectors by position."""
         super().__init__(rows_max=rows_max)
         self._read = read
         self._kept_max = kept_max
@@ -246,10 +234,7 @@ class VectorIndex(VectorCodes, VectorSearch):
     def nearest_and_cosines(
         self, question: bytes, count: int, positions: AbstractSet[int], *, least: float
     ) -> tuple[dict[int, float], dict[int, float]]:
-        """Return the result of `nearest`, and the cosines of the other `positions`.
-
-        All vectors are read at once.
-        """
+        """Return the result of `nearest`, and the cosines of the other `positions`."""
         likely = dict.fromkeys(self.likely_nearest(question, READ))
         near = self.cosines(question, [*likely, *(positions - likely.keys())])
         found = [pair for pair in near.items() if pair[0] in likely]
@@ -288,10 +273,7 @@ class NewestVectors(VectorSearch):
         return cosines(self._store.vectors_of(self._model, list(positions)), question)
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
-        """Return {position: cosine} of up to `count` vectors nearest to `question`, nearest first.
-
-        Only cosines of at least `least` count.
-        """
+        """Return {position: cosine} of up to `count` vectors nearest to `question`, nearest first."""
         near: dict[int, float] = {}
         for page in self._read_pages():
             compared = near | cosines(page, question)

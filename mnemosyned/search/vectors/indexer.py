@@ -68,12 +68,7 @@ class VectorIndexer(EmbeddingThread, CommonVectors):
         retry_s: float = RETRY_S,
         pause: Callable[[], None] | None = None,
     ) -> None:
-        """Keep vectors of `store` by the model of `embedder`.
-
-        A question waits `wait_s` seconds for its vector; memories with a cosine below
-        `similarity_min` are not found by it alone. After an error, all is begun again in `retry_s`
-        seconds. `pause` waits for requests, before each batch of an embedder in this process.
-        """
+        """Keep vectors of `store` by the model of `embedder`."""
         EmbeddingThread.__init__(self, embedder, retry_s=retry_s, pause=pause)
         CommonVectors.__init__(
             self, store, wait_s=wait_s, similarity_min=similarity_min
@@ -121,10 +116,7 @@ class VectorIndexer(EmbeddingThread, CommonVectors):
         self.note_deletions()
 
     def ask(self, text: str) -> PendingVector | None:
-        """Queue a question for the model; return its pending vector, None if no model is ready.
-
-        If the queue is full, the pending vector is answered with None at once.
-        """
+        """Queue a question for the model; return its pending vector, None if no model is ready."""
         if self._status.state is not EmbedderState.READY:
             return None
         if self._embedder.in_process:
@@ -200,10 +192,7 @@ class VectorIndexer(EmbeddingThread, CommonVectors):
                 )
 
     def _index_news(self, index: VectorIndex | StorageIndex, seen: VectorNews) -> None:
-        """Add the vectors that other daemons stored since `seen`, and remove deleted ones.
-
-        `seen` is the state of the store at the last look.
-        """
+        """Add the vectors that other daemons stored since `seen`, and remove deleted ones."""
         before = seen
         while not self._closing.is_set():
             news = self._store.news(self._model, since=seen.version, limit=NEWS_AT_ONCE)
@@ -218,10 +207,7 @@ class VectorIndexer(EmbeddingThread, CommonVectors):
         self._look_at = time.monotonic() + LOOK_S
 
     def _drop_reworded(self) -> list[tuple[int, int]]:
-        """Delete the vectors of edited memories; return the spans of positions to embed.
-
-        A span (after, before) excludes both of its ends.
-        """
+        """Delete the vectors of edited memories; return the spans to embed again, without their ends."""
         positions = []
         while self._reworded:
             positions.append(self._reworded.popleft())
@@ -257,20 +243,14 @@ class VectorIndexer(EmbeddingThread, CommonVectors):
         return VectorIndex(read=lambda seqs: self._store.vectors_of(model, seqs))
 
     def _load_older(self, index: VectorIndex | StorageIndex, *, before: int) -> int:
-        """Load stored vectors of row numbers below `before` into the index.
-
-        Return the lowest row number loaded, or 0 if no more are stored or fit.
-        """
+        """Load stored vectors below row `before` into the index; return the lowest row, 0 for none left."""
         if isinstance(index, StorageIndex):
             return 0  # the storage searches, and has counted them
         vectors = self._store.vectors(self._model, before=before, limit=LOADED_AT_ONCE)
         return min(vectors) if index.put(vectors) else 0
 
     def _recount_vectors(self, index: VectorIndex | StorageIndex) -> None:
-        """Count the stored vectors in the status, and remove deleted ones from the index.
-
-        It goes part by part, and answers questions in between.
-        """
+        """Count the stored vectors in the status part by part, and remove deleted ones from the index."""
         after = embedded = 0
         while after < sys.maxsize:
             if self._closing.is_set():
@@ -288,11 +268,7 @@ class VectorIndexer(EmbeddingThread, CommonVectors):
     def _embed_batch(
         self, index: VectorIndex | StorageIndex, *, after: int, before: int
     ) -> int | None:
-        """Embed the newest memories without a vector with row numbers between `after` and `before`.
-
-        Both ends are excluded. Return the lowest row number of the batch, or None if there was no
-        such memory.
-        """
+        """Embed the newest memories between two row numbers; return the lowest of them, or None."""
         rows = self._store.without_vector(
             self._model, after=after, before=before, limit=BATCH
         )
@@ -317,10 +293,7 @@ class VectorIndexer(EmbeddingThread, CommonVectors):
 
 
 def _merge_spans(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the spans of row numbers, merged into one if more than `SPANS_MAX` wait.
-
-    The merged span covers all of them, so that rows in between are read again.
-    """
+    """Return the spans of row numbers, merged into one if more than `SPANS_MAX` wait."""
     if len(spans) <= SPANS_MAX:
         return spans
     return [(min(first for first, _ in spans), max(last for _, last in spans))]

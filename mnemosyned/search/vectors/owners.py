@@ -76,10 +76,7 @@ class OwnerTurns:
         return True
 
     def next_question(self) -> QuestionVector | None:
-        """Remove and return the first question of the owner whose turn is next; None if none waits.
-
-        The owner then comes last.
-        """
+        """Remove and return the first question of the next owner, who then comes last; None if none waits."""
         with self._lock:
             if not self._questions:
                 return None
@@ -215,10 +212,7 @@ class SharedVectors(EmbeddingThread):
     def ask(
         self, owner: int, text: str, *, wait_s: float
     ) -> engine_ports.PendingVector | None:
-        """Queue an owner's question; return its pending vector, or None if the model is not ready.
-
-        The vector is waited for up to `wait_s` seconds.
-        """
+        """Queue an owner's question; return its pending vector, or None if the model is not ready."""
         if self._status.state is not EmbedderState.READY:
             return None
         if self._embedder.in_process:
@@ -230,10 +224,7 @@ class SharedVectors(EmbeddingThread):
         return question
 
     def index_of(self, owner: int, store: PostgresVectors) -> VectorIndex | None:
-        """Return the codes of an owner's vectors in `store`, with all that were added in the meantime.
-
-        Return None if they are not loaded; the thread then loads them.
-        """
+        """Return an owner's codes with all that was added since; if there are none, have them loaded."""
         with self._changing:
             known = self._indexes.get(owner)
             if known is None:
@@ -335,10 +326,7 @@ class SharedVectors(EmbeddingThread):
                     del self._indexes[other]
 
     def _find_owners(self) -> None:
-        """Queue the next page of owners that lack vectors; after the last, wait `ROUND_S`.
-
-        The next round then begins with the first owner.
-        """
+        """Queue the next page of owners that lack vectors; after the last, wait `ROUND_S`."""
         try:
             page = self._lacking(self.identity, self._round_after, ROUND_PAGE)
         except MnemosynedError as error:
@@ -379,10 +367,7 @@ class SharedVectors(EmbeddingThread):
                 self.turns.add(owner)
 
     def _embed_batch(self, owner: int) -> bool:
-        """Embed and store a batch of an owner's memories; return whether more may be left.
-
-        Return False also if another daemon has claimed the owner.
-        """
+        """Embed a batch of memories of an owner that no other daemon claimed; return whether more are left."""
         store = self._store(owner)
         progress = store.claim(
             self._embedder.name,
@@ -453,11 +438,7 @@ class OwnerVectors(CommonVectors):
         wait_s: float,
         similarity_min: float,
     ) -> None:
-        """Search the vectors of one owner in `store`, and have them made by `shared`.
-
-        A question waits `wait_s` seconds for its vector; memories with a cosine below
-        `similarity_min` are not found by it alone.
-        """
+        """Search the vectors of one owner in `store`, and have them made by `shared`."""
         super().__init__(store, wait_s=wait_s, similarity_min=similarity_min)
         self._owner = owner
         self._shared = shared
@@ -493,10 +474,7 @@ class OwnerVectors(CommonVectors):
         self._shared.drop_vectors(self._owner)
 
     def note_edits(self, positions: Sequence[int]) -> None:
-        """Delete the vectors of memories with these row numbers, and queue the owner.
-
-        All memories of the owner without a vector are then embedded.
-        """
+        """Delete the vectors of memories with these row numbers, and queue the owner to embed them again."""
         self._store.drop_vectors(positions)
         self._shared.note_new_memories(self._owner)
 
@@ -517,10 +495,7 @@ class OwnerVectors(CommonVectors):
         return self._storage_search(model) or NewestVectors(self._store, model)
 
     def _storage_search(self, model: int) -> engine_ports.StorageSearch | None:
-        """Return an object that searches vectors of a model in the database; None if it cannot.
-
-        `model` is the model's number in the owner's tables.
-        """
+        """Return an object that searches vectors of a model in the database; None if it cannot."""
         return self._store.search(model, limit_s=self._wait_s)
 
     def _model_number(self) -> int:

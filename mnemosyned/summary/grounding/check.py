@@ -220,10 +220,7 @@ def _blank_out(text: str, start: int, stop: int) -> str:
 
 
 def is_repetitive(text: str, source: str = "") -> bool:
-    """Return True if a text repeats itself, like the output of a model in a loop.
-
-    It may repeat a little more than `source` does, such as in a list of similar entries.
-    """
+    """Return True if a text repeats itself, like a model in a loop, and more than `source` does."""
     counts = Counter(
         sentence.casefold().strip(" .!?-*•") for sentence, _ in split_sentences(text)
     )

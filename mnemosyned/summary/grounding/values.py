@@ -192,11 +192,7 @@ class SourceDates:
     def _add_days(
         self, today: date, first: int, last: int, *, only: int | None = None
     ) -> None:
-        """Add the days from `first` to `last` days after `today`.
-
-        At most `SPAN_DAYS_MAX` days after the first. With `only`, add just the days of that
-        weekday, 0 (Monday) to 6.
-        """
+        """Add the days from `first` to `last` after `today`, `only` those of a weekday (0 is Monday)."""
         for step in range(first, min(last, first + SPAN_DAYS_MAX) + 1):
             day = day_at(today, step)
             if day and (only is None or day.weekday() == only):
@@ -212,10 +208,7 @@ class SourceDates:
         self.yearless.add((month, None))
 
     def _add_relative(self, text: str, said: datetime) -> None:
-        """Add the days of relative dates in a text, such as "yesterday", counted from `said`.
-
-        Weeks and months get some days before and after.
-        """
+        """Add the days of relative dates in a text, such as "yesterday", counted from `said`."""
         today = said.date()
         for span in mentioned_spans(text, said):
             first = (in_zone(span.since, said.tzinfo).date() - today).days

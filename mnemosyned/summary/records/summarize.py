@@ -178,10 +178,7 @@ OTHER_LINES_MAX = 4
 
 
 def read_trace(content: str, _zone: tzinfo) -> list[RecordItem]:
-    """Return the error of the stack trace that is all a text contains; empty for other texts.
-
-    It comes with the deepest frame that belongs to no library.
-    """
+    """Return the error and the deepest own frame of the stack trace that a text is; empty for other texts."""
     lines = split_nonblank_lines(content)[:TRACE_LINES_MAX]
     is_frame = _PATTERNS["frame"].match
     heads = [line.strip() for line in lines if _PATTERNS["error_head"].match(line)]
@@ -252,10 +249,7 @@ def read_commits(content: str, zone: tzinfo) -> list[RecordItem]:
 
 
 def _read_commit_line(line: str, *, is_first: bool) -> dict[str, str] | None:
-    """Return the parts of the commit that a line names, with `subject`; None for other lines.
-
-    A command, and what it prints, are read only in the first line.
-    """
+    """Return the parts of the commit that a line names, with `subject`; None for other lines."""
     line = _PATTERNS["graph"].sub("", line)
     for form in (*_FORMS["commits"], *_FORMS["commit_commands"] * is_first):
         match = form.fullmatch(line)
@@ -483,10 +477,7 @@ def _make_object_item(
 def _list_values(
     value: Mapping[str, Any], zone: tzinfo | None = None, prefix: str = ""
 ) -> Iterator[tuple[str, str]]:
-    """Yield the values of an object that can be shown, as pairs of label and text, without ids.
-
-    Labels of inner objects are dotted, after `prefix`. Times are shown in `zone`, if given.
-    """
+    """Yield the values of an object that can be shown, as pairs of label and text, without ids."""
     for key, item in value.items():
         label = f"{prefix}{shorten(str(key), LABEL_CHARS_MAX)}"
         if isinstance(item, dict) and prefix.count(".") < DEPTH_MAX:
@@ -629,10 +620,7 @@ Placed = tuple[int, RecordItem]
 def summarize_records(
     memories: Sequence[MemoryRecord], *, zone: tzinfo
 ) -> RecordSummary:
-    """Return lines about the memories that are records, and the rest of the memories, all prose.
-
-    Lines are in the order of their first memories. Times are shown in `zone`.
-    """
+    """Return lines about the memories that are records, and the rest of the memories, all prose."""
     placed: list[Placed] = []
     prose: list[MemoryRecord] = []
     for position, memory in enumerate(memories):

@@ -148,11 +148,7 @@ class _TimeReader:
     def __init__(
         self, text: str, now: datetime, *, ahead: bool, spans_max: int = SPANS_MAX
     ) -> None:
-        """Find the time expressions of a text, as meant at the time `now`.
-
-        With `ahead`, a weekday or a date without a year is the coming one. At most `spans_max`
-        spans are kept.
-        """
+        """Find the time expressions of a text, as meant at the time `now`."""
         self._now = now
         self._ahead = ahead
         self._spans_max = spans_max
@@ -300,10 +296,7 @@ def compile_translation_rules() -> list[_TranslationRules]:
 def _compile_rules(
     hints: Iterable[str], rules: Iterable[tuple[str, Translation]]
 ) -> _TranslationRules:
-    """Return the rules with compiled patterns, and with `hints`: each match has one of the words.
-
-    Each rule is a pattern and its English text, or a function that makes the text from the match.
-    """
+    """Return the rules with compiled patterns, and with `hints`: each match has one of the words."""
     compiled = [
         (re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE), translation)
         for pattern, translation in rules
@@ -404,10 +397,7 @@ _FROM = re.compile(_PATTERNS["from"])
 
 @cache
 def _compile_order_pattern(*fields: str) -> re.Pattern[str]:
-    """Return a pattern of words for an order in any language, such as "newest".
-
-    Each of `fields`, names of fields of `OrderWords` such as `latest`, is a named group.
-    """
+    """Return a pattern of words for an order in any language, such as "newest"."""
     groups = (
         f"(?P<{field}>{'|'.join(getattr(order, field) for order in _ORDERS)})"
         for field in fields

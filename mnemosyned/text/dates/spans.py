@@ -94,11 +94,7 @@ def matched_spans(
 def _calendar_span(
     groups: Mapping[str, str], today: datetime, *, ahead: bool
 ) -> TimeSpan | None:
-    """Return the span of a date, month, season or year; None for another kind of expression.
-
-    `groups` has the text of each named group of the match. Without a year, the nearest one counts:
-    in the past, or with `ahead` in the future.
-    """
+    """Return the span of a date, month, season or year; None for another kind of expression."""
     if "season" in groups:
         return _season_span(groups, today)
     month = ENGLISH_MONTHS.get(groups.get("name", "")) or int(groups.get("month", 0))
@@ -112,11 +108,7 @@ def _calendar_span(
 def _month_span(
     groups: Mapping[str, str], today: datetime, month: int, *, ahead: bool
 ) -> TimeSpan:
-    """Return the span of a month, or of the day or the third of the month that is named.
-
-    `groups` has the text of each named group of the match; `month` is 1 to 12. Without a year, it
-    is the nearest past one, or with `ahead` the coming one.
-    """
+    """Return the span of a month, or of the day or the third of the month that is named."""
     day = _read_day_of_month(groups)
     year = int(groups.get("year", today.year))
     begin = today.replace(year=year, month=month, day=day or 1)

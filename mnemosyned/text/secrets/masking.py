@@ -146,19 +146,13 @@ def _measure_card_number(text: str) -> int:
 
 
 def _measure_ssn(text: str) -> int:
-    """Return the length of the US social security number at a text's start.
-
-    It is 0 if the area number is never issued.
-    """
+    """Return the length of the US social security number at a text's start, 0 if it is never issued."""
     unused = text.startswith(("000", "666", "9"))
     return len(text) * (not unused)
 
 
 def _measure_nir(text: str) -> int:
-    """Return the length of the French social security number at a text's start.
-
-    It is 0 if the check digits are wrong.
-    """
+    """Return the length of the French social security number at a text's start, 0 if it is invalid."""
     digits = re.sub(r"\W", "", text)
     number, key = int(digits[:13]), int(digits[13:])
     return len(text) * (97 - number % 97 == key)
@@ -255,10 +249,7 @@ def mask_metadata(
 
 
 def _mask_value(value: Any, key: str, levels: int) -> Any:  # noqa: ANN401 whatever JSON can hold
-    """Return a copy of a JSON value with secrets masked; `key` is the name of the value.
-
-    Values nested deeper than `levels` are replaced by a remark.
-    """
+    """Return a copy of a JSON value with secrets masked; `key` is the name of the value."""
     if isinstance(value, str):
         masked = mask_secrets(value)
         if masked != value:

@@ -192,10 +192,7 @@ def find_value_links(name: SecretName) -> Iterator[ValueLink]:
 
 
 def _find_distant_links(name: SecretName) -> Iterator[ValueLink]:
-    """Yield the places where a value may begin, word by word after a secret's name.
-
-    A value may follow a colon, a copula such as "is", or the name directly.
-    """
+    """Yield the places where a value may begin, word by word after a secret's name."""
     text = name.text
     start = name.end + text.startswith(",", name.end)
     limit = min(name.end + WINDOW_CHARS, len(text))
@@ -231,10 +228,7 @@ def _find_distant_links(name: SecretName) -> Iterator[ValueLink]:
 
 
 def skip_words(low: str, start: int, limit: int, words: frozenset[str]) -> int:
-    """Return the position of the first word from `start` on that is not in `words`.
-
-    It is `limit` if there is none before. `low` is the text in lower case.
-    """
+    """Return the position of the first word from `start` on that is not in `words`, or `limit`."""
     for token in TOKEN.finditer(low, start, limit):
         if token[0].strip(",") not in words:
             return token.start()
@@ -364,10 +358,7 @@ def looks_like_password(value: str, *, signs: str = SIGNS) -> bool:
 
 
 def looks_random(value: str, chars_min: int) -> bool:
-    """Tell whether a value mixes letters and digits at random, as a key does.
-
-    It must have at least `chars_min` characters.
-    """
+    """Tell whether a value of at least `chars_min` characters mixes letters and digits at random."""
     if len(value) < chars_min:
         return False
     value = value[:JUDGED_CHARS]
@@ -398,10 +389,7 @@ def find_by_name(text: str) -> Iterator[Secret]:
 
 
 def _find_passwords(name: SecretName) -> Iterator[Secret]:
-    """Yield the password after or before a name, and further passwords of the same sentence.
-
-    These are the old and the new one, if it was changed.
-    """
+    """Yield the password after or before a name, and the new one if the sentence changes it."""
     text = name.text
     if change := _find_changed_passwords(name):
         yield from (_make_password(text, value) for value in change)
@@ -439,10 +427,7 @@ def _keep_if_strong(value: SecretCandidate | None) -> SecretCandidate | None:
 
 
 def _read_passphrase(text: str, start: int, *, named: bool) -> SecretCandidate | None:
-    """Return the rest of the sentence from `start` if it may be a passphrase, else None.
-
-    `named` tells that the name was "passphrase", so that more is accepted.
-    """
+    """Return the rest of the sentence from `start` if it may be a passphrase; `named` accepts more."""
     limit = start + PHRASE_CHARS_MAX
     match = _WORDS.match(text, start, limit)
     if match is None or match.end() == limit < len(text):
@@ -462,11 +447,7 @@ def _read_passphrase(text: str, start: int, *, named: bool) -> SecretCandidate |
 def _is_password(
     text: str, value: SecretCandidate, link: ValueLink, *, short: bool
 ) -> bool:
-    """Tell whether the value after "password:" or "the password is" is a password.
-
-    `link` says how the name leads to the value. `short` tells that the name is short and ambiguous,
-    such as "pass", so that more is demanded.
-    """
+    """Tell whether a value after "password:" or "password is" is one; `short` demands more."""
     words, quoted = value.text, value.quoted
     if not may_be_password(words.replace(" ", "") if quoted else words):
         return False
@@ -484,10 +465,7 @@ def _is_password(
 
 
 def _is_bare_password(text: str, value: SecretCandidate, link: ValueLink) -> bool:
-    """Tell whether a number or plain word is a password by its place: "password: sesame".
-
-    `link` says how the name leads to the value.
-    """
+    """Tell whether a number or plain word is a password by its place: "password: sesame"."""
     words = value.text
     after_colon = link.sign == ":"
     following = text[value.stop : value.stop + 2]
@@ -506,10 +484,7 @@ def _is_bare_password(text: str, value: SecretCandidate, link: ValueLink) -> boo
 def _find_changed_passwords(
     name: SecretName,
 ) -> tuple[SecretCandidate, SecretCandidate] | None:
-    """Return the old and the new password of "password changed from A to B", or None.
-
-    `name` is where the name of a secret stands in the text.
-    """
+    """Return the old and the new password of "password changed from A to B", or None."""
     low, end = name.low, name.end
     start = skip_words(low, end, min(end + WINDOW_CHARS, len(low)), _CHANGES)
     limit = min(start + WINDOW_CHARS, len(low))
