@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time
+from functools import cached_property
 from itertools import takewhile
 
 from mnemosyned.conversation import messages
@@ -75,18 +76,42 @@ class WindowSelection:
         if not top:
             return
         chosen: set[int] = set()
-        coverage = _Coverage(self.history)
+        has_ids = any(summary.summary_of for summary in top)
         while True:
-            is_covered = coverage.make_test_from(self.start)
+            kept = set(
+                map(messages.message_id, self.history[self.start :] if has_ids else ())
+            )
             further = {
                 index
                 for index, summary in enumerate(top)
-                if index not in chosen and not is_covered(summary)
+                if index not in chosen and not self._covers(summary, kept)
             }
             if not further:
                 return
             chosen |= further
             self._show_past(top[index] for index in sorted(chosen))
+
+    def _covers(self, summary: PastSummary, kept: set[str]) -> bool:
+        """Tell whether the kept messages, with the ids `kept`, surely include all of a summary."""
+        if summary.summary_of:
+            return kept.issuperset(summary.summary_of)
+        begin, end = _parse_moment(summary.start), _parse_moment(summary.end, last=True)
+        first = min(filter(None, self._times), default=None)
+        if begin is None or end is None or first is None:
+            return False
+        if first.date() > begin.date():
+            return False  # it begins before the given conversation
+        within = (
+            position
+            for position, time_said in enumerate(self._times)
+            if time_said and begin <= time_said <= end
+        )
+        return next(within, -1) >= self.start
+
+    @cached_property
+    def _times(self) -> list[datetime | None]:
+        """Times of the messages in the history, read only for summaries without ids."""
+        return [messages.read_message_time(message) for message in self.history]
 
     @property
     def kept_positions(self) -> list[int]:
@@ -199,44 +224,6 @@ def sort_by_time(summaries: Iterable[PastSummary]) -> list[PastSummary]:
             _parse_moment(summary.end) or last,
         ),
     )
-
-
-class _Coverage:
-    """Test whether a summary covers only messages that are kept in the window."""
-
-    def __init__(self, history: Sequence[messages.Message]) -> None:
-        """Read the times of the messages in `history`."""
-        self._history = history
-        self._times = [messages.read_message_time(message) for message in history]
-        self._first = min(filter(None, self._times), default=None)
-
-    def make_test_from(self, start: int) -> Callable[[PastSummary], bool]:
-        """Return a function that tells whether messages from position `start` on include all of a summary."""
-        ids: set[str] = set()
-
-        def is_covered(summary: PastSummary) -> bool:
-            """Tell whether the kept messages include all messages of a summary."""
-            if summary.summary_of:
-                if not ids:
-                    ids.update(map(messages.message_id, self._history[start:]))
-                return ids.issuperset(summary.summary_of)
-            return self._is_dated_after(summary, start)
-
-        return is_covered
-
-    def _is_dated_after(self, summary: PastSummary, start: int) -> bool:
-        """Tell whether a summary's period, within the conversation, begins at position `start` or later."""
-        begin, end = _parse_moment(summary.start), _parse_moment(summary.end, last=True)
-        if begin is None or end is None or self._first is None:
-            return False
-        if self._first.date() > begin.date():
-            return False  # it begins before the given conversation
-        within = (
-            position
-            for position, time_said in enumerate(self._times)
-            if time_said and begin <= time_said <= end
-        )
-        return next(within, -1) >= start
 
 
 def _parse_moment(value: str | date | None, *, last: bool = False) -> datetime | None:
