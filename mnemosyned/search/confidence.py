@@ -208,12 +208,17 @@ class ResultJudge:
 
     def _name_time(self) -> str:
         """Return the time or order for which a result was placed before others."""
-        if not self._query.spans:
-            return f"time: {self._query.order.value} first" if self._query.order else ""
-        span = self._query.spans[0]
-        zone = self._query.now.tzinfo if self._query.now else None
-        last = in_zone(shift(span.until, -_INSTANT), zone)
-        return f"time: {format_period(in_zone(span.since, zone).date(), last.date())}"
+        if self._query.spans:
+            return f"time: {format_period_asked(self._query)}"
+        return f"time: {self._query.order.value} first" if self._query.order else ""
+
+
+def format_period_asked(query: Query) -> str:
+    """Return the first of the times that a question names, in the zone in which it was asked."""
+    span = query.spans[0]
+    zone = query.now.tzinfo if query.now else None
+    last = in_zone(shift(span.until, -_INSTANT), zone)
+    return format_period(in_zone(span.since, zone).date(), last.date())
 
 
 def split_by_confidence(query: Query, hits: list[Hit]) -> tuple[list[Hit], list[Hit]]:

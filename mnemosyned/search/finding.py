@@ -200,34 +200,21 @@ def find_candidates(
     beside: dict[int, list[tuple[int, int]]] = {}
     if not query.only_then:
         beside = _find_neighbors(index, query, matches, memories, slept=totals.slept)
-    if (
-        not totals.slept
-        or query.only_then
-        or query.tier in (Tier.WORKING, Tier.ARCHIVE)
-    ):
-        summary = None
-        if totals.slept and query.only_then and not query.asked:
-            period = only_period_asked(query)
-            summary = index.summary_of_period(*period) if period else None
-        return SearchCandidates(
-            list(memories.values()),
-            beside=beside,
-            corpus=corpus,
-            mentioning=mentioning,
-            summary=summary,
-        )
+    found = SearchCandidates(
+        list(memories.values()), beside=beside, corpus=corpus, mentioning=mentioning
+    )
+    if not totals.slept or query.tier in (Tier.WORKING, Tier.ARCHIVE):
+        return found
+    if query.only_then:
+        period = None if query.asked else only_period_asked(query)
+        summary = index.summary_of_period(*period) if period else None
+        return replace(found, summary=summary)
     episodes = _find_episodes(index, query, corpus, limits.total)
     matched = {
         match.episode for match in memories.values() if match.episode is not None
     }
-    return SearchCandidates(
-        list(memories.values()),
-        episodes,
-        beside=beside,
-        corpus=corpus,
-        above=index.rollups_above(matched.union(episodes)),
-        mentioning=mentioning,
-    )
+    above = index.rollups_above(matched.union(episodes))
+    return replace(found, episodes=episodes, above=above)
 
 
 def _find_matches(

@@ -266,16 +266,11 @@ def _forms_of(number: int, word: str, compounds: Sequence[str]) -> list[_Form]:
     is_code = any(char.isdigit() for char in word)
     weights = WEIGHTS.bm25
     other = weights.other_form_of_code if is_code else weights.other_form
-    forms = [_Form(number, tokens, tuple(map(stem, tokens)), other)]
+    spellings = [tokens]
     if len(tokens) == 1:
-        forms += [
-            _Form(number, (kin,), (stem(kin),), other)
-            for kin in irregular_forms(tokens[0])
-        ]
-    for compound in compounds:
-        parts = tuple(WORD.findall(fold_case(compound)))
-        forms.append(_Form(number, parts, tuple(map(stem, parts)), other))
-    return forms
+        spellings += [(kin,) for kin in irregular_forms(tokens[0])]
+    spellings += [tuple(WORD.findall(fold_case(each))) for each in compounds]
+    return [_Form(number, each, tuple(map(stem, each)), other) for each in spellings]
 
 
 @dataclass(slots=True)

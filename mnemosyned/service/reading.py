@@ -28,6 +28,7 @@ from mnemosyned.memory.listing import ListFilter, parse_cursor
 from mnemosyned.memory.masking import mask_episode, mask_memory, without_superseded
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Episode, PreviewLine, Tier, tag_names
+from mnemosyned.search.confidence import format_period_asked
 from mnemosyned.search.query import (
     AskedSource,
     Query,
@@ -37,7 +38,6 @@ from mnemosyned.search.query import (
 )
 from mnemosyned.search.ranking import POOL_PER_RESULT, RANKED_MAX, broad_topic
 from mnemosyned.service.intake import CHUNK, split_into_chunks, to_utc
-from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.dates.questions import parse_times
 from mnemosyned.text.languages.tables import TimeOrder
 from mnemosyned.text.terms import Terms, cut_snippet, parse_content_terms, parse_terms
@@ -125,12 +125,7 @@ def read_filters(
 
 def missing_time_note(query: Query, *, has_hits: bool) -> str:
     """Return a note that no hit is from the time which the question names."""
-    zone = query.now.tzinfo if query.now else None
-    span = query.spans[0]
-    first = in_zone(span.since, zone)
-    last = in_zone(shift(span.until, -_INSTANT), zone)
-    period = format_period(first.date(), last.date())
-    note = f"nothing that matches is from {period}"
+    note = f"nothing that matches is from {format_period_asked(query)}"
     return f"{note}; what follows is from other times" if has_hits else note
 
 
