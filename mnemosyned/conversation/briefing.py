@@ -24,6 +24,7 @@ from mnemosyned.text.tokens import (
     TextToken,
     TokenKind,
     emphasis_factor,
+    find_keywords,
     tokenize,
 )
 from mnemosyned.text.word_cache import clear_on_forget
@@ -82,13 +83,6 @@ def _normalize(text: str) -> str:
 
 
 _SAMPLES = frozenset(map(_normalize, _NAMES["samples"]))
-
-
-def find_keywords(text: str) -> frozenset[str]:
-    """Return the stems of a text's words, without commonplace words such as "the"."""
-    return frozenset(
-        token.stem for token in tokenize(text) if token.kind not in COMMONPLACE_KINDS
-    )
 
 
 def is_question(text: str) -> bool:

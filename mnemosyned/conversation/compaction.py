@@ -11,7 +11,7 @@ from mnemosyned.conversation.budget import make_exact_fraction
 from mnemosyned.conversation.key_facts import (
     NAMELESS,
     extract_facts,
-    remove_repetitions,
+    merge_lists,
     write_bullets,
 )
 from mnemosyned.conversation.messages import (
@@ -280,8 +280,8 @@ class MemoryConsolidator:
         """Return the summary message with the facts of an earlier summary and of old messages."""
         ids = (removed.id for removed in archived)
         content = summary_message.SummaryContent(
-            facts=tuple(remove_repetitions([*earlier.facts, *extract_facts(old)])),
-            summary_of=tuple(remove_repetitions([*earlier.summary_of, *ids])),
+            facts=merge_lists(earlier.facts, extract_facts(old)),
+            summary_of=merge_lists(earlier.summary_of, ids),
         )
         listed = (
             write_bullets(map(neutralize, content.facts))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 
+from mnemosyned.conversation.key_facts import clip_at_word
 from mnemosyned.memory.injections import InjectedLine
 from mnemosyned.search.query import says_when
 from mnemosyned.text.frames import OWN_TAG, format_origin, neutralize_line
@@ -110,7 +111,7 @@ class InjectedQuote:
         markup made harmless.
         """
         source = format_origin(self.said.date().isoformat(), self.source, self.speaker)
-        words = _cut_at_space(mask_secrets(neutralize_line(self.text)), chars_max)
+        words = clip_at_word(mask_secrets(neutralize_line(self.text)), chars_max)
         words = neutralize_line(words)  # a cut can end a tag's name
         line = InjectedLine(id=self.id, text=f"[{source}] {words}", reason=self.reason)
         related = chain(*(each.lines(RELATED_CHARS_MAX) for each in self.related))
@@ -139,15 +140,6 @@ class InjectedSection:
     chars_max: int
     """Characters of the section, with its heading."""
     line_chars_max: int = 200
-
-
-def _cut_at_space(text: str, chars_max: int) -> str:
-    """Return at most `chars_max` characters of a text; a cut text ends with an ellipsis."""
-    if len(text) <= chars_max:
-        return text
-    head = text[: chars_max - 1]
-    space = head.rfind(" ")
-    return head[: space if space > chars_max // 2 else len(head)].rstrip(" ,;:") + "…"
 
 
 def assemble_sections(

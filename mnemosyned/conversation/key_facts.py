@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from mnemosyned.conversation.messages import (
     Message,
@@ -197,6 +197,11 @@ def remove_repetitions(facts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(facts))
 
 
+def merge_lists(*lists: Iterable[str]) -> tuple[str, ...]:
+    """Return the distinct texts of several lists, in order."""
+    return tuple(dict.fromkeys(chain.from_iterable(lists)))
+
+
 def write_bullets(facts: Iterable[str]) -> str:
     """Return facts as a bullet list; continuation lines are indented."""
     return "\n".join("- " + fact.replace("\n", "\n" + _INDENT) for fact in facts)
@@ -261,12 +266,8 @@ def find_round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
         if any(spoken) and has_tools:
             last = stop - 1 - spoken[::-1].index(True)
             closing = excerpt_last_sentences(message_text(messages[last]))
-            keywords = {
-                word.stem
-                for word in tokens.tokenize(closing)
-                if word.kind not in tokens.COMMONPLACE_KINDS
-            }
-            if len(keywords) >= CONCLUSION_WORDS_MIN:  # more than "I read it."
+            # More than "I read it.".
+            if len(tokens.find_keywords(closing)) >= CONCLUSION_WORDS_MIN:
                 concluding[last] = CONCLUSION + closing
     return concluding
 

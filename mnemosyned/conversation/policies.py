@@ -188,14 +188,15 @@ class AutoPolicy:
             secrets=secrets,
         )
         sentences = [] if prose else _extract_prose(originals, secrets)
-        facts = [*earlier.facts, *_extract_key_facts(originals, secrets), *sentences]
+        facts = _extract_key_facts(originals, secrets)
         shown = (value.value for value in values if not value.sensitive)
-        ids = map(message_id, originals)
         content = summary_message.SummaryContent(
-            facts=tuple(key_facts.remove_repetitions(facts)),
-            values=tuple(key_facts.remove_repetitions([*earlier.values, *shown])),
+            facts=key_facts.merge_lists(earlier.facts, facts, sentences),
+            values=key_facts.merge_lists(earlier.values, shown),
             prose=prose or earlier.prose,
-            summary_of=tuple(key_facts.remove_repetitions([*earlier.summary_of, *ids])),
+            summary_of=key_facts.merge_lists(
+                earlier.summary_of, map(message_id, originals)
+            ),
         )
         return content, reason
 
@@ -378,20 +379,13 @@ class RoundsPolicy:
             return None
         earlier = _merge_earlier(run)
         archived = compaction.mark_as_removed(old)
-        ids = (removed.id for removed in archived)
+        facts = key_facts.extract_facts(old, excerpt=key_facts.excerpt_highlights)
         content = summary_message.SummaryContent(
-            facts=tuple(
-                key_facts.remove_repetitions(
-                    [
-                        *earlier.facts,
-                        *key_facts.extract_facts(
-                            old, excerpt=key_facts.excerpt_highlights
-                        ),
-                    ]
-                )
-            ),
+            facts=key_facts.merge_lists(earlier.facts, facts),
             values=earlier.values,
-            summary_of=tuple(key_facts.remove_repetitions([*earlier.summary_of, *ids])),
+            summary_of=key_facts.merge_lists(
+                earlier.summary_of, (removed.id for removed in archived)
+            ),
         )
         room = sum(map(self._counter.message, run))
 

@@ -14,11 +14,7 @@ from math import log
 from operator import mul
 from typing import NamedTuple
 
-from mnemosyned.conversation.briefing import (
-    ProjectStatement,
-    find_keywords,
-    find_statements,
-)
+from mnemosyned.conversation.briefing import ProjectStatement, find_statements
 from mnemosyned.conversation.injected import InjectedQuote, InjectedSection
 from mnemosyned.memory.engine_ports import NOT_COMPARED, MemoryComparison
 from mnemosyned.memory.injections import BriefingEdits
@@ -32,6 +28,7 @@ from mnemosyned.text.tokens import (
     TITLES,
     UNITS,
     TokenKind,
+    find_keywords,
     tokenize,
 )
 from mnemosyned.text.word_cache import clear_on_forget

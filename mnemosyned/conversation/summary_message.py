@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 from mnemosyned.conversation.key_facts import (
+    merge_lists,
     parse_bullets,
-    remove_repetitions,
     select_facts,
     write_bullets,
 )
@@ -78,10 +77,15 @@ def is_summary(message: Message) -> bool:
         return False
     if any(part.kind is not PartKind.TEXT for part in message_parts(message)):
         return False
-    metadata = message.get("metadata")
-    if isinstance(metadata, Mapping) and metadata.get("kind") == KIND:
+    if _read_metadata(message).get("kind") == KIND:
         return True
     return message_text(message).lstrip().startswith(HEADERS)
+
+
+def _read_metadata(message: Message) -> Mapping[str, Any]:
+    """Return the metadata of a message, empty for none."""
+    metadata = message.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
 
 
 def make_summary_message(
@@ -102,12 +106,8 @@ def make_summary_message(
 
 def read_summary(message: Message) -> SummaryContent:
     """Return a summary message's content, from the metadata or, without any, from the text."""
-    metadata = message.get("metadata")
-    if (
-        isinstance(metadata, Mapping)
-        and metadata.get("kind") == KIND
-        and "facts" in metadata
-    ):
+    metadata = _read_metadata(message)
+    if metadata.get("kind") == KIND and "facts" in metadata:
         prose = metadata.get("prose")
         return SummaryContent(
             facts=_read_string_list(metadata.get("facts")),
@@ -122,16 +122,11 @@ def merge_summaries(earlier: Iterable[SummaryContent]) -> SummaryContent:
     """Return the content of several summaries in one, oldest first, without repetitions."""
     contents = list(earlier)
     return SummaryContent(
-        facts=_merge_lists(content.facts for content in contents),
-        values=_merge_lists(content.values for content in contents),
+        facts=merge_lists(*(content.facts for content in contents)),
+        values=merge_lists(*(content.values for content in contents)),
         prose="\n".join(filter(None, (content.prose for content in contents))),
-        summary_of=_merge_lists(content.summary_of for content in contents),
+        summary_of=merge_lists(*(content.summary_of for content in contents)),
     )
-
-
-def _merge_lists(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return the distinct texts of several lists, in order."""
-    return tuple(remove_repetitions(chain.from_iterable(lists)))
 
 
 def convert_prose_to_facts(earlier: SummaryContent) -> SummaryContent:
@@ -139,8 +134,8 @@ def convert_prose_to_facts(earlier: SummaryContent) -> SummaryContent:
     shown = "\n".join((*earlier.facts, earlier.prose))
     missing = [value for value in earlier.values if value not in shown]
     values = VALUES + VALUE_SEPARATOR.join(missing) if missing else ""
-    facts = remove_repetitions([*earlier.facts, *filter(None, (earlier.prose, values))])
-    return replace(earlier, facts=tuple(facts), values=(), prose="")
+    facts = merge_lists(earlier.facts, filter(None, (earlier.prose, values)))
+    return replace(earlier, facts=facts, values=(), prose="")
 
 
 def render_summary(
@@ -220,14 +215,9 @@ def shrink_summary(
     message: Message, room: int, count: Callable[[str], int]
 ) -> dict[str, Any]:
     """Return a summary message shortened to about `room` tokens; its metadata keeps all facts."""
-    metadata = message.get("metadata")
-    policy = metadata.get("policy") if isinstance(metadata, Mapping) else None
-    return write_fitting_summary(
-        read_summary(message),
-        room,
-        count,
-        policy=policy if isinstance(policy, str) else "",
-    )
+    policy = _read_metadata(message).get("policy")
+    policy = policy if isinstance(policy, str) else ""
+    return write_fitting_summary(read_summary(message), room, count, policy=policy)
 
 
 def sendable(messages: Iterable[Message], *, alternate: bool = False) -> list[Message]:
@@ -237,11 +227,7 @@ def sendable(messages: Iterable[Message], *, alternate: bool = False) -> list[Me
     """
     sent: list[Message] = []
     for message in messages:
-        metadata = message.get("metadata")
-        if isinstance(metadata, Mapping) and metadata.get("kind") in (
-            KIND,
-            MEMORY_KIND,
-        ):
+        if _read_metadata(message).get("kind") in (KIND, MEMORY_KIND):
             after_user = bool(sent) and sent[-1].get("role") == "user"
             role = "assistant" if alternate and after_user else message.get("role")
             sent.append({"role": role, "content": message.get("content")})

@@ -10,7 +10,6 @@ from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation.briefing import (
     StatementKind,
     drop_repetitions,
-    find_keywords,
     find_statements,
     is_sample,
 )
@@ -34,6 +33,7 @@ from mnemosyned.service.intake import clean_learning_text
 from mnemosyned.text.frames import neutralize_line
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.token_counts import TokenEstimator
+from mnemosyned.text.tokens import find_keywords
 from mnemosyned.verbs import conversation
 from mnemosyned.verbs.request import instant
 

@@ -145,6 +145,13 @@ def tokenize(sentence: str) -> tuple[TextToken, ...]:
     )
 
 
+def find_keywords(text: str) -> frozenset[str]:
+    """Return the stems of a text's words, without commonplace words such as "the"."""
+    return frozenset(
+        token.stem for token in tokenize(text) if token.kind not in COMMONPLACE_KINDS
+    )
+
+
 def emphasis_factor(words: Sequence[TextToken]) -> float:
     """Return the factor for a sentence's importance by its cue words, 1.0 without any.
 

@@ -12,7 +12,6 @@ from mnemosyned.conversation import injected
 from mnemosyned.conversation.briefing import (
     ASSISTANT,
     ProjectStatement,
-    find_keywords,
     find_statements,
     has_substance,
     is_question,
@@ -32,6 +31,7 @@ from mnemosyned.service.briefing import quote_learning, quote_memory
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.text.dates.questions import parse_times
 from mnemosyned.text.terms import cut_snippet, parse_terms
+from mnemosyned.text.tokens import find_keywords
 from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.times import local_zone
 

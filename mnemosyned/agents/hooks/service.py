@@ -24,7 +24,7 @@ from mnemosyned.agents.hooks.events import (
     parse_call,
     takes_context,
 )
-from mnemosyned.conversation.briefing import find_keywords, has_substance
+from mnemosyned.conversation.briefing import has_substance
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.importers import transcripts
 from mnemosyned.importers.capture import BACKGROUND, Capture, TranscriptPart
@@ -34,6 +34,7 @@ from mnemosyned.memory import injections
 from mnemosyned.memory.capture import AgentCall, AgentSession
 from mnemosyned.service.briefing import make_injection
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
+from mnemosyned.text.tokens import find_keywords
 from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.request import instant
 from mnemosyned.verbs.upkeep import EventKind

@@ -18,7 +18,7 @@ from mnemosyned.conversation.learnings.comparison import remove_cues
 from mnemosyned.memory.values import Learning, LearningKind, LearningScope
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.terms import gram_text
-from mnemosyned.text.tokens import COMMONPLACE_KINDS, tokenize
+from mnemosyned.text.tokens import find_keywords
 
 FIELDS_CACHED_MAX = 2_000
 
@@ -174,7 +174,7 @@ class _MessageTerms:
 
     def __init__(self, text: str) -> None:
         """Find the keywords, character pairs and fields of the message."""
-        self._stems = _find_keyword_stems(text)
+        self._stems = find_keywords(text)
         self._pairs = frozenset(gram_text(text).split())
         self._fields = find_fields(text) - ALWAYS
 
@@ -196,7 +196,7 @@ class _MessageTerms:
     def rate_shared_terms(self, learning: Learning) -> tuple[int, str]:
         """Return the worth of the words and fields that a learning shares with the message, and their names."""
         bare = remove_cues(learning.text)
-        stems = self._stems & _find_keyword_stems(bare)
+        stems = self._stems & find_keywords(bare)
         pairs = len(self._pairs & frozenset(gram_text(bare).split())) // PAIRS_MIN
         fields = self._fields & find_fields(learning.text)
         worth = WORTH_OF_WORD * min(len(stems) + pairs, WORDS_MAX)
@@ -206,13 +206,6 @@ class _MessageTerms:
         if pairs:
             return worth, "words"
         return worth, f"field: {', '.join(sorted(fields))}" if fields else ""
-
-
-def _find_keyword_stems(text: str) -> frozenset[str]:
-    """Return the stems of a text's keywords."""
-    return frozenset(
-        token.stem for token in tokenize(text) if token.kind not in COMMONPLACE_KINDS
-    )
 
 
 _SCOPE_TABLES = read_tables(__file__, "scopes.toml")

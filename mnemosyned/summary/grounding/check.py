@@ -18,7 +18,7 @@ from mnemosyned.summary.grounding.names import find_unknown_names, list_name_for
 from mnemosyned.text.languages.tables import foreign_language, foreign_script
 from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.sentences import split_sentences
-from mnemosyned.text.tokens import COMMONPLACE_KINDS, PATTERNS, TokenKind, tokenize
+from mnemosyned.text.tokens import PATTERNS, TokenKind, find_keywords
 
 _WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(
     __file__, url=PATTERNS[TokenKind.URL], email=PATTERNS[TokenKind.EMAIL]
@@ -341,9 +341,4 @@ def is_confirmed(sentence: str, sources: Sequence[MemoryRecord]) -> bool:
 
 def find_content_stems(texts: Iterable[str]) -> set[str]:
     """Return the stems of all words of texts, except stop words and other commonplace words."""
-    return {
-        token.stem
-        for text in texts
-        for token in tokenize(" ".join(text.split()))
-        if token.kind not in COMMONPLACE_KINDS
-    }
+    return set().union(*(find_keywords(" ".join(text.split())) for text in texts))
