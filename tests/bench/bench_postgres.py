@@ -227,7 +227,7 @@ def among_owners(report: Report, owners: int, each: int) -> None:
 
 def settle(store: object) -> None:
     """Do at once what the server would do within minutes by itself."""
-    settle_database(store._pool._dsn)  # type: ignore[attr-defined]  # noqa: SLF001
+    settle_database(store.pool._dsn)  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 def settle_database(dsn: str) -> None:

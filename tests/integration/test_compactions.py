@@ -112,7 +112,7 @@ def refuse_rows(store: SqliteStore | PostgresStore, table: str, where: str) -> N
             )
         return
     # Outside transactions it is who owns the tables, also where requests have another role.
-    with store._pool.outside_transactions(store.owner) as session:  # noqa: SLF001
+    with store.pool.outside_transactions(store.owner) as session:
         session.execute(
             "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
             "$$ BEGIN RAISE 'refused'; END $$"

@@ -175,7 +175,7 @@ def test_a_question_reads_no_table_from_end_to_end(
     store, service = awake
     if analyzed:
         run(dsn_of(store), "VACUUM ANALYZE")
-    with store._pool.reading(LOCAL_OWNER) as session:  # noqa: SLF001
+    with store.pool.reading(LOCAL_OWNER) as session:
         assert session.scalar("SHOW jit") == "off"
     with planned(monkeypatch) as statements:
         for text in QUESTIONS:
@@ -303,7 +303,7 @@ def test_a_group_that_falls_asleep_leaves_by_its_ids(
     store, _ = slept
     ids = [f"new{at}" for at in range(100, 120)]
     episode = promotion("e", *store.memories.existing(ids)).episode
-    with planned(monkeypatch) as statements, store._pool.writing(1) as session:  # noqa: SLF001 one step of a sleep
+    with planned(monkeypatch) as statements, store.pool.writing(1) as session:
         assert PostgresPromoting(session)._evict({1: episode}) == 20  # noqa: SLF001 likewise
     check_reached(statements)
 
@@ -497,7 +497,7 @@ def test_statistics_are_made_once_for_an_owner_they_know_then() -> None:
     with newcomer_of() as (store, service):
         with unknown():
             fill(service, CHECKED_EVERY, "many")
-        with store._pool.outside_transactions(NEW) as session:  # noqa: SLF001 as the store itself does
+        with store.pool.outside_transactions(NEW) as session:
             assert refresh_statistics(session)
             assert not refresh_statistics(session)
 

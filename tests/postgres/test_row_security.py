@@ -471,7 +471,7 @@ def test_the_local_memory_of_many_is_held_to_its_owner(two_owners: str) -> None:
     """No login that owns the tables reads or writes a memory where there are many."""
     with (
         open_store(two_owners) as store,
-        store._pool.reading(OWN) as session,  # noqa: SLF001
+        store.pool.reading(OWN) as session,
     ):
         assert session.scalar("SELECT current_user") == role_of(two_owners)
         assert session.scalar("SELECT count(*) FROM memory") == 1

@@ -56,7 +56,7 @@ def contents(store: object) -> object:
     # Loaded here: without psycopg the other engine is tested.
     import psycopg  # noqa: PLC0415
 
-    dsn: str = store._pool._dsn  # type: ignore[attr-defined]  # noqa: SLF001
+    dsn: str = store.pool._dsn  # type: ignore[attr-defined]  # noqa: SLF001
     with psycopg.connect(dsn) as connection:
         tables = connection.execute(
             "SELECT table_name FROM information_schema.tables "

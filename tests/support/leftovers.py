@@ -33,7 +33,7 @@ def left_of(store: SqliteStore | PostgresStore, *words: str) -> list[str]:
     spellings = [
         form for word in words for form in (word, word.lower(), word.casefold())
     ]
-    with store._pool.reading(store.owner) as session:  # noqa: SLF001
+    with store.pool.reading(store.owner) as session:
         tables = [name for (name,) in session.execute(_TABLES)]
         found = [
             source

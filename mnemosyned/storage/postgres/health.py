@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 
 import psycopg
 
-from mnemosyned.errors import ConfigInvalid, StorageFailed
+from mnemosyned.errors import ConfigInvalid
 from mnemosyned.storage.common.session import Row
-from mnemosyned.storage.postgres.connections import connected_once, is_full
-from mnemosyned.storage.postgres.schema import check_schema
+from mnemosyned.storage.postgres.connections import connected_once
 from mnemosyned.storage.postgres.session import PostgresSession
 
 IDS_USED_MAX = 1_500_000_000
@@ -87,26 +86,6 @@ def check_server(dsn: str) -> bool:
             field="database",
         )
     return bool(refuses_writes)
-
-
-def check_ready(dsn: str, *, known: int, takes_writes: bool) -> None:
-    """Check on a connection of its own that the server can serve a daemon.
-
-    `known` is the last schema version of this program, `takes_writes` is false for a daemon that
-    began on a standby. A server without a free connection passes: daemons have theirs. Raises
-    `SchemaTooNew`, and `StorageFailed` if it refuses writes, and `psycopg.Error`.
-    """
-    try:
-        connection = connected_once(dsn)
-    except psycopg.OperationalError as error:
-        if is_full(error):
-            return
-        raise
-    with closing(connection):
-        check_schema(connection, known)
-        row = connection.execute(f"SELECT {REFUSES_WRITES}").fetchone()
-    if takes_writes and row and row[0]:
-        raise StorageFailed(STANDBY, reason=STANDBY)
 
 
 def problems(session: PostgresSession) -> list[str]:

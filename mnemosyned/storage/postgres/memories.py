@@ -301,7 +301,7 @@ class PostgresRecords(records.RecordStore):
     def remember(
         self, drafts: Sequence[Draft], *, action: Action | None = None
     ) -> RememberReport:
-        with self._engine.pool.writing_at_once(self._engine.owner) as session:
+        with self._engine.pool.writing(self._engine.owner, at_once=True) as session:
             intake = PostgresIntake(session)
             remembered = intake.remember(drafts, action)
         return replace(remembered, working=intake.working)

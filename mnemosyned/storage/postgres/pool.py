@@ -11,7 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -30,11 +30,13 @@ from mnemosyned.storage.postgres.connections import (
     Use,
     check_alive,
     connected_apart,
+    connected_once,
     explaining_failures,
+    is_full,
     is_unreachable,
     storage_failed,
 )
-from mnemosyned.storage.postgres.health import REFUSES_WRITES, STANDBY, check_ready
+from mnemosyned.storage.postgres.health import REFUSES_WRITES, STANDBY
 from mnemosyned.storage.postgres.schema import check_schema
 from mnemosyned.storage.postgres.session import PostgresSession, Statement
 
@@ -271,12 +273,24 @@ class Pool:
         self.connections.serves_owners = True
 
     def check_ready(self, *, takes_writes: bool) -> None:
-        """Check on a connection of its own that the server can serve, as `health.check_ready` does.
+        """Check on a connection of its own that the server can serve a daemon.
 
-        Raises `StorageFailed` and `SchemaTooNew`.
+        `takes_writes` is false for a daemon that began on a standby. A server without a free
+        connection passes: daemons have theirs. Raises `SchemaTooNew`, and `StorageFailed` also if it
+        refuses writes.
         """
         with explaining_failures(NOT_ANSWERED):
-            check_ready(self._dsn, known=self._schema or 0, takes_writes=takes_writes)
+            try:
+                connection = connected_once(self._dsn)
+            except psycopg.OperationalError as error:
+                if is_full(error):
+                    return
+                raise
+            with closing(connection):
+                check_schema(connection, self._schema or 0)
+                row = connection.execute(f"SELECT {REFUSES_WRITES}").fetchone()
+        if takes_writes and row and row[0]:
+            raise StorageFailed(STANDBY, reason=STANDBY)
 
     @contextmanager
     def sharing(self, owner: int) -> Iterator[None]:
@@ -363,15 +377,22 @@ class Pool:
             return rows
 
     @contextmanager
-    def writing(self, owner: int, *, durable: bool = True) -> Iterator[PostgresSession]:
+    def writing(
+        self, owner: int, *, durable: bool = True, at_once: bool = False
+    ) -> Iterator[PostgresSession]:
         """Lend a session with the owner's row locked, and commit after the block.
 
         The changes are on disk after the block; without `durable`, a crash of the server may undo
-        all of them. Raises `NotFound` for an owner that was removed.
+        all of them. With `at_once`, the caller locks the owner's row before it reads or writes: a
+        statement whose rows are not read shares a round trip with the next ones, and its errors are
+        raised at the end of the block. Raises `NotFound` for an owner that was removed.
         """
         first = ("BEGIN", *(() if durable else (_LAZILY,)))
 
-        def begin(connection: Connection) -> PostgresSession:
+        def begin(connection: Connection) -> PostgresSession | None:
+            if at_once:
+                check_alive(connection)
+                return None
             with connection.pipeline():
                 session = self._begin(connection, owner, first)
                 session.lock()
@@ -383,47 +404,27 @@ class Pool:
         try:
             with self.connections.lend(begin, owner=owner, use=Use.WRITE) as (
                 connection,
-                session,
+                begun,
             ):
                 began = time.monotonic()
-                yield session
-                is_committing = True
-                with connection.pipeline():
-                    session.save_additions()
-                    connection.execute("COMMIT")
-                self._note_held(time.monotonic() - began)
-        except psycopg.Error as error:
-            raise storage_failed(
-                error, _failure_consequence(error, is_committing)
-            ) from error
-        self._note_growth(session)
-
-    @contextmanager
-    def writing_at_once(self, owner: int) -> Iterator[PostgresSession]:
-        """Lend a session whose statements are sent together, and commit after the block.
-
-        A statement whose rows are not read shares a round trip with the next ones, and its errors
-        are raised at the end of the block. The caller locks the owner's row before it reads or
-        writes.
-        """
-        is_committing = False
-        try:
-            with self.connections.lend(check_alive, owner=owner, use=Use.WRITE) as (
-                connection,
-                _,
-            ):
-                began = time.monotonic()
-                with connection.pipeline():
-                    session = self._begin(connection, owner, ("BEGIN",))
+                with ExitStack() as together:
+                    if at_once:
+                        together.enter_context(connection.pipeline())
+                    session = begun or self._begin(connection, owner, first)
                     yield session
                     is_committing = True
+                    if not at_once:
+                        together.enter_context(connection.pipeline())
+                    session.save_additions()
                     connection.execute("COMMIT")
-                self._note_held(time.monotonic() - began)
+                held_s = time.monotonic() - began
+                with self._measuring:
+                    self.held_max_s = max(self.held_max_s, held_s)
             _check_owner(session)
         except psycopg.Error as error:
-            raise storage_failed(
-                error, _failure_consequence(error, is_committing)
-            ) from error
+            is_unknown = is_committing and is_unreachable(error)
+            consequence = PERHAPS_KEPT if is_unknown else NOTHING_KEPT
+            raise storage_failed(error, consequence) from error
         self._note_growth(session)
 
     @contextmanager
@@ -468,22 +469,11 @@ class Pool:
         except StorageFailed as error:  # What was written is kept all the same.
             log.warning("statistics_not_refreshed", reason=error.message)
 
-    def _note_held(self, held_s: float) -> None:
-        """Save the time in seconds that a write transaction took, if it is the longest so far."""
-        with self._measuring:
-            self.held_max_s = max(self.held_max_s, held_s)
-
 
 def _check_owner(session: PostgresSession) -> None:
     """Raise `NotFound` if the owner whose row the session locked does not exist."""
     if session.locked_row is None:
         raise NotFound("this owner was removed from the database")
-
-
-def _failure_consequence(error: psycopg.Error, is_committing: bool) -> str:  # noqa: FBT001
-    """Return what a failed write means: nothing was kept, or it is unknown after a lost commit."""
-    is_unknown = is_committing and is_unreachable(error)
-    return PERHAPS_KEPT if is_unknown else NOTHING_KEPT
 
 
 class PostgresEngine:

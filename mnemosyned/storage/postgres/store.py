@@ -146,7 +146,7 @@ class PostgresStore(MemoryStore):
         self.schema_version = schema_version
         self.read_only = read_only
         self.owner = owner
-        self._pool = pool
+        self.pool = pool
         engine = PostgresEngine(pool, owner)
         frequencies = Frequencies()
         self.memories = PostgresRecords(engine)
@@ -171,14 +171,9 @@ class PostgresStore(MemoryStore):
         self.watches = WatchStore(engine)
         self.clock = ClockStore(engine)
 
-    @property
-    def pool(self) -> Pool:
-        """The pool that runs the transactions of the store."""
-        return self._pool
-
     def close(self) -> None:
         """Close the connections."""
-        self._pool.close()
+        self.pool.close()
 
 
 _NAME_AND_COUNT = (
