@@ -166,19 +166,19 @@ def test_what_is_still_to_be_purged_is_work(rounds: Rounds) -> None:
 def test_a_purge_that_was_refused_is_not_tried_again_at_once(
     rounds: Rounds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tried: list[int] = []
+    tried: list[object] = []
 
-    def refused(_: object, owner: int) -> bool:
-        tried.append(owner)
+    def refused(_: object, tables: object) -> bool:
+        tried.append(tables)
         return False
 
-    monkeypatch.setattr(purge, "purge_owner", refused)
+    monkeypatch.setattr(purge, "purge_tables", refused)
     anna = rounds.add("anna")
     rounds.remember(anna, "a", "b")
     rounds.memories.get(anna).service.call(Forget(id="a", now=True))
     # The thread that purges notes the refusal after it.
     eventually(lambda: rounds.memories.rounds._purge_not_before, "a purge")  # noqa: SLF001
-    assert tried == [anna]
+    assert tried == [purge.TABLES]
 
     # Whoever opens the memory again finds the purge due.
     for _ in range(3):
@@ -186,7 +186,7 @@ def test_a_purge_that_was_refused_is_not_tried_again_at_once(
         rounds.memories.get(anna).service.call(Forget(id="b", now=True, dry_run=True))
         assert rounds.run(at=MONDAY) == [anna]
 
-    assert tried == [anna]
+    assert tried == [purge.TABLES]
 
 
 class _Nobody(set[int]):

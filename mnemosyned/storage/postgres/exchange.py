@@ -38,16 +38,14 @@ from mnemosyned.storage.postgres.memories import (
 )
 from mnemosyned.storage.postgres.pool import PostgresEngine
 from mnemosyned.storage.postgres.session import (
+    TAGS,
     PostgresSession,
     memory_values,
     values_of,
 )
+from mnemosyned.storage.postgres.vectors import USE_MODEL
 
 _ORIGINALS = "(SELECT count(*) FROM placed AS p WHERE p.owner = %(owner)s AND p.episode_seq = e.seq)"
-_TAGS = (
-    "(SELECT array_agg(t.name ORDER BY t.name) FROM tag AS t "
-    "WHERE t.owner = %(owner)s AND t.memory_seq = m.seq)"
-)
 _REVISIONS = (
     "(SELECT json_agg(json_build_array(r.changed_at, r.content, r.content_hash, r.fields) "
     "ORDER BY r.seq)::text FROM revision AS r "
@@ -56,7 +54,7 @@ _REVISIONS = (
 _ROW = column_list(prefix="m.")
 _MEMORY = (
     "m.seq, m.content_hash, m.valid_until, m.superseded_at, m.pruned_at, m.held_until, "
-    f"m.future_since, {_ROW}, k.episode, {_TAGS}, k.details, k.secrets, {_REVISIONS}"
+    f"m.future_since, {_ROW}, k.episode, {TAGS}, k.details, k.secrets, {_REVISIONS}"
 )
 # A planner that takes an owner for small, as statistics older than its memories do, reads all of a
 # table again for each row of another. It takes no `OFFSET 0` apart: what is inside it is looked up
@@ -176,12 +174,6 @@ def _memory_from(row: Row) -> exchange.ExportedMemory:
     )
 
 
-_INSERT_MODEL = (
-    "INSERT INTO embedding_model (owner, number, name, digest) "
-    "SELECT o.owner, (SELECT coalesce(max(m.number), 0) + 1 FROM embedding_model AS m "
-    "WHERE m.owner = %(owner)s), %(name)s, %(digest)s "
-    "FROM owner AS o WHERE o.owner = %(owner)s ON CONFLICT DO NOTHING"
-)
 _INSERT_VECTOR = (
     "INSERT INTO embedding (owner, memory_seq, model, vector, version) "
     "SELECT n.owner, n.seq, m.number, %(vector)s, %(version)s FROM memory AS n "
@@ -213,19 +205,42 @@ class PostgresRestoring(RestoreTransaction):
             )
             session.grown += len(memories)
             session.note_rewording()
-            _insert_into_tiers(
-                session,
-                [each for each in memories if each.home is None],
-                [each for each in memories if each.home is not None],
-            )
+            self._insert_into_tiers(memories)
             insert_states(session, memories)
         session.skip_numbers("memory", last_number)
+
+    def _insert_into_tiers(self, memories: Sequence[PlacedMemory]) -> None:
+        """Insert restored memories into working memory or under their episodes."""
+        session = self._session
+        working = [each for each in memories if each.home is None]
+        archived = [each for each in memories if each.home is not None]
+        session.execute(
+            INSERT_FRESH,
+            seq=[each.seq for each in working],
+            created_at=[each.memory.created_at for each in working],
+        )
+        session.execute(
+            INSERT_PLACED,
+            seqs=[each.seq for each in archived],
+            homes=[each.home for each in archived],
+            # Of two details alike the first one counts.
+            **detail_columns(
+                {
+                    (kind, value): is_secret
+                    for kind, value, is_secret in reversed(each.memory.details)
+                }
+                for each in archived
+            ),
+        )
+        for tier, members in ((Tier.WORKING, working), (Tier.ARCHIVE, archived)):
+            characters = sum(len(each.memory.content) for each in members)
+            session.add_to_totals(tier, count=len(members), characters=characters)
 
     def _restore_vector(self, vector: exchange.KeptVector) -> exchange.Outcome:
         session = self._session
         known = session.select_value("embedding_model", "1", digest=vector.digest)
         if known is None:
-            session.execute(_INSERT_MODEL, name=vector.model, digest=vector.digest)
+            session.execute(USE_MODEL, name=vector.model, digest=vector.digest)
         version = session.new_number()
         inserted = session.execute(
             _INSERT_VECTOR,
@@ -235,35 +250,6 @@ class PostgresRestoring(RestoreTransaction):
             vector=vector.vector,
         )
         return bool(inserted.rowcount)
-
-
-def _insert_into_tiers(
-    session: PostgresSession,
-    working: Sequence[PlacedMemory],
-    archived: Sequence[PlacedMemory],
-) -> None:
-    """Insert restored memories into working memory or under their episodes."""
-    session.execute(
-        INSERT_FRESH,
-        seq=[each.seq for each in working],
-        created_at=[each.memory.created_at for each in working],
-    )
-    session.execute(
-        INSERT_PLACED,
-        seqs=[each.seq for each in archived],
-        homes=[each.home for each in archived],
-        # Of two details alike the first one counts.
-        **detail_columns(
-            {
-                (kind, value): is_secret
-                for kind, value, is_secret in reversed(each.memory.details)
-            }
-            for each in archived
-        ),
-    )
-    for tier, members in ((Tier.WORKING, working), (Tier.ARCHIVE, archived)):
-        characters = sum(len(each.memory.content) for each in members)
-        session.add_to_totals(tier, count=len(members), characters=characters)
 
 
 def _memory_row_values(owner: int, placed: PlacedMemory) -> dict[str, object]:

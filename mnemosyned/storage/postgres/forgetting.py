@@ -74,19 +74,6 @@ _NOT_OURS = (
 )
 
 
-def purge_owner(pool: Pool, owner: int) -> bool:
-    """Purge tables if an owner's words wait; return False if others prevent it. Raises `StorageFailed`."""
-    with pool.reading(owner) as session:
-        newest = session.scalar(DUE)
-    if newest is None:
-        return True
-    if not purge_tables(pool, TABLES):
-        return False
-    with pool.writing(owner, durable=False) as session:
-        session.execute(PURGED, newest=newest)
-    return True
-
-
 def purge_tables(pool: Pool, tables: Sequence[str]) -> bool:
     """VACUUM tables, so that deleted words leave their pages and index entries.
 
@@ -234,11 +221,11 @@ def _write_over_log(session: PostgresSession) -> tuple[int, list[str]]:
         _switch_log_file(session)
         session.execute("CHECKPOINT")
         # A recycled file has its next name, and its old words until it is written.
-        files = _pass_log_files(session, max(_list_log_files(session), default=last))
+        files = _pass_log_files(session, max(session.column(_FILES), default=last))
         if files >= LOG_FILES_MAX:
             refused.append(_LONG_LOG.format(most=LOG_FILES_MAX))
         session.execute("CHECKPOINT")
-        old = [name for name in _list_log_files(session) if name <= last]
+        old = [name for name in session.column(_FILES) if name <= last]
         if old:
             why = ", ".join(session.column(_KEEPERS, last=last))
             refused.append(_KEPT.format(count=len(old), why=why or "the server"))
@@ -258,11 +245,6 @@ def _switch_log_file(session: PostgresSession) -> None:
     """Fill the present file of the write-ahead log with zeros and begin the next file."""
     session.execute("SELECT pg_logical_emit_message(false, 'mnemosyned', 'purge')")
     session.execute("SELECT pg_switch_wal()")
-
-
-def _list_log_files(session: PostgresSession) -> list[str]:
-    """Return the names of the files of the write-ahead log."""
-    return session.column(_FILES)
 
 
 @contextmanager
@@ -401,7 +383,15 @@ class PostgresDeletion(DeletionStore):
             session.add_to_totals(tier, count=-len(sizes), characters=-sum(sizes))
 
     def purge_deleted(self) -> bool:
-        return purge_owner(self._engine.pool, self._engine.owner)
+        pool, owner = self._engine.pool, self._engine.owner
+        newest = self._engine.read(lambda session: session.scalar(DUE))
+        if newest is None:
+            return True
+        if not purge_tables(pool, TABLES):
+            return False
+        with pool.writing(owner, durable=False) as session:
+            session.execute(PURGED, newest=newest)
+        return True
 
     def beyond_purge(self) -> tuple[str, ...]:
         return BEYOND

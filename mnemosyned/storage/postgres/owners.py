@@ -24,7 +24,6 @@ from mnemosyned.storage.postgres.administration import (
     make_secret,
 )
 from mnemosyned.storage.postgres.pool import Pool
-from mnemosyned.storage.postgres.session import utc
 
 log = logger()
 
@@ -78,16 +77,10 @@ class PostgresOwners(AdministeredOwners):
             return None
         number, characters = read
         secret, key = make_secret(number)
-        code_hash = hash_secret(characters)
+        old, new = (number, hash_secret(characters)), (key.digest, key.id)
         with self._pool.outside_transactions(ALL) as session:
             row = session.call(
-                "redeem_invitation",
-                number,
-                code_hash,
-                key.digest,
-                key.id,
-                token_name,
-                most,
+                "redeem_invitation", *old, *new, token_name, most
             ).fetchone()
         if row is None:
             return None
@@ -153,10 +146,10 @@ class PostgresOwners(AdministeredOwners):
         level began before `closed` of this level, a stale summary, or memories to be deleted for
         good. With `archived`, it is also an archive whose text may be pruned.
         """
-        ends = [utc(closed[level]) for level in Level if level]
+        ends = [closed[level] for level in Level if level]
         with self._pool.outside_transactions(ALL) as session:
             rows = session.call(
-                "owners_with_work", archived, utc(before), *ends, after, limit
+                "owners_with_work", archived, before, *ends, after, limit
             )
             return [number for (number,) in rows]
 
@@ -229,7 +222,7 @@ class PostgresOwners(AdministeredOwners):
     def figures(self, *, before: datetime, identity: str) -> engine_ports.OwnerFigures:
         """Return totals of all owners; memories created before `before` are due for consolidation."""
         with self._pool.outside_transactions(ALL) as session:
-            row = session.call("owner_figures", utc(before), identity)
+            row = session.call("owner_figures", before, identity)
             owners, working, archive, episodic, *others = row.fetchone() or ()
         memories = {"working": working, "archive": archive, "episodic": episodic}
         return engine_ports.OwnerFigures(owners, memories, *others)

@@ -23,6 +23,7 @@ from itertools import accumulate
 from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from mnemosyned.storage.common.session import Result
+from mnemosyned.storage.postgres.fulltext import phrase_hashes
 from mnemosyned.storage.postgres.listing import PostgresFilter
 from mnemosyned.storage.postgres.session import PostgresSession
 
@@ -50,6 +51,11 @@ class AnyOf:
 
     terms: tuple[int, ...]
     phrases: tuple[Phrase, ...]
+
+    @classmethod
+    def from_forms(cls, owner: int, forms: Iterable[str]) -> AnyOf:
+        """Return the look-up of rows with any form of a word, each hashed for the owner's index."""
+        return cls.from_phrases(tuple(phrase_hashes(owner, form)) for form in forms)
 
     @classmethod
     def from_phrases(cls, phrases: Iterable[Phrase]) -> AnyOf:
@@ -271,9 +277,7 @@ def counts_of_each(
         "FROM unnest(%(lows)s::int[], %(highs)s::int[], %(texts)s::text[]) "
         "WITH ORDINALITY AS a (low, high, written, number)"
     )
-    ends = [0]
-    for phrase in phrases:
-        ends.append(ends[-1] + len(phrase))
+    ends = list(accumulate(map(len, phrases), initial=0))
     rows = session.execute(
         select,
         terms=[term for phrase in phrases for term in phrase],

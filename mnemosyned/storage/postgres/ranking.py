@@ -17,12 +17,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from heapq import nlargest
+from itertools import chain
 from math import log
 from typing import NamedTuple
 
 from mnemosyned.search.finding import SCORED_MAX
 from mnemosyned.search.words import Forms, Having, WordRows
-from mnemosyned.storage.postgres.fulltext import COLUMN_END, phrase_hashes
+from mnemosyned.storage.postgres.fulltext import COLUMN_END
 from mnemosyned.storage.postgres.listing import PostgresFilter
 from mnemosyned.storage.postgres.postings import (
     SINCE_MAX,
@@ -129,7 +130,7 @@ class PostgresWords(WordRows):
             ]
             return sorted(set.intersection(*every), reverse=True)[:limit]
         parts = [
-            self._hash_forms(form for forms in words for form in forms)
+            AnyOf.from_forms(self._session.owner, chain.from_iterable(words))
             for words in having
         ]
         return newest_with_all(self._session, parts, self._narrow, limit=limit)
@@ -158,7 +159,7 @@ class PostgresWords(WordRows):
         """Return a word's cached rows and newer ones, or None for fewer than the newest `limit` rows."""
         if self._kept is None:
             return None
-        word = self._hash_forms(forms)
+        word = AnyOf.from_forms(self._session.owner, forms)
         kept = self._kept.find(word, self._moment)
         if kept is None or not kept.has_newest(limit):
             return None
@@ -190,7 +191,7 @@ class PostgresWords(WordRows):
         """Look up the rows of all queued words in one statement, and common words in more steps."""
         expected, self._expected = self._expected, {}
         asked = {
-            forms: Asked(self._hash_forms(forms), limit)
+            forms: Asked(AnyOf.from_forms(self._session.owner, forms), limit)
             for forms, limit in expected.items()
         }
         found = rows_of_each(
@@ -260,11 +261,6 @@ class PostgresWords(WordRows):
         if self.last <= BOUNDED_FROM * span:
             return 0
         return max(0, self.last - round(BOUND_SHARE * span))
-
-    def _hash_forms(self, forms: Iterable[str]) -> AnyOf:
-        """Return the look-up of rows with any form of a word, each hashed for the index."""
-        owner = self._session.owner
-        return AnyOf.from_phrases(tuple(phrase_hashes(owner, form)) for form in forms)
 
 
 def newest_with_all(

@@ -54,14 +54,6 @@ from mnemosyned.storage.postgres.session import (
 from mnemosyned.text.dates.mentions import MENTION_CHARS_MAX
 from mnemosyned.text.languages.tables import TimeOrder
 
-
-def _hash_forms(session: PostgresSession, forms: Iterable[str]) -> postings.AnyOf:
-    """Return the look-up of rows with any form of a word, each hashed for the index."""
-    return postings.AnyOf.from_phrases(
-        tuple(phrase_hashes(session.owner, form)) for form in forms
-    )
-
-
 _EPISODE = (
     "SELECT p.episode_seq FROM placed AS p WHERE p.owner = %(owner)s AND p.seq = m.seq"
 )
@@ -213,7 +205,7 @@ class PostgresIndex(CommonIndex):
     def first_with_words(self, words: Sequence[Forms], query: Query) -> set[int]:
         rows = postings.rows_with_all(
             self._session,
-            [_hash_forms(self._session, forms) for forms in words],
+            [postings.AnyOf.from_forms(self._session.owner, forms) for forms in words],
             memory_filter(query),
             limit=ORDERED_MAX,
             order="ASC" if query.order is TimeOrder.EARLIEST else "DESC",
@@ -228,11 +220,11 @@ class PostgresIndex(CommonIndex):
         *,
         limit: int,
     ) -> list[int]:
-        narrow = memory_filter(query)
+        narrow, owner = memory_filter(query), self._session.owner
         found: set[int] = set()
         for parts in alternatives:
             words = [*parts, about] if about else parts
-            having = [_hash_forms(self._session, forms) for forms in words]
+            having = [postings.AnyOf.from_forms(owner, forms) for forms in words]
             found.update(
                 ranking.newest_with_all(self._session, having, narrow, limit=limit)
             )

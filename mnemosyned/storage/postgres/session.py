@@ -43,11 +43,14 @@ from mnemosyned.storage.postgres.fulltext import COLUMN_END, gram_hashes, word_h
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.terms import glued_words
 
+TAGS = (
+    "(SELECT array_agg(t.name ORDER BY t.name) FROM tag AS t "
+    "WHERE t.owner = %(owner)s AND t.memory_seq = m.seq)"
+)
 MEMORY_FIELDS = (
     f"{column_list(prefix='m.')}, s.valid_until, s.superseded_at, s.pruned_at, "
     "(SELECT n.id FROM memory AS n WHERE n.owner = %(owner)s AND n.seq = s.superseded_by), "
-    "(SELECT array_agg(t.name ORDER BY t.name) FROM tag AS t "
-    "WHERE t.owner = %(owner)s AND t.memory_seq = m.seq), "
+    f"{TAGS}, "
     "(SELECT max(r.changed_at) FROM revision AS r "
     "WHERE r.owner = %(owner)s AND r.memory_seq = m.seq), e.id"
 )
@@ -70,16 +73,6 @@ OF_IDS = (
     "(SELECT o.seq FROM memory AS o WHERE o.owner = %(owner)s AND o.id = n.id LIMIT 1) AS i))"
 )
 """The same for the memories with some ids, each looked up by itself: hundreds would be taken for all."""
-
-
-def utc(moment: datetime) -> datetime:
-    """Return a time converted to UTC, in which times are stored."""
-    return in_zone(moment, UTC)
-
-
-def storable(text: str) -> str:
-    """Return a text with U+FFFD in place of NUL characters, which PostgreSQL cannot store."""
-    return text.replace("\0", "\ufffd")
 
 
 def memory_values(memory: MemoryRecord | ExportedMemory, owner: int) -> dict[str, Any]:

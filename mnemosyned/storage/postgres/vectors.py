@@ -61,16 +61,12 @@ def pgvector_text(vector: bytes) -> str | None:
 
 # No approximate index: an owner's rows are read by their key, and all are compared. `<#>` is the
 # negative inner product, which is the similarity of vectors of length one.
-_NEAREST = (
+_COMPARED = (
     "SELECT memory_seq, -(near <#> %(question)s::halfvec) FROM embedding "
-    "WHERE owner = %(owner)s AND model = %(model)s AND near IS NOT NULL "
-    "ORDER BY near <#> %(question)s::halfvec LIMIT %(count)s"
+    "WHERE owner = %(owner)s AND model = %(model)s AND near IS NOT NULL"
 )
-_COSINES = (
-    "SELECT memory_seq, -(near <#> %(question)s::halfvec) FROM embedding "
-    "WHERE owner = %(owner)s AND model = %(model)s AND near IS NOT NULL "
-    "AND memory_seq = ANY(%(positions)s::bigint[])"
-)
+_NEAREST = f"{_COMPARED} ORDER BY near <#> %(question)s::halfvec LIMIT %(count)s"
+_COSINES = f"{_COMPARED} AND memory_seq = ANY(%(positions)s::bigint[])"
 _UNPREPARED = (
     "SELECT memory_seq, vector FROM embedding WHERE owner = %(owner)s AND near IS NULL "
     "AND memory_seq > %(after)s ORDER BY memory_seq LIMIT %(limit)s"
@@ -157,7 +153,7 @@ _KEEP_FOR_DAEMON = _KEEP.format(column="", value="", update="")
 _KEEP_FOR_SERVER = _KEEP.format(
     column=", near", value=", r.near::halfvec", update=", near = excluded.near"
 )
-_USE_MODEL = (
+USE_MODEL = (
     "INSERT INTO embedding_model (owner, number, name, digest) "
     "SELECT o.owner, (SELECT coalesce(max(m.number), 0) + 1 FROM embedding_model AS m "
     "WHERE m.owner = %(owner)s), %(name)s, %(digest)s "
@@ -199,7 +195,7 @@ class PostgresVectors(VectorStore):
 
     @writes
     def use_model(self, session: PostgresSession, name: str, identity: str) -> int:
-        number: int = session.scalar(_USE_MODEL, name=name, digest=identity)
+        number: int = session.scalar(USE_MODEL, name=name, digest=identity)
         return number
 
     @reads
@@ -225,7 +221,7 @@ class PostgresVectors(VectorStore):
         `claimant` identifies the process. Return how far the memories have come with the model;
         None if another process holds the claim.
         """
-        model = session.scalar(_USE_MODEL, name=name, digest=identity)
+        model = session.scalar(USE_MODEL, name=name, digest=identity)
         row = session.execute(
             _CLAIM, model=model, claimant=claimant, seconds=seconds
         ).fetchone()
@@ -286,9 +282,7 @@ class PostgresVectors(VectorStore):
         kept = self._store_vectors(session, model, vectors, {})
         return [seq for seq in vectors if seq in kept]
 
-    def _requeue(self, session: PostgresSession, positions: Sequence[int]) -> None:
-        """Let all memories from the lowest of these row numbers on be checked for vectors again."""
-        requeue_embedding(session, positions)
+    _requeue = staticmethod(requeue_embedding)
 
     @reads
     def news(
