@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import hmac
 import re
 import threading
@@ -41,6 +40,7 @@ from mnemosyned.memory.engine_ports import (
     Scope,
     SharedMemory,
     TokenHolder,
+    hash_secret,
     owner_of,
 )
 from mnemosyned.service.audit import REQUESTER, Requester
@@ -111,7 +111,7 @@ class TokenCache:
 
     def holder(self, secret: str) -> TokenHolder | None:
         """Return a token's holder, at most `KEPT_S` old, or None. Raises `StorageFailed`."""
-        digest = _digest(secret)
+        digest = hash_secret(secret)
         asked = self._now()
         with self._lock:
             kept = self._known.get(digest) or self._unknown.get(digest)
@@ -132,13 +132,8 @@ class TokenCache:
     def last_owner(self, secret: str) -> int:
         """Return the owner of a token as it was when last asked for; 0 if it is not known."""
         with self._lock:
-            kept = self._known.get(_digest(secret))
+            kept = self._known.get(hash_secret(secret))
         return kept.holder.owner if kept and kept.holder else 0
-
-
-def _digest(secret: str) -> bytes:
-    """Return the SHA-256 digest of a token."""
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 class ProxyNames:
@@ -363,11 +358,11 @@ class OwnerResources:
         If it is gone, the stream ends with `encode_end` of the error that names the `action`.
         """
 
-        def check(request: HttpRequest) -> None:
-            """Raise `ScopeMissing`, `NotFound` or `RequestRefused` if the token may not read."""
-            resources.require_scope(
-                Scope.READ, self._find_holder(request).scopes, action
-            )
+        def check(request: HttpRequest) -> TokenHolder:
+            """Return the holder. Raises `ScopeMissing`, `NotFound`, `RequestRefused` if it may not read."""
+            holder = self._find_holder(request)
+            resources.require_scope(Scope.READ, holder.scopes, action)
+            return holder
 
         def send_checked(
             request: HttpRequest, response: Response, counted: ExitStack
@@ -395,8 +390,7 @@ class OwnerResources:
 
         def answer(request: HttpRequest) -> Response:
             """Return the route's response, whose stream checks the token before each chunk."""
-            check(request)
-            holder = self._find_holder(request)
+            holder = check(request)
             owner = holder.member or holder.owner
             self._limits.begin_stream(owner)
             with ExitStack() as counted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from abc import abstractmethod
 from collections.abc import (
@@ -608,6 +609,11 @@ def owner_of(token: str) -> int | None:
     form = _TOKEN.fullmatch(token)
     owner = int(form[1]) if form else 0
     return owner if 0 < owner <= _OWNERS_MAX else None
+
+
+def hash_secret(secret: str) -> bytes:
+    """Return the SHA-256 of a token or code, which is kept in place of the secret."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 def format_code(owner: int, characters: str) -> str:

@@ -399,35 +399,26 @@ class EventLoop:
             return
         if request:
             self._set_state(connection, ConnectionState.WORKING)
-            if request.path in HEALTH_PATHS and request.method in ("GET", "HEAD"):
-                connection.respond(HEALTHY)
-                self._answered.append(connection)
-            elif self._probe and (
-                request.path in PROBE_PATHS and request.method in ("GET", "HEAD")
-            ):
-                if request.path == READY_PATH:
-                    self._probed.append(connection)
-                else:
-                    connection.respond(self._probe.live())
-                    self._answered.append(connection)
+            path = request.path if request.method in ("GET", "HEAD") else ""
+            if path in HEALTH_PATHS:
+                self._respond(connection, HEALTHY)
+            elif self._probe and path == READY_PATH:
+                self._probed.append(connection)
+            elif self._probe and path in PROBE_PATHS:
+                self._respond(connection, self._probe.live())
             elif not self._workers.put(connection, request):
                 busy = DaemonBusy(
                     f"{WAITING_MAX} requests of this memory wait for their turn, as many as may; "
                     "send this again when some are answered"
                 )
                 self._activity.refused[HTTPStatus.SERVICE_UNAVAILABLE] += 1
-                connection.respond(error_response(busy))
-                self._answered.append(connection)
+                self._respond(connection, error_response(busy))
         elif self._budget.reserve(connection):
-            if protocol.in_body:
-                self._set_state(connection, ConnectionState.BODY)
-            else:
-                self._set_state(
-                    connection,
-                    ConnectionState.HEAD
-                    if protocol.has_input
-                    else ConnectionState.IDLE,
-                )
+            state = ConnectionState.IDLE
+            if protocol.has_input:
+                in_body = protocol.in_body
+                state = ConnectionState.BODY if in_body else ConnectionState.HEAD
+            self._set_state(connection, state)
             connection.invite_body()
             self._watch_once(connection, select.EPOLLIN)
         else:
@@ -440,8 +431,12 @@ class EventLoop:
         if response is None:
             self._probed.append(connection)
         else:
-            connection.respond(response)
-            self._answered.append(connection)
+            self._respond(connection, response)
+
+    def _respond(self, connection: ClientConnection, response: Response) -> None:
+        """Answer a request in the loop itself, which then goes on with the connection."""
+        connection.respond(response)
+        self._answered.append(connection)
 
     def _set_state(self, connection: ClientConnection, state: ConnectionState) -> None:
         """Set a connection's state, with the time of the change and the grace time it then has."""

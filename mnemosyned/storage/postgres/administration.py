@@ -5,7 +5,6 @@ The database lets a login that owns its tables administer, and holders of a toke
 
 from __future__ import annotations
 
-import hashlib
 import re
 import secrets
 from collections import Counter
@@ -30,10 +29,10 @@ from mnemosyned.memory.engine_ports import (
     RemovedOwner,
     Scope,
     format_code,
+    hash_secret,
     owner_of,
 )
 from mnemosyned.storage.common.rows import column_names
-from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres import forgetting, roles
 from mnemosyned.storage.postgres.pool import Pool
 from mnemosyned.storage.postgres.session import PostgresSession
@@ -62,11 +61,6 @@ _DELETE_SOME = (
     "DELETE FROM memory WHERE owner = %(owner)s AND seq IN "
     "(SELECT seq FROM memory WHERE owner = %(owner)s ORDER BY seq LIMIT %(most)s)"
 )
-
-
-def hash_secret(secret: str) -> bytes:
-    """Return the SHA-256 of a token or code; the database keeps it in place of the secret."""
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 class TokenKey(NamedTuple):
@@ -156,9 +150,8 @@ class AdministeredOwners:
         check_name(name, field="name")
         self._prepare()
         with self._administering() as session:
-            ((number, _, _, created_at, is_new),) = _add_missing(
-                session, [name], are_groups=is_group
-            )
+            added = session.call("add_owners", [name], is_group)
+            ((number, _, _, created_at, is_new),) = added
         if not is_new:
             raise _name_taken(name, field="name")
         self.on_change("owner_add", number, ())
@@ -289,7 +282,9 @@ class AdministeredOwners:
         codes, digests = list[str](), list[bytes]()
         with self._administering() as session:
             names = list(dict.fromkeys(name for name, _, _ in invitees))
-            known = {row[1]: row for row in _add_missing(session, names)}
+            # Number, name, whether it is a group, time, and whether it was added now.
+            added = session.call("add_owners", names, False)  # noqa: FBT003 no groups
+            known = {row[1]: row for row in added}
             for name, _, _ in invitees:
                 if known[name][2]:
                     raise _group_token_error(name)
@@ -454,13 +449,6 @@ class AdministeredOwners:
                 field="name",
             )
         return number
-
-
-def _add_missing(
-    session: PostgresSession, names: Sequence[str], *, are_groups: bool = False
-) -> list[Row]:
-    """Add missing owners; return rows of all: number, name, is_group, created_at, and whether it is new."""
-    return session.call("add_owners", list(names), are_groups).fetchall()
 
 
 def _group_token_error(group: str) -> InvalidRequest:

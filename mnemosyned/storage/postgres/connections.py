@@ -218,7 +218,7 @@ class Connections:
     ) -> None:
         """Open connections by `dsn`; `admit` may refuse each new one by raising an error."""
         self.serves_owners = False
-        """Whether many owners share the connections."""
+        """Whether many owners share the connections, of which each then has a limited part."""
         self._dsn = dsn
         self._admit = admit
         self._lent: Counter[tuple[int, Use]] = Counter()

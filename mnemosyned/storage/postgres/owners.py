@@ -20,7 +20,6 @@ from mnemosyned.storage.postgres.administration import (
     ALL,
     AdministeredOwners,
     check_name,
-    hash_secret,
     make_secret,
 )
 from mnemosyned.storage.postgres.pool import Pool
@@ -77,7 +76,7 @@ class PostgresOwners(AdministeredOwners):
             return None
         number, characters = read
         secret, key = make_secret(number)
-        old, new = (number, hash_secret(characters)), (key.digest, key.id)
+        old, new = (number, engine_ports.hash_secret(characters)), (key.digest, key.id)
         with self._pool.outside_transactions(ALL) as session:
             row = session.call(
                 "redeem_invitation", *old, *new, token_name, most
@@ -100,7 +99,7 @@ class PostgresOwners(AdministeredOwners):
         if number is None:
             return None
         successor, key = make_secret(number)
-        old, new = (number, hash_secret(secret)), (key.digest, key.id)
+        old, new = (number, engine_ports.hash_secret(secret)), (key.digest, key.id)
         with self._pool.outside_transactions(ALL) as session:
             row = session.call(
                 "renew_token", *old, *new, usual, most, RENEWED_FOR
@@ -179,7 +178,7 @@ class PostgresOwners(AdministeredOwners):
         number = engine_ports.owner_of(secret)
         if number is None:
             return None
-        digest = hash_secret(secret)
+        digest = engine_ports.hash_secret(secret)
         with self._pool.outside_transactions(number) as session:
             row = session.execute(_HOLDER, digest=digest).fetchone()
         if row is None or not hmac.compare_digest(bytes(row[0]), digest):

@@ -268,10 +268,6 @@ class Pool:
         if not self._is_beside:
             self.connections.close()
 
-    def share_among_owners(self) -> None:
-        """Limit each owner to a share of the connections from now on."""
-        self.connections.serves_owners = True
-
     def check_ready(self, *, takes_writes: bool) -> None:
         """Check on a connection of its own that the server can serve a daemon.
 

@@ -468,9 +468,9 @@ class RowCache:
         Newer or longer cached rows stay. `is_all` tells whether the word has no other rows.
         """
         kept = CachedRows(array("q", rows), at, is_all)
-        known = self._all.get((self, word))
         if len(kept.rows) < KEPT_FROM:
             return
+        known = self._all.get((self, word))
         if known and known.at.rewordings >= at.rewordings:
             is_newer = known.at.rewordings > at.rewordings
             if is_newer or (

@@ -387,7 +387,8 @@ class IndexSearch:
                 for seq, held in texts:
                     if times := count_occurrences(held, phrase):
                         holders.seqs.append(seq)
-                        holders.lengths.append(count_terms(held))
+                        # The marks between texts of a row are no terms.
+                        holders.lengths.append(len(held) - held.count(COLUMN_END))
                         holders.times.append(times)
         return found
 
@@ -444,11 +445,6 @@ def count_occurrences(terms: Sequence[int], phrase: Phrase) -> int:
         for at, term in enumerate(terms)
         if term == first
     )
-
-
-def count_terms(terms: Sequence[int]) -> int:
-    """Return the number of terms of a row, without the marks between its texts."""
-    return len(terms) - terms.count(COLUMN_END)
 
 
 def phrase_idf(rows: int, hits: int) -> float:

@@ -228,10 +228,7 @@ class PostgresSession(CommonSession):
             self.lock_by(_LOCK)
 
     def lock_by(self, sql: str, /, **values: object) -> None:
-        """Run a statement that locks the owner's row; return the row's `LOCKED` columns from before.
-
-        `locked_row` has the result of the first such statement.
-        """
+        """Run a statement that locks the owner's row; `locked_row` has the result of the first one."""
         result = self.execute(sql, **values)
         if not self._is_locked:
             self._lock, self._is_locked = result, True

@@ -133,18 +133,10 @@ class PostgresMaintenance(StorePart, MaintenanceStore):
 class PostgresStore(MemoryStore):
     """A `MemoryStore` of one owner in PostgreSQL."""
 
-    def __init__(
-        self,
-        pool: Pool,
-        owner: int,
-        *,
-        schema_version: int,
-        searches_vectors: bool = False,
-        read_only: bool = False,
-    ) -> None:
-        """Serve an owner; the server compares vectors if `searches_vectors`, and may be `read_only`."""
-        self.schema_version = schema_version
-        self.read_only = read_only
+    def __init__(self, pool: Pool, owner: int, ready: _Prepared) -> None:
+        """Serve an owner of a database that is `ready`."""
+        self.schema_version = ready.version
+        self.read_only = ready.read_only
         self.owner = owner
         self.pool = pool
         engine = PostgresEngine(pool, owner)
@@ -156,8 +148,10 @@ class PostgresStore(MemoryStore):
         self.changes = PostgresChanges(engine)
         self.learnings = LearningStore(engine)
         self.compactions = PostgresCompactions(engine)
-        self.vectors = PostgresVectors(engine, searched=searches_vectors)
-        self.maintenance = PostgresMaintenance(engine, frequencies, read_only=read_only)
+        self.vectors = PostgresVectors(engine, searched=ready.searches)
+        self.maintenance = PostgresMaintenance(
+            engine, frequencies, read_only=ready.read_only
+        )
         self.sleep = PostgresSleep(engine)
         self.rollups = RollupStore(engine)
         self.retention = PostgresRetention(engine)
@@ -189,7 +183,7 @@ class OwnedStores:
         self.owners = PostgresOwners(pool, role=ready.role)
         self.schema_version = ready.version
         self.read_only = ready.read_only
-        self._searches_vectors = ready.searches
+        self._ready = ready
         self._pool = Pool(
             ready.dsn, role=ready.role, has_citus=ready.has_citus, beside=pool
         )
@@ -204,12 +198,7 @@ class OwnedStores:
 
     def store(self, owner: int) -> PostgresStore:
         """Return the memory of the owner with this number; it need not be closed."""
-        return PostgresStore(
-            self._pool,
-            owner,
-            schema_version=self.schema_version,
-            searches_vectors=self._searches_vectors,
-        )
+        return PostgresStore(self._pool, owner, self._ready)
 
 
 @contextmanager
@@ -235,13 +224,8 @@ def open_store(
         guarded=guarded,
         owner=owner,
     )
-    store = PostgresStore(
-        Pool(dsn, schema=ready.version, role=ready.role, has_citus=ready.has_citus),
-        owner,
-        schema_version=ready.version,
-        searches_vectors=ready.searches,
-        read_only=ready.read_only,
-    )
+    pool = Pool(dsn, schema=ready.version, role=ready.role, has_citus=ready.has_citus)
+    store = PostgresStore(pool, owner, ready)
     try:
         yield store
     finally:
@@ -266,7 +250,7 @@ def open_owned_stores(
         dsn, migrations, "the owners were not read", embeds=embeds, guarded=True
     )
     pool = Pool(dsn, schema=ready.version, beside=beside.pool if beside else None)
-    pool.share_among_owners()
+    pool.connections.serves_owners = True
     try:
         yield OwnedStores(pool, ready)
     finally:
