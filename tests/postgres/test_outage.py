@@ -279,8 +279,10 @@ def test_a_daemon_on_a_standby_only_reads(primary: Server, tmp_path: Path) -> No
         first.post("remember", id="key", content="The cellar key is in the flour.")
         first.post("remember", content="Tea.", created_at="2026-01-01T10:00:00Z")
         with open_owners(dsn) as owners:
-            owners.add("anna")
+            anna = owners.add("anna")
             token = owners.issue("anna", "test", tuple(Scope)).secret
+        with open_store(dsn, owner=anna.number) as store:
+            remember_batch(store, memory("plum", "The plums are ripe in September."))
         with standing_by(primary, dsn) as copied:
             home = tmp_path / "other"
             with serve_owners(home, copied, owners, **SETTINGS) as service:
@@ -304,6 +306,8 @@ def test_a_daemon_on_a_standby_only_reads(primary: Server, tmp_path: Path) -> No
                 looked = mnem("doctor", home=daemon.home, MNEMOSYNE_DATABASE=copied)
                 assert b"the server is a standby" in looked.stdout
                 assert service.status("/v1/recall", token, query="key") == 200
+                asked_about = {"message": "When are the plums ripe?"}
+                assert service.status("/v1/context", token, **asked_about) == 200
                 first.post("remember", id="later", content="Flour comes on Friday.")
                 eventually(
                     lambda: daemon.post("get", id="later").status == 200, "it follows"
