@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from mnemosyned import process_memory
+from mnemosyned import errors, process_memory
 from mnemosyned.assembly.build import OpenMemory, check_settings, open_memory
 from mnemosyned.assembly.stores import open_audit
 from mnemosyned.cli.output.terminal import say
@@ -36,15 +36,6 @@ from mnemosyned.daemon.metrics import (
     server_samples,
 )
 from mnemosyned.daemon.resources import resources
-from mnemosyned.errors import (
-    ConfigInvalid,
-    DatabaseReplaced,
-    DatabaseUnreachable,
-    MemoryBusy,
-    MnemosynedError,
-    SleepInProgress,
-    StorageFailed,
-)
 from mnemosyned.http_messages import Resource
 from mnemosyned.logs import configure_logs, log_failure, logger
 from mnemosyned.paths import token_path
@@ -69,7 +60,7 @@ def answers_health_check(path: Path) -> bool:
     try:
         with Connection(path, timeout_s=HEALTH_TIMEOUT_S) as client:
             client.page(LIVE_PATH)
-    except MnemosynedError:
+    except errors.MnemosynedError:
         return False
     return True
 
@@ -88,7 +79,7 @@ class LogFile:
         try:
             self.open()
         except OSError as error:
-            raise ConfigInvalid(
+            raise errors.ConfigInvalid(
                 f"--log-file: {path} cannot be written to: {error.strerror}"
             ) from error
 
@@ -224,9 +215,9 @@ def main(
         Daemon(
             config, file=file, overrides=overrides, log_file=kept_log, group=group
         ).run()
-    except MnemosynedError as error:
+    except errors.MnemosynedError as error:
         say(f"mnemosyned: {error.message}", err=True)
-        code = EXIT_CONFIG if isinstance(error, ConfigInvalid) else EXIT_FAILED
+        code = EXIT_CONFIG if isinstance(error, errors.ConfigInvalid) else EXIT_FAILED
         raise SystemExit(code) from error
 
 
@@ -393,7 +384,7 @@ class Daemon:
                         from mnemosyned.assembly.owners import serve_owners  # noqa: PLC0415
 
                         self._owners = opening.enter_context(serve_owners(memory))
-                except (DatabaseUnreachable, MemoryBusy) as error:
+                except (errors.DatabaseUnreachable, errors.MemoryBusy) as error:
                     former, reason = reason, error.reason
                 else:
                     stack.push(opening.pop_all())
@@ -469,9 +460,9 @@ class Daemon:
             return True
         try:
             memory.service.look_after_file()
-        except DatabaseReplaced as error:
+        except errors.DatabaseReplaced as error:
             return not error.saved
-        except StorageFailed as error:
+        except errors.StorageFailed as error:
             log.warning("upkeep_failed", reason=error.reason)
         return True
 
@@ -485,10 +476,11 @@ class Daemon:
             return False
         try:
             problems = memory.service.call(Status()).problems
-        except (DatabaseUnreachable, MemoryBusy) as error:  # a restart mends neither
+        except (errors.DatabaseUnreachable, errors.MemoryBusy) as error:
+            # A restart mends neither.
             log.warning(error.code, reason=error.reason)
             return True
-        except MnemosynedError:
+        except errors.MnemosynedError:
             log.exception("unhealthy")
             return False
         if problems:
@@ -517,7 +509,7 @@ class Daemon:
                 self._owners.reconfigure()
             if self._certificate:  # it may have been renewed
                 self._certificate.read()
-        except ConfigInvalid as error:
+        except errors.ConfigInvalid as error:
             log.error("config_refused", reason=error.message)  # noqa: TRY400 no bug of ours
             return
         self._config = config
@@ -538,11 +530,10 @@ class Daemon:
                 deadline_s=self._config.sleep.shutdown_deadline_s,
                 keep_going=self._extend_and_may_continue,
             )
-        except (
-            SleepInProgress
-        ) as error:  # of another daemon, which does this one's work
+        except errors.SleepInProgress as error:
+            # Another daemon does this one's work.
             log.info("final_consolidation_left", reason=error.message)
-        except MnemosynedError as error:
+        except errors.MnemosynedError as error:
             log_failure("final_consolidation_failed", error)
 
     def _extend_and_may_continue(self) -> bool:
@@ -564,7 +555,7 @@ def _trace_requests(endpoint: str) -> AbstractContextManager[Trace]:
         # Loaded here: without traces nobody needs the package.
         from mnemosyned.daemon.tracing import trace_requests  # noqa: PLC0415
     except ImportError as error:
-        raise ConfigInvalid(
+        raise errors.ConfigInvalid(
             f"tracing.endpoint needs OpenTelemetry: {install_command('otel')}",
             field="tracing.endpoint",
         ) from error

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from mnemosyned import errors
 from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.assembly.owners import OwnerMemories, OwnerMemory
 from mnemosyned.config.settings import OwnersConfig
@@ -24,15 +25,6 @@ from mnemosyned.daemon import resources
 from mnemosyned.daemon.enrolment import OwnerRoutes
 from mnemosyned.daemon.http import protocol
 from mnemosyned.daemon.http.server import VERB_PREFIX
-from mnemosyned.errors import (
-    ConfigInvalid,
-    DaemonBusy,
-    MnemosynedError,
-    NotFound,
-    ScopeMissing,
-    StorageFailed,
-    Unauthorized,
-)
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
 from mnemosyned.memory.engine_ports import (
     LOCAL_OWNER,
@@ -154,7 +146,7 @@ class ProxyNames:
         except OSError as error:
             problem = str(error.strerror)
         if problem:
-            raise ConfigInvalid(
+            raise errors.ConfigInvalid(
                 f"owners.proxy_secret_file: {file}: {problem}",
                 field="owners.proxy_secret_file",
             )
@@ -250,7 +242,7 @@ class OwnerResources:
             who = Requester(sender.owner, sender.token, via, request.address, about)
             REQUESTER.set(who)
             if holder is None:
-                self._audit.note("request", outcome=NotFound.code)
+                self._audit.note("request", outcome=errors.NotFound.code)
         if holder is None:
             raise protocol.unknown_owner(protocol.named_owner(request.headers) or "")
         if request.path in self._common:  # about no memory
@@ -351,7 +343,10 @@ class OwnerResources:
         return resources.audit_resources(found, audit) if audit else found
 
     def _checked_stream_resource(
-        self, route: Route, action: str, encode_end: Callable[[MnemosynedError], bytes]
+        self,
+        route: Route,
+        action: str,
+        encode_end: Callable[[errors.MnemosynedError], bytes],
     ) -> Resource:
         """Return a resource that checks the scope `read` before each chunk of its stream.
 
@@ -376,14 +371,14 @@ class OwnerResources:
                     waiting = b""
                     try:
                         check(request)
-                    except (StorageFailed, DaemonBusy):
+                    except (errors.StorageFailed, errors.DaemonBusy):
                         if chunk:
                             chunk, waiting = b"", chunk
                             time.sleep(resources.POLL_S)
                     except protocol.RequestRefused:
-                        yield encode_end(Unauthorized(REFUSED))
+                        yield encode_end(errors.Unauthorized(REFUSED))
                         return
-                    except (ScopeMissing, NotFound) as refused:
+                    except (errors.ScopeMissing, errors.NotFound) as refused:
                         yield encode_end(refused)
                         return
                     yield chunk
@@ -415,7 +410,7 @@ def resources_of_owners(owners: OwnerMemories, memory: OpenMemory) -> OwnerResou
             # Loaded here: without a provider nobody needs the package.
             from mnemosyned.daemon.oidc import ProviderTokens  # noqa: PLC0415
         except ImportError as error:
-            raise ConfigInvalid(
+            raise errors.ConfigInvalid(
                 f"oidc needs PyJWT: {install_command('oidc')}", field="oidc.issuer"
             ) from error
         provider = ProviderTokens(
@@ -513,21 +508,21 @@ class MemberCaller(resources.ScopedCaller):
 
         Raises `ScopeMissing` if a group has it and the token may not, and `NotFound` without any.
         """
-        refused: MnemosynedError
+        refused: errors.MnemosynedError
         try:
             return super().call(request)
-        except NotFound as unknown:
+        except errors.NotFound as unknown:
             refused = unknown
         for group in self._groups:
             caller = resources.ScopedCaller(self._open(group), group.scopes)
             _log_about(group.owner)
             try:
                 return caller.call(request)
-            except NotFound:
+            except errors.NotFound:
                 continue
-            except ScopeMissing as missing:
+            except errors.ScopeMissing as missing:
                 # Who may read it is told that it is there.
-                with suppress(NotFound, ScopeMissing):
+                with suppress(errors.NotFound, errors.ScopeMissing):
                     caller.call(Get(names(getattr(request, "id", None))[0]))
                     refused = missing
         _log_about(self._holder.owner)

@@ -12,17 +12,11 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from mnemosyned import errors
 from mnemosyned.agents.hooks.service import HookEnvelope
 from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.daemon.http.server import VERB_PREFIX
 from mnemosyned.daemon.metrics import METRICS_PATH, Collector, metrics_route
-from mnemosyned.errors import (
-    InvalidRequest,
-    MalformedJson,
-    MnemosynedError,
-    ScopeMissing,
-    StorageFailed,
-)
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
 from mnemosyned.memory.consolidation import Progress
 from mnemosyned.memory.engine_ports import LOCAL_OWNER, Scope
@@ -84,7 +78,7 @@ def _last_seen_id(request: HttpRequest) -> int | None:
     if not last:
         return None
     if not (last.isascii() and last.isdigit()) or int(last[:20]) >= ID_MAX:
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             f"after: {last[:40]!r} is not an event's id", field="after"
         )
     return int(last)
@@ -142,7 +136,9 @@ def require_scope(scope: Scope, scopes: Collection[Scope] | None, action: str) -
     if scopes is None or scope in scopes:
         return
     allowed = " and ".join(each for each in Scope if each in scopes) or "nothing here"
-    raise ScopeMissing(f"this token allows {allowed}; {action} needs the scope {scope}")
+    raise errors.ScopeMissing(
+        f"this token allows {allowed}; {action} needs the scope {scope}"
+    )
 
 
 class ScopedCaller(Caller):
@@ -221,7 +217,9 @@ def hook_resources(
         try:
             envelope = _decode(request.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise MalformedJson(f"a hook's call cannot be read: {error}") from error
+            raise errors.MalformedJson(
+                f"a hook's call cannot be read: {error}"
+            ) from error
         assert memory.hooks  # noqa: S101 the daemon serves a socket
         answer, wanted = memory.hooks.handle_call(
             envelope,
@@ -293,13 +291,13 @@ def audit_resources(
         audit.check()
         try:
             response = table[path].route(request)
-        except MnemosynedError as error:
+        except errors.MnemosynedError as error:
             audit.note(paths[path], outcome=error.code)
             raise
         try:
             lines = request.body.count(b"\n") if path == RESTORE_PATH else 0
             audit.note(paths[path], count=lines)
-        except StorageFailed:
+        except errors.StorageFailed:
             response.close()
             raise
         return response

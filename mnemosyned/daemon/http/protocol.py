@@ -12,35 +12,29 @@ from urllib.parse import unquote
 import h11
 import msgspec
 
-from mnemosyned.errors import (
-    ContentTooLarge,
-    ForeignOrigin,
-    Kind,
-    MalformedRequest,
-    MnemosynedError,
-    NotFound,
-    Unauthorized,
-)
+from mnemosyned import errors
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.socket_path import OWNER_HEADER
 
 STATUS_OF_KIND = {
-    Kind.INVALID: HTTPStatus.BAD_REQUEST,
-    Kind.UNAUTHORIZED: HTTPStatus.UNAUTHORIZED,
-    Kind.FORBIDDEN: HTTPStatus.FORBIDDEN,
-    Kind.NOT_FOUND: HTTPStatus.NOT_FOUND,
-    Kind.METHOD: HTTPStatus.METHOD_NOT_ALLOWED,
-    Kind.CONFLICT: HTTPStatus.CONFLICT,
-    Kind.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
-    Kind.LIMITED: HTTPStatus.TOO_MANY_REQUESTS,
-    Kind.INTERNAL: HTTPStatus.INTERNAL_SERVER_ERROR,
+    errors.Kind.INVALID: HTTPStatus.BAD_REQUEST,
+    errors.Kind.UNAUTHORIZED: HTTPStatus.UNAUTHORIZED,
+    errors.Kind.FORBIDDEN: HTTPStatus.FORBIDDEN,
+    errors.Kind.NOT_FOUND: HTTPStatus.NOT_FOUND,
+    errors.Kind.METHOD: HTTPStatus.METHOD_NOT_ALLOWED,
+    errors.Kind.CONFLICT: HTTPStatus.CONFLICT,
+    errors.Kind.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.Kind.LIMITED: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.Kind.INTERNAL: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 
 Headers = tuple[tuple[str, str], ...]
 
 
 def error_response(
-    error: MnemosynedError, status: HTTPStatus | None = None, headers: Headers = ()
+    error: errors.MnemosynedError,
+    status: HTTPStatus | None = None,
+    headers: Headers = (),
 ) -> Response:
     """Return the response for an error, by default with the status of its kind."""
     body = {"code": error.code, "message": error.message, "field": error.field}
@@ -58,7 +52,7 @@ class RequestRefused(Exception):
 
     def __init__(
         self,
-        error: MnemosynedError,
+        error: errors.MnemosynedError,
         status: HTTPStatus | None = None,
         headers: Headers = (),
     ) -> None:
@@ -74,7 +68,7 @@ def token_refusal(reason: str, *, given: bool) -> RequestRefused:
     if given:
         challenge += ', error="invalid_token"'
     return RequestRefused(
-        Unauthorized(reason),
+        errors.Unauthorized(reason),
         HTTPStatus.UNAUTHORIZED,
         (("WWW-Authenticate", challenge),),
     )
@@ -127,13 +121,13 @@ class Access:
             target = host if authority is None else authority.lower()
             if not {host, target} <= self.hosts:
                 reason = f"ask for {self.address}; the request names another host"
-                raise RequestRefused(ForeignOrigin(reason))
+                raise RequestRefused(errors.ForeignOrigin(reason))
         if not _LOOPBACK_ORIGIN.fullmatch(headers.get("origin", "http://localhost")):
             reason = (
                 "requests from web pages of other machines are refused; leave out the Origin "
                 "header"
             )
-            raise RequestRefused(ForeignOrigin(reason))
+            raise RequestRefused(errors.ForeignOrigin(reason))
         if self.is_token and not (self.admits and self.admits(headers)):
             given = bearer_token(headers)
             if given is None or not self.is_token(given):
@@ -159,9 +153,9 @@ def named_owner(headers: Mapping[str, str]) -> str | None:
     return headers.get(_OWNER)
 
 
-def unknown_owner(name: str) -> NotFound:
+def unknown_owner(name: str) -> errors.NotFound:
     """Return the error for an owner whose memory is not the sender's to ask, if there is one."""
-    return NotFound(
+    return errors.NotFound(
         f"no memory of {name[:REASON_CHARS_MAX]!r} is yours to ask; leave out the header "
         f"{OWNER_HEADER} for your own, or ask who runs the server to make you a member",
         field=OWNER_HEADER,
@@ -431,7 +425,7 @@ def _refuse_request(
 ) -> NoReturn:
     """Raise the `RequestRefused` for a malformed request, with a reason and an HTTP status."""
     message = f"this is not an HTTP request that the daemon accepts: {reason}"
-    raise RequestRefused(MalformedRequest(message), status)
+    raise RequestRefused(errors.MalformedRequest(message), status)
 
 
 def _refuse_head(part: str, bytes_max: int) -> NoReturn:
@@ -444,7 +438,7 @@ def _refuse_head(part: str, bytes_max: int) -> NoReturn:
 
 def _refuse_body(bytes_max: int) -> NoReturn:
     """Raise the `RequestRefused` for a request body longer than `bytes_max`."""
-    too_large = ContentTooLarge(
+    too_large = errors.ContentTooLarge(
         f"the body exceeds {bytes_max:,} bytes; split it, or raise limits.body_bytes_max"
     )
     raise RequestRefused(too_large, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)

@@ -18,12 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Self
 
+from mnemosyned import errors
 from mnemosyned.config.settings import LimitsConfig
-from mnemosyned.daemon.http.listening import (
-    Listener,
-    count_allowed_connections,
-    refused_user_id,
-)
+from mnemosyned.daemon import metrics
+from mnemosyned.daemon.http import listening
 from mnemosyned.daemon.http.protocol import (
     HttpProtocol,
     RequestRefused,
@@ -38,22 +36,6 @@ from mnemosyned.daemon.http.workers import (
     ConnectionState,
     OwnerOf,
     Workers,
-)
-from mnemosyned.daemon.metrics import (
-    OTHER,
-    PROBE_PATHS,
-    READY_PATH,
-    HealthProbe,
-    ServerActivity,
-)
-from mnemosyned.errors import (
-    DaemonBusy,
-    Kind,
-    MalformedRequest,
-    MethodNotAllowed,
-    MnemosynedError,
-    StorageFailed,
-    UnknownVerb,
 )
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
 from mnemosyned.logs import log_failure, logger
@@ -103,13 +85,13 @@ class EventLoop:
 
     def __init__(
         self,
-        listeners: Sequence[Listener],
+        listeners: Sequence[listening.Listener],
         *,
         answer: Route,
         limits: LimitsConfig,
-        activity: ServerActivity,
+        activity: metrics.ServerActivity,
         owner_of: OwnerOf | None = None,
-        probe: HealthProbe | None = None,
+        probe: metrics.HealthProbe | None = None,
     ) -> None:
         """Take the function `answer`, which returns the response to a request.
 
@@ -121,7 +103,9 @@ class EventLoop:
         self._turned = time.monotonic()
         """When the last turn of the loop began, by the monotonic clock."""
         self._activity = activity
-        self._connections_max = count_allowed_connections(limits.connections_max)
+        self._connections_max = listening.count_allowed_connections(
+            limits.connections_max
+        )
         activity.connections_max = self._connections_max
         self._body_bytes_max = limits.body_bytes_max
         self._connections: dict[int, ClientConnection] = {}
@@ -268,7 +252,7 @@ class EventLoop:
 
     # -------------------------------------------------------------- accept
 
-    def _accept_clients(self, listener: Listener) -> None:
+    def _accept_clients(self, listener: listening.Listener) -> None:
         """Accept waiting clients but those of other users, making room, or else pause."""
         for accepted in range(ACCEPTED_AT_ONCE):
             if len(self._connections) >= self._connections_max:
@@ -293,7 +277,7 @@ class EventLoop:
             try:
                 find_refused = listener.refused_user
                 if listener.access.local:
-                    find_refused = refused_user_id
+                    find_refused = listening.refused_user_id
                 else:
                     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 if find_refused and (uid := find_refused(sock)) is not None:
@@ -337,7 +321,7 @@ class EventLoop:
         return any(self._drop_stalled(state) for state in GRACE_S)
 
     def _add_connection(
-        self, sock: socket.socket, listener: Listener, address: str
+        self, sock: socket.socket, listener: listening.Listener, address: str
     ) -> None:
         """Begin to serve an accepted client at `address`, by the rules of its listener."""
         protocol = HttpProtocol(
@@ -402,12 +386,12 @@ class EventLoop:
             path = request.path if request.method in ("GET", "HEAD") else ""
             if path in HEALTH_PATHS:
                 self._respond(connection, HEALTHY)
-            elif self._probe and path == READY_PATH:
+            elif self._probe and path == metrics.READY_PATH:
                 self._probed.append(connection)
-            elif self._probe and path in PROBE_PATHS:
+            elif self._probe and path in metrics.PROBE_PATHS:
                 self._respond(connection, self._probe.live())
             elif not self._workers.put(connection, request):
-                busy = DaemonBusy(
+                busy = errors.DaemonBusy(
                     f"{WAITING_MAX} requests of this memory wait for their turn, as many as may; "
                     "send this again when some are answered"
                 )
@@ -535,12 +519,12 @@ class EventLoop:
     def _close_overdue(self, connection: ClientConnection) -> None:
         """Close a connection that took too long, sending an error if its request is incomplete."""
         if connection.state is ConnectionState.QUEUED:
-            busy = DaemonBusy(
+            busy = errors.DaemonBusy(
                 "too many large requests at once; send this again in a moment"
             )
             self._refuse_request(connection, error_response(busy))
         elif connection.state in (ConnectionState.HEAD, ConnectionState.BODY):
-            slow = MalformedRequest(
+            slow = errors.MalformedRequest(
                 "the request did not arrive completely in time; send it again"
             )
             self._refuse_request(
@@ -572,7 +556,7 @@ ResourcesOf = Callable[[HttpRequest], Mapping[str, Resource]]
 
 def make_handler(
     resources: Mapping[str, Resource],
-    activity: ServerActivity,
+    activity: metrics.ServerActivity,
     *,
     tcp_resources: ResourcesOf | None = None,
 ) -> Route:
@@ -581,7 +565,10 @@ def make_handler(
     `tcp_resources`, if given, returns the resources for a request over TCP.
     """
     health = Resource(lambda _: HEALTHY)  # asked by other methods than GET alone
-    table = {**dict.fromkeys((*HEALTH_PATHS, *PROBE_PATHS), health), **resources}
+    table = {
+        **dict.fromkeys((*HEALTH_PATHS, *metrics.PROBE_PATHS), health),
+        **resources,
+    }
     labels = {path: path.removeprefix(VERB_PREFIX) for path in table}
 
     def answer(request: HttpRequest) -> Response:
@@ -596,20 +583,20 @@ def make_handler(
             response = _call_resource(found, request)
         except RequestRefused as refused:
             response = refused.response
-        except MnemosynedError as error:
+        except errors.MnemosynedError as error:
             activity.errors[error.code] += 1
-            # An error of the caller's is not logged.
-            if error.kind is Kind.INTERNAL or isinstance(error, StorageFailed):
+            is_ours = error.kind is errors.Kind.INTERNAL
+            if is_ours or isinstance(error, errors.StorageFailed):
                 log_failure("request_failed", error, path=request.path, code=error.code)
             response = error_response(error)
         except Exception:
             log.exception("request_failed", path=request.path)
-            unexpected = MnemosynedError(
+            unexpected = errors.MnemosynedError(
                 "unexpected; the daemon's log has the traceback"
             )
             response = error_response(unexpected)
         duration_s = time.monotonic() - started
-        label = labels.get(request.path, OTHER)
+        label = labels.get(request.path, metrics.OTHER)
         activity.requests.observe(duration_s, label, str(response.status.value))
         if activity.trace:
             activity.trace(request, label, response.status, duration_s)
@@ -629,7 +616,7 @@ def _call_resource(table: Mapping[str, Resource], request: HttpRequest) -> Respo
     resource = table.get(request.path)
     if resource is None or (resource.local_only and not request.local):
         paths = ", ".join(path for path in table if not table[path].local_only)
-        raise UnknownVerb(f"there is no {request.path}; the paths are {paths}")
+        raise errors.UnknownVerb(f"there is no {request.path}; the paths are {paths}")
     if request.method in resource.methods:
         return resource.route(request)
     if request.method == "HEAD" and "GET" in resource.methods:
@@ -639,5 +626,7 @@ def _call_resource(table: Mapping[str, Resource], request: HttpRequest) -> Respo
     if request.method == "OPTIONS":
         return Response(HTTPStatus.NO_CONTENT, content_type="", headers=allow)
     takes = " or ".join(resource.methods)
-    error = MethodNotAllowed(f"{request.path} takes {takes}, not {request.method}")
+    error = errors.MethodNotAllowed(
+        f"{request.path} takes {takes}, not {request.method}"
+    )
     return error_response(error, headers=allow)

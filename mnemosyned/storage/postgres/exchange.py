@@ -151,15 +151,8 @@ class PostgresExporting(ExportSnapshot):
 
 def _memory_from(row: Row) -> exchange.ExportedMemory:
     """Return an exported memory from a row of `_MEMORY`."""
-    (
-        seq,
-        content_hash,
-        valid_until,
-        superseded_at,
-        pruned_at,
-        held_until,
-        future_since,
-    ) = row[:7]
+    seq, content_hash, valid_until, superseded_at, pruned_at, *others = row[:7]
+    held_until, future_since = others
     *values, episode, tags, plain, secret, revisions = row[7:]
     return exchange.ExportedMemory(
         **exported_fields_from(values, content_hash),

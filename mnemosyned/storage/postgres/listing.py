@@ -9,18 +9,7 @@ from typing import NamedTuple
 from mnemosyned.memory.listing import LIST_LIMITS
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.query import Query
-from mnemosyned.storage.common.listing import (
-    Condition,
-    ListStore,
-    MemoryTable,
-    asked_conditions,
-    column_conditions,
-    id_range,
-    join_conditions,
-    source_name_conditions,
-    summary_conditions,
-    time_conditions,
-)
+from mnemosyned.storage.common import listing
 from mnemosyned.storage.postgres.fulltext import gram_term_hashes, phrase_hashes
 from mnemosyned.storage.postgres.pool import PostgresEngine
 from mnemosyned.storage.postgres.session import PostgresSession
@@ -45,39 +34,41 @@ class PostgresFilter(NamedTuple):
 EVERYTHING = PostgresFilter("", {})
 
 
-def tier_condition(tier: Tier | None) -> list[Condition]:
+def tier_condition(tier: Tier | None) -> list[listing.Condition]:
     """Return the condition for memories `m` of a tier; no condition for None, both tiers."""
     if tier is None:
         return []
     home = _HOMES.get(tier, "placed")
     text = f"EXISTS (SELECT 1 FROM {home} AS h WHERE h.owner = %(owner)s AND h.seq = m.seq)"
-    return [Condition(text, {})]
+    return [listing.Condition(text, {})]
 
 
-def postgres_filter(conditions: Iterable[Condition]) -> PostgresFilter:
+def postgres_filter(conditions: Iterable[listing.Condition]) -> PostgresFilter:
     """Return a filter with these conditions, each after an AND, and their values."""
-    return PostgresFilter(*join_conditions(conditions))
+    return PostgresFilter(*listing.join_conditions(conditions))
 
 
 def memory_filter(query: Query) -> PostgresFilter:
     """Return the filter for memories `m` that a question sets."""
     return postgres_filter(
         [
-            *column_conditions(query.columns),
-            *source_name_conditions(query.source_names, "m.source"),
-            *time_conditions(query, first="m.created_at", last="m.created_at"),
+            *listing.column_conditions(query.columns),
+            *listing.source_name_conditions(query.source_names, "m.source"),
+            *listing.time_conditions(query, first="m.created_at", last="m.created_at"),
             *tier_condition(query.tier),
-            *asked_conditions(query),
+            *listing.asked_conditions(query),
         ]
     )
 
 
 def episode_filter(query: Query) -> PostgresFilter:
     """Return the filter for summaries `e` that a question sets."""
-    return postgres_filter(summary_conditions(query))
+    return postgres_filter(listing.summary_conditions(query))
 
 
-def all_terms_condition(owner: int, terms: Terms, seq: str = "m.seq") -> Condition:
+def all_terms_condition(
+    owner: int, terms: Terms, seq: str = "m.seq"
+) -> listing.Condition:
     """Return the condition for memories whose index entries have the hashes of all terms.
 
     `seq` is the column with the row number. Different words may share a hash of 32 bits: who must
@@ -94,12 +85,12 @@ def all_terms_condition(owner: int, terms: Terms, seq: str = "m.seq") -> Conditi
         f"{seq} IN (SELECT i.seq FROM memory_index AS i "
         f"WHERE i.owner = %(owner)s AND {every})"
     )
-    return Condition(text, values)
+    return listing.Condition(text, values)
 
 
 def _term_condition(
     owner: int, term: str, number: int, *, only_grams: bool
-) -> Condition:
+) -> listing.Condition:
     """Return the condition for index entries with any spelling of a term.
 
     `number` makes the names of its bind values distinct. With `only_grams` the first index, of
@@ -118,7 +109,7 @@ def _term_condition(
             name = f"{column}_{number}_{place}"
             clauses.append(f"i.{column} @> %({name})s::integer[]")
             values[name] = phrase
-    return Condition(f"({' OR '.join(clauses) or 'false'})", values)
+    return listing.Condition(f"({' OR '.join(clauses) or 'false'})", values)
 
 
 def query_filter(session: PostgresSession, query: Query) -> PostgresFilter:
@@ -182,16 +173,16 @@ _GROUPS = (
 )
 
 
-class PostgresLists(ListStore):
+class PostgresLists(listing.ListStore):
     """A `ListStore` of one owner in PostgreSQL."""
 
     _engine: PostgresEngine
 
     _groups = _GROUPS
-    _working = MemoryTable(
+    _working = listing.MemoryTable(
         "fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq", "f"
     )
-    _archive = MemoryTable(
+    _archive = listing.MemoryTable(
         "placed AS p JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq"
     )
     _of_episode = "p.owner = %(owner)s AND p.episode_seq"
@@ -199,7 +190,7 @@ class PostgresLists(ListStore):
     def _prefixes_of_ids(
         self, session: PostgresSession, prefixes: Sequence[str]
     ) -> list[str]:
-        ranges = [id_range(prefix) for prefix in prefixes]
+        ranges = [listing.id_range(prefix) for prefix in prefixes]
         return session.column(
             _BEGINNING,
             lows=[low for low, _ in ranges],
@@ -208,10 +199,10 @@ class PostgresLists(ListStore):
 
     def _tables_by_number(
         self, tier: Tier | None
-    ) -> Iterable[tuple[str, Sequence[Condition]]]:
+    ) -> Iterable[tuple[str, Sequence[listing.Condition]]]:
         return [("memory", tier_condition(tier))]
 
-    def _term_conditions(self, terms: Terms, seq: str) -> list[Condition]:
+    def _term_conditions(self, terms: Terms, seq: str) -> list[listing.Condition]:
         return [all_terms_condition(self._engine.owner, terms, seq)]
 
     def _rows_of_roles(

@@ -16,12 +16,7 @@ from mnemosyned.logs import logger
 from mnemosyned.memory import engine_ports
 from mnemosyned.memory.periods import Level
 from mnemosyned.storage.common.session import Row
-from mnemosyned.storage.postgres.administration import (
-    ALL,
-    AdministeredOwners,
-    check_name,
-    make_secret,
-)
+from mnemosyned.storage.postgres import administration
 from mnemosyned.storage.postgres.pool import Pool
 
 log = logger()
@@ -42,7 +37,7 @@ _NAMED_HOLDER = (
 )
 
 
-class PostgresOwners(AdministeredOwners):
+class PostgresOwners(administration.AdministeredOwners):
     """The owners of a database, as a daemon needs them, and for whoever administers them.
 
     With a login that serves, one can find the holder of a token, exchange a code or a token for
@@ -70,14 +65,14 @@ class PostgresOwners(AdministeredOwners):
         None for a text that is no code, and for one that is unknown, used or expired, or whose
         owner is suspended. Raises `InvalidRequest` for a malformed name of the token.
         """
-        check_name(token_name, field="name")
+        administration.check_name(token_name, field="name")
         read = engine_ports.read_code(code)
         if read is None:
             return None
         number, characters = read
-        secret, key = make_secret(number)
+        secret, key = administration.make_secret(number)
         old, new = (number, engine_ports.hash_secret(characters)), (key.digest, key.id)
-        with self._pool.outside_transactions(ALL) as session:
+        with self._pool.outside_transactions(administration.ALL) as session:
             row = session.call(
                 "redeem_invitation", *old, *new, token_name, most
             ).fetchone()
@@ -98,9 +93,9 @@ class PostgresOwners(AdministeredOwners):
         number = engine_ports.owner_of(secret)
         if number is None:
             return None
-        successor, key = make_secret(number)
+        successor, key = administration.make_secret(number)
         old, new = (number, engine_ports.hash_secret(secret)), (key.digest, key.id)
-        with self._pool.outside_transactions(ALL) as session:
+        with self._pool.outside_transactions(administration.ALL) as session:
             row = session.call(
                 "renew_token", *old, *new, usual, most, RENEWED_FOR
             ).fetchone()
@@ -124,7 +119,7 @@ class PostgresOwners(AdministeredOwners):
                 return
             uses, self._uses, self._saved_at = self._uses, Counter(), moment
         try:
-            with self._pool.outside_transactions(ALL) as session:
+            with self._pool.outside_transactions(administration.ALL) as session:
                 owners, ids = map(list, zip(*uses, strict=True))
                 session.call("note_token_uses", owners, ids, list(uses.values()))
         except StorageFailed as error:
@@ -146,7 +141,7 @@ class PostgresOwners(AdministeredOwners):
         good. With `archived`, it is also an archive whose text may be pruned.
         """
         ends = [closed[level] for level in Level if level]
-        with self._pool.outside_transactions(ALL) as session:
+        with self._pool.outside_transactions(administration.ALL) as session:
             rows = session.call(
                 "owners_with_work", archived, before, *ends, after, limit
             )
@@ -164,7 +159,7 @@ class PostgresOwners(AdministeredOwners):
         `identity` is the model's fingerprint. Owners whose memories another daemon has claimed are
         left out.
         """
-        with self._pool.outside_transactions(ALL) as session:
+        with self._pool.outside_transactions(administration.ALL) as session:
             rows = session.call("owners_lacking_vectors", identity, after, limit)
             return [number for (number,) in rows]
 
@@ -206,7 +201,7 @@ class PostgresOwners(AdministeredOwners):
             return None
         memories = None
         for is_added in (False, True):
-            with self._pool.outside_transactions(ALL) as session:
+            with self._pool.outside_transactions(administration.ALL) as session:
                 memories = session.scalar(_NAMED_HOLDER, name=name)
             if memories or is_added or not add:
                 break
@@ -220,7 +215,7 @@ class PostgresOwners(AdministeredOwners):
 
     def figures(self, *, before: datetime, identity: str) -> engine_ports.OwnerFigures:
         """Return totals of all owners; memories created before `before` are due for consolidation."""
-        with self._pool.outside_transactions(ALL) as session:
+        with self._pool.outside_transactions(administration.ALL) as session:
             row = session.call("owner_figures", before, identity)
             owners, working, archive, episodic, *others = row.fetchone() or ()
         memories = {"working": working, "archive": archive, "episodic": episodic}

@@ -33,17 +33,8 @@ from mnemosyned.storage.common.listing import (
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
 from mnemosyned.storage.common.search import CommonIndex
 from mnemosyned.storage.common.session import Row, StorePart
-from mnemosyned.storage.postgres import postings, ranking
+from mnemosyned.storage.postgres import listing, postings, ranking
 from mnemosyned.storage.postgres.fulltext import gram_term_hashes, phrase_hashes
-from mnemosyned.storage.postgres.listing import (
-    EVERYTHING,
-    PostgresFilter,
-    episode_filter,
-    memory_filter,
-    postgres_filter,
-    query_filter,
-    tier_condition,
-)
 from mnemosyned.storage.postgres.pool import PostgresEngine
 from mnemosyned.storage.postgres.session import (
     MEMORIES_AT,
@@ -110,7 +101,7 @@ def matches_at(
 
     Pruned memories are left out: row numbers may come from vectors that were deleted in the meantime.
     """
-    narrow = memory_filter(query)
+    narrow = listing.memory_filter(query)
     rows = session.execute(
         f"SELECT {MATCH_FIELDS} FROM memory AS m WHERE m.owner = %(owner)s "
         "AND m.seq = ANY(%(positions)s::bigint[]) "
@@ -143,7 +134,7 @@ class PostgresIndex(CommonIndex):
         self._session: PostgresSession = session
         self._kept = kept
         self._kept_rows = rows
-        self._all_words = ranking.PostgresWords(session, EVERYTHING)
+        self._all_words = ranking.PostgresWords(session, listing.EVERYTHING)
         self._read: dict[int, Row] = {}
         """Rows of `MATCH_FIELDS` by row number, as far as they were read."""
         self._versions: dict[postings.Table, postings.Version] = {}
@@ -166,7 +157,7 @@ class PostgresIndex(CommonIndex):
         return OriginalTotals(*totals)
 
     def word_rows(self, query: Query | None = None) -> ranking.PostgresWords:
-        narrow = query_filter(self._session, query) if query else None
+        narrow = listing.query_filter(self._session, query) if query else None
         if narrow is None or not narrow.where:
             return self._all_words
         return ranking.PostgresWords(self._session, narrow, self._all_words)
@@ -176,20 +167,26 @@ class PostgresIndex(CommonIndex):
     ) -> Iterable[tuple[int, float]]:
         owner = self._session.owner
         phrases = [tuple(gram_term_hashes(owner, term)) for term in terms]
-        narrow = memory_filter(query) if table == "memory" else episode_filter(query)
+        narrow = (
+            listing.memory_filter(query)
+            if table == "memory"
+            else listing.episode_filter(query)
+        )
         return self._best((table, "grams"), phrases, narrow, limit)
 
     def best_episodes(
         self, forms: Forms, query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
         phrases = [tuple(phrase_hashes(self._session.owner, form)) for form in forms]
-        return self._best(("episode", "words"), phrases, episode_filter(query), limit)
+        return self._best(
+            ("episode", "words"), phrases, listing.episode_filter(query), limit
+        )
 
     def _best(
         self,
         source: postings.Source,
         phrases: Iterable[postings.Phrase],
-        narrow: PostgresFilter,
+        narrow: listing.PostgresFilter,
         limit: int,
     ) -> list[tuple[int, float]]:
         """Return the best `limit` rows of an index with any of the phrases, with BM25.
@@ -206,7 +203,7 @@ class PostgresIndex(CommonIndex):
         rows = postings.rows_with_all(
             self._session,
             [postings.AnyOf.from_forms(self._session.owner, forms) for forms in words],
-            memory_filter(query),
+            listing.memory_filter(query),
             limit=ORDERED_MAX,
             order="ASC" if query.order is TimeOrder.EARLIEST else "DESC",
         )
@@ -220,7 +217,7 @@ class PostgresIndex(CommonIndex):
         *,
         limit: int,
     ) -> list[int]:
-        narrow, owner = memory_filter(query), self._session.owner
+        narrow, owner = listing.memory_filter(query), self._session.owner
         found: set[int] = set()
         for parts in alternatives:
             words = [*parts, about] if about else parts
@@ -263,9 +260,9 @@ class PostgresIndex(CommonIndex):
         around = [[match.position] for match in matches]
         if not matches:
             return around
-        narrow = postgres_filter(
+        narrow = listing.postgres_filter(
             [
-                *tier_condition(query.tier),
+                *listing.tier_condition(query.tier),
                 *column_conditions(query.own_columns),
                 *time_conditions(query, first="m.created_at", last="m.created_at"),
                 *asked_conditions(query),

@@ -8,14 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import psycopg
 
-from mnemosyned.memory.engine_ports import (
-    TEXT_CHARS_MAX,
-    ComparisonTooSlow,
-    EmbeddingInput,
-    StorageSearch,
-    VectorNews,
-    VectorProgress,
-)
+from mnemosyned.memory import engine_ports
 from mnemosyned.search.query import Match, Query
 from mnemosyned.search.vectors.packing import is_four_bits, unpack
 from mnemosyned.storage.common.search import VectorStore
@@ -78,7 +71,7 @@ _PREPARE = (
 )
 
 
-class PostgresVectorSearch(StorePart, StorageSearch):
+class PostgresVectorSearch(StorePart, engine_ports.StorageSearch):
     """A `StorageSearch` of one owner's vectors of one model."""
 
     def __init__(self, engine: Engine, model: int, *, limit_s: float | None) -> None:
@@ -126,11 +119,11 @@ class PostgresVectorSearch(StorePart, StorageSearch):
                 sql, question=pgvector_text(question), model=self._model, **values
             ).fetchall()
         except psycopg.errors.QueryCanceled as error:
-            raise ComparisonTooSlow from error
+            raise engine_ports.ComparisonTooSlow from error
 
 
 _WITHOUT = (
-    f"SELECT m.seq, m.role, left(m.content, {TEXT_CHARS_MAX}) FROM memory AS m "
+    f"SELECT m.seq, m.role, left(m.content, {engine_ports.TEXT_CHARS_MAX}) FROM memory AS m "
     "WHERE m.owner = %(owner)s AND m.seq > %(after)s AND m.seq < %(before)s "
     "AND m.content != '' AND NOT EXISTS (SELECT 1 FROM embedding AS v "
     "WHERE v.owner = %(owner)s AND v.memory_seq = m.seq AND v.model = %(model)s) "
@@ -145,7 +138,7 @@ _KEEP = (
     "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = r.seq "
     "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
     "WHERE (m.content != '' OR p.seq IS NULL) "
-    f"AND (r.text IS NULL OR r.text = left(m.content, {TEXT_CHARS_MAX})) "
+    f"AND (r.text IS NULL OR r.text = left(m.content, {engine_ports.TEXT_CHARS_MAX})) "
     "ON CONFLICT (owner, memory_seq) DO UPDATE SET model = excluded.model, "
     "vector = excluded.vector, version = excluded.version{update} RETURNING memory_seq"
 )
@@ -183,7 +176,7 @@ class PostgresVectors(VectorStore):
         """Store one owner's vectors; with `searched` the server compares them by pgvector."""
         super().__init__(engine)
         self._searched = searched
-        self._no_news = ("", 0, 0), VectorNews({}, 0, 0)
+        self._no_news = ("", 0, 0), engine_ports.VectorNews({}, 0, 0)
         """The owner's row, the model and the vectors' version for which there was no news; the result."""
 
     def search(
@@ -215,7 +208,7 @@ class PostgresVectors(VectorStore):
         *,
         claimant: int,
         seconds: float,
-    ) -> VectorProgress | None:
+    ) -> engine_ports.VectorProgress | None:
         """Claim the embedding of the owner's memories for `seconds`, or renew the claim.
 
         `claimant` identifies the process. Return how far the memories have come with the model;
@@ -225,14 +218,14 @@ class PostgresVectors(VectorStore):
         row = session.execute(
             _CLAIM, model=model, claimant=claimant, seconds=seconds
         ).fetchone()
-        return VectorProgress._make(row) if row else None
+        return engine_ports.VectorProgress._make(row) if row else None
 
     @writes
     def keep_made(
         self,
         session: PostgresSession,
         model: int,
-        made: Sequence[tuple[EmbeddingInput, bytes]],
+        made: Sequence[tuple[engine_ports.EmbeddingInput, bytes]],
     ) -> int:
         """Store vectors of memories whose text is still the one embedded; return how many."""
         texts = {memory.position: memory.content for memory, _ in made}
@@ -240,7 +233,9 @@ class PostgresVectors(VectorStore):
         return len(self._store_vectors(session, model, vectors, texts))
 
     @writes_lazily
-    def finish(self, session: PostgresSession, progress: VectorProgress) -> bool:
+    def finish(
+        self, session: PostgresSession, progress: engine_ports.VectorProgress
+    ) -> bool:
         """Release the claim, and record that all memories up to the newest have been embedded.
 
         `progress` is what `claim` returned. Return False, and record nothing, if a text was changed
@@ -269,11 +264,11 @@ class PostgresVectors(VectorStore):
         after: int,
         before: int,
         limit: int,
-    ) -> list[EmbeddingInput]:
+    ) -> list[engine_ports.EmbeddingInput]:
         rows = session.execute(
             _WITHOUT, model=model, after=after, before=before, limit=limit
         )
-        return list(map(EmbeddingInput._make, rows))
+        return list(map(engine_ports.EmbeddingInput._make, rows))
 
     @writes
     def keep_vectors(
@@ -287,7 +282,7 @@ class PostgresVectors(VectorStore):
     @reads
     def news(
         self, session: PostgresSession, model: int, *, since: int | None, limit: int
-    ) -> VectorNews | None:
+    ) -> engine_ports.VectorNews | None:
         known, no_news = self._no_news
         if session.owner_version and known == (session.owner_version, model, since):
             return no_news
@@ -298,7 +293,7 @@ class PostgresVectors(VectorStore):
             model=model,
         ).fetchone() or (0, 0)
         if since is None or newest <= since:
-            no_news = VectorNews({}, newest, removals)
+            no_news = engine_ports.VectorNews({}, newest, removals)
             self._no_news = (session.owner_version, model, newest), no_news
             return no_news
         rows = session.execute(
@@ -309,7 +304,9 @@ class PostgresVectors(VectorStore):
             limit=limit,
         ).fetchall()
         vectors = {seq: vector for seq, vector, _ in rows}
-        return VectorNews(vectors, rows[-1][2] if rows else newest, removals)
+        return engine_ports.VectorNews(
+            vectors, rows[-1][2] if rows else newest, removals
+        )
 
     @reads
     def candidates(
