@@ -74,7 +74,7 @@ class ChangeService:
         if request.dry_run:
             preview = preview_selection(self.store, selected, after=request.after)
             return verbs.Tagged(**preview, tags=list(tags), tagged=adds)
-        change = self.store.changes.tag if adds else self.store.changes.untag
+        change = partial(self.store.changes.tag, remove=not adds)
         action = self._new_action(ActionKind.TAG if adds else ActionKind.UNTAG)
         changed = intake.run_in_chunks(
             selected.ids,

@@ -190,7 +190,7 @@ class UndoService:
         changed = set(chain.from_iterable(by_tag.values()))
         changes = self.store.changes
         for tag, ids in by_tag.items() if not request.dry_run else ():
-            _run(ids, partial(changes.untag if removes else changes.tag, tags=[tag]))
+            _run(ids, partial(changes.tag, tags=[tag], remove=removes))
         return len(changed), {}, ""
 
     def _undo_pins(self, action: UndoableAction, request: Undo) -> Outcome:

@@ -485,7 +485,7 @@ def test_tagging_counts_what_was_not_so_before(store: MemoryStore) -> None:
     store.changes.tag(["1"], ["a", "b"])
 
     tagged = store.changes.tag(["1", "2", "never there"], ["a", "b"])
-    untagged = store.changes.untag(["1", "3"], ["b", "c"])
+    untagged = store.changes.tag(["1", "3"], ["b", "c"], remove=True)
 
     assert (tagged, untagged) == (1, 1)
     assert [get_memory(store, id).tags for id in "123"] == [("a",), ("a", "b"), ()]

@@ -165,7 +165,9 @@ def test_only_what_was_not_so_before_is_recorded(store: MemoryStore) -> None:
     remember_batch(store, memory("1", tags=("a",)), memory("2"))
 
     store.changes.tag(["1", "2"], ["a", "b"], action=action("t"))
-    store.changes.untag(["1"], ["c"], action=action("none", ActionKind.UNTAG))
+    store.changes.tag(
+        ["1"], ["c"], remove=True, action=action("none", ActionKind.UNTAG)
+    )
     store.changes.pin(["2"], pinned=True, action=action("p", ActionKind.PIN))
     store.changes.pin(["2"], pinned=True, action=action("again", ActionKind.PIN))
 

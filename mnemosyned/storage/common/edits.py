@@ -16,9 +16,9 @@ from mnemosyned.storage.common import state
 from mnemosyned.storage.common.endings import forget_endings
 from mnemosyned.storage.common.injections import erase_injected_texts
 from mnemosyned.storage.common.learnings import LearningRows
-from mnemosyned.storage.common.rows import column_values, fields_from
+from mnemosyned.storage.common.rows import column_values, fields_from, record_fields
 from mnemosyned.storage.common.session import CommonSession, StorePart, reads, writes
-from mnemosyned.storage.common.undo import delete_tags_of_steps, record_action
+from mnemosyned.storage.common.undo import record_action
 
 _EDITED_NAMES = tuple(field.name for field in EDITED_FIELDS)
 _SET_FIELDS = tuple(field for field in EDITED_FIELDS if field.name != "content")
@@ -72,7 +72,8 @@ class EditTransaction(ABC):
                 self._edit_originals(episode, targets)
         state.invalidate(self._session, self._stale)
         if self._drop_history and self._changed:
-            delete_tags_of_steps(self._session, self._changed)
+            changed = self._changed
+            self._session.delete("undo_step", "AND tag != ''", memory_seq=changed)
             state.request_purge(self._session)
         record_action(self._session, action, [(seq, "") for seq in self._changed])
         working, _ = self._session.totals()[Tier.WORKING]
@@ -157,7 +158,8 @@ class EditTransaction(ABC):
         )
         self._write_fields(target)
         if "tags" in edit.changed_fields:
-            state.replace_tags(session, seq, edit.after.tags)
+            session.delete("tag", memory_seq=seq)
+            state.add_tags(session, seq, edit.after.tags)
         if edit.is_reworded:
             self._write_words(target)
             self._learnings.apply_edit(edit)
@@ -267,7 +269,16 @@ class ChangeStore(StorePart):
     def revisions(self, session: CommonSession, id: str) -> list[Revision]:
         """Return the earlier versions of a memory, the latest first; none for an unknown id."""
         position = session.position_of(id)
-        return state.revisions_of(session, position[0]) if position else []
+        if position is None:
+            return []
+        rows = session.select(
+            "revision",
+            "changed_at, content, fields",
+            "ORDER BY seq DESC",
+            memory_seq=position[0],
+        )
+        columns = "changed_at, text, fields"
+        return [Revision(**record_fields(columns, row)) for row in rows]
 
     @writes
     def tag(
@@ -276,22 +287,25 @@ class ChangeStore(StorePart):
         ids: Sequence[str],
         tags: Sequence[str],
         *,
+        remove: bool = False,
         action: Action | None = None,
     ) -> int:
-        """Add tags to memories; return how many memories lacked a tag. Raises `InvalidRequest`."""
-        return _change_tags(session, ids, tags, action, adds=True)
+        """Add tags to memories, or remove them; return how many memories changed.
 
-    @writes
-    def untag(
-        self,
-        session: CommonSession,
-        ids: Sequence[str],
-        tags: Sequence[str],
-        *,
-        action: Action | None = None,
-    ) -> int:
-        """Remove tags from memories; return the number of memories that had a tag."""
-        return _change_tags(session, ids, tags, action, adds=False)
+        Raises `InvalidRequest` for a memory with too many.
+        """
+        seqs = {seq for seq, _ in session.positions_of(ids).values()}
+        rows = session.select("tag", "memory_seq, name", memory_seq=seqs, name=tags)
+        had = {(seq, name) for seq, name in rows}
+        changed = had if remove else {(seq, tag) for seq in seqs for tag in tags} - had
+        members = {seq for seq, _ in changed}
+        if remove:
+            session.delete("tag", memory_seq=members, name=tags)
+        else:
+            for seq in members:
+                state.add_tags(session, seq, tags)
+        record_action(session, action, changed)
+        return len(members)
 
     @writes
     def pin(
@@ -316,23 +330,3 @@ class ChangeStore(StorePart):
         if not pinned:
             session.update("working_state", {"held_until": None}, memory_seq=seqs)
         return session.update(table, {"pinned": pinned}, seq=seqs).rowcount
-
-
-def _change_tags(
-    session: CommonSession,
-    ids: Sequence[str],
-    tags: Sequence[str],
-    action: Action | None,
-    *,
-    adds: bool,
-) -> int:
-    """Add tags to memories, or remove them; return how many memories changed."""
-    seqs = {seq for seq, _ in session.positions_of(ids).values()}
-    rows = session.select("tag", "memory_seq, name", memory_seq=seqs, name=tags)
-    had = {(seq, name) for seq, name in rows}
-    changed = {(seq, tag) for seq in seqs for tag in tags} - had if adds else had
-    members = {seq for seq, _ in changed}
-    for seq in members:
-        (state.add_tags if adds else state.remove_tags)(session, seq, tags)
-    record_action(session, action, changed)
-    return len(members)

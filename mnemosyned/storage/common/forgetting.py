@@ -141,12 +141,7 @@ class GraceStore(StorePart):
     def _insert(
         self, session: EngineSession, memory: MemoryRecord, seq: int | None
     ) -> int:
-        """Insert a memory with tags and validity, at row number `seq` or a new one; return the number."""
-
-    def _index(
-        self, session: EngineSession, memories: Mapping[int, MemoryRecord]
-    ) -> None:
-        """Write the index entries of memories, by row number, that `_insert` has not written."""
+        """Insert a memory with all its entries, at row number `seq` or a new one; return the number."""
 
     @writes
     def put_back(
@@ -184,7 +179,6 @@ class GraceStore(StorePart):
         for ending in undone:
             restore_ending(session, ending)
         delete_restored_forgets(session, calls)
-        self._index(session, returned)
         mark_learned(session, returned)
         return [(memory.id, seq) for seq, memory in returned.items()]
 

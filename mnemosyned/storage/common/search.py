@@ -155,27 +155,30 @@ class VectorStore(StorePart):
     def keep_vectors(self, model: int, vectors: Mapping[int, bytes]) -> list[int]:
         """Store vectors by row number where the memory still exists; return these row numbers."""
 
-    @abstractmethod
-    def news(self, model: int, *, since: int | None, limit: int) -> VectorNews | None:
+    def news(self, model: int, *, since: int | None, limit: int) -> VectorNews | None:  # noqa: ARG002
         """Return up to `limit` vectors of a model that were stored after version number `since`.
 
         Without `since`, return no vectors, only the present version number. None if no other
         process can store vectors here.
         """
+        return None
 
     @abstractmethod
     def candidates(self, query: Query, positions: Sequence[int]) -> list[Match]:
         """Return the memories at these row numbers that pass a query's filters, with score 0."""
 
-    @abstractmethod
     def search(
-        self, model: int, *, limit_s: float | None = None
+        self,
+        model: int,  # noqa: ARG002
+        *,
+        limit_s: float | None = None,  # noqa: ARG002
     ) -> StorageSearch | None:
         """Return an object that compares vectors of a model inside the storage; None if it cannot.
 
         Without one, each process compares vectors itself. `limit_s` is the time limit of each
         comparison in seconds; None for no limit.
         """
+        return None
 
     @writes
     def drop_vectors(self, session: CommonSession, positions: Sequence[int]) -> None:

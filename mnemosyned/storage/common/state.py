@@ -13,12 +13,11 @@ from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory.edit import HISTORY_MAX, REVISIONS_MAX, MemoryEdit
 from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.periods import distinct_details
-from mnemosyned.memory.values import TAGS_MAX, Episode, MemoryRecord, Revision
+from mnemosyned.memory.values import TAGS_MAX, Episode, MemoryRecord
 from mnemosyned.storage.common.rows import (
     EPISODE_COLUMNS,
     RevisionRow,
     episode_from,
-    instant,
 )
 from mnemosyned.storage.common.session import UNLESS_KNOWN, CommonSession, replace_by
 
@@ -103,21 +102,16 @@ def mark_emptied(session: CommonSession, seq: int) -> None:
 
     The mark is a new number, so that a rewrite which began before is refused.
     """
-    unmark_emptied(session, seq)
-    session.insert("emptied_episode", mark=session.new_number(), episode_seq=seq)
-
-
-def unmark_emptied(session: CommonSession, seq: int) -> None:
-    """Remove the summary at row number `seq` from the list of summaries to rewrite."""
     session.delete("emptied_episode", episode_seq=seq)
+    session.insert("emptied_episode", mark=session.new_number(), episode_seq=seq)
 
 
 def mark_emptied_again(session: CommonSession, episodes: Iterable[int]) -> None:
     """Mark the emptied ones of these summaries again, so that a rewrite in progress is refused."""
-    rows = session.select(
+    emptied = session.select_column(
         "emptied_episode", "episode_seq", episode_seq=episodes
-    ).fetchall()
-    for (seq,) in rows:
+    )
+    for seq in emptied:
         mark_emptied(session, seq)
 
 
@@ -126,8 +120,8 @@ def unpruned_episodes(session: CommonSession, seqs: Iterable[int]) -> set[int]:
 
     With pruned ones, a summary is all that is left of the words, and is not to be emptied.
     """
-    rows = session.select("placed", "DISTINCT episode_seq", seq=seqs).fetchall()
-    return {episode for (episode,) in rows if not session.has_pruned(episode)}
+    episodes = session.select_column("placed", "DISTINCT episode_seq", seq=seqs)
+    return {episode for episode in episodes if not session.has_pruned(episode)}
 
 
 def invalidate(
@@ -172,7 +166,7 @@ def invalidate(
 def delete_episode(session: CommonSession, seq: int, id: str) -> None:
     """Delete an episode without originals and children, its mark, and its text in the log."""
     _remove_from_log(session, id)
-    unmark_emptied(session, seq)
+    session.delete("emptied_episode", episode_seq=seq)
     session.delete_episode(seq)
 
 
@@ -237,21 +231,6 @@ def add_revision(
     )
 
 
-def revisions_of(session: CommonSession, seq: int) -> list[Revision]:
-    """Return the revisions of the memory at a row number, the latest first."""
-    rows = session.select(
-        "revision", "changed_at, content, fields", "ORDER BY seq DESC", memory_seq=seq
-    )
-    return [
-        Revision(
-            changed_at=instant(changed_at),
-            text=text,
-            fields=msgspec.json.decode(fields),
-        )
-        for changed_at, text, fields in rows
-    ]
-
-
 def was_said(session: CommonSession, id: str, content: str) -> bool:
     """Return whether an earlier revision of the memory with this id had exactly this text."""
     position = session.position_of(id)
@@ -265,12 +244,7 @@ def was_said(session: CommonSession, id: str, content: str) -> bool:
     return bool(found)
 
 
-def supersede(
-    session: CommonSession,
-    *,
-    old: str,
-    new: str,
-) -> None:
+def supersede(session: CommonSession, *, old: str, new: str) -> None:
     """Mark the memory `old`, or the last in its chain of successors, as superseded by `new`.
 
     Both are ids. The episode of the superseded memory is emptied, to be summarized again without
@@ -303,10 +277,10 @@ def supersede(
         invalidate(session, [episode])
 
 
-def add_tags(session: CommonSession, seq: int, names: Iterable[str]) -> int:
-    """Add tags to a memory; return how many are new. Raises `InvalidRequest` for too many."""
+def add_tags(session: CommonSession, seq: int, names: Iterable[str]) -> None:
+    """Add tags to a memory. Raises `InvalidRequest` for too many."""
     rows = [{"memory_seq": seq, "name": name} for name in names]
-    added = session.insert_each("tag", rows, UNLESS_KNOWN)
+    session.insert_each("tag", rows, UNLESS_KNOWN)
     count = session.select_value("tag", "count(*)", memory_seq=seq)
     if count > TAGS_MAX:
         id = session.memories_at([seq])[seq].id
@@ -315,12 +289,6 @@ def add_tags(session: CommonSession, seq: int, names: Iterable[str]) -> int:
             "some with `untag`",
             field="tags",
         )
-    return added
-
-
-def remove_tags(session: CommonSession, seq: int, names: Iterable[str]) -> int:
-    """Remove tags from the memory at a row number; return the number of removed tags."""
-    return session.delete("tag", memory_seq=seq, name=names).rowcount
 
 
 def insert_tags_and_validity(
@@ -331,9 +299,3 @@ def insert_tags_and_validity(
         set_state(session, seq, "valid_until", memory.valid_until)
     if memory.tags:
         add_tags(session, seq, memory.tags)
-
-
-def replace_tags(session: CommonSession, seq: int, names: Iterable[str]) -> None:
-    """Replace all tags of the memory at a row number by these tags."""
-    session.delete("tag", memory_seq=seq)
-    add_tags(session, seq, names)

@@ -316,17 +316,12 @@ class ClockStore(StorePart):
         if self._engine.read(
             lambda session: session.scalar(f"SELECT 1 {_FUTURE} LIMIT 1", now=now)
         ):
-            self._note_future(now)
-
-    @writes
-    def _note_future(self, session: CommonSession, now: datetime) -> None:
-        """Save `now` for each working memory dated after it, in one transaction."""
-        session.execute(
-            "INSERT INTO working_state (owner, memory_seq, future_since) "
-            f"SELECT f.owner, f.seq, %(now)s {_FUTURE} "
-            "ON CONFLICT (owner, memory_seq) DO UPDATE SET future_since = excluded.future_since",
-            now=now,
-        )
+            note = (
+                "INSERT INTO working_state (owner, memory_seq, future_since) "
+                f"SELECT f.owner, f.seq, %(now)s {_FUTURE} ON CONFLICT (owner, memory_seq) "
+                "DO UPDATE SET future_since = excluded.future_since"
+            )
+            self._engine.write(lambda session: session.execute(note, now=now))
 
 
 MOVED_MAX = 10

@@ -96,11 +96,6 @@ def delete_steps(session: CommonSession, seqs: Collection[int]) -> None:
     session.delete("undo_step", memory_seq=seqs)
 
 
-def delete_tags_of_steps(session: CommonSession, seqs: Collection[int]) -> None:
-    """Delete which tags memories were given or lost, by row number."""
-    session.delete("undo_step", "AND tag != ''", memory_seq=seqs)
-
-
 def delete_restored_forgets(session: CommonSession, calls: Collection[str]) -> None:
     """Delete the actions of those forget calls whose records were all put back."""
     _delete_actions(

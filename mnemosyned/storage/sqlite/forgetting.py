@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import cast
 
@@ -199,12 +199,5 @@ class SqliteGrace(GraceStore):
         inserted = session.execute(INSERT_NUMBERED, (seq, *memory_row(memory)))
         number = cast("int", inserted.lastrowid)
         insert_tags_and_validity(session, number, memory)
+        fulltext.index_memories(session, [(number, memory.content, memory.role)])
         return number
-
-    def _index(
-        self, session: SqliteSession, memories: Mapping[int, MemoryRecord]
-    ) -> None:
-        fulltext.index_memories(
-            session,
-            [(seq, memory.content, memory.role) for seq, memory in memories.items()],
-        )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -11,7 +10,7 @@ from itertools import chain
 from typing import TypeVar, cast
 
 from mnemosyned.memory.edit import details_with
-from mnemosyned.memory.engine_ports import TEXT_CHARS_MAX, EmbeddingInput, VectorNews
+from mnemosyned.memory.engine_ports import TEXT_CHARS_MAX, EmbeddingInput
 from mnemosyned.memory.fields import EDITED_FIELDS, column_list
 from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.ports import Promotion
@@ -332,13 +331,6 @@ class SqliteVectors(VectorStore):
             ).rowcount
         ]
 
-    def search(self, model: int, *, limit_s: float | None = None) -> None:
-        """Return None, as SQLite compares no vectors."""
-
-    def news(self, model: int, *, since: int | None, limit: int) -> VectorNews | None:  # noqa: ARG002 the file has one process
-        """Return None, as no other process stores vectors in the file."""
-        return None
-
     @reads
     def candidates(
         self, session: SqliteSession, query: Query, positions: Sequence[int]
@@ -359,9 +351,6 @@ class SqliteSleep(SleepStore):
         "FROM (SELECT * FROM working_memory ORDER BY created_at LIMIT :limit) "
         "GROUP BY session_id, source, stays"
     )
-
-    def claim(self) -> AbstractContextManager[Callable[[], bool]]:
-        return nullcontext(lambda: True)  # the file has one daemon
 
     def _may_have_future(self, session: SqliteSession) -> bool:
         # To ask first keeps the bound on the index.

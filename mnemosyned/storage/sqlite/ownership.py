@@ -94,9 +94,8 @@ class DatabaseFile:
         """Open and lock another copy of the database; close the former one. Raises `DatabaseInUse`, OSError."""
         flags |= os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
         with _owning:
-            if (
-                _identity(path) in _owned
-            ):  # looked at first: to open and close it costs its locks
+            # Looked at first: to open and close it costs its locks.
+            if _identity(path) in _owned:
                 raise DatabaseInUse(_IN_USE.format(path))
             descriptor = os.open(path, flags, PRIVATE)
             try:
@@ -178,9 +177,8 @@ class DatabaseFile:
                     )
             except FileNotFoundError:
                 continue
-            except (
-                PermissionError
-            ) as error:  # it belongs to someone else, who let us write it
+            except PermissionError as error:
+                # It belongs to someone else, who let us write it.
                 log.warning("permissions_kept", file=str(path), reason=error.strerror)
 
     def _companion_paths(self) -> tuple[Path, ...]:
@@ -284,9 +282,8 @@ class DatabaseFileGuard:
             else:
                 self.problem = _checkpoint_problem(connection, path, presence)
             self._saved = True
-        except (
-            FileExistsError
-        ):  # another file has come meanwhile: the next look sees it
+        except FileExistsError:
+            # Another file has come in the meantime: the next look sees it.
             self.problem = f"{path} was deleted, and another file is being put there"
         except (OSError, sqlite3.Error) as error:
             self._tried = time.monotonic()
@@ -310,9 +307,8 @@ class DatabaseFileGuard:
         try:
             place(copy, path)
         except FileExistsError:
-            copy.unlink(
-                missing_ok=True
-            )  # what is there is set aside from the connection again
+            # What is there is set aside from the connection again.
+            copy.unlink(missing_ok=True)
             raise
         self._file.adopt(path)
         self._reconnect = True
@@ -429,9 +425,8 @@ def own_database(
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, msgspec.json.encode(me), 0)
             yield file
-            with suppress(
-                OSError
-            ):  # of a failing disk: what an earlier owner left does not count
+            with suppress(OSError):
+                # Of a failing disk: what an earlier owner left does not count.
                 os.ftruncate(descriptor, 0)
         finally:
             file.close()
