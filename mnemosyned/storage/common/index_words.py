@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from mnemosyned.text.stems import accent_variants, stem, stem_bytes
 from mnemosyned.text.terms import Terms, glued_words, gram_text
@@ -73,52 +72,35 @@ def index_stem(word: str) -> str:
     return stem(word) if word.isascii() else stem_bytes(written)
 
 
-class _TermForms(NamedTuple):
-    """The index terms of a search term in each of its spellings."""
-
-    words: list[list[str]]
-    grams: list[list[str]]
-
-    @classmethod
-    def from_term(cls, term: str, *, only_grams: bool) -> _TermForms:
-        """Return the index terms of all spellings of a term; with `only_grams`, of the second index alone."""
-        texts = [term, *accent_variants(term)]
-        words = () if only_grams else map(index_words, texts)
-        return cls(
-            list(filter(None, words)), list(filter(None, map(gram_words, texts)))
-        )
-
-    def occur_in(self, texts: Sequence[Sequence[str]], parts: Sequence[str]) -> bool:
-        """Return whether a form of the term is in a row's stemmed texts, or terms of the second index."""
-        return any(
-            _has_phrase(phrase, text) for phrase in self.words for text in texts
-        ) or any(_has_phrase(phrase, parts) for phrase in self.grams)
-
-
 def term_matcher(terms: Terms) -> Callable[[Sequence[str]], bool]:
     """Return a function that tells whether a memory's texts contain all of these terms.
 
     The function takes the texts, the content first. It compares them as the full-text indexes do:
     words by their stems, character pairs as they are.
     """
-    wanted = [
-        _TermForms.from_term(term, only_grams=term in terms.grams)
-        for term in (*terms.words, *terms.grams)
-    ]
+    wanted = []
+    for term in (*terms.words, *terms.grams):
+        texts = [term, *accent_variants(term)]
+        words = [] if term in terms.grams else list(map(index_words, texts))
+        wanted.append((words, list(map(gram_words, texts))))
 
     def holds(texts: Sequence[str]) -> bool:
         stems = [index_words(text) for text in (*texts, *glued_words(texts[0]))]
         parts = gram_words(gram_text(texts[0]))
-        return all(forms.occur_in(stems, parts) for forms in wanted)
+        return all(
+            any(_has_phrase(phrase, text) for phrase in words for text in stems)
+            or any(_has_phrase(phrase, parts) for phrase in grams)
+            for words, grams in wanted
+        )
 
     return holds
 
 
 def _has_phrase(phrase: Sequence[str], words: Sequence[str]) -> bool:
-    """Return whether the words of a phrase occur in sequence in `words`."""
+    """Return whether the words of a phrase, if it has any, occur in sequence in `words`."""
     length = len(phrase)
-    if length == 1:
-        return phrase[0] in words
+    if length < 2:
+        return length == 1 and phrase[0] in words
     return any(
         words[start : start + length] == phrase
         for start, word in enumerate(words)

@@ -34,13 +34,6 @@ CHECKPOINT_PAUSE_S = 0.05
 """Two seconds in all: a recall of ours has ended by then, another program may go on for ever."""
 
 
-def _merge_step(session: SqliteSession, statement: str) -> bool:
-    """Run the SQL of one step of an index merge; return False if no entries were left to merge."""
-    before = session.total_changes
-    session.execute(statement)
-    return session.total_changes - before >= 2
-
-
 _TABLES = {
     "working_memory": "content",
     "archive": "iif(content != '', content, ifnull("
@@ -170,8 +163,8 @@ class SqliteDeletion(DeletionStore):
                 partial(fulltext.rebuild_index, index=index), durable=False
             )
             return
-        for statement in fulltext.purge_steps(index):
-            merge = partial(_merge_step, statement=statement)
+        for step in range(fulltext.MERGE_STEPS_MAX):
+            merge = partial(fulltext.merge_step, index=index, step=step)
             if not self._engine.write(merge, durable=False):
                 break
 

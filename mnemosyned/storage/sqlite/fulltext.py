@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
@@ -150,10 +150,19 @@ def heal_indexes(database: Path) -> list[str]:
     """Rebuild indexes that are unreadable or near a limit, each in a transaction; return the names."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("BEGIN")
-        unsafe = _unsafe_indexes(connection)
+        names = table_names(connection)
+        known = [index for index in INDEXES if index in names]
+        unsafe: set[str] = set()
+        for index in known:
+            depth = index_depth(connection, index)
+            if depth is None or depth >= DEPTH_UNSAFE:
+                unsafe.add(index)
+        if len(known) == len(INDEXES):
+            unsafe.update(failing_indexes(connection))
         connection.execute("ROLLBACK")
-    _rebuild_from_nothing(database, unsafe)
-    return unsafe
+    found = [index for index in INDEXES if index in unsafe]
+    _rebuild_from_nothing(database, found)
+    return found
 
 
 def rebuild_indexes(database: Path) -> list[str]:
@@ -208,20 +217,6 @@ def _has_extra(connection: sqlite3.Connection, index: str) -> bool:
         return True
 
 
-def _unsafe_indexes(connection: sqlite3.Connection) -> list[str]:
-    """Return the names of the indexes that cannot be read, or have nearly too many levels."""
-    names = table_names(connection)
-    known = [index for index in INDEXES if index in names]
-    unsafe: set[str] = set()
-    for index in known:
-        depth = index_depth(connection, index)
-        if depth is None or depth >= DEPTH_UNSAFE:
-            unsafe.add(index)
-    if len(known) == len(INDEXES):
-        unsafe.update(failing_indexes(connection))
-    return [index for index in INDEXES if index in unsafe]
-
-
 def rebuild_index(connection: sqlite3.Connection, index: str) -> None:
     """Rebuild a full-text index from the stored texts, so that no deleted text stays in it."""
     if index not in TEXTS:
@@ -262,11 +257,15 @@ def purge_indexes(connection: sqlite3.Connection) -> bool:
     return True
 
 
-def purge_steps(index: str) -> Iterator[str]:
-    """Yield the SQL statements that merge deleted entries out of an index; the first begins the merge."""
-    for step in range(MERGE_STEPS_MAX):
-        pages = MERGE_PAGES if step else -MERGE_PAGES
-        yield f"INSERT INTO {index} ({index}, rank) VALUES ('merge', {pages})"
+def merge_step(connection: sqlite3.Connection, index: str, step: int) -> bool:
+    """Merge some deleted entries out of an index; return False if none were left.
+
+    Step 0 begins the merge.
+    """
+    before = connection.total_changes
+    pages = MERGE_PAGES if step else -MERGE_PAGES
+    connection.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('merge', {pages})")
+    return connection.total_changes - before >= 2
 
 
 def quote_word(term: str) -> str:

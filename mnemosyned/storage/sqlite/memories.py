@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -26,7 +27,8 @@ from mnemosyned.storage.common.state import insert_tags_and_validity, set_state
 from mnemosyned.storage.common.surroundings import AgentStore
 from mnemosyned.storage.common.undo import RetentionStore, UndoStore
 from mnemosyned.storage.sqlite.fulltext import index_memories, unindex_memory
-from mnemosyned.storage.sqlite.search import matches_at
+from mnemosyned.storage.sqlite.listing import memory_filter
+from mnemosyned.storage.sqlite.search import SqliteIndex
 from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row
 from mnemosyned.storage.sqlite.writer import SqliteEngine
 from mnemosyned.text.details import Detail
@@ -335,7 +337,16 @@ class SqliteVectors(VectorStore):
     def candidates(
         self, session: SqliteSession, query: Query, positions: Sequence[int]
     ) -> list[Match]:
-        return matches_at(session, query, positions)
+        # Pruned memories are left out: row numbers may come from vectors that were deleted since.
+        narrow = memory_filter(query)
+        rows = session.execute(
+            f"SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(?)) AS f {narrow.joins} "
+            "WHERE f.rowid IN (SELECT seq FROM memory_text WHERE seq = f.rowid) "
+            f"{narrow.where}",
+            (json.dumps(list(positions)), *narrow.values),
+        )
+        scores = {seq: 0.0 for (seq,) in rows}
+        return SqliteIndex(session).read_matches(scores, {})
 
 
 class SqliteSleep(SleepStore):

@@ -314,22 +314,6 @@ class SqliteIndex(CommonIndex):
         return [sorted(positions) for positions in around]
 
 
-def matches_at(
-    session: SqliteSession, query: Query, positions: Sequence[int]
-) -> list[Match]:
-    """Return the memories at these row numbers that pass a question's filters, without scores.
-
-    Pruned memories are left out: row numbers may come from vectors that were deleted in the meantime.
-    """
-    narrow = memory_filter(query)
-    rows = session.execute(
-        f"SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(?)) AS f {narrow.joins} "
-        f"WHERE f.rowid IN (SELECT seq FROM memory_text WHERE seq = f.rowid) {narrow.where}",
-        (json.dumps(list(positions)), *narrow.values),
-    )
-    return SqliteIndex(session).read_matches({seq: 0.0 for (seq,) in rows}, {})
-
-
 class SqliteSearch(StorePart, SearchStore):
     """A `SearchStore` on one SQLite file."""
 
@@ -346,15 +330,11 @@ class SqliteSearch(StorePart, SearchStore):
             return find_candidates(SqliteIndex(session), query, self._frequencies)
 
     def documents(self, results: Sequence[RankedResult]) -> Documents:
+        positions = {each for result in results for each in result.positions}
+        episodes = {each.episode for each in results if each.episode is not None}
         with self._engine.readers.snapshot() as session:
+            found = {seq: episode_at(session, "seq", seq) for seq in episodes}
             return Documents(
-                session.memories_at(
-                    {position for result in results for position in result.positions}
-                ),
-                {
-                    result.episode: episode
-                    for result in results
-                    if result.episode is not None
-                    and (episode := episode_at(session, "seq", result.episode))
-                },
+                session.memories_at(positions),
+                {seq: episode for seq, episode in found.items() if episode},
             )
