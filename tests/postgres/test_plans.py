@@ -21,7 +21,6 @@ from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.postgres import pool
-from mnemosyned.storage.postgres.memories import PostgresPromoting
 from mnemosyned.storage.postgres.pool import (
     CHECKED_EVERY,
     OwnerGrowth,
@@ -304,7 +303,7 @@ def test_a_group_that_falls_asleep_leaves_by_its_ids(
     ids = [f"new{at}" for at in range(100, 120)]
     episode = promotion("e", *store.memories.existing(ids)).episode
     with planned(monkeypatch) as statements, store.pool.writing(1) as session:
-        assert PostgresPromoting(session)._evict({1: episode}) == 20  # noqa: SLF001 likewise
+        assert store.sleep._evict(session, {1: episode}) == 20  # noqa: SLF001 one step of a sleep
     check_reached(statements)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -224,69 +224,64 @@ class SleepStore(StorePart):
         failure may undo all groups until the next durable write or `flush`.
         """
 
-
-class PromotionTransaction(ABC):
-    """Transaction that promotes groups: an episode takes the place of its originals."""
-
-    def __init__(self, session: EngineSession) -> None:
-        self._session = session
-
-    def promote(self, promotions: Sequence[Promotion]) -> None:
-        """Store each episode with its log row, and move its originals to the archive.
+    def _promote(self, session: EngineSession, promotions: Sequence[Promotion]) -> None:
+        """Store each episode of a group with its log row, and move the originals to the archive.
 
         Raises `BatchChanged` if an original was superseded, edited, moved or deleted since it was
         read.
         """
-        self._check_unchanged(promotions)
+        _check_originals_unchanged(session, promotions)
         episodes = {
-            self._session.insert_episode(each.episode, each.index_terms): each.episode
+            session.insert_episode(each.episode, each.index_terms): each.episode
             for each in promotions
         }
         originals = sum(len(episode.summary_of) for episode in episodes.values())
-        if self._evict(episodes) != originals:
+        if self._evict(session, episodes) != originals:
             raise _changed_group_error("changed concurrently")
         for promotion in promotions:
-            insert_log(self._session, promotion.entry)
-
-    def _check_unchanged(self, promotions: Sequence[Promotion]) -> None:
-        """Raise `BatchChanged` if an original was superseded or edited since it was read."""
-        spoken = [id for promotion in promotions for id in promotion.spoken]
-        read: dict[int, list[str]] = defaultdict(list)
-        for promotion in promotions:
-            if promotion.revision is not None:
-                read[promotion.revision] += promotion.episode.summary_of
-        superseded = self._find_any(
-            spoken, "memory_state", "s.superseded_at IS NOT NULL"
-        )
-        edited = [
-            self._find_any(ids, "revision", "s.seq > %(since)s", since=since)
-            for since, ids in read.items()
-        ]
-        if superseded.fetchone():
-            raise _changed_group_error("superseded concurrently")
-        if any(found.fetchone() for found in edited):
-            raise _changed_group_error("edited since")
-
-    def _find_any(
-        self, ids: Collection[str], table: str, condition: str, **values: object
-    ) -> Result:
-        """Select a row of `table` of a working memory with one of the ids, if there is one."""
-        result: Result = self._session.execute(
-            "SELECT 1 FROM fresh AS f "
-            "JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
-            f"JOIN {table} AS s ON s.owner = m.owner AND s.memory_seq = m.seq "
-            f"WHERE m.owner = %(owner)s AND {self._session.of_ids} AND {condition} LIMIT 1",
-            ids=list(ids),
-            **values,
-        )
-        return result
+            insert_log(session, promotion.entry)
 
     @abstractmethod
-    def _evict(self, episodes: Mapping[int, Episode]) -> int:
+    def _evict(self, session: EngineSession, episodes: Mapping[int, Episode]) -> int:
         """Move the originals of episodes, except pinned ones, to the archive; return how many moved.
 
         `episodes` are by row number, with the originals' exact values.
         """
+
+
+def _check_originals_unchanged(
+    session: CommonSession, promotions: Sequence[Promotion]
+) -> None:
+    """Raise `BatchChanged` if an original was superseded or edited since it was read."""
+
+    def find_any(
+        ids: Collection[str], table: str, condition: str, **values: object
+    ) -> Result:
+        """Select a row of `table` of a working memory with one of the ids, if there is one."""
+        return session.execute(
+            "SELECT 1 FROM fresh AS f "
+            "JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
+            f"JOIN {table} AS s ON s.owner = m.owner AND s.memory_seq = m.seq "
+            f"WHERE m.owner = %(owner)s AND {session.of_ids} AND {condition} LIMIT 1",
+            ids=list(ids),
+            **values,
+        )
+
+    spoken = [id for promotion in promotions for id in promotion.spoken]
+    read: dict[int, list[str]] = defaultdict(list)
+    for promotion in promotions:
+        if promotion.revision is not None:
+            read[promotion.revision] += promotion.episode.summary_of
+    superseded = find_any(spoken, "memory_state", "s.superseded_at IS NOT NULL")
+    edited = [
+        find_any(ids, "revision", "s.seq > %(since)s", since=since)
+        for since, ids in read.items()
+    ]
+    # Read after all were sent, as a server answers them together.
+    if superseded.fetchone():
+        raise _changed_group_error("superseded concurrently")
+    if any(found.fetchone() for found in edited):
+        raise _changed_group_error("edited since")
 
 
 def _changed_group_error(how: str) -> BatchChanged:

@@ -21,7 +21,7 @@ from mnemosyned.storage.common import records
 from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransaction
 from mnemosyned.storage.common.injections import erase_injected_texts
 from mnemosyned.storage.common.session import writes
-from mnemosyned.storage.common.sleep import PromotionTransaction, SleepStore
+from mnemosyned.storage.common.sleep import SleepStore
 from mnemosyned.storage.common.state import insert_tags_and_validity
 from mnemosyned.storage.common.surroundings import AgentStore
 from mnemosyned.storage.common.undo import RetentionStore, UndoStore
@@ -528,7 +528,7 @@ class PostgresSleep(SleepStore):
                     ) as session,
                     session.pipeline(),
                 ):
-                    PostgresPromoting(session).promote(promotions)
+                    self._promote(session, promotions)
             except MemoryBusy as error:
                 if not tries_left:
                     return error
@@ -538,14 +538,7 @@ class PostgresSleep(SleepStore):
                 break
         return None
 
-
-class PostgresPromoting(PromotionTransaction):
-    """Promotions in rows; no index of words of an original is touched."""
-
-    _session: PostgresSession
-
-    def _evict(self, episodes: Mapping[int, Episode]) -> int:
-        session = self._session
+    def _evict(self, session: PostgresSession, episodes: Mapping[int, Episode]) -> int:
         homes = {id: seq for seq, each in episodes.items() for id in each.summary_of}
         evicted = sorted(session.execute(EVICT, ids=list(homes)).fetchall())
         values: dict[str, Values] = {}

@@ -22,7 +22,7 @@ from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransac
 from mnemosyned.storage.common.injections import erase_injected_texts
 from mnemosyned.storage.common.search import VectorStore
 from mnemosyned.storage.common.session import reads, writes
-from mnemosyned.storage.common.sleep import PromotionTransaction, SleepStore
+from mnemosyned.storage.common.sleep import SleepStore
 from mnemosyned.storage.common.state import insert_tags_and_validity, set_state
 from mnemosyned.storage.common.surroundings import AgentStore
 from mnemosyned.storage.common.undo import RetentionStore, UndoStore
@@ -373,33 +373,24 @@ class SqliteSleep(SleepStore):
     def consolidate(
         self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
     ) -> list[Exception | None]:
-        def promote(group: Sequence[Promotion], session: SqliteSession) -> None:
-            SqlitePromoting(session).promote(group)
-
-        works = [partial(promote, group) for group in groups]
+        works = [partial(self._promote, promotions=group) for group in groups]
         return self._engine.writer.write_each(works, durable=durable)
 
-
-class SqlitePromoting(PromotionTransaction):
-    """Promotions in rows. The index keeps its rows: a memory's `seq` goes with it."""
-
-    _session: SqliteSession
-
-    def _evict(self, episodes: Mapping[int, Episode]) -> int:
+    def _evict(self, session: SqliteSession, episodes: Mapping[int, Episode]) -> int:
         among = "WHERE id = ANY(%(ids)s::text[]) AND NOT pinned"
         total = 0
         for seq, episode in episodes.items():
             ids = list(episode.summary_of)
-            moved = self._session.execute(
+            moved = session.execute(
                 f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) "
                 f"SELECT seq, {MEMORY_COLUMNS}, %(episode)s FROM working_memory {among} "
                 "ORDER BY seq",
                 ids=ids,
                 episode=seq,
             ).rowcount
-            self._session.execute(f"DELETE FROM working_memory {among}", ids=ids)
+            session.execute(f"DELETE FROM working_memory {among}", ids=ids)
             # Where some were not there or are pinned, the caller takes all of it back.
             if episode.details and moved == len(ids):
-                insert_episode_details(self._session, episode.details, seq)
+                insert_episode_details(session, episode.details, seq)
             total += moved
         return total
