@@ -67,8 +67,17 @@ class Presence(Enum):
     """The file is here; the write-ahead log beside it is not the one that is written."""
 
 
+RETRY_S = 5.0
+"""How long a rescue that failed is left alone: on a full disk each try takes a while."""
+RESCUED = ".rescued"
+"""The end of a whole copy's name, until it has the database's own."""
+
+
 class DatabaseFile:
-    """An open database file that no other process owns."""
+    """An open database file that no other process owns, with its rescue if the path loses it.
+
+    The methods from `secure_connection` on are called with the writer's lock held.
+    """
 
     def __init__(self, path: Path) -> None:
         """Open and lock the database file; create a missing file, readable by its owner alone.
@@ -80,6 +89,14 @@ class DatabaseFile:
         self._companions: dict[str, Identity] = {}
         self._name = str(path)
         self._descriptor = -1
+        self.renewed: Callable[[], object] = lambda: None
+        """Called when the path has another file than before, with the same memories in it."""
+        self.problem = ""
+        """Why nothing can be remembered; empty while all is well."""
+        self._presence = Presence.HERE
+        self._saved = False
+        self._tried = -RETRY_S
+        self._reconnect = False
         self.adopt(path, os.O_CREAT)
         names = os.fstat(self._descriptor).st_nlink
         if names > 1:
@@ -194,47 +211,9 @@ class DatabaseFile:
             self._descriptor = -1
             _owned.discard(self._identity)
 
-
-_IN_USE = (
-    "{} is in use under another name (a hard link or a mount), or its lock file was deleted. "
-    "Stop the process that has it open, or choose another database."
-)
-
-
-def _identity(path: str | Path) -> Identity | None:
-    """Return device and inode of the file at a path; None if there is no file."""
-    try:
-        status = os.stat(path)  # noqa: PTH116 at each commit: a Path takes twice as long
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return status.st_dev, status.st_ino
-
-
-RETRY_S = 5.0
-"""How long a rescue that failed is left alone: on a full disk each try takes a while."""
-RESCUED = ".rescued"
-"""The end of a whole copy's name, until it has the database's own."""
-
-
-class DatabaseFileGuard:
-    """Watches over one open database; its methods are called with the writer's lock held."""
-
-    def __init__(self, file: DatabaseFile) -> None:
-        self._file = file
-        self.path = file.path
-        """Path of the database."""
-        self.renewed: Callable[[], object] = lambda: None
-        """Called when the path has another file than before, with the same memories in it."""
-        self.problem = ""
-        """Why nothing can be remembered; empty while all is well."""
-        self._presence = Presence.HERE
-        self._saved = False
-        self._tried = -RETRY_S
-        self._reconnect = False
-
     def secure_connection(self, connection: SqliteSession) -> SqliteSession:
         """Return the connection, a new one if a deleted file was put back. Raises `DatabaseReplaced`."""
-        presence = self._file.presence()
+        presence = self.presence()
         if presence is not self._presence:
             self._presence, self._saved = presence, False
             self.retry_now()
@@ -257,11 +236,11 @@ class DatabaseFileGuard:
 
     def check(self) -> None:
         """Raise `DatabaseReplaced` if the path does not lead to the open file and its log."""
-        presence = self._file.presence()
+        presence = self.presence()
         if presence is not Presence.HERE:
             raise DatabaseReplaced(
                 self.problem
-                or f"{self._file.path} was {_HAPPENED[presence]} while it was open: try again "
+                or f"{self.path} was {_HAPPENED[presence]} while it was open: try again "
                 "in a few seconds, or restart the daemon",
                 saved=self._saved,
             )
@@ -272,12 +251,12 @@ class DatabaseFileGuard:
         The file is put back or copied, or its log is checkpointed. If that fails, `problem` is set,
         and it is tried again, at the latest when the store is closed.
         """
-        path = self._file.path
+        path = self.path
         try:
             if presence is Presence.DELETED:
                 self._restore_deleted(connection)
                 return
-            if presence is Presence.REPLACED or self._file.log_elsewhere():
+            if presence is Presence.REPLACED or self.log_elsewhere():
                 self.problem = self._save_copy_aside(connection)
             else:
                 self.problem = _checkpoint_problem(connection, path, presence)
@@ -299,18 +278,18 @@ class DatabaseFileGuard:
         The copy is complete under another name before the old log is deleted; after a crash,
         `finish_rescue` gives it the database's name.
         """
-        path = self._file.path
+        path = self.path
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         copy = copy_beside(connection, path).rename(_rescue_path(path))
         flush(path.parent)
-        self._file.remove_companions()
+        self.remove_companions()
         try:
             place(copy, path)
         except FileExistsError:
             # What is there is set aside from the connection again.
             copy.unlink(missing_ok=True)
             raise
-        self._file.adopt(path)
+        self.adopt(path)
         self._reconnect = True
         self._presence = Presence.HERE
         self.problem = ""
@@ -319,8 +298,8 @@ class DatabaseFileGuard:
     def _reconnect_to_path(self, connection: SqliteSession) -> SqliteSession:
         """Return a new connection to the path in place of the given one. Raises `DatabaseReplaced`."""
         fresh = open_writer(self.path)
-        self._file.know_companions()
-        if self._file.presence() is not Presence.HERE:
+        self.know_companions()
+        if self.presence() is not Presence.HERE:
             fresh.close()
             self.check()
         self._reconnect = False
@@ -330,18 +309,33 @@ class DatabaseFileGuard:
 
     def _save_copy_aside(self, connection: SqliteSession) -> str:
         """Save the memories to a file beside a replaced database; return a report for the user."""
-        path = self._file.path
+        path = self.path
         aside = path.with_name(
             f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
         )
         copy_beside(connection, aside).rename(aside)
         flush(path.parent)
-        self._file.remove_companions()  # a log beside a file that it is not of would damage that
+        self.remove_companions()  # a log beside a file that it is not of would damage that
         log.warning("database_set_aside", copy=str(aside))
         return (
             f"{path} was replaced by another file while it was open. What was remembered until "
             f"then is saved in {aside}. Restart the daemon to use the file that is there now"
         )
+
+
+_IN_USE = (
+    "{} is in use under another name (a hard link or a mount), or its lock file was deleted. "
+    "Stop the process that has it open, or choose another database."
+)
+
+
+def _identity(path: str | Path) -> Identity | None:
+    """Return device and inode of the file at a path; None if there is no file."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 at each commit: a Path takes twice as long
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_dev, status.st_ino
 
 
 def finish_rescue(path: Path) -> None:

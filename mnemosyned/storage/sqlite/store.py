@@ -52,14 +52,14 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
         self,
         engine: SqliteEngine,
         *,
-        custody: ownership.DatabaseFileGuard,
+        file: ownership.DatabaseFile,
         checkpoints: Checkpoints,
         frequencies: Frequencies,
         warnings: Sequence[str],
     ) -> None:
         super().__init__(engine)
-        self._database = custody.path
-        self._custody = custody
+        self._database = file.path
+        self._file = file
         self._checkpoints = checkpoints
         self._frequencies = frequencies
         self._warnings = tuple(warnings)
@@ -86,7 +86,7 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
 
     def warnings(self) -> list[str]:
         """Return a failed rescue of the file, if any, then the warnings from when it was opened."""
-        problem = self._custody.problem
+        problem = self._file.problem
         return [*([problem] if problem else []), *self._warnings]
 
     def longest_write_s(self) -> float:
@@ -135,9 +135,9 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
         The copy is complete and checked before `target` appears.
         """
         self._engine.writer.secure()
-        self._custody.check()
+        self._file.check()
         try:
-            return back_up(self._database, target, check=self._custody.check)
+            return back_up(self._database, target, check=self._file.check)
         except CopyDamaged as error:
             reason = str(error)
             raise StorageFailed(
@@ -157,19 +157,18 @@ class SqliteStore(MemoryStore):
 
     def __init__(
         self,
-        database: Path,
+        file: ownership.DatabaseFile,
         connection: SqliteSession,
         *,
-        file: ownership.DatabaseFile,
-        warnings: Sequence[str] = (),
+        warnings: Sequence[str],
     ) -> None:
-        self.database = database
+        self.database = database = file.path
         self.schema_version = schema_version(connection)
-        self._custody = ownership.DatabaseFileGuard(file)
-        self._writer = Writer(connection, secured=self._custody.secure_connection)
+        self._file = file
+        self._writer = Writer(connection, secured=file.secure_connection)
         self._readers = Readers(database, size=READERS, check=self._check_readable)
-        self._checkpoints = Checkpoints(database, check=self._custody.check)
-        self._custody.renewed = self._renew
+        self._checkpoints = Checkpoints(database, check=file.check)
+        file.renewed = self._renew
         frequencies = Frequencies()
         engine = SqliteEngine(self._writer, self._readers)
         self.memories = memories.SqliteRecords(engine)
@@ -194,7 +193,7 @@ class SqliteStore(MemoryStore):
         self.clock = ClockStore(engine)
         self.maintenance = SqliteMaintenance(
             engine,
-            custody=self._custody,
+            file=file,
             checkpoints=self._checkpoints,
             frequencies=frequencies,
             warnings=warnings,
@@ -204,7 +203,7 @@ class SqliteStore(MemoryStore):
         """Wait for running reads, checkpoint the write-ahead log, and close all connections."""
         self._readers.close()
         self._checkpoints.close()
-        self._custody.retry_now()
+        self._file.retry_now()
         try:
             self._writer.close()
         finally:  # it connects anew where the file is put back on the way out
@@ -218,7 +217,7 @@ class SqliteStore(MemoryStore):
     def _check_readable(self) -> None:
         """Put a deleted database file back; raise `DatabaseReplaced` if another has its path."""
         self._writer.secure()
-        self._custody.check()
+        self._file.check()
 
 
 log = logger()
@@ -268,7 +267,7 @@ def _prepare_store(file: ownership.DatabaseFile, migrations: Path) -> SqliteStor
         file.tighten()
         for warning in warnings:
             log.warning("database_warning", reason=warning)
-        return SqliteStore(file.path, connection, file=file, warnings=warnings)
+        return SqliteStore(file, connection, warnings=warnings)
     except BaseException:
         connection.close()
         raise
