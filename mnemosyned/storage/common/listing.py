@@ -201,6 +201,14 @@ class MemoryTable(NamedTuple):
     """The table with the times by which memories are sorted."""
 
 
+_WORKING = MemoryTable(
+    "fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq", "f"
+)
+_ARCHIVED = MemoryTable(
+    "placed AS p JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq"
+)
+_OF_EPISODE = "p.owner = %(owner)s AND p.episode_seq"
+"""Begins the condition for originals of some episodes: the column of an original's episode."""
 ORDERS = {ListOrder.NEWEST: ("DESC", "<"), ListOrder.OLDEST: ("ASC", ">")}
 _LAST = "\U0010ffff"
 
@@ -265,10 +273,6 @@ class ListStore(StorePart):
 
     _groups: str
     """Session, source, count, first and last time of memories, by tier, session and source."""
-    _working: MemoryTable
-    _archive: MemoryTable
-    _of_episode: str
-    """Begins the condition for originals of some episodes: the column of an original's episode."""
     _searched: str = "{}"
     """Formats the name of a column that no index by time is read for."""
 
@@ -360,7 +364,7 @@ class ListStore(StorePart):
             "sum(e.item_count) FROM episode AS e WHERE e.owner = %(owner)s "
             "AND e.session_id = s.session_id AND e.level = 0)), 0), count(*), "
             "max(s.seen_at) AS seen FROM agent_session AS s LEFT JOIN ("
-            f"SELECT m.session_id, count(*) AS count FROM {self._working.tables} "
+            f"SELECT m.session_id, count(*) AS count FROM {_WORKING.tables} "
             "WHERE m.owner = %(owner)s GROUP BY m.session_id) AS w "
             "ON w.session_id = s.session_id WHERE s.owner = %(owner)s AND s.project != '' "
             "GROUP BY s.project ORDER BY seen DESC, s.project LIMIT %(limit)s",
@@ -400,9 +404,9 @@ class ListStore(StorePart):
             f"SELECT created_at FROM fresh WHERE owner = %(owner)s AND {within}", **span
         ).fetchall()
         originals, cut = _count_originals(session, bounds)
-        held = _number_condition(self._of_episode, "episodes", cut)
+        held = _number_condition(_OF_EPISODE, "episodes", cut)
         rows += session.execute(
-            f"SELECT m.created_at FROM {self._archive.tables} "
+            f"SELECT m.created_at FROM {_ARCHIVED.tables} "
             f"WHERE m.owner = %(owner)s AND {held.text}",
             **held.values,
         )
@@ -457,8 +461,8 @@ class ListStore(StorePart):
                 keys += _keys_where(session, MemoryTable(f"{table} AS m"), held, wanted)
             return keys
         if wanted.tier is not Tier.ARCHIVE:
-            by_time = self._memory_conditions(wanted, prefixes, self._working.sorted)
-            keys += _keys_where(session, self._working, by_time, wanted)
+            by_time = self._memory_conditions(wanted, prefixes, _WORKING.sorted)
+            keys += _keys_where(session, _WORKING, by_time, wanted)
         if wanted.tier is not Tier.WORKING:
             keys += self._archive_keys(session, conditions, wanted)
         return keys
@@ -539,8 +543,8 @@ class ListStore(StorePart):
         newest = wanted.order is ListOrder.NEWEST
         keys: list[ListKey] = []
         for episodes, bound in self._episodes_in_order(session, wanted):
-            held = _number_condition(self._of_episode, "episodes", episodes)
-            keys += _keys_where(session, self._archive, [held, *conditions], wanted)
+            held = _number_condition(_OF_EPISODE, "episodes", episodes)
+            keys += _keys_where(session, _ARCHIVED, [held, *conditions], wanted)
             keys.sort(reverse=newest)
             del keys[wanted.limit + 1 :]
             if bound is None or len(keys) <= wanted.limit:

@@ -297,6 +297,17 @@ def insert_compaction(session: CommonSession, compaction: ExportedCompaction) ->
     return True
 
 
+# CROSS JOIN: SQLite takes the compactions of a recursion to be many.
+_PARTS_BELOW = (
+    'WITH RECURSIVE below (id) AS (SELECT %(id)s::text COLLATE "C" UNION '
+    "SELECT c.part FROM below CROSS JOIN compacted AS c "
+    "WHERE c.owner = %(owner)s AND c.compaction = below.id) "
+    "SELECT c.compaction, c.part FROM below CROSS JOIN compacted AS c "
+    "WHERE c.owner = %(owner)s AND c.compaction = below.id ORDER BY c.compaction, c.position"
+)
+"""Compaction and part of all compactions from which `id` goes on, in order."""
+
+
 class CompactionStore(StorePart):
     """Keeps the messages that compactions replaced by a summary."""
 
@@ -307,8 +318,6 @@ class CompactionStore(StorePart):
 
     Only memories with an id chosen by the agent count.
     """
-    _parts_below: str
-    """Compaction and part of all compactions from which `id` goes on, in order."""
 
     @writes
     def add(
@@ -380,7 +389,7 @@ class CompactionStore(StorePart):
             return None
         record = ports.CompactionRecord(**record_fields(columns, row))
         parts: dict[str, list[str]] = {}
-        for compaction, part in session.execute(self._parts_below, id=id):
+        for compaction, part in session.execute(_PARTS_BELOW, id=id):
             parts.setdefault(compaction, []).append(part)
         ids = list(dict.fromkeys(list_archived_memory_ids(parts, id)))
         memories = session.memories(ids)

@@ -135,6 +135,9 @@ class CommonSession(Protocol):
     of_ids: ClassVar[str]
     """Condition for the memories `m` that have one of the ids in the list `ids`."""
 
+    has_session: ClassVar[str]
+    """Condition for an agent's session `s` of which there are memories."""
+
     def lock(self) -> None:
         """Keep other processes from changing the owner's data until the end; a file does by itself."""
         return

@@ -193,14 +193,11 @@ class AgentStore(StorePart):
             return []
         return session.column(
             "SELECT session_id FROM agent_session AS s "
-            f"WHERE s.owner = %(owner)s AND project = %(project)s AND ({self._has_memories}) "
+            f"WHERE s.owner = %(owner)s AND project = %(project)s AND ({session.has_session}) "
             "ORDER BY seen_at DESC LIMIT %(limit)s",
             project=project,
             limit=limit,
         )
-
-    _has_memories: str
-    """Condition for an agent's session `s` of which there are memories."""
 
     @reads
     def projects_of(

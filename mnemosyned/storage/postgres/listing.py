@@ -179,13 +179,6 @@ class PostgresLists(listing.ListStore):
     _engine: PostgresEngine
 
     _groups = _GROUPS
-    _working = listing.MemoryTable(
-        "fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq", "f"
-    )
-    _archive = listing.MemoryTable(
-        "placed AS p JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq"
-    )
-    _of_episode = "p.owner = %(owner)s AND p.episode_seq"
 
     def _prefixes_of_ids(
         self, session: PostgresSession, prefixes: Sequence[str]

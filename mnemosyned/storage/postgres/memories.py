@@ -23,7 +23,6 @@ from mnemosyned.storage.common.injections import erase_injected_texts
 from mnemosyned.storage.common.session import writes
 from mnemosyned.storage.common.sleep import SleepStore
 from mnemosyned.storage.common.state import insert_tags_and_validity
-from mnemosyned.storage.common.surroundings import AgentStore
 from mnemosyned.storage.common.undo import RetentionStore, UndoStore
 from mnemosyned.storage.postgres.fulltext import gram_hashes, word_hashes
 from mnemosyned.storage.postgres.pool import PostgresEngine
@@ -380,23 +379,6 @@ class PostgresCompactions(records.CompactionStore):
 
     _intake = PostgresIntake
     _same = _SAME
-    _parts_below = (
-        'WITH RECURSIVE below (id) AS (SELECT %(id)s::text COLLATE "C" UNION '
-        "SELECT c.part FROM below "
-        "JOIN compacted AS c ON c.owner = %(owner)s AND c.compaction = below.id) "
-        "SELECT c.compaction, c.part FROM below "
-        "JOIN compacted AS c ON c.owner = %(owner)s AND c.compaction = below.id "
-        "ORDER BY c.compaction, c.position"
-    )
-
-
-class PostgresAgents(AgentStore):
-    """An `AgentStore` of one owner in PostgreSQL."""
-
-    _has_memories = (
-        "EXISTS (SELECT 1 FROM memory AS m "
-        "WHERE m.owner = %(owner)s AND m.session_id = s.session_id)"
-    )
 
 
 _EDITED = column_list(EDITED_FIELDS, "m.")

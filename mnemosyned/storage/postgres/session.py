@@ -191,6 +191,10 @@ class PostgresSession(CommonSession):
 
     memory_tables = ("memory",)
     of_ids = OF_IDS
+    has_session = (
+        "EXISTS (SELECT 1 FROM memory AS m "
+        "WHERE m.owner = %(owner)s AND m.session_id = s.session_id)"
+    )
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ from mnemosyned.storage.common.learnings import LearningStore
 from mnemosyned.storage.common.records import tier_totals
 from mnemosyned.storage.common.session import Row, StorePart, reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
-from mnemosyned.storage.common.surroundings import ClockStore, WatchStore
+from mnemosyned.storage.common.surroundings import AgentStore, ClockStore, WatchStore
 from mnemosyned.storage.common.undo import ActionStore
 from mnemosyned.storage.postgres import forgetting, health, roles
 from mnemosyned.storage.postgres.connections import (
@@ -34,7 +34,6 @@ from mnemosyned.storage.postgres.exchange import PostgresExchange
 from mnemosyned.storage.postgres.health import check_server
 from mnemosyned.storage.postgres.listing import PostgresLists
 from mnemosyned.storage.postgres.memories import (
-    PostgresAgents,
     PostgresChanges,
     PostgresCompactions,
     PostgresRecords,
@@ -159,7 +158,7 @@ class PostgresStore(MemoryStore):
         self.actions = ActionStore(engine)
         self.grace = forgetting.PostgresGrace(engine)
         self.exchange = PostgresExchange(engine)
-        self.agents = PostgresAgents(engine)
+        self.agents = AgentStore(engine)
         self.endings = EndingStore(engine)
         self.injections = InjectionStore(engine)
         self.watches = WatchStore(engine)

@@ -177,7 +177,7 @@ class SqliteDeletion(DeletionStore):
         self._checkpoint()
         for _ in range(CHECKPOINT_TRIES):
             with self._engine.readers.pause(wait_s=CHECKPOINT_PAUSE_S) as alone:
-                if alone and self._engine.writer.checkpoint(wait_s=0):
+                if alone and self._engine.writer.checkpoint():
                     return True
             time.sleep(CHECKPOINT_PAUSE_S)
         return False

@@ -13,7 +13,6 @@ from mnemosyned.search.query import Query
 from mnemosyned.storage.common.listing import (
     Condition,
     ListStore,
-    MemoryTable,
     asked_conditions,
     column_conditions,
     id_range,
@@ -155,9 +154,6 @@ class SqliteLists(ListStore):
     """A `ListStore` on one SQLite file."""
 
     _groups = _GROUPS
-    _working = MemoryTable("working_memory AS m")
-    _archive = MemoryTable("archive AS m")
-    _of_episode = "m.episode_seq"
     _searched = "+{}"
 
     def _prefixes_of_ids(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from itertools import chain
-from typing import TypeVar, cast
+from typing import Literal, TypeVar, cast
 
 from mnemosyned.memory.edit import details_with
 from mnemosyned.memory.engine_ports import TEXT_CHARS_MAX, EmbeddingInput
@@ -24,7 +24,6 @@ from mnemosyned.storage.common.search import VectorStore
 from mnemosyned.storage.common.session import reads, writes
 from mnemosyned.storage.common.sleep import SleepStore
 from mnemosyned.storage.common.state import insert_tags_and_validity, set_state
-from mnemosyned.storage.common.surroundings import AgentStore
 from mnemosyned.storage.common.undo import RetentionStore, UndoStore
 from mnemosyned.storage.sqlite.fulltext import index_memories, unindex_memory
 from mnemosyned.storage.sqlite.listing import memory_filter
@@ -81,15 +80,19 @@ def leave_secrets(session: SqliteSession, seq: int, episode: int) -> None:
         )
 
 
-def return_one(session: SqliteSession, seq: int, episode: int) -> None:
-    """Move an original from its episode to working memory; its secrets stay marked in the others."""
+def return_originals(
+    session: SqliteSession, key: Literal["seq", "episode_seq"], value: int
+) -> list[int]:
+    """Move an original, or all of an episode, to working memory; return their row numbers."""
     session.execute(
         f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
-        f"SELECT seq, {MEMORY_COLUMNS} FROM archive WHERE seq = ?",
-        (seq,),
+        f"SELECT seq, {MEMORY_COLUMNS} FROM archive WHERE {key} = ?",
+        (value,),
     )
-    leave_secrets(session, seq, episode)
-    session.execute("DELETE FROM archive WHERE seq = ?", (seq,))
+    gone = session.execute(
+        f"DELETE FROM archive WHERE {key} = ? RETURNING seq", (value,)
+    )
+    return [seq for (seq,) in gone.fetchall()]
 
 
 TOGETHER = 50
@@ -160,7 +163,8 @@ class SqliteRetention(RetentionStore):
     """A `RetentionStore` on one SQLite file."""
 
     def _return_pinned(self, session: SqliteSession, seq: int, episode: int) -> None:
-        return_one(session, seq, episode)
+        leave_secrets(session, seq, episode)
+        return_originals(session, "seq", seq)
         session.execute("UPDATE working_memory SET pinned = 1 WHERE seq = ?", (seq,))
 
     @writes
@@ -192,16 +196,7 @@ class SqliteUndo(UndoStore):
     """An `UndoStore` on one SQLite file."""
 
     def _return_originals(self, session: SqliteSession, episode: int) -> list[int]:
-        seqs = session.execute(
-            "SELECT seq FROM archive WHERE episode_seq = ?", (episode,)
-        ).fetchall()
-        session.execute(
-            f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
-            f"SELECT seq, {MEMORY_COLUMNS} FROM archive WHERE episode_seq = ?",
-            (episode,),
-        )
-        session.execute("DELETE FROM archive WHERE episode_seq = ?", (episode,))
-        return [seq for (seq,) in seqs]
+        return return_originals(session, "episode_seq", episode)
 
 
 # Ids that the product gave are no agent's own.
@@ -219,23 +214,6 @@ class SqliteCompactions(records.CompactionStore):
     _same = (
         f"SELECT id FROM working_memory WHERE {_SAME_MESSAGE} "
         f"UNION ALL SELECT id FROM archive WHERE {_SAME_MESSAGE} LIMIT 1"
-    )
-    # CROSS JOIN: SQLite takes the compactions of a recursion to be many.
-    _parts_below = (
-        "WITH RECURSIVE below (id) AS (SELECT :id UNION "
-        "SELECT c.part FROM below CROSS JOIN compacted AS c ON c.compaction = below.id) "
-        "SELECT c.compaction, c.part FROM below "
-        "CROSS JOIN compacted AS c ON c.compaction = below.id "
-        "ORDER BY c.compaction, c.position"
-    )
-
-
-class SqliteAgents(AgentStore):
-    """An `AgentStore` on one SQLite file."""
-
-    _has_memories = (
-        "EXISTS (SELECT 1 FROM working_memory AS w WHERE +w.session_id = +s.session_id) OR "
-        "EXISTS (SELECT 1 FROM episodic_memory AS e WHERE e.session_id = s.session_id)"
     )
 
 
@@ -278,7 +256,8 @@ class SqliteEditing(EditTransaction):
         leave_secrets(session, seq, episode)
 
     def _move_back(self, seq: int, episode: int) -> None:
-        return_one(self._session, seq, episode)
+        leave_secrets(self._session, seq, episode)
+        return_originals(self._session, "seq", seq)
 
 
 class SqliteChanges(ChangeStore):

@@ -111,7 +111,7 @@ _TRANSLATIONS = [
             r"IN (SELECT value FROM json_each(:\1))",
         ),
         (r"%\((\w+)\)s", r":\1"),
-        (r"::\w+", ""),
+        (r"::\w+( COLLATE \"C\")?", ""),
         (r"\bIS NOT DISTINCT FROM\b", "IS"),
         (r"\bgreatest\(", "max("),
         (r" OFFSET 0\b", ""),  # for the planner of PostgreSQL
@@ -145,6 +145,10 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     """Which of the files that the path led to in turn a reader has open."""
     memory_tables = ("working_memory", "archive")
     of_ids = "m.id = ANY(%(ids)s)"
+    has_session = (
+        "EXISTS (SELECT 1 FROM working_memory AS w WHERE +w.session_id = +s.session_id) OR "
+        "EXISTS (SELECT 1 FROM episodic_memory AS e WHERE e.session_id = s.session_id)"
+    )
 
     def execute(
         self,

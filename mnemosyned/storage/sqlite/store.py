@@ -20,7 +20,7 @@ from mnemosyned.storage.common.learnings import LearningStore
 from mnemosyned.storage.common.records import tier_totals
 from mnemosyned.storage.common.session import StorePart, reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
-from mnemosyned.storage.common.surroundings import ClockStore, WatchStore
+from mnemosyned.storage.common.surroundings import AgentStore, ClockStore, WatchStore
 from mnemosyned.storage.common.undo import ActionStore
 from mnemosyned.storage.sqlite import fulltext, memories, ownership
 from mnemosyned.storage.sqlite.connections import (
@@ -186,7 +186,7 @@ class SqliteStore(MemoryStore):
         self.actions = ActionStore(engine)
         self.grace = SqliteGrace(engine)
         self.exchange = SqliteExchange(engine)
-        self.agents = memories.SqliteAgents(engine)
+        self.agents = AgentStore(engine)
         self.endings = EndingStore(engine)
         self.injections = InjectionStore(engine)
         self.watches = WatchStore(engine)

@@ -176,10 +176,10 @@ class Writer:
                 self.held_max_s = max(self.held_max_s, time.monotonic() - began)
         return True
 
-    def checkpoint(self, *, wait_s: float = connections.BUSY_TIMEOUT_S) -> bool:
-        """Checkpoint and truncate the log; return False if readers prevent it for `wait_s` seconds."""
+    def checkpoint(self) -> bool:
+        """Checkpoint and truncate the log; return False if a reader prevents it now."""
         with self._lock, self._explaining_failures():
-            return connections.truncate_log(self._connection, wait_s=wait_s)
+            return connections.truncate_log(self._connection, wait_s=0)
 
     def shrink(self) -> None:
         """Free the page cache; the next write reads its pages again."""
