@@ -57,7 +57,7 @@ from mnemosyned.storage.common.session import (
 )
 from mnemosyned.storage.common.undo import (
     changed_after,
-    delete_restored_forgets,
+    delete_actions,
     delete_steps,
 )
 
@@ -108,15 +108,6 @@ def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> 
         for id in by_id.keys() & {ending.older, ending.newer}:
             by_id[id].undone.append(ending)
     _save_copies(session, grace, by_id)
-
-
-def save_learnings(session: CommonSession, ids: Sequence[str], grace: Grace) -> None:
-    """Save copies of learnings for the grace period, before deletion."""
-    copies = {
-        f"{LEARNING}:{learning.id}": ForgottenCopy(learnings=[learning])
-        for learning in learnings_where(session, "id", ids)
-    }
-    _save_copies(session, grace, copies)
 
 
 def _save_copies(
@@ -178,7 +169,12 @@ class GraceStore(StorePart):
                 session.update("memory_state", {"superseded_at": None}, memory_seq=seq)
         for ending in undone:
             restore_ending(session, ending)
-        delete_restored_forgets(session, calls)
+        delete_actions(
+            session,
+            "id = ANY(%(calls)s::text[]) AND NOT EXISTS (SELECT 1 FROM forgotten AS f "
+            "WHERE f.owner = %(owner)s AND f.call = undo_action.id)",
+            calls=list(calls),
+        )
         mark_learned(session, returned)
         return [(memory.id, seq) for seq, memory in returned.items()]
 
@@ -479,7 +475,11 @@ class DeletionStore(StorePart):
     ) -> Removal:
         """Delete learnings, and keep copies until `grace` ends or request a purge; return the counts."""
         if grace:
-            save_learnings(session, ids, grace)
+            copies = {
+                f"{LEARNING}:{learning.id}": ForgottenCopy(learnings=[learning])
+                for learning in learnings_where(session, "id", ids)
+            }
+            _save_copies(session, grace, copies)
         removal = Removal(learnings=remove_learnings(session, id=ids))
         if removal.learnings and not grace:
             state.request_purge(session)

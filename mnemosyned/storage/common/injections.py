@@ -29,12 +29,6 @@ from mnemosyned.storage.common.session import (
 )
 from mnemosyned.storage.common.state import request_purge
 
-_DROP_OLDEST = (
-    "DELETE FROM injection WHERE owner = %(owner)s AND id <= ("
-    "SELECT i.id FROM injection AS i WHERE i.owner = %(owner)s "
-    "ORDER BY i.id DESC LIMIT 1 OFFSET %(most)s)"
-)
-
 
 def insert_injection(session: CommonSession, injection: Injection) -> bool:
     """Insert an injection with its lines, unless the id is stored already; tell whether it was inserted."""
@@ -123,7 +117,7 @@ class InjectionStore(StorePart):
         if len(lines) < len(ids):
             injection = replace(injection, lines=lines, prompt="")
         insert_injection(session, injection)
-        session.execute(_DROP_OLDEST, most=limits.INJECTIONS_MAX)
+        session.keep_newest("injection", "id", "id", limits.INJECTIONS_MAX)
 
     @reads
     def find(

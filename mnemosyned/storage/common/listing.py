@@ -439,11 +439,7 @@ class ListStore(StorePart):
             recall_times=json.dumps(times + _decode_times(saved or "{}")),
             bytes_on_disk=size,
         )
-        session.execute(
-            "DELETE FROM daily_figures WHERE owner = %(owner)s AND day <= (SELECT day "
-            "FROM daily_figures WHERE owner = %(owner)s ORDER BY day DESC LIMIT 1 OFFSET %(most)s)",
-            most=FIGURE_DAYS_MAX,
-        )
+        session.keep_newest("daily_figures", "day", "day", FIGURE_DAYS_MAX)
 
     # --------------------------------------------------------------- memories
 

@@ -103,8 +103,8 @@ class IntakeTransaction(ABC):
                     # The words before in this batch count too.
                     self._insert(waiting)
                     waiting = []
-                place = (index, len(drafts))
-                answer = self._answer_known(draft, known.get(memory.id), place)
+                field = f"memories[{index}].id" if len(drafts) > 1 else "id"
+                answer = self._answer_known(draft, known.get(memory.id), field)
             if answer is None:
                 waiting.append(memory)
                 known[memory.id] = (memory.content, memory.created_at, None)
@@ -135,7 +135,7 @@ class IntakeTransaction(ABC):
         return report
 
     def _answer_known(
-        self, draft: ports.Draft, known: forgetting.Known | None, place: tuple[int, int]
+        self, draft: ports.Draft, known: forgetting.Known | None, field: str
     ) -> Acknowledged | None:
         """Return the answer to a draft that is stored already, None for a new one. Raises `IdTaken`."""
         memory = draft.memory
@@ -158,11 +158,10 @@ class IntakeTransaction(ABC):
             self._session.lock()
             is_same = was_said(self._session, memory.id, memory.content)
         if not is_same:
-            index, count = place
             raise IdTaken(
                 f"the id {memory.id!r} already belongs to something else; "
                 "give this memory another id, or none",
-                field=f"memories[{index}].id" if count > 1 else "id",
+                field=field,
             )
         return Acknowledged(id=memory.id, created_at=created_at, stored=False)
 

@@ -84,6 +84,8 @@ class Result(Protocol):
     def __iter__(self) -> Iterator[Row]: ...
 
 
+DELETED_AT_ONCE = 10_000
+"""Surplus rows that one statement deletes."""
 UNLESS_KNOWN = "ON CONFLICT DO NOTHING"
 
 
@@ -208,6 +210,22 @@ class CommonSession(Protocol):
         return self.execute(
             f"UPDATE {table} SET {assigned} "
             f"WHERE owner = %(owner)s{condition} {clauses}",
+            **values,
+        )
+
+    def keep_newest(
+        self, table: str, key: str, order: str, most: int, /, **where: object
+    ) -> None:
+        """Delete rows with these values but those of the `most` highest values of the SQL `order`.
+
+        `key` is an SQL expression that no two of the rows have the same value of.
+        """
+        condition, values = _equalities(where)
+        rows = f"FROM {table} WHERE owner = %(owner)s{condition}"
+        self.execute(
+            f"DELETE {rows} AND {key} IN (SELECT {key} {rows} "
+            f"ORDER BY {order} DESC LIMIT {DELETED_AT_ONCE} OFFSET %(most)s)",
+            most=most,
             **values,
         )
 

@@ -222,13 +222,7 @@ def add_revision(
     before = msgspec.json.encode(fields).decode()
     row = (changed_at, text, content_hash(edit.before.content), before)
     insert_revision(session, seq, row)
-    session.execute(
-        "DELETE FROM revision WHERE owner = %(owner)s AND memory_seq = %(seq)s AND seq <= ("
-        "SELECT seq FROM revision WHERE owner = %(owner)s AND memory_seq = %(seq)s "
-        "ORDER BY seq DESC LIMIT 1 OFFSET %(most)s)",
-        seq=seq,
-        most=REVISIONS_MAX,
-    )
+    session.keep_newest("revision", "seq", "seq", REVISIONS_MAX, memory_seq=seq)
 
 
 def was_said(session: CommonSession, id: str, content: str) -> bool:

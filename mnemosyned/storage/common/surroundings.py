@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 
-from mnemosyned.memory import capture, capture as limits
+from mnemosyned.memory import capture
 from mnemosyned.memory.clock import Sighting
-from mnemosyned.memory.exchange import FollowedFolder
+from mnemosyned.memory.exchange import FollowedFolder, HookActivity
 from mnemosyned.memory.values import AgentActivity, MemoryRecord
 from mnemosyned.storage.common.rows import (
     ACTIVITY,
@@ -30,40 +30,23 @@ from mnemosyned.storage.common.session import (
     writes_lazily,
 )
 
-DELETED_AT_ONCE = 10_000
-"""Surplus rows that one statement deletes."""
-
 _KEEP_SESSION = (
     "ON CONFLICT (owner, session_id) DO UPDATE SET project = excluded.project, "
     "directory = excluded.directory, transcript = excluded.transcript, "
     "seen_at = excluded.seen_at"
 )
-_DROP_SESSIONS = (
-    "DELETE FROM agent_session WHERE owner = %(owner)s AND session_id IN ("
-    "SELECT session_id FROM agent_session WHERE owner = %(owner)s "
-    "ORDER BY seen_at DESC LIMIT %(at_once)s OFFSET %(most)s)"
-)
 _COUNT_CALL = (
-    f"INSERT INTO agent_activity AS a (owner, {ACTIVITY.columns}) VALUES (%(owner)s, "
-    "%(client)s, %(event)s, 1, %(stored)s, %(characters)s, %(failures)s, %(duration_ms)s, "
-    "%(duration_ms)s, %(called_at)s, %(stored_at)s, %(informed_at)s, %(failed_at)s, "
-    "%(failure)s) ON CONFLICT (owner, client, event) DO UPDATE SET calls = a.calls + 1, "
-    "stored = a.stored + excluded.stored, "
-    "characters = a.characters + excluded.characters, "
-    "failures = a.failures + excluded.failures, "
-    "total_ms = a.total_ms + excluded.total_ms, "
-    "slowest_ms = greatest(a.slowest_ms, excluded.slowest_ms), "
+    "ON CONFLICT (owner, client, event) DO UPDATE SET calls = agent_activity.calls + 1, "
+    "stored = agent_activity.stored + excluded.stored, "
+    "characters = agent_activity.characters + excluded.characters, "
+    "failures = agent_activity.failures + excluded.failures, "
+    "total_ms = agent_activity.total_ms + excluded.total_ms, "
+    "slowest_ms = greatest(agent_activity.slowest_ms, excluded.slowest_ms), "
     "called_at = excluded.called_at, "
-    "stored_at = coalesce(excluded.stored_at, a.stored_at), "
-    "informed_at = coalesce(excluded.informed_at, a.informed_at), "
-    "failed_at = coalesce(excluded.failed_at, a.failed_at), "
-    "failure = CASE WHEN excluded.failed_at IS NULL THEN a.failure ELSE excluded.failure END"
-)
-# Not by a pair of columns, which Citus cannot hand on under row-level security.
-_DROP_ACTIVITY = (
-    "DELETE FROM agent_activity WHERE owner = %(owner)s AND event || ' ' || client IN ("
-    "SELECT event || ' ' || client FROM agent_activity WHERE owner = %(owner)s "
-    "ORDER BY called_at DESC LIMIT %(at_once)s OFFSET %(most)s)"
+    "stored_at = coalesce(excluded.stored_at, agent_activity.stored_at), "
+    "informed_at = coalesce(excluded.informed_at, agent_activity.informed_at), "
+    "failed_at = coalesce(excluded.failed_at, agent_activity.failed_at), "
+    "failure = CASE WHEN excluded.failed_at IS NULL THEN agent_activity.failure ELSE excluded.failure END"
 )
 
 
@@ -124,9 +107,8 @@ class AgentStore(StorePart):
         """Insert a session, or update its project, directory, transcript and time last seen."""
         kept = replace(agent, shown=agent.shown[-capture.SHOWN_MAX :])
         SESSIONS.add(session, kept, _KEEP_SESSION)
-        session.execute(
-            _DROP_SESSIONS, at_once=DELETED_AT_ONCE, most=limits.SESSIONS_MAX
-        )
+        most = capture.SESSIONS_MAX
+        session.keep_newest("agent_session", "session_id", "seen_at", most)
 
     @writes_lazily
     def advance(
@@ -228,23 +210,26 @@ class AgentStore(StorePart):
     @writes_lazily
     def count(self, session: CommonSession, call: capture.AgentCall) -> None:
         """Add a hook call to the sums of its client and event, of which `CLIENTS_MAX` are kept."""
-        session.execute(
-            _COUNT_CALL,
+        at = call.called_at
+        activity = HookActivity(
             client=call.client,
             event=call.event,
+            calls=1,
             stored=call.stored,
             characters=call.characters,
             failures=int(bool(call.failure)),
-            duration_ms=call.duration_ms,
-            called_at=call.called_at,
-            stored_at=call.called_at if call.stored else None,
-            informed_at=call.called_at if call.characters else None,
-            failed_at=call.called_at if call.failure else None,
+            total_ms=call.duration_ms,
+            slowest_ms=call.duration_ms,
+            called_at=at,
+            stored_at=at if call.stored else None,
+            informed_at=at if call.characters else None,
+            failed_at=at if call.failure else None,
             failure=call.failure[: capture.FAILURE_CHARS_MAX],
         )
-        session.execute(
-            _DROP_ACTIVITY, at_once=DELETED_AT_ONCE, most=capture.CLIENTS_MAX
-        )
+        ACTIVITY.add(session, activity, _COUNT_CALL)
+        # Not by a pair of columns, which Citus cannot hand on under row-level security.
+        key = "event || ' ' || client"
+        session.keep_newest("agent_activity", key, "called_at", capture.CLIENTS_MAX)
 
     @reads
     def activity(self, session: CommonSession) -> list[AgentActivity]:

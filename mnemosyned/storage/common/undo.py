@@ -79,31 +79,19 @@ def _insert_action(session: CommonSession, action: Action) -> None:
     )
 
 
-def _delete_actions(session: CommonSession, condition: str, **values: object) -> None:
+def delete_actions(session: CommonSession, condition: str, **values: object) -> None:
     """Delete the actions that meet a condition in SQL with values, and the steps of the actions."""
-    rows = session.execute(
+    numbers = session.column(
         f"SELECT seq FROM undo_action WHERE owner = %(owner)s AND {condition}", **values
     )
-    numbers = [number for (number,) in rows.fetchall()]
-    if not numbers:
-        return
-    for table, column in ("undo_step", "action"), ("undo_action", "seq"):
-        session.delete(table, **{column: numbers})
+    if numbers:
+        session.delete("undo_step", action=numbers)
+        session.delete("undo_action", seq=numbers)
 
 
 def delete_steps(session: CommonSession, seqs: Collection[int]) -> None:
     """Delete what is recorded of memories that are deleted for good, by row number."""
     session.delete("undo_step", memory_seq=seqs)
-
-
-def delete_restored_forgets(session: CommonSession, calls: Collection[str]) -> None:
-    """Delete the actions of those forget calls whose records were all put back."""
-    _delete_actions(
-        session,
-        "id = ANY(%(calls)s::text[]) AND NOT EXISTS (SELECT 1 FROM forgotten AS f "
-        "WHERE f.owner = %(owner)s AND f.call = undo_action.id)",
-        calls=list(calls),
-    )
 
 
 def changed_after(session: CommonSession, id: str) -> set[int]:
@@ -186,7 +174,7 @@ class ActionStore(StorePart):
     @writes
     def delete(self, session: CommonSession, id: str) -> None:
         """Delete the record of an action that was undone."""
-        _delete_actions(session, "id = %(id)s", id=id)
+        delete_actions(session, "id = %(id)s", id=id)
 
     @reads
     def are_expired(self, session: CommonSession, before: datetime) -> bool:
@@ -201,7 +189,7 @@ class ActionStore(StorePart):
     @writes
     def expire(self, session: CommonSession, before: datetime) -> None:
         """Delete the actions of `before` or earlier, and all but the newest `ACTIONS_MAX`."""
-        _delete_actions(session, _EXPIRED, before=before, most=ACTIONS_MAX)
+        delete_actions(session, _EXPIRED, before=before, most=ACTIONS_MAX)
 
 
 EPISODES_READ = 100
