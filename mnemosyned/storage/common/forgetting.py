@@ -38,19 +38,15 @@ from mnemosyned.storage.common.learnings import (
     mark_learned,
     remove_learnings,
 )
-from mnemosyned.storage.common.rows import (
-    ENDINGS,
-    FORGOTTEN,
-    instant,
-    optional_instant,
-    stored_values,
-)
+from mnemosyned.storage.common.rows import ENDINGS, FORGOTTEN, stored_values
 from mnemosyned.storage.common.session import (
     ORIGINALS_BELOW,
     UNLESS_KNOWN,
     CommonSession,
     EngineSession,
     StorePart,
+    instant,
+    optional_instant,
     reads,
     replace_by,
     writes,

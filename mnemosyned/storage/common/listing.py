@@ -40,11 +40,11 @@ from mnemosyned.memory.listing import (
 )
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.query import Query
-from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
     CommonSession,
     EngineSession,
     StorePart,
+    instant,
     reads,
     replace_by,
     writes_lazily,

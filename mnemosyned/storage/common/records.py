@@ -26,8 +26,6 @@ from mnemosyned.storage.common.rows import (
     COMPACTIONS,
     EPISODE_COLUMNS,
     episode_from,
-    instant,
-    optional_instant,
     record_fields,
 )
 from mnemosyned.storage.common.session import (
@@ -36,6 +34,8 @@ from mnemosyned.storage.common.session import (
     CommonSession,
     EngineSession,
     StorePart,
+    instant,
+    optional_instant,
     reads,
     writes,
 )

@@ -35,7 +35,12 @@ from mnemosyned.memory.injections import (
     InjectionOutcome,
 )
 from mnemosyned.memory.values import Episode, Learning, LearningKind, MemoryRecord
-from mnemosyned.storage.common.session import CommonSession, replace_by
+from mnemosyned.storage.common.session import (
+    CommonSession,
+    instant,
+    optional_instant,
+    replace_by,
+)
 from mnemosyned.text.details import Detail, DetailKind
 
 Row = Sequence[Any]
@@ -53,16 +58,6 @@ EXPORTED_EPISODE = (
     "WHERE w.owner = %(owner)s AND w.episode_seq = e.seq)"
 )
 """Columns of an episode `e`, for `exported_episode_from`."""
-
-
-def instant(value: datetime | str) -> datetime:
-    """Return a stored time as a `datetime`: SQLite has ISO texts, PostgreSQL `datetime` objects."""
-    return value if isinstance(value, datetime) else datetime.fromisoformat(value)
-
-
-def optional_instant(value: datetime | str | None) -> datetime | None:
-    """Return a stored time, an ISO text or a `datetime`, as a `datetime`; None for None."""
-    return instant(value) if value else None
 
 
 _FIELDS = {

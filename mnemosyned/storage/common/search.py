@@ -14,11 +14,11 @@ from mnemosyned.memory.values import Tier
 from mnemosyned.search import finding
 from mnemosyned.search.query import BEGINNING, Match, Query
 from mnemosyned.storage.common import listing
-from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
     CommonSession,
     EngineSession,
     StorePart,
+    instant,
     reads,
     writes,
 )

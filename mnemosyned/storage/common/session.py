@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import wraps
 from typing import (
     Any,
@@ -95,6 +96,16 @@ def replace_by(key: str, columns: Iterable[str]) -> str:
     return f"ON CONFLICT (owner, {key}) DO UPDATE SET {changes}"
 
 
+def instant(value: datetime | str) -> datetime:
+    """Return a stored time as a `datetime`: SQLite has ISO texts, PostgreSQL `datetime` objects."""
+    return value if isinstance(value, datetime) else datetime.fromisoformat(value)
+
+
+def optional_instant(value: datetime | str | None) -> datetime | None:
+    """Return a stored time, an ISO text or a `datetime`, as a `datetime`; None for None."""
+    return instant(value) if value else None
+
+
 def episode_changes(values: dict[str, Any], *, is_rollup: bool) -> dict[str, Any]:
     """Return the values that change if a summary is written again, by column."""
     if not is_rollup:
@@ -152,6 +163,8 @@ class CommonSession(Protocol):
 
     def scalar(self, sql: str, /, **values: object) -> Any:  # noqa: ANN401 any column
         """Run an SQL statement, and return the first column of its first row, or None."""
+        row = self.execute(sql, **values).fetchone()
+        return row[0] if row else None
 
     def column(self, sql: str, /, **values: object) -> list[Any]:
         """Run an SQL statement, and return the only column of its rows."""
@@ -159,6 +172,7 @@ class CommonSession(Protocol):
 
     def stream(self, sql: str, /, **values: object) -> Iterator[Row]:
         """Run an SQL statement and yield its rows, fetched in portions."""
+        return iter(self.execute(sql, **values))
 
     def select(
         self, table: str, columns: str, clauses: str = "", /, **where: object
@@ -241,11 +255,16 @@ class CommonSession(Protocol):
             return 0
         return self.execute_many(_insert_statement(table, rows[0], conflict), rows)
 
-    def new_number(self, kind: RecordNumbers = "record", /) -> int | None:
-        """Return the number for a new row, or None if the table itself numbers new rows."""
+    def new_number(self, kind: RecordNumbers = "record", /) -> int | None:  # noqa: ARG002
+        """Return the number for a new row; None, as by default, if its table numbers its rows."""
+        return None
 
-    def skip_numbers(self, kind: RecordNumbers, upto: int, /) -> None:
-        """Make sure that new rows of a kind get numbers above `upto`, an imported row's number."""
+    def skip_numbers(self, kind: RecordNumbers, upto: int, /) -> None:  # noqa: ARG002
+        """Make sure that new rows of a kind get numbers above `upto`, an imported row's number.
+
+        By default do nothing, as tables that number their rows know the numbers.
+        """
+        return
 
     def position_of(self, id: str) -> Position | None:
         """Return row numbers of a memory and of its episode, if any; None for an unknown id."""
@@ -256,9 +275,27 @@ class CommonSession(Protocol):
 
     def newest_memory(self) -> int:
         """Return the highest row number of a memory; 0 if there is none."""
+        newest = "coalesce(max(seq), 0)"
+        return max(
+            int(self.select_value(table, newest)) for table in self.memory_tables
+        )
 
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
         """Return text, time and text hash of stored memories and episodes by id; an episode's text is None."""
+        if not ids:
+            return {}
+        rows = self.execute(
+            " UNION ALL ".join(
+                f"SELECT id, {text}, created_at, {said} FROM {table} "
+                "WHERE owner = %(owner)s AND id = ANY(%(ids)s)"
+                for text, said, table in (
+                    *(("content", "content_hash", each) for each in self.memory_tables),
+                    ("NULL", "NULL", "episode"),
+                )
+            ),
+            ids=list(ids),
+        )
+        return {id: (text, instant(at), said) for id, text, at, said in rows}
 
     def successor_of(self, seq: int) -> Position | None:
         """Return row numbers of a memory's successor and its episode; None if it is not superseded."""

@@ -20,7 +20,6 @@ from mnemosyned.storage.common.rows import (
     EPISODE_COLUMNS,
     LOG,
     episode_from,
-    instant,
     record_fields,
 )
 from mnemosyned.storage.common.session import (
@@ -28,6 +27,7 @@ from mnemosyned.storage.common.session import (
     EngineSession,
     Result,
     StorePart,
+    instant,
     reads,
     writes,
 )

@@ -18,13 +18,13 @@ from mnemosyned.storage.common.rows import (
     FOLDERS,
     REPLACE_FILE,
     SESSIONS,
-    instant,
-    optional_instant,
 )
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
     CommonSession,
     StorePart,
+    instant,
+    optional_instant,
     reads,
     writes,
     writes_lazily,

@@ -20,12 +20,12 @@ from mnemosyned.memory.values import (
     Tier,
     UndoableAction,
 )
-from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
     CommonSession,
     EngineSession,
     StorePart,
+    instant,
     reads,
     replace_by,
     writes,

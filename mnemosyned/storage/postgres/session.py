@@ -21,7 +21,6 @@ from mnemosyned.memory.edit import Position
 from mnemosyned.memory.engine_ports import LOCAL_NAME, LOCAL_OWNER
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.fields import ROW_FIELDS, column_list
-from mnemosyned.memory.forgetting import Known
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.storage.common.rows import (
     column_values,
@@ -318,10 +317,6 @@ class PostgresSession(CommonSession):
             )
             return int(cursor.rowcount)
 
-    def scalar(self, sql: str, /, **values: object) -> Any:  # noqa: ANN401 any column
-        row = self.execute(sql, **values).fetchone()
-        return row[0] if row else None
-
     def take_numbers(
         self, kind: Literal["memory", "log", "record"], count: int
     ) -> range:
@@ -392,22 +387,6 @@ class PostgresSession(CommonSession):
             ids=list(ids),
         )
         return {id: (seq, episode) for id, seq, episode in rows}
-
-    def newest_memory(self) -> int:
-        newest: int = self.select_value("memory", "coalesce(max(seq), 0)")
-        return newest
-
-    def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
-        if not ids:
-            return {}
-        rows = self.execute(
-            "SELECT id, content, created_at, content_hash FROM memory "
-            "WHERE owner = %(owner)s AND id = ANY(%(ids)s) UNION ALL "
-            "SELECT id, NULL, created_at, NULL FROM episode "
-            "WHERE owner = %(owner)s AND id = ANY(%(ids)s)",
-            ids=list(ids),
-        )
-        return {id: (content, moment, said) for id, content, moment, said in rows}
 
     def insert_episode(
         self, episode: Episode, index_terms: str, *, seq: int | None = None

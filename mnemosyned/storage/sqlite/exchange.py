@@ -24,9 +24,8 @@ from mnemosyned.storage.common.rows import (
     exported_episode_from,
     exported_fields_from,
     exported_revision_from,
-    optional_instant,
 )
-from mnemosyned.storage.common.session import Row
+from mnemosyned.storage.common.session import Row, optional_instant
 from mnemosyned.storage.sqlite.fulltext import index_memories
 from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED, insert_details
 from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row

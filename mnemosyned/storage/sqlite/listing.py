@@ -162,7 +162,7 @@ class SqliteLists(ListStore):
         return [
             prefix
             for prefix in prefixes
-            if session.scalar(f"{_ANY} LIMIT 1", id_range(prefix) * len(_HOMES))
+            if session.execute(_ANY, id_range(prefix) * len(_HOMES)).fetchone()
         ]
 
     def _tables_by_number(

@@ -272,9 +272,10 @@ class SqliteVectors(VectorStore):
     @writes
     def use_model(self, session: SqliteSession, name: str, identity: str) -> int:
         number: int = session.scalar(
-            "INSERT INTO embedding_model (name, digest) VALUES (?, ?) "
+            "INSERT INTO embedding_model (name, digest) VALUES (:name, :digest) "
             "ON CONFLICT (digest) DO UPDATE SET name = excluded.name RETURNING number",
-            (name, identity),
+            name=name,
+            digest=identity,
         )
         return number
 

@@ -29,9 +29,8 @@ from mnemosyned.search.query import (
 from mnemosyned.search.scoring import READ_CHARS_MAX
 from mnemosyned.search.words import Forms, Frequencies, Having, WordRows
 from mnemosyned.storage.common import listing
-from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.search import CommonIndex
-from mnemosyned.storage.common.session import StorePart
+from mnemosyned.storage.common.session import StorePart, instant
 from mnemosyned.storage.common.state import episode_at
 from mnemosyned.storage.sqlite.fulltext import (
     GLUED,

@@ -19,23 +19,21 @@ from mnemosyned.instants import in_zone
 from mnemosyned.memory.edit import Position
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.fields import ROW_FIELDS, FieldKind, column_list
-from mnemosyned.memory.forgetting import Known, content_hash
+from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.storage.common.rows import (
     column_values,
     detail_from,
     episode_values,
     fields_from,
-    instant,
-    optional_instant,
 )
 from mnemosyned.storage.common.session import (
     BELOW,
     FIRST_BELOW,
     CommonSession,
-    RecordNumbers,
     Row,
     episode_changes,
+    optional_instant,
 )
 from mnemosyned.storage.sqlite import fulltext
 from mnemosyned.text.details import Detail
@@ -169,21 +167,6 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         ]
         return self.executemany(translate(sql), bound).rowcount if bound else 0
 
-    def scalar(
-        self, sql: str, parameters: Sequence[Any] = (), /, **values: object
-    ) -> Any:  # noqa: ANN401 any column
-        row = self.execute(sql, parameters, **values).fetchone()
-        return row[0] if row else None
-
-    def stream(self, sql: str, /, **values: object) -> Iterator[Row]:
-        return self.execute(sql, **values)
-
-    def new_number(self, kind: RecordNumbers = "record", /) -> None:
-        """Return None, as the tables of SQLite number their rows themselves."""
-
-    def skip_numbers(self, kind: RecordNumbers, upto: int, /) -> None:
-        """Do nothing, as the tables of SQLite know the numbers of their rows."""
-
     def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
         among = "WHERE id IN (SELECT value FROM json_each(:ids))"
         rows = self.execute(
@@ -192,25 +175,6 @@ class SqliteSession(sqlite3.Connection, CommonSession):
             ids=list(ids),
         )
         return {id: (seq, episode) for id, seq, episode in rows}
-
-    def newest_memory(self) -> int:
-        newest: int = self.scalar(
-            "SELECT max((SELECT ifnull(max(seq), 0) FROM working_memory), "
-            "(SELECT ifnull(max(seq), 0) FROM archive))"
-        )
-        return newest
-
-    def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
-        among = "WHERE id IN (SELECT value FROM json_each(:ids))"
-        rows = self.execute(
-            f"SELECT id, content, created_at, content_hash FROM working_memory {among} "
-            f"UNION ALL SELECT id, content, created_at, content_hash FROM archive {among} "
-            f"UNION ALL SELECT id, NULL, created_at, NULL FROM episodic_memory {among}",
-            ids=list(ids),
-        )
-        return {
-            id: (content, instant(moment), said) for id, content, moment, said in rows
-        }
 
     def memories(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
         found = self._memories("id", ids, order=" ORDER BY {0}created_at, {0}seq")
