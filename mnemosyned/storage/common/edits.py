@@ -318,8 +318,15 @@ class ChangeStore(StorePart):
     ) -> int:
         """Pin or unpin working memories; return how many of these ids are working memories."""
         table = session.memory_tables[0]
-        positions = session.positions_of(ids).values()
-        seqs = [seq for seq, episode in positions if episode is None]
+        # Rows beside those of an id are looked up by their key: `OFFSET 0` is not taken apart by
+        # a planner that believes an owner to be small.
+        seqs = session.column(
+            f"SELECT m.seq FROM {table} AS m "
+            "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) "
+            "AND EXISTS (SELECT 1 FROM fresh AS f "
+            "WHERE f.owner = %(owner)s AND f.seq = m.seq OFFSET 0)",
+            ids=list(ids),
+        )
         others = session.execute(
             f"SELECT seq FROM {table} WHERE owner = %(owner)s "
             "AND seq = ANY(%(seqs)s::bigint[]) AND pinned != %(pinned)s",
