@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 REST_TIMES = 24
 """A purge reads and writes the whole file. While others are served, the next one waits this many
-times as long as the last one took, so that purges take 4 % of the time at most."""
+times as long as the last one took, so that purges take 4% of the time at most."""
 REST_FREE_S = 0.05
 """Seconds of a purge after which nobody needs a rest: those of a small file."""
 REST_MAX_S = 600.0

@@ -130,7 +130,7 @@ def missing_time_note(query: Query, *, has_hits: bool) -> str:
 
 
 STEPS = 4
-"""Steps of time for each doubling: a percentile is right to within 9 %."""
+"""Steps of time for each doubling: a percentile is right to within 9%."""
 RECALL_MS_MIN = 1 / 16
 SAVED_EVERY_S = 60.0
 GROWTH_BYTES = 1 << 20

@@ -15,8 +15,8 @@ from mnemosyned.text.word_cache import WordCache
 CHARS_PER_TOKEN = 4
 """Rule of thumb for budgets: right for English, too high for other scripts."""
 MARGIN = 0.2
-"""Share that budgets add to the estimate: `make bench-tokens` needs 16 % for the worst of its
-texts. Lists of rare words, such as the keywords of a grammar, fall short by up to 37 %."""
+"""Share that budgets add to the estimate: `make bench-tokens` needs 16% for the worst of its
+texts. Lists of rare words, such as the keywords of a grammar, fall short by up to 37%."""
 PIECES_MAX = 1 << 13
 """Pieces whose weight is cached for the next text."""
 LANGUAGE_CHARS = 2_000
