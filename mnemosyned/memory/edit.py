@@ -47,10 +47,8 @@ class MemoryEdit:
     @property
     def is_reworded(self) -> bool:
         """Whether the edit changes the text or role of the memory, and so makes summaries stale."""
-        return (self.before.content, self.before.role) != (
-            self.after.content,
-            self.after.role,
-        )
+        before, after = self.before, self.after
+        return before.content != after.content or before.role != after.role
 
     @property
     def is_moved(self) -> bool:
@@ -60,10 +58,8 @@ class MemoryEdit:
     @property
     def is_renamed(self) -> bool:
         """Whether the edit changes the session or the source of the memory."""
-        return (self.before.session, self.before.source) != (
-            self.after.session,
-            self.after.source,
-        )
+        before, after = self.before, self.after
+        return before.session != after.session or before.source != after.source
 
     @property
     def changed_fields(self) -> tuple[str, ...]:

@@ -146,8 +146,7 @@ class RestoreReport:
     def count(self, kind: str, id: str, outcome: Outcome) -> None:
         """Count a record as stored (True), known (False) or a conflict (its reason); not for None."""
         if isinstance(outcome, str):
-            conflict = RestoreConflict(kind=kind, id=id, reason=outcome)
-            self.conflicts.append(conflict)
+            self.conflicts.append(RestoreConflict(kind=kind, id=id, reason=outcome))
         elif outcome is not None:
             counts = self.stored if outcome else self.known
             counts[kind] = counts.get(kind, 0) + 1

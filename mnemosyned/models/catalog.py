@@ -344,8 +344,8 @@ class VerifyResult:
 class ModelStore:
     """Folder of installed models."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or models_dir()
+    def __init__(self) -> None:
+        self.folder = models_dir()
 
     def __iter__(self) -> Iterator[InstalledModel]:
         for path in sorted(self.folder.glob("*.gguf")):

@@ -76,12 +76,9 @@ class ChangeService:
             return verbs.Tagged(**preview, tags=list(tags), tagged=adds)
         change = partial(self.store.changes.tag, remove=not adds)
         action = self._new_action(ActionKind.TAG if adds else ActionKind.UNTAG)
-        changed = intake.run_in_chunks(
-            selected.ids,
-            intake.CHUNK,
-            lambda chunk: change(chunk, tags, action=action),
-            report=f"memories are {'tagged' if adds else 'untagged'}",
-        )
+        step = partial(change, tags=tags, action=action)
+        report = f"memories are {'tagged' if adds else 'untagged'}"
+        changed = intake.run_in_chunks(selected.ids, intake.CHUNK, step, report=report)
         return verbs.Tagged(
             memories=len(selected.ids),
             tags=list(tags),
@@ -114,16 +111,10 @@ class ChangeService:
             archived = len(selected.ids) - working
             return verbs.Pinned(**preview, pinned=pinned, archived=archived)
         action = self._new_action(ActionKind.PIN if pinned else ActionKind.UNPIN)
-        changed = sum(
-            intake.run_in_chunks(
-                selected.ids,
-                intake.CHUNK,
-                lambda chunk: self.store.changes.pin(
-                    chunk, pinned=pinned, action=action
-                ),
-                report=f"memories are {'pinned' if pinned else 'unpinned'}",
-            )
-        )
+        pin = partial(self.store.changes.pin, pinned=pinned, action=action)
+        report = f"memories are {'pinned' if pinned else 'unpinned'}"
+        chunks = intake.run_in_chunks(selected.ids, intake.CHUNK, pin, report=report)
+        changed = sum(chunks)
         return verbs.Pinned(
             id=ids[0] if len(ids) == 1 else "",
             memories=changed,
@@ -364,15 +355,13 @@ class ChangeService:
     def learn(self, request: conversation.Learn) -> conversation.Learned:
         """Store a new learning; return the learning and the ids of learnings it supersedes."""
         now = self.sleeper.cycle.clock.now()
+        rule = self.sleeper.cycle.settings.config.secrets
+        text = intake.clean_learning_text(request.content, rule, field="content")
         learning, superseded = self.store.learnings.add(
             Learning(
                 id=new_id(now),
                 kind=request.kind,
-                text=intake.clean_learning_text(
-                    request.content,
-                    self.sleeper.cycle.settings.config.secrets,
-                    field="content",
-                ),
+                text=text,
                 created_at=now,
                 session=request.session,
                 source=request.source,
@@ -409,11 +398,8 @@ class ChangeService:
         self, request: conversation.EditLearning
     ) -> conversation.EditedLearning:
         """Replace the text of a learning, and purge the old text."""
-        text = intake.clean_learning_text(
-            request.text,
-            self.sleeper.cycle.settings.config.secrets,
-            field="text",
-        )
+        rule = self.sleeper.cycle.settings.config.secrets
+        text = intake.clean_learning_text(request.text, rule, field="text")
         self.store.learnings.edit(request.id, text)
         _, note = self.retention.purger.attempt()
         return conversation.EditedLearning(request.id, text, note)

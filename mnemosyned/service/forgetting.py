@@ -145,11 +145,8 @@ class Purger:
     def wait_s(self) -> float | None:
         """Return the seconds until the planned purge; None if none is planned."""
         with self._wake:
-            return (
-                None
-                if self._planned is None
-                else max(0.0, self._planned - time.monotonic())
-            )
+            planned = self._planned
+        return None if planned is None else max(0.0, planned - time.monotonic())
 
     def close(self) -> None:
         """Stop the thread, and run a due purge now unless purges take long: then after the next start."""
@@ -183,12 +180,8 @@ class Purger:
                 with self._wake:
                     self._planned = None
             else:
-                self._plan_purge(
-                    min(
-                        REST_MAX_S,
-                        max(rest_s, RETRY_S * 2 ** min(10, self._refused - 1)),
-                    )
-                )
+                retry_s = RETRY_S * 2 ** min(10, self._refused - 1)
+                self._plan_purge(min(REST_MAX_S, max(rest_s, retry_s)))
         return clean
 
     def _plan_purge(self, wait_s: float) -> None:
@@ -404,11 +397,8 @@ class RetentionService:
         try:
             if self.finish_due():
                 self.purger.purge()
-            now, before = (
-                self.cycle.clock.now(),
-                shift(self.cycle.clock.now(), -ACTIONS_KEPT),
-            )
-            last = self._actions_expired_at
+            now, last = self.cycle.clock.now(), self._actions_expired_at
+            before = shift(now, -ACTIONS_KEPT)
             if last is None or now >= shift(last, EXPIRY_EVERY):
                 self._actions_expired_at = now
                 if self.store.actions.are_expired(before):

@@ -19,7 +19,6 @@ from mnemosyned.memory.consolidation import (
     CycleStatus,
     GroupStatus,
     LogEntry,
-    Trigger,
 )
 from mnemosyned.memory.forgetting import UndoneEpisode, undone_group
 from mnemosyned.memory.ports import MemoryStore
@@ -36,7 +35,7 @@ from mnemosyned.service.changes import CHANGED_SINCE, ChangeService
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import CHUNK, run_in_chunks
 from mnemosyned.service.reading import preview_lines
-from mnemosyned.sleep.context import CANDIDATES_MAX
+from mnemosyned.sleep.context import CANDIDATES_MAX, EMPTY_REPORT
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.verbs.upkeep import LAST_ACTION, Undo, Undone
 
@@ -301,15 +300,9 @@ class UndoService:
             return {returned.episode: returned for returned in preview}
         now = self.sleeper.cycle.clock.now()
         try:
-            undone = run_in_chunks(
-                ids,
-                UNDO_CHUNK,
-                lambda chunk: self.store.undo.apply(
-                    chunk, now=now, held_until=held_until
-                ),
-                report="episodes were undone",
-                count=len,
-            )
+            step = partial(self.store.undo.apply, now=now, held_until=held_until)
+            report = "episodes were undone"
+            undone = run_in_chunks(ids, UNDO_CHUNK, step, report=report, count=len)
         finally:
             self.retention.rewrite_stale_or_log()
         return {returned.episode: returned for step in undone for returned in step}
@@ -348,19 +341,15 @@ def _make_cycle_report(
         group.error or group.status is GroupStatus.KEPT for group in groups
     )
     restorable = sum(episode.restored for episode in returned.values())
-    return CycleReport(
+    return replace(
+        EMPTY_REPORT,
         cycle=entries[0].cycle,
         status=CycleStatus.PARTIAL if is_partial else CycleStatus.UNDONE,
-        trigger=Trigger.EXPLICIT,
         dry_run=dry_run,
         candidates=sum(entry.items_consolidated for entry in entries),
         groups=groups,
-        duration_s=0.0,
-        promoted=0,
-        evicted=0,
         failed=sum(group.status is GroupStatus.KEPT for group in groups),
         chars_before=sum(group.chars_before for group in groups),
-        chars_after=0,
         restored=0 if dry_run else restorable,
         held_until=held_until if restorable else None,
     )

@@ -268,7 +268,7 @@ _NO_CYCLE = CycleStop()
 _NO_CYCLE.over.set()
 
 
-_NO_REPORT = CycleReport(
+EMPTY_REPORT = CycleReport(
     cycle="",
     status=CycleStatus.NOT_RUNNING,
     trigger=Trigger.EXPLICIT,
@@ -308,7 +308,7 @@ class CycleStopper:
         """
         current = self._current
         if current.over.is_set():
-            return _NO_REPORT
+            return EMPTY_REPORT
         self._hold_at_least(HOLD)
         current.asked.set()
         if not current.over.wait(timeout_s):
@@ -316,7 +316,7 @@ class CycleStopper:
                 "the sleep cycle still works on its current batch; it ends after that"
             )
         return current.report or replace(
-            _NO_REPORT, problem="it failed; mnem log says why"
+            EMPTY_REPORT, problem="it failed; mnem log says why"
         )
 
     def pause(self, hold: timedelta) -> CycleReport:
@@ -325,7 +325,7 @@ class CycleStopper:
         if hold:
             self._hold_at_least(hold)
         until = self.held_until()
-        return replace(_NO_REPORT, status=CycleStatus.PAUSED, held_until=until)
+        return replace(EMPTY_REPORT, status=CycleStatus.PAUSED, held_until=until)
 
     def _hold_at_least(self, hold: timedelta) -> None:
         """Hold back background cycles for the time `hold`, or for the rest of a longer hold."""

@@ -53,7 +53,7 @@ class SleepScheduler:
     """Runs a cycle for a trigger."""
     enforce_cap: Callable[[], object]
     """Consolidates what exceeds working memory's capacity; called in a thread."""
-    check_triggers: Callable[[], object] | None = None
+    check_triggers: Callable[[], object]
     tick_s: float = 30.0
 
     def __post_init__(self) -> None:
@@ -86,15 +86,13 @@ class SleepScheduler:
     def start(self) -> None:
         """Start the schedule of cycles, and the checks of the triggers."""
         self._scheduler.start()
-        if self.check_triggers:
-            self._ticker.start()
+        self._ticker.start()
 
     def stop(self) -> None:
         """Stop the schedule, the checks and the capacity's thread; wait for running work."""
         self._stopped.set()
         self._scheduler.shutdown(wait=True)
-        if self.check_triggers:
-            self._ticker.join()
+        self._ticker.join()
         self._cap_executor.shutdown(wait=True)
 
     def set_schedule(self, config: Config) -> None:
@@ -160,8 +158,6 @@ class SleepScheduler:
 
     def _check_repeatedly(self) -> None:
         """Check the triggers every `tick_s` until the scheduler stops."""
-        if self.check_triggers is None:
-            return
         check = self._guard_job(self.check_triggers)
         while not self._stopped.wait(self.tick_s):
             check()

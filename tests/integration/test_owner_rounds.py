@@ -131,7 +131,9 @@ def test_a_background_cycle_ends_with_its_turn(
     tmp_path: Path, turn_s: float | None, left: int
 ) -> None:
     with open_memory(config_by_words(tmp_path / "memory.db")) as memory:
-        scheduler = SleepScheduler(sleep=lambda _: None, enforce_cap=list)
+        scheduler = SleepScheduler(
+            sleep=lambda _: None, enforce_cap=list, check_triggers=list
+        )
         host = SleepHost(scheduler, list, turn_s)
         memory.service.sleeper.host = host  # as for a memory of many
         for number in range(3):

@@ -85,7 +85,9 @@ def running(
     relieve: Callable[[], object] = lambda: None,
 ) -> Iterator[SleepScheduler]:
     """A scheduler that sleeps each interval."""
-    with SleepScheduler(sleep=nights.sleep, enforce_cap=relieve) as scheduler:
+    with SleepScheduler(
+        sleep=nights.sleep, enforce_cap=relieve, check_triggers=list
+    ) as scheduler:
         scheduler.set_schedule(schedule(interval))
         yield scheduler
 
