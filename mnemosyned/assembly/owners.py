@@ -356,14 +356,13 @@ class OwnerMemories:
             from mnemosyned.search.vectors.owners import OwnerVectors  # noqa: PLC0415 only with a model
 
             embedding = shared.settings.config.embedding
+            least = build.similarity_min_of(embedding, self._vectors.embedder)
             vectors = OwnerVectors(
                 owner,
                 store.vectors,
                 self._vectors,
                 wait_s=embedding.wait_ms / 1_000,
-                similarity_min=build.similarity_min_of(
-                    embedding, self._vectors.embedder
-                ),
+                similarity_min=least,
             )
         service = build.assemble_service(
             store,

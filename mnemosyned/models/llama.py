@@ -270,16 +270,13 @@ class LlamaEmbedder(Embedder):
     """Embedder with a model in a GGUF file, and the text prefixes that its makers prescribe."""
 
     def __init__(self, settings: EmbeddingConfig, *, model_path: Path) -> None:
-        self._model = LlamaModel(
-            model_path=model_path,
-            settings=LlmConfig(
-                threads=settings.threads,
-                nice=settings.nice,
-                time_limit_s=settings.time_limit_s,
-                idle_s=settings.idle_s,
-            ),
-            embedding=True,
+        llm = LlmConfig(
+            threads=settings.threads,
+            nice=settings.nice,
+            time_limit_s=settings.time_limit_s,
+            idle_s=settings.idle_s,
         )
+        self._model = LlamaModel(model_path=model_path, settings=llm, embedding=True)
         self.name = self._model.name
         self._path = model_path
         self._settings = settings

@@ -357,16 +357,15 @@ class ChangeService:
         now = self.sleeper.cycle.clock.now()
         rule = self.sleeper.cycle.settings.config.secrets
         text = intake.clean_learning_text(request.content, rule, field="content")
-        learning, superseded = self.store.learnings.add(
-            Learning(
-                id=new_id(now),
-                kind=request.kind,
-                text=text,
-                created_at=now,
-                session=request.session,
-                source=request.source,
-            )
+        new = Learning(
+            id=new_id(now),
+            kind=request.kind,
+            text=text,
+            created_at=now,
+            session=request.session,
+            source=request.source,
         )
+        learning, superseded = self.store.learnings.add(new)
         return conversation.Learned(learning, superseded)
 
     def learnings(self, request: conversation.Learnings) -> conversation.LearningList:

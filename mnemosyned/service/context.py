@@ -250,15 +250,14 @@ class WindowService:
             count=counter.text,
             rate=self.rate,
         )
-        fitter = WindowFitter(
+        chosen = WindowFitter(
             request.system,
             new,
             request.messages,
             budget=budget,
             counter=counter,
             tools=request.tools,
-        )
-        chosen = fitter.fit()
+        ).fit()
         manager = ContextManager(
             budget,
             counter=counter,
@@ -292,17 +291,16 @@ class WindowService:
         ]
         if (quoted or rules) and not self.store.read_only:
             words = [words for _, _, words, _ in quoted] + [each.text for each in rules]
-            self.store.injections.add(
-                make_injection(
-                    self.clock.now(),
-                    InjectionKind.CONTEXT,
-                    client=next(iter(names(request.source)), ""),
-                    session=next(iter(names(request.session)), ""),
-                    prompt=question,
-                    text="\n".join(words),
-                    lines=shown,
-                )
+            injection = make_injection(
+                self.clock.now(),
+                InjectionKind.CONTEXT,
+                client=next(iter(names(request.source)), ""),
+                session=next(iter(names(request.session)), ""),
+                prompt=question,
+                text="\n".join(words),
+                lines=shown,
             )
+            self.store.injections.add(injection)
         return Assembled(
             system=window.system,
             messages=summary_message.sendable(window.messages),
@@ -352,17 +350,14 @@ class WindowService:
         relevance = Relevance(question, times)
         if not relevance.has_content:
             return []
-        recalled = self.recall(
-            Recall(
-                question,
-                limit=RECALLED_MAX,
-                session=request.session,
-                source=request.source,
-                explain=True,
-            ),
-            groups,
+        recall = Recall(
+            question,
+            limit=RECALLED_MAX,
+            session=request.session,
+            source=request.source,
+            explain=True,
         )
-        return relevance.select_relevant_hits(recalled.hits)
+        return relevance.select_relevant_hits(self.recall(recall, groups).hits)
 
     # --------------------------------------------------------------- compact
 

@@ -341,17 +341,16 @@ class MemoryService:
             is_known = not project or agents.session(session)
             if is_known or client != memory.source or not conversation:
                 continue
-            agents.keep_session(
-                AgentSession(
-                    session=session,
-                    client=client,
-                    conversation=conversation,
-                    started_at=memory.created_at,
-                    seen_at=memory.created_at,
-                    project=str(project),
-                    directory=str(directory),
-                )
+            kept = AgentSession(
+                session=session,
+                client=client,
+                conversation=conversation,
+                started_at=memory.created_at,
+                seen_at=memory.created_at,
+                project=str(project),
+                directory=str(directory),
             )
+            agents.keep_session(kept)
 
     def _store_drafts(
         self, drafts: Sequence[Draft], action: values.Action | None = None

@@ -157,13 +157,12 @@ def _estimate_period_summary(period: Period, minimum: int) -> Child:
     """Return the summary that a period will have, with an estimated length, for the level above."""
     few = len(period.members) < minimum and period.level is Level.DAY
     is_whole = few and period.chars <= SMALL_CHARS
+    share = 1 if is_whole else ROLLUP_SHARES[period.level]
     return Child(
         id=period.key,
         covers_from=period.begins,
         item_count=period.item_count,
-        chars=period.chars
-        if is_whole
-        else int(period.chars * ROLLUP_SHARES[period.level]),
+        chars=int(period.chars * share),
     )
 
 
@@ -175,15 +174,13 @@ def _estimate_model_s(
     if status.state is not SummarizerState.MODEL:
         return None
     pace = context.store.sleep.chars_per_s(status.name) or MODEL_CHARS_PER_S
-    return (
-        sum(
-            group.chars_before
-            for group in groups
-            if not group.level
-            and context.limits.are_summarized(group.items, group.chars_before)
-        )
-        / pace
+    are_summarized = context.limits.are_summarized
+    read = (
+        group.chars_before
+        for group in groups
+        if not group.level and are_summarized(group.items, group.chars_before)
     )
+    return sum(read) / pace
 
 
 PLAN_SIZE = 10_000

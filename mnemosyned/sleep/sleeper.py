@@ -536,14 +536,13 @@ class Sleeper:
             if reason:
                 selection = Selection(before=limit)
             if not reason or (oldest is not None and oldest < limit):
-                report = self.cycle.run(
-                    CycleRequest(
-                        trigger=trigger,
-                        selection=selection,
-                        rules_only=bool(reason),
-                        deadline_s=self._turn_s,
-                    )
+                request = CycleRequest(
+                    trigger=trigger,
+                    selection=selection,
+                    rules_only=bool(reason),
+                    deadline_s=self._turn_s,
                 )
+                report = self.cycle.run(request)
         self.after_cycle()
         return report
 
