@@ -191,7 +191,7 @@ def open_server(location: DatabaseLocation) -> PostgresServer:
         )
     from mnemosyned.storage.postgres import store as postgres  # noqa: PLC0415 an extra
 
-    return postgres.open_server(location.url, migrations=_postgres_migrations())
+    return postgres.PostgresServer(location.url, _postgres_migrations())
 
 
 @_require_driver()

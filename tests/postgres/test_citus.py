@@ -31,7 +31,7 @@ from mnemosyned.memory.values import Episode
 from mnemosyned.storage.postgres.roles import request_role
 from mnemosyned.storage.postgres.schema import distribute, upgrade
 from mnemosyned.storage.postgres.session import PostgresSession
-from mnemosyned.storage.postgres.store import open_server
+from mnemosyned.storage.postgres.store import PostgresServer
 from mnemosyned.text.terms import parse_terms
 
 needs_citus = pytest.mark.skipif(
@@ -51,7 +51,7 @@ def asked(sql: str, *values: object) -> list[tuple[Any, ...]]:
 @pytest.mark.postgres
 def test_a_database_without_citus_says_what_it_needs(dsn: str) -> None:
     with pytest.raises(InvalidRequest, match="CREATE EXTENSION citus"):
-        open_server(dsn, migrations=MIGRATIONS).distribute(SHARDS)
+        PostgresServer(dsn, MIGRATIONS).distribute(SHARDS)
 
 
 @pytest.mark.citus
@@ -75,7 +75,7 @@ def test_all_that_is_an_owners_is_on_one_node() -> None:
 @pytest.mark.citus
 @needs_citus
 def test_what_is_distributed_stays_as_it_is() -> None:
-    again = open_server(cluster(), migrations=MIGRATIONS).distribute(SHARDS)
+    again = PostgresServer(cluster(), MIGRATIONS).distribute(SHARDS)
 
     assert (again.nodes, again.tables, again.advice) == (NODES - 1, (), ())
 
@@ -190,7 +190,7 @@ def test_the_rows_of_an_owner_move_to_another_node_while_they_are_written() -> N
 @pytest.mark.citus
 @needs_citus
 def test_a_purge_writes_the_tables_of_all_nodes_anew_and_names_their_logs() -> None:
-    server = open_server(cluster(), migrations=MIGRATIONS)
+    server = PostgresServer(cluster(), MIGRATIONS)
     files = (
         "SELECT result FROM "
         "run_command_on_shards('memory', 'SELECT pg_relation_filenode(''%%s'')') LIMIT %s"

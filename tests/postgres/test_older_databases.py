@@ -94,7 +94,7 @@ def test_numbers_go_on_where_they_were(store: PostgresStore) -> None:
 
 
 def test_owners_and_numbers_have_four_bytes(store: PostgresStore, before: str) -> None:
-    store.close()
+    store.pool.close()
     wide = rows(
         before,
         "SELECT c.relname, a.attname FROM pg_attribute AS a "

@@ -80,7 +80,7 @@ def test_a_table_that_grew_is_not_read_by_the_plans_of_an_empty_one(
         remember_batch(store, *map(memory, ids))
     for id in ids:
         store.memories.get(id)
-    store.close()  # which has the server count what was read
+    store.pool.close()  # which has the server count what was read
     eventually(lambda: count(server, OURS) == 0, "the daemon's connections ended")
 
     read = (

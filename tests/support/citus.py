@@ -47,11 +47,11 @@ def cluster() -> str:
     from support.postgres import MIGRATIONS  # noqa: PLC0415
 
     from mnemosyned.storage.postgres.store import (  # noqa: PLC0415
-        open_server,
+        PostgresServer,
     )
 
     dsn = database_of_nodes(DATABASE)
-    open_server(dsn, migrations=MIGRATIONS).distribute(SHARDS)
+    PostgresServer(dsn, MIGRATIONS).distribute(SHARDS)
     return dsn
 
 

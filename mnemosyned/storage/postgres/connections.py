@@ -17,7 +17,12 @@ from typing import TypeAlias, TypeVar
 
 import psycopg
 
-from mnemosyned.errors import DatabaseUnreachable, MemoryBusy, StorageFailed
+from mnemosyned.errors import (
+    ConfigInvalid,
+    DatabaseUnreachable,
+    MemoryBusy,
+    StorageFailed,
+)
 from mnemosyned.fairness import count_server_time, note_database_time
 from mnemosyned.memory.engine_ports import PoolFigures
 from mnemosyned.storage.common.session import Row
@@ -445,15 +450,27 @@ class Connections:
             connection.close()
 
 
-def connected_once(dsn: str) -> Connection:
-    """Open a connection for one task, with the usual limit on locks. Raises `psycopg.Error`."""
-    limit = f"-c lock_timeout={LOCK_WAIT_MS}"
-    return psycopg.connect(dsn, **_SETTINGS, options=f"{_OPTIONS} {limit}")
+def connected_once(
+    dsn: str, *, options: str = f"-c lock_timeout={LOCK_WAIT_MS}"
+) -> Connection:
+    """Open a connection for one task, with the usual limit on locks.
+
+    Raises `ConfigInvalid` for a text that is no URL of a database, and `psycopg.Error`.
+    """
+    try:
+        return psycopg.connect(dsn, **_SETTINGS, options=f"{_OPTIONS} {options}")
+    except psycopg.ProgrammingError:
+        # Its words quote the URL, which may hold a password.
+        raise ConfigInvalid(
+            "database: this is no URL of a PostgreSQL database; a % or @ within a password is "
+            "written %25 or %40",
+            field="database",
+        ) from None
 
 
 def connected_apart(dsn: str) -> Connection:
-    """Open a connection without a limit on waiting for locks. Raises `psycopg.Error`."""
-    return psycopg.connect(dsn, **_SETTINGS, options=f"{_OPTIONS} {_WAITING}")
+    """Open a connection as `connected_once` does, without a limit on waiting for locks."""
+    return connected_once(dsn, options=_WAITING)
 
 
 def check_alive(connection: Connection) -> None:

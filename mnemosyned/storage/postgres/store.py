@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
 
-from mnemosyned.errors import ConfigInvalid, NotFound, StorageFailed
+from mnemosyned.errors import NotFound, StorageFailed
 from mnemosyned.memory import engine_ports
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
 from mnemosyned.memory.values import Tier, TierTotals
@@ -24,32 +23,16 @@ from mnemosyned.storage.common.session import Row, StorePart, reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import AgentStore, ClockStore, WatchStore
 from mnemosyned.storage.common.undo import ActionStore
-from mnemosyned.storage.postgres import forgetting, health, roles
+from mnemosyned.storage.postgres import forgetting, health, memories, roles, schema
 from mnemosyned.storage.postgres.connections import (
     connected_apart,
     connected_once,
     explaining_failures,
 )
 from mnemosyned.storage.postgres.exchange import PostgresExchange
-from mnemosyned.storage.postgres.health import check_server
 from mnemosyned.storage.postgres.listing import PostgresLists
-from mnemosyned.storage.postgres.memories import (
-    PostgresChanges,
-    PostgresCompactions,
-    PostgresRecords,
-    PostgresRetention,
-    PostgresSleep,
-    PostgresUndo,
-)
 from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.storage.postgres.pool import Pool, PostgresEngine
-from mnemosyned.storage.postgres.schema import (
-    distribute,
-    has_citus,
-    index_glued_words,
-    prepare_search,
-    upgrade,
-)
 from mnemosyned.storage.postgres.search import PostgresSearch
 from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.vectors import PostgresVectors
@@ -140,21 +123,21 @@ class PostgresStore(MemoryStore):
         self.pool = pool
         engine = PostgresEngine(pool, owner)
         frequencies = Frequencies()
-        self.memories = PostgresRecords(engine)
+        self.memories = memories.PostgresRecords(engine)
         self.search = PostgresSearch(engine, frequencies)
         self.lists = PostgresLists(engine)
         self.deletion = forgetting.PostgresDeletion(engine)
-        self.changes = PostgresChanges(engine)
+        self.changes = memories.PostgresChanges(engine)
         self.learnings = LearningStore(engine)
-        self.compactions = PostgresCompactions(engine)
+        self.compactions = memories.PostgresCompactions(engine)
         self.vectors = PostgresVectors(engine, searched=ready.searches)
         self.maintenance = PostgresMaintenance(
             engine, frequencies, read_only=ready.read_only
         )
-        self.sleep = PostgresSleep(engine)
+        self.sleep = memories.PostgresSleep(engine)
         self.rollups = RollupStore(engine)
-        self.retention = PostgresRetention(engine)
-        self.undo = PostgresUndo(engine)
+        self.retention = memories.PostgresRetention(engine)
+        self.undo = memories.PostgresUndo(engine)
         self.actions = ActionStore(engine)
         self.grace = forgetting.PostgresGrace(engine)
         self.exchange = PostgresExchange(engine)
@@ -163,10 +146,6 @@ class PostgresStore(MemoryStore):
         self.injections = InjectionStore(engine)
         self.watches = WatchStore(engine)
         self.clock = ClockStore(engine)
-
-    def close(self) -> None:
-        """Close the connections."""
-        self.pool.close()
 
 
 _NAME_AND_COUNT = (
@@ -192,8 +171,7 @@ class OwnedStores:
         (rows,) = self._pool.read(owner, [(_NAME_AND_COUNT, {})])
         if not rows:
             raise NotFound("this owner was removed from the database")
-        name, memories = rows[0]
-        return name, memories
+        return rows[0][0], rows[0][1]
 
     def store(self, owner: int) -> PostgresStore:
         """Return the memory of the owner with this number; it need not be closed."""
@@ -224,11 +202,8 @@ def open_store(
         owner=owner,
     )
     pool = Pool(dsn, schema=ready.version, role=ready.role, has_citus=ready.has_citus)
-    store = PostgresStore(pool, owner, ready)
-    try:
-        yield store
-    finally:
-        store.close()
+    with closing(pool):
+        yield PostgresStore(pool, owner, ready)
 
 
 @contextmanager
@@ -250,10 +225,8 @@ def open_owned_stores(
     )
     pool = Pool(dsn, schema=ready.version, beside=beside.pool if beside else None)
     pool.connections.serves_owners = True
-    try:
+    with closing(pool):
         yield OwnedStores(pool, ready)
-    finally:
-        pool.close()
 
 
 @contextmanager
@@ -263,11 +236,9 @@ def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
     The role of requests is created with the first owner. Raises `SchemaTooNew`, and `StorageFailed`
     also for a login that does not own the tables.
     """
-    _check_server(dsn)
     with explaining_failures("nothing was done"), connected_once(dsn) as connection:
         roles.require_table_owner(PostgresSession(connection, 0))
     ready = _prepare(dsn, migrations, "the owners were not read")
-    pool = Pool(dsn, schema=ready.version)
 
     def prepare() -> None:
         with (
@@ -276,10 +247,8 @@ def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
         ):
             roles.ensure_role(connection)
 
-    try:
+    with closing(Pool(dsn, schema=ready.version)) as pool:
         yield PostgresOwners(pool, role=ready.role, prepare=prepare)
-    finally:
-        pool.close()
 
 
 class _Prepared(NamedTuple):
@@ -307,9 +276,8 @@ def _prepare(
     A login that owns no table finds all of that prepared, or raises with advice; a standby is not
     changed. `consequence` is the text on what a failure means for the data.
     """
-    _check_server(dsn)
     with explaining_failures(consequence):
-        read_only = check_server(dsn)
+        read_only = health.check_server(dsn)
         with connected_once(dsn) as connection:
             session = PostgresSession(connection, 0)
             is_owner, named = roles.table_owner(session)
@@ -325,11 +293,11 @@ def _prepare(
                 # Before an upgrade, which daemons of an earlier version would not survive.
                 roles.ensure_role(connection)
         # This may end the connections of others.
-        version = upgrade(dsn, migrations, read_only=read_only)
-        searches = embeds and prepare_search(dsn, read_only=read_only)
+        version = schema.upgrade(dsn, migrations, read_only=read_only)
+        searches = embeds and schema.prepare_search(dsn, read_only=read_only)
         if is_owner and not read_only:
             with connected_once(dsn) as connection:
-                index_glued_words(connection)
+                schema.index_glued_words(connection)
                 session = PostgresSession(connection, 0)
                 if guarded or role:
                     roles.ensure_role(connection)
@@ -338,40 +306,19 @@ def _prepare(
                     roles.revoke_from_others(session)
                 if owner is not None:
                     PostgresSession(connection, owner).ensure_owner()
-        return _Prepared(dsn, version, role, searches, has_citus(dsn), read_only)
+        return _Prepared(dsn, version, role, searches, schema.has_citus(dsn), read_only)
 
 
 def refuses_writes(dsn: str) -> bool:
     """Return whether the server refuses writes, as a standby. Raises `ConfigInvalid` and `StorageFailed`."""
-    _check_server(dsn)
     with explaining_failures("nothing was looked at"):
-        return check_server(dsn)
-
-
-def open_server(dsn: str, *, migrations: Path) -> PostgresServer:
-    """Return an object that administers the server as a whole. Raises `ConfigInvalid`."""
-    _check_server(dsn)
-    return PostgresServer(dsn, migrations=migrations)
+        return health.check_server(dsn)
 
 
 def exposures(dsn: str) -> list[str]:
     """Return how others could log in or read along. Raises `ConfigInvalid` and `StorageFailed`."""
-    _check_server(dsn)
     with explaining_failures("nothing was checked"), connected_once(dsn) as connection:
         return health.exposures(connection)
-
-
-def _check_server(dsn: str) -> None:
-    """Raise `ConfigInvalid` if `dsn` is no URL of a PostgreSQL database."""
-    try:
-        conninfo_to_dict(dsn)
-    except psycopg.ProgrammingError:
-        # Its words quote the URL, which may hold a password.
-        raise ConfigInvalid(
-            "database: this is no URL of a PostgreSQL database; a % or @ within a password is "
-            "written %25 or %40",
-            field="database",
-        ) from None
 
 
 _VERSION = "SELECT coalesce(max(version), 0) FROM schema_migration"
@@ -384,7 +331,8 @@ _HAS_OWNERS = (
 class PostgresServer:
     """A database as a whole: each method connects, and brings the schema up to date first.
 
-    Every method may be repeated, and raises `StorageFailed` if the database fails.
+    Every method may be repeated, and raises `ConfigInvalid` for a `dsn` that is no URL of a database,
+    and `StorageFailed` if the database fails.
     """
 
     dsn: str
@@ -419,15 +367,15 @@ class PostgresServer:
     def distribute(self, shards: int) -> engine_ports.Distribution:
         """Distribute the tables by owner over a cluster's nodes. Raises `InvalidRequest` without a cluster."""
         with self._upgrade() as connection:
-            return distribute(connection, shards=shards)
+            return schema.distribute(connection, shards=shards)
 
     @contextmanager
     def _upgrade(self) -> Iterator[psycopg.Connection[Row]]:
         """Upgrade the schema and old index entries, then lend a connection to the block."""
         with explaining_failures("nothing was done"):
-            upgrade(self.dsn, self.migrations)
+            schema.upgrade(self.dsn, self.migrations)
         with self._connect() as connection:
-            index_glued_words(connection)
+            schema.index_glued_words(connection)
             yield connection
 
     @contextmanager
