@@ -61,10 +61,7 @@ class MnemosyneStore(BaseStore):
 
     `put` stores a new memory that supersedes the item's last one, in one transaction; `get` answers
     the newest, with its exact value. `search` with a query is `recall`: it answers matches alone.
-    An item has a session of its own, and a namespace is a source. `name` keeps stores apart.
-
-    The blocking methods call `caller`, the others `async_caller`; by default both are clients of the
-    daemon's socket.
+    An item has a session of its own, and a namespace is a source.
     """
 
     def __init__(
@@ -74,7 +71,7 @@ class MnemosyneStore(BaseStore):
         *,
         name: str = "langgraph",
     ) -> None:
-        """Make a store on two callers, by default clients of the daemon's socket.
+        """Call `caller` in blocking methods, `async_caller` in others; by default the daemon's socket.
 
         Stores of different `name` share no items.
         """

@@ -22,19 +22,9 @@ from mnemosyned.cli.output.terminal import say
 from mnemosyned.client.connection import Connection
 from mnemosyned.config.loading import config_file, load_config, with_default_model
 from mnemosyned.config.settings import Config, LimitsConfig
+from mnemosyned.daemon import metrics
 from mnemosyned.daemon.http.listening import Listener, listen_on_socket
 from mnemosyned.daemon.http.server import EventLoop, make_handler
-from mnemosyned.daemon.metrics import (
-    LIVE_PATH,
-    METRICS_PATH,
-    Collector,
-    HealthProbe,
-    ServerActivity,
-    memory_samples,
-    metrics_route,
-    owner_samples,
-    server_samples,
-)
 from mnemosyned.daemon.resources import resources
 from mnemosyned.http_messages import Resource
 from mnemosyned.logs import configure_logs, log_failure, logger
@@ -59,7 +49,7 @@ def answers_health_check(path: Path) -> bool:
     """Return True if the daemon on the Unix socket `path` says within 5 seconds that it is live."""
     try:
         with Connection(path, timeout_s=HEALTH_TIMEOUT_S) as client:
-            client.page(LIVE_PATH)
+            client.page(metrics.LIVE_PATH)
     except errors.MnemosynedError:
         return False
     return True
@@ -112,9 +102,7 @@ def notify_service_manager(*states: str) -> None:
     if address.startswith("@"):  # an abstract socket
         address = "\0" + address[1:]
     try:
-        with socket.socket(
-            socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC
-        ) as channel:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
             channel.settimeout(NOTIFY_TIMEOUT_S)
             channel.connect(address)
             channel.sendall("\n".join(states).encode())
@@ -246,7 +234,7 @@ class Daemon:
         self._certificate = _load_certificate(config)
         self._growth = process_memory.MemoryGrowth()
         self._owners: OwnerMemories | None = None
-        self._probe = HealthProbe()
+        self._probe = metrics.HealthProbe()
         self._group = group
         self._is_first = group is None or group.is_first
         self._others = cast("FirstProcess | None", group if self._is_first else None)
@@ -260,11 +248,11 @@ class Daemon:
         config = self._config
         path = self._socket
         with ExitStack() as stack:
-            activity = ServerActivity()
-            served: Collector = partial(server_samples, activity)
+            activity = metrics.ServerActivity()
+            served: metrics.Collector = partial(metrics.server_samples, activity)
             if self._group:
                 served = self._group.collect(served)
-            collectors: list[Collector] = [served, self._probe.samples]
+            collectors: list[metrics.Collector] = [served, self._probe.samples]
             if config.metrics_listen and self._is_first:
                 self._serve_metrics(stack, config.metrics_listen, collectors)
             if endpoint := config.tracing.endpoint:
@@ -273,9 +261,9 @@ class Daemon:
             if memory is None:
                 return
             activity.pools["database"] = memory.store.maintenance.pool_figures
-            collectors.append(partial(memory_samples, memory))
+            collectors.append(partial(metrics.memory_samples, memory))
             if self._owners:
-                collectors.append(partial(owner_samples, self._owners))
+                collectors.append(partial(metrics.owner_samples, self._owners))
             stack.callback(collectors.clear)  # before the memories are closed
             owner_resources: OwnerResources | None = None
             if self._owners:
@@ -341,19 +329,19 @@ class Daemon:
         log.info("stopped", uptime_s=round(time.monotonic() - started, 3))
 
     def _serve_metrics(
-        self, stack: ExitStack, address: str, collectors: Sequence[Collector]
+        self, stack: ExitStack, address: str, collectors: Sequence[metrics.Collector]
     ) -> None:
         """Serve metrics and probes alone on "host:port", with threads that requests never take."""
         # Loaded here: without TCP the start need not wait for it.
         from mnemosyned.daemon.http.tcp import listen_for_metrics  # noqa: PLC0415
 
         listener = stack.enter_context(listen_for_metrics(address))
-        activity = ServerActivity()
-        metrics = {METRICS_PATH: Resource(metrics_route(collectors))}
+        activity = metrics.ServerActivity()
+        table = {metrics.METRICS_PATH: Resource(metrics.metrics_route(collectors))}
         stack.enter_context(
             EventLoop(
                 [listener],
-                answer=make_handler(metrics, activity),
+                answer=make_handler(table, activity),
                 limits=METRICS_LIMITS,
                 activity=activity,
                 probe=self._probe,

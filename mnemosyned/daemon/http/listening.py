@@ -46,7 +46,7 @@ def bind_tcp(
     connections among them. Raises `InvalidRequest` with the address, `named`, and `advice`.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, joins)
@@ -73,9 +73,7 @@ def listen_on_socket(path: Path) -> Iterator[socket.socket]:
     require_usable_path(str(path), field="socket", bytes_max=SOCKET_PATH_BYTES_MAX)
     with _claim_path(path):
         _remove_stale_socket(path)
-        with socket.socket(
-            socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC
-        ) as listener:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             umask = os.umask(0o177)
             try:
                 listener.bind(str(path))
