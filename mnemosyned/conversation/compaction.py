@@ -6,14 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
-from mnemosyned.conversation import summary_message
+from mnemosyned.conversation import key_facts, summary_message
 from mnemosyned.conversation.budget import make_exact_fraction
-from mnemosyned.conversation.key_facts import (
-    NAMELESS,
-    extract_facts,
-    merge_lists,
-    write_bullets,
-)
 from mnemosyned.conversation.messages import (
     TIME_KEYS,
     CharsCounter,
@@ -280,11 +274,11 @@ class MemoryConsolidator:
         """Return the summary message with the facts of an earlier summary and of old messages."""
         ids = (removed.id for removed in archived)
         content = summary_message.SummaryContent(
-            facts=merge_lists(earlier.facts, extract_facts(old)),
-            summary_of=merge_lists(earlier.summary_of, ids),
+            facts=key_facts.merge_lists(earlier.facts, key_facts.extract_facts(old)),
+            summary_of=key_facts.merge_lists(earlier.summary_of, ids),
         )
         listed = (
-            write_bullets(map(neutralize, content.facts))
+            key_facts.write_bullets(map(neutralize, content.facts))
             or f"- {summary_message.NO_FACTS} [expand {content.id}]"
         )
         text = f"{summary_message.SESSION_HEADER}\n\n{listed}"
@@ -346,7 +340,7 @@ def write_plain_messages(
     for message in messages:
         lines: list[str] = []
         for part in message_parts(message):
-            name = part.name or names.get(part.id) or NAMELESS
+            name = part.name or names.get(part.id) or key_facts.NAMELESS
             shown = part.text[:PART_CHARS_MAX]
             line = {
                 PartKind.TEXT: part.text,

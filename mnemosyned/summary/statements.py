@@ -13,19 +13,11 @@ from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.keywords import Vocabulary
 from mnemosyned.summary.records.lines import RecordLine
+from mnemosyned.text import tokens
 from mnemosyned.text.dates import formatting
 from mnemosyned.text.languages.tables import LANGUAGES, WEEKDAYS
 from mnemosyned.text.rule_files import read_rule_file, read_tables
 from mnemosyned.text.sentences import SPACED_ENDS, UNSPACED_ENDS, split_sentences
-from mnemosyned.text.tokens import (
-    CALENDAR,
-    EXACT_KINDS,
-    RULING,
-    TextToken,
-    TokenKind,
-    emphasis_factor,
-    tokenize,
-)
 from mnemosyned.text.word_cache import WordCache
 
 _EVENT_RULES = read_rule_file(__file__, "events.toml")
@@ -257,10 +249,10 @@ WORDS_MIN = 3
 EXACT_SHARE_MAX = 0.75
 """Share of exact values above which a sentence is a row of them."""
 
-VALUES = EXACT_KINDS - {TokenKind.IDENTIFIER}
+VALUES = tokens.EXACT_KINDS - {tokens.TokenKind.IDENTIFIER}
 """Kinds that make a statement of two words; not identifiers, which are everywhere in code."""
 
-_STOP = TokenKind.STOP  # found faster than an attribute of an Enum
+_STOP = tokens.TokenKind.STOP  # found faster than an attribute of an Enum
 
 QUESTION_MARKS = "?？؟"
 SENTENCE_ENDS = tuple(SPACED_ENDS + UNSPACED_ENDS)
@@ -343,7 +335,7 @@ class StatementReader:
 
     def read_record(self, line: RecordLine) -> None:
         """Add a line about records as one statement."""
-        words = tokenize(line.text)
+        words = tokens.tokenize(line.text)
         statement = Statement(
             len(self.statements),
             line.position,
@@ -360,9 +352,9 @@ class StatementReader:
         """Rate a sentence by its form, words and references, and add it as a statement."""
         text = sentence.text
         stamp = _PATTERNS["stamp"].match(text) if sentence.starts_line else None
-        words = tokenize(text[stamp.end() :] if stamp else text)
+        words = tokens.tokenize(text[stamp.end() :] if stamp else text)
         kinds = [word.kind for word in words]
-        emphasis = emphasis_factor(words)
+        emphasis = tokens.emphasis_factor(words)
         weight = sentence.emphasis * _rate_form(text, words, kinds, emphasis)
         if stamp:
             weight *= LISTING_FACTOR
@@ -375,7 +367,7 @@ class StatementReader:
                 readable = before is not None and self._may_follow(before, text)
             weight *= rate_event(
                 sentence.text,
-                is_ruling=emphasis >= RULING,
+                is_ruling=emphasis >= tokens.RULING,
                 is_introduced=needs is not None,
             )
         named = self._names_all_speakers or is_first_person(words)
@@ -399,7 +391,7 @@ class StatementReader:
         first = text.partition(" ")[0].strip(_EDGE).partition("'")[0].lower()
         if first in _WORDS["personal"]:  # "he" or "she" needs somebody before
             named = _PATTERNS["somebody"].findall(self.statements[before].text)
-            if CALENDAR.issuperset(named):
+            if tokens.CALENDAR.issuperset(named):
                 return False
         for _ in range(CHAIN_MAX):
             statement = self.statements[before]
@@ -443,7 +435,7 @@ def _strip_marks(sentence: str, *, starts_line: bool) -> str:
     return text[bullet.end() :] or text if bullet else text
 
 
-def is_first_person(words: Sequence[TextToken]) -> bool:
+def is_first_person(words: Sequence[tokens.TextToken]) -> bool:
     """Return True if a sentence, given as tokens, has a word such as "I" or "my"."""
     return not _WORDS["first_person"].isdisjoint(_lower_words(words))
 
@@ -453,12 +445,12 @@ def add_speaker(memory: MemoryRecord) -> str:
     content, role = memory.content, " ".join(memory.role.split())
     if not role or content.startswith(f"{role}: "):
         return content
-    words = tokenize(" ".join(content.split()))
+    words = tokens.tokenize(" ".join(content.split()))
     return f"{role}: {content}" if is_first_person(words) else content
 
 
 def _says_something(
-    text: str, words: Sequence[TextToken], kinds: Sequence[TokenKind]
+    text: str, words: Sequence[tokens.TextToken], kinds: Sequence[tokens.TokenKind]
 ) -> bool:
     """Return True if a sentence is more than a greeting, a heading, numbers or a fragment."""
     count = len(words)
@@ -474,16 +466,16 @@ def _says_something(
         return any(map(str.isalpha, text)) and not _is_bare_list(text, kinds)
     if count < WORDS_MIN:
         return count > 1 and not VALUES.isdisjoint(kinds)
-    exact = sum(map(EXACT_KINDS.__contains__, kinds))
+    exact = sum(map(tokens.EXACT_KINDS.__contains__, kinds))
     return exact <= count * EXACT_SHARE_MAX and not _is_bare_list(text, kinds)
 
 
-def _lower_words(words: Sequence[TextToken]) -> list[str]:
+def _lower_words(words: Sequence[tokens.TextToken]) -> list[str]:
     """Return tokens as written, in lower case."""
     return [word.surface.lower() for word in words]
 
 
-def _is_bare_list(text: str, kinds: Sequence[TokenKind]) -> bool:
+def _is_bare_list(text: str, kinds: Sequence[tokens.TokenKind]) -> bool:
     """Return True if a sentence without stop words only lists values and names, and is no appointment."""
     if text.count(", ") < _LIST_COMMAS_MIN or _STOP in kinds:
         return False
@@ -495,15 +487,15 @@ def _is_bare_list(text: str, kinds: Sequence[TokenKind]) -> bool:
 
 def _rate_form(
     sentence: str,
-    words: Sequence[TextToken],
-    kinds: Sequence[TokenKind],
+    words: Sequence[tokens.TextToken],
+    kinds: Sequence[tokens.TokenKind],
     emphasis: float,
 ) -> float:
     """Return the factor for a sentence's form: emphasized, a listing, plain, or a question."""
     factor = emphasis
     if _is_listing(sentence, kinds):
         factor *= EVENTFUL_LISTING_FACTOR if factor > 1 else LISTING_FACTOR
-    elif factor == 1 and EXACT_KINDS.isdisjoint(kinds):
+    elif factor == 1 and tokens.EXACT_KINDS.isdisjoint(kinds):
         is_named = True in [word.capital for word in words[1:]]
         factor = 1.0 if is_named else PLAIN_FACTOR
     if sentence[-1] in QUESTION_MARKS:
@@ -511,7 +503,7 @@ def _rate_form(
     return factor
 
 
-def _is_listing(sentence: str, kinds: Sequence[TokenKind]) -> bool:
+def _is_listing(sentence: str, kinds: Sequence[tokens.TokenKind]) -> bool:
     """Return True if a sentence has the form of a table row, a command or a log line.
 
     Such a sentence has few stop words, a share below `PROSE_STOP_SHARE`, and one of these traits:
@@ -522,7 +514,7 @@ def _is_listing(sentence: str, kinds: Sequence[TokenKind]) -> bool:
         return False
     if _PATTERNS["signs"].search(sentence):
         return True
-    exact = sum(kind in EXACT_KINDS for kind in kinds)
+    exact = sum(kind in tokens.EXACT_KINDS for kind in kinds)
     return exact > len(kinds) / 2 or not (
         sentence.endswith(SENTENCE_ENDS) or "," in sentence
     )

@@ -25,13 +25,7 @@ from mnemosyned.memory.engine_ports import (
     VectorNews,
 )
 from mnemosyned.memory.values import EmbedderState, EmbedderStatus
-from mnemosyned.search.vectors.embedding import (
-    RETRY_S,
-    CommonVectors,
-    DirectQuestion,
-    EmbeddingThread,
-    QuestionVector,
-)
+from mnemosyned.search.vectors import embedding
 from mnemosyned.search.vectors.index import StorageIndex, VectorIndex
 
 if TYPE_CHECKING:
@@ -55,7 +49,7 @@ PREPARED_AT_ONCE = 500
 log = logger()
 
 
-class VectorIndexer(EmbeddingThread, CommonVectors):
+class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
     """Thread that keeps the vectors of a store up to date, within `with`."""
 
     def __init__(
@@ -65,12 +59,12 @@ class VectorIndexer(EmbeddingThread, CommonVectors):
         embedder: Embedder,
         wait_s: float,
         similarity_min: float,
-        retry_s: float = RETRY_S,
+        retry_s: float = embedding.RETRY_S,
         pause: Callable[[], None] | None = None,
     ) -> None:
         """Keep vectors of `store` by the model of `embedder`."""
-        EmbeddingThread.__init__(self, embedder, retry_s=retry_s, pause=pause)
-        CommonVectors.__init__(
+        embedding.EmbeddingThread.__init__(self, embedder, retry_s=retry_s, pause=pause)
+        embedding.CommonVectors.__init__(
             self, store, wait_s=wait_s, similarity_min=similarity_min
         )
         self._index: VectorIndex | StorageIndex | None = None
@@ -78,7 +72,9 @@ class VectorIndexer(EmbeddingThread, CommonVectors):
         self._seen: VectorNews | None = None
         """State at the last look; None if no other daemon stores vectors."""
         self._look_at = 0.0
-        self._questions: queue.Queue[QuestionVector] = queue.Queue(QUESTIONS_MAX)
+        self._questions: queue.Queue[embedding.QuestionVector] = queue.Queue(
+            QUESTIONS_MAX
+        )
         self._forgot = threading.Event()
         self._reworded: deque[int] = deque()
         """Positions whose vectors are to be made again."""
@@ -120,8 +116,8 @@ class VectorIndexer(EmbeddingThread, CommonVectors):
         if self._status.state is not EmbedderState.READY:
             return None
         if self._embedder.in_process:
-            return DirectQuestion(text, self._embedder)
-        question = QuestionVector(text, until=time.monotonic() + self._wait_s)
+            return embedding.DirectQuestion(text, self._embedder)
+        question = embedding.QuestionVector(text, until=time.monotonic() + self._wait_s)
         try:
             self._questions.put_nowait(question)
         except queue.Full:
@@ -284,7 +280,7 @@ class VectorIndexer(EmbeddingThread, CommonVectors):
         log.warning("embedding_refused", position=row.position, reason=error.message)
         self._change_status(failed=self._status.failed + 1)
 
-    def _next_question(self) -> QuestionVector | None:
+    def _next_question(self) -> embedding.QuestionVector | None:
         """Remove and return the next question, or None if no question waits."""
         try:
             return self._questions.get_nowait()

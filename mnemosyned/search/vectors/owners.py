@@ -27,13 +27,7 @@ from mnemosyned.fairness import OwnerAllowance
 from mnemosyned.logs import logger
 from mnemosyned.memory import engine_ports
 from mnemosyned.memory.values import EmbedderState, EmbedderStatus
-from mnemosyned.search.vectors.embedding import (
-    RETRY_S,
-    CommonVectors,
-    DirectQuestion,
-    EmbeddingThread,
-    QuestionVector,
-)
+from mnemosyned.search.vectors import embedding
 from mnemosyned.search.vectors.index import (
     CODE_ROWS_MIN,
     READ_MAX,
@@ -56,7 +50,9 @@ class OwnerTurns:
     def __init__(self) -> None:
         """Begin with empty queues."""
         self._lock = threading.Lock()
-        self._questions: OrderedDict[int, deque[QuestionVector]] = OrderedDict()
+        self._questions: OrderedDict[int, deque[embedding.QuestionVector]] = (
+            OrderedDict()
+        )
         """By owner; the owner whose turn is next comes first."""
         self._asked = 0
         self._gathering: set[int] = set()
@@ -65,7 +61,7 @@ class OwnerTurns:
         """When the turn of each of them may come, as a heap."""
         self._ready: OrderedDict[int, None] = OrderedDict()
 
-    def ask(self, owner: int, question: QuestionVector) -> bool:
+    def ask(self, owner: int, question: embedding.QuestionVector) -> bool:
         """Queue an owner's question; return False if the owner's queue or the whole is full."""
         with self._lock:
             own = self._questions.get(owner, ())
@@ -75,7 +71,7 @@ class OwnerTurns:
             self._asked += 1
         return True
 
-    def next_question(self) -> QuestionVector | None:
+    def next_question(self) -> embedding.QuestionVector | None:
         """Remove and return the first question of the next owner, who then comes last; None if none waits."""
         with self._lock:
             if not self._questions:
@@ -159,7 +155,7 @@ class _IndexingProgress(NamedTuple):
     before: int
 
 
-class SharedVectors(EmbeddingThread):
+class SharedVectors(embedding.EmbeddingThread):
     """Thread with the embedding model of many owners, within `with`. Safe from any thread."""
 
     def __init__(
@@ -168,7 +164,7 @@ class SharedVectors(EmbeddingThread):
         store: Callable[[int], PostgresVectors],
         lacking: Callable[[str, int, int], Sequence[int]],
         embedder: engine_ports.Embedder,
-        retry_s: float = RETRY_S,
+        retry_s: float = embedding.RETRY_S,
         pause: Callable[[], None] | None = None,
     ) -> None:
         """Embed by one model for all owners; `store(owner)` returns the vectors of an owner.
@@ -216,8 +212,8 @@ class SharedVectors(EmbeddingThread):
         if self._status.state is not EmbedderState.READY:
             return None
         if self._embedder.in_process:
-            return DirectQuestion(text, self._embedder)
-        question = QuestionVector(text, until=time.monotonic() + wait_s)
+            return embedding.DirectQuestion(text, self._embedder)
+        question = embedding.QuestionVector(text, until=time.monotonic() + wait_s)
         if not self.turns.ask(owner, question):
             question.answer(None)
         self._wake.set()
@@ -419,12 +415,12 @@ class SharedVectors(EmbeddingThread):
         if owner in self.failed or len(self.failed) < OWNERS_MAX:
             self.failed[owner] += 1
 
-    def _next_question(self) -> QuestionVector | None:
+    def _next_question(self) -> embedding.QuestionVector | None:
         """Remove and return the next question, or None if no question waits."""
         return self.turns.next_question()
 
 
-class OwnerVectors(CommonVectors):
+class OwnerVectors(embedding.CommonVectors):
     """`MemoryVectors` of one owner."""
 
     _store: PostgresVectors
