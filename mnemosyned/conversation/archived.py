@@ -214,7 +214,8 @@ def _write_stub(result: str, name: str, id: str) -> str:
     """Return the short form of a tool's result: a mark, its beginning, exact values and end."""
     result = result.strip()
     head = key_facts.excerpt_beginning(result)
-    end = key_facts.excerpt_ending(result, after=len(head), chars=ENDING_CHARS)
+    remainder = result[len(head) :].strip()
+    end = key_facts.excerpt_highlights(remainder, chars=ENDING_CHARS)
     shown = (head, _write_values_line(result, shown=f"{head}\n{end}"), end)
     called = _NAME.sub("_", name)[:40]
     size = f"{len(result):,} characters"

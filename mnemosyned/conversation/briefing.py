@@ -250,19 +250,18 @@ def _join_sentences(sentences: Sequence[str], kind: StatementKind) -> str:
     """
     if len(" ".join(sentences)) <= STATEMENT_CHARS_MAX:
         return neutralize_line(" ".join(sentences))
-    best = [text for text in sentences if kind in (_kind_of_text(text), kind)]
     chosen: list[str] = []
     room = STATEMENT_CHARS_MAX
-    for text in sorted(best, key=lambda text: _kind_of_text(text) is not kind):
+
+    def is_other(text: str) -> bool:
+        """Tell whether a sentence matters for another reason."""
+        return _kind_of(text, tokenize(text), is_agent=False) is not kind
+
+    for text in sorted(sentences, key=is_other):
         if len(text) + 1 <= room or not chosen:
             chosen.append(text)
             room -= len(text) + 1
     return neutralize_line(" ".join(sorted(chosen, key=sentences.index)))
-
-
-def _kind_of_text(text: str) -> StatementKind:
-    """Return why a person's sentence matters to a later session."""
-    return _kind_of(text, tokenize(text), is_agent=False)
 
 
 def drop_repetitions(

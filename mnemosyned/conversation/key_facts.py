@@ -81,12 +81,6 @@ def excerpt_highlights(result: str, *, chars: int = RESULT_CHARS) -> str:
     return neutralize_tags(_join_lines(lines, _choose_lines(lines, chars)))
 
 
-def excerpt_ending(result: str, *, after: int, chars: int) -> str:
-    """Return the most important lines of a tool's result after its first `after` characters."""
-    remainder = result.strip()[after:]
-    return excerpt_highlights(remainder, chars=chars) if remainder.strip() else ""
-
-
 def clip_at_word(text: str, chars: int) -> str:
     """Return the first `chars` characters of a text, cut between words, with an ellipsis."""
     if len(text) <= chars:

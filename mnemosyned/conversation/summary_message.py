@@ -164,12 +164,6 @@ def render_summary(
     return header + separator + "\n".join(part for part in body if part)
 
 
-def write_archive_pointer(content: SummaryContent) -> str:
-    """Return the line with the id by which the archived originals can be expanded."""
-    count = len(content.summary_of)
-    return f"{POINTER}{count:,} messages, expand {content.id}"
-
-
 def remove_header(content: str) -> str:
     """Return a summary's text without its header."""
     header = next(filter(content.startswith, HEADERS), "")
@@ -188,7 +182,8 @@ def write_fitting_summary(
     they nor the prose show; prose too long for its share is left out.
     """
     prose = content.prose if count(content.prose) <= room * PROSE_SHARE else ""
-    pointer = write_archive_pointer(content)
+    originals = len(content.summary_of)
+    pointer = f"{POINTER}{originals:,} messages, expand {content.id}"
     room -= count(render_summary((), prose=prose, pointer=pointer))
     facts = select_facts(content.facts, int(room * (1 - VALUES_SHARE)), count)
     room -= sum(count(f"- {fact}\n") for fact in facts)

@@ -72,7 +72,14 @@ class WindowSelection:
         Left out are summaries that were rolled up into another, and summaries of messages that are
         all kept. The others are in the order of their periods.
         """
-        top = sort_by_time(summary for summary in summaries if summary.parent is None)
+        unknown = datetime.max.replace(tzinfo=UTC)
+        top = sorted(
+            (summary for summary in summaries if summary.parent is None),
+            key=lambda summary: (
+                _parse_moment(summary.start) or unknown,
+                _parse_moment(summary.end) or unknown,
+            ),
+        )
         if not top:
             return
         chosen: set[int] = set()
@@ -212,18 +219,6 @@ class WindowSelection:
                 break
             start = cut
         return start
-
-
-def sort_by_time(summaries: Iterable[PastSummary]) -> list[PastSummary]:
-    """Return summaries sorted by the period they cover; summaries without one come last."""
-    last = datetime.max.replace(tzinfo=UTC)
-    return sorted(
-        summaries,
-        key=lambda summary: (
-            _parse_moment(summary.start) or last,
-            _parse_moment(summary.end) or last,
-        ),
-    )
 
 
 def _parse_moment(value: str | date | None, *, last: bool = False) -> datetime | None:

@@ -125,12 +125,17 @@ class ResultJudge:
         confidence, share, own, nearby = max(
             map(self._judge_line, shown), key=lambda line: line[:2]
         )
+        time = ""
+        if result.parts.time and query.spans:
+            time = f"time: {format_period_asked(query)}"
+        elif result.parts.time and query.order:
+            time = f"time: {query.order.value} first"
         cosines = (self._cosines.get(match.position, -1.0) for match in shown)
         reasons = [
             self._name_words("words", own),
             self._name_words("words next to it", nearby),
             "meaning" if max(cosines) >= WEIGHTS.meaning_min else "",
-            self._name_time() if result.parts.time else "",
+            time,
         ]
         if not any(reasons):
             reasons.append("characters" if share else "nearest in meaning")
@@ -205,12 +210,6 @@ class ResultJudge:
         rarest = sorted(terms, key=lambda term: (-worth[term], term))
         words = [self._reader.words[term] for term in rarest if worth[term]]
         return f"{kind}: {', '.join(words[:WORDS_SHOWN_MAX])}" if words else ""
-
-    def _name_time(self) -> str:
-        """Return the time or order for which a result was placed before others."""
-        if self._query.spans:
-            return f"time: {format_period_asked(self._query)}"
-        return f"time: {self._query.order.value} first" if self._query.order else ""
 
 
 def format_period_asked(query: Query) -> str:

@@ -67,9 +67,6 @@ class ExpectedAnswer:
     """Whether the question is in another language than English; keywords alone are in none."""
 
 
-NOTHING_EXPECTED = ExpectedAnswer()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query(MemoryFilter):
     """A question with its filters."""
@@ -101,7 +98,7 @@ class Query(MemoryFilter):
     """Memories that have expired by this time are left out."""
     superseded: bool = False
     """Whether superseded memories are found, too."""
-    expected: ExpectedAnswer = NOTHING_EXPECTED
+    expected: ExpectedAnswer = ExpectedAnswer()
 
     @property
     def selects_all(self) -> bool:

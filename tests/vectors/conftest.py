@@ -16,7 +16,7 @@ from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.models import encoder_file
 from mnemosyned.models.encoder_file import FILE_NAME
 from mnemosyned.models.sentence_encoder import SentenceEncoder
-from mnemosyned.search.vectors import indexer as module
+from mnemosyned.search.vectors import embedding, indexer as module
 from mnemosyned.search.vectors.indexer import VectorIndexer
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
@@ -63,8 +63,10 @@ def open_service(
     cycle: SleepCycle,
     retention: RetentionService,
     settings: SettingsInForce,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Open]:
     """The service with vectors of an embedder; what was opened before is closed."""
+    monkeypatch.setattr(embedding, "RETRY_S", 0.01)
     stack = ExitStack()
 
     def make(embedder: FakeEmbedder, *, wait_s: float = WAIT_S) -> MemoryService:
@@ -74,7 +76,6 @@ def open_service(
             embedder=embedder,
             wait_s=wait_s,
             similarity_min=0.6,
-            retry_s=0.01,
         )
         stack.enter_context(vectors)
         retention.on_removal = vectors.note_deletions

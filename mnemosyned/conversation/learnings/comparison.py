@@ -250,11 +250,6 @@ def _make_wording_key(learning: Learning) -> Hashable:
     return "wording", *_WORD.findall(learning.text.casefold())
 
 
-def is_correction(text: str) -> bool:
-    """Tell whether a text is an order that counts only where it ends another: "actually, use tabs"."""
-    return load_shared_pattern("correction").match(text) is not None
-
-
 def is_contradiction(new: Learning, old: Learning) -> bool:
     """Tell whether two learnings exclude each other, in either order.
 
@@ -393,7 +388,8 @@ class LearningKeeper(ABC):
         newer: list[Learning] = []
         for other in active.find_conflicts(learning):
             (newer if other.created_at > learning.created_at else older).append(other)
-        if not older and not newer and is_correction(learning.text):
+        is_correction = load_shared_pattern("correction").match(learning.text)
+        if not older and not newer and is_correction:
             return learning, []
         if newer:
             last = max(newer, key=lambda other: other.created_at)

@@ -151,19 +151,18 @@ def select_relevant(
     now: datetime,
     budget_tokens: int,
     count: Callable[[str], int],
-    limit: int = SHOWN_MAX,
     rate: RateTexts | None = None,
 ) -> list[Learning]:
     """Return active learnings that matter to the question: most relevant first, then newest.
 
-    At most `limit`. A learning that exceeds the rest of `budget_tokens` is skipped, as a shorter
+    At most `SHOWN_MAX`. A learning that exceeds the rest of `budget_tokens` is skipped, as a shorter
     one may fit. `count` returns the tokens of a text, `rate` rates texts by their meaning.
     """
     shown: list[Learning] = []
     tokens_left = budget_tokens
     for ranked in rank_for_request(learnings, question, now=now, rate=rate):
         size = count(ranked.learning.text)
-        if ranked.concerns and size <= tokens_left and len(shown) < limit:
+        if ranked.concerns and size <= tokens_left and len(shown) < SHOWN_MAX:
             shown.append(ranked.learning)
             tokens_left -= size
     return shown

@@ -119,13 +119,10 @@ STOP_S = 10.0
 class EmbeddingThread(ABC):
     """Thread that asks an embedding model, within `with`: questions go before memories."""
 
-    def __init__(
-        self, embedder: Embedder, *, retry_s: float, pause: Callable[[], None] | None
-    ) -> None:
-        """Embed by `embedder`; after an error, begin again in `retry_s` seconds."""
+    def __init__(self, embedder: Embedder, pause: Callable[[], None] | None) -> None:
+        """Embed by `embedder`; call `pause` before each batch of one in this process."""
         self._embedder = embedder
         self._pause = pause if embedder.in_process else None
-        self._retry_s = retry_s
         self._status = EmbedderStatus(state=EmbedderState.LOADING, name=embedder.name)
         self._changing = threading.Lock()
         """Held for an instant, around each change of the status."""
@@ -159,7 +156,7 @@ class EmbeddingThread(ABC):
         """Log and count a memory that the model refused."""
 
     def _run(self) -> None:
-        """Call `_work` until the thread is to stop, again in `retry_s` seconds after each error."""
+        """Call `_work` until the thread is to stop, again in `RETRY_S` seconds after each error."""
         while not self._closing.is_set():
             reason = ""
             try:
@@ -176,7 +173,7 @@ class EmbeddingThread(ABC):
                 self._change_status(state=EmbedderState.UNAVAILABLE, reason=reason)
                 name = self._embedder.name
                 log.warning("embedding_unavailable", model=name, reason=reason)
-            self._closing.wait(self._retry_s)
+            self._closing.wait(RETRY_S)
 
     def _embed_rows(
         self, rows: Sequence[EmbeddingInput]

@@ -59,11 +59,10 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         embedder: Embedder,
         wait_s: float,
         similarity_min: float,
-        retry_s: float = embedding.RETRY_S,
         pause: Callable[[], None] | None = None,
     ) -> None:
         """Keep vectors of `store` by the model of `embedder`."""
-        embedding.EmbeddingThread.__init__(self, embedder, retry_s=retry_s, pause=pause)
+        embedding.EmbeddingThread.__init__(self, embedder, pause)
         embedding.CommonVectors.__init__(
             self, store, wait_s=wait_s, similarity_min=similarity_min
         )

@@ -164,16 +164,14 @@ class SharedVectors(embedding.EmbeddingThread):
         store: Callable[[int], PostgresVectors],
         lacking: Callable[[str, int, int], Sequence[int]],
         embedder: engine_ports.Embedder,
-        retry_s: float = embedding.RETRY_S,
         pause: Callable[[], None] | None = None,
     ) -> None:
         """Embed by one model for all owners; `store(owner)` returns the vectors of an owner.
 
         `lacking(model identity, after, count)` returns up to `count` owner numbers above `after`
-        that lack vectors of the model. After an error of the model, begin again in `retry_s`
-        seconds. `pause` waits for requests, before each batch of an embedder in this process.
+        that lack vectors of the model.
         """
-        super().__init__(embedder, retry_s=retry_s, pause=pause)
+        super().__init__(embedder, pause)
         self.turns = OwnerTurns()
         self.failed: Counter[int] = Counter()
         """Memories refused by the model since the start, by owner."""

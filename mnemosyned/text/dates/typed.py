@@ -75,7 +75,10 @@ def read_time(text: str, now: datetime, *, ahead: bool = False) -> TypedTime | N
         return None
     meant = _read_normalized_time(words, now, ahead=ahead)
     if meant is None and words.isascii():
-        meant = _read_normalized_time(restore_accents(words), now, ahead=ahead)
+        # As in `marz`, for `märz`.
+        pattern, accented = _build_accent_table()
+        words = pattern.sub(lambda match: accented[match[0]], words)
+        meant = _read_normalized_time(words, now, ahead=ahead)
     if meant is None:
         return None
     since, until = in_zone(meant.since, UTC), in_zone(meant.until, UTC)
@@ -445,12 +448,6 @@ def _add_amount(moment: datetime, part: re.Match[str], sign: int) -> datetime:
 
 _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
-
-
-def restore_accents(words: str) -> str:
-    """Return lower-case words with accents restored in names of times: `märz` for `marz`."""
-    pattern, accented = _build_accent_table()
-    return pattern.sub(lambda match: accented[match[0]], words)
 
 
 @lru_cache(maxsize=1)

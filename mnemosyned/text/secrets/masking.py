@@ -145,12 +145,6 @@ def _measure_card_number(text: str) -> int:
     return len(text) * valid
 
 
-def _measure_ssn(text: str) -> int:
-    """Return the length of the US social security number at a text's start, 0 if it is never issued."""
-    unused = text.startswith(("000", "666", "9"))
-    return len(text) * (not unused)
-
-
 def _measure_nir(text: str) -> int:
     """Return the length of the French social security number at a text's start, 0 if it is invalid."""
     digits = re.sub(r"\W", "", text)
@@ -174,7 +168,11 @@ def _measure_iban(text: str) -> int:
 
 _NUMBER_KINDS: dict[str, tuple[DetailKind, Callable[[str], int]]] = {
     "card": (DetailKind.CARD_NUMBER, _measure_card_number),
-    "ssn": (DetailKind.SSN, _measure_ssn),
+    # No number of these areas is ever issued.
+    "ssn": (
+        DetailKind.SSN,
+        lambda text: 0 if text.startswith(("000", "666", "9")) else len(text),
+    ),
     "nir": (DetailKind.SSN, _measure_nir),
     "iban": (DetailKind.IBAN, _measure_iban),
 }
