@@ -143,7 +143,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
     def _collect_from_worker(
         self, worker: _DigestWorker, in_flight: _InFlight[K], *, keep: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """Yield keys with the digests that this worker has finished; remove them from `in_flight`.
+        """Yield the keys and digests of groups that a worker finished; remove these from `in_flight`.
 
         Groups of a worker that has ended are digested here. While clients' requests are served,
         wait up to `WORKER_WAIT_S` until it has at most `keep` groups.

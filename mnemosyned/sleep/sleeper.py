@@ -76,13 +76,6 @@ class SleepScheduler:
             },
         )
 
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
     def start(self) -> None:
         """Start the schedule of cycles, and the checks of the triggers."""
         self._scheduler.start()
@@ -308,7 +301,7 @@ class Sleeper:
     in_background: bool = False
     """Whether cycles run by a schedule and triggers here."""
     host: SleepHost | None = None
-    """Runs them instead; with neither, a caller who exceeds the capacity waits."""
+    """Runs them instead; its own where they run here. Without one, who exceeds the capacity waits."""
     machine: Callable[[], triggers.MachineState] = triggers.read_machine_state
     """Returns load and power supply."""
 

@@ -53,7 +53,7 @@ def select_by_age(
     age: timedelta,
     slack: timedelta = timedelta(hours=1),
 ) -> Selection | None:
-    """Select memories older than `age` once one is older by `slack`, so that a cycle finds more than one."""
+    """Select memories older than `age` once one is older by `slack`, so that a cycle finds several."""
     if activity.oldest is None or activity.oldest >= shift(now, -age - slack):
         return None
     return Selection(before=shift(now, -age))

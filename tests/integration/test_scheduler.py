@@ -85,11 +85,15 @@ def running(
     relieve: Callable[[], object] = lambda: None,
 ) -> Iterator[SleepScheduler]:
     """A scheduler that sleeps each interval."""
-    with SleepScheduler(
+    scheduler = SleepScheduler(
         sleep=nights.sleep, enforce_cap=relieve, check_triggers=list
-    ) as scheduler:
+    )
+    scheduler.start()
+    try:
         scheduler.set_schedule(schedule(interval))
         yield scheduler
+    finally:
+        scheduler.stop()
 
 
 def schedule(
