@@ -9,18 +9,9 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
+from mnemosyned import errors
 from mnemosyned.config.settings import Config
 from mnemosyned.conversation.learnings.recognize import USER_ROLES, extract_learnings
-from mnemosyned.errors import (
-    ContentTooLarge,
-    EmptyContent,
-    InvalidText,
-    InvalidTime,
-    MnemosynedError,
-    PartlyDone,
-    SecretRefused,
-    StorageFailed,
-)
 from mnemosyned.ids import new_id
 from mnemosyned.instants import shift
 from mnemosyned.memory.edit import MemoryEdit
@@ -117,13 +108,13 @@ def make_edit(
 def _check_content(content: str, config: Config, *, field: str) -> None:
     """Check a text's length. Raises `EmptyContent` and `ContentTooLarge`, which name `field`."""
     if not content.strip():
-        raise EmptyContent(
+        raise errors.EmptyContent(
             "there is nothing to remember: content is empty", field=field
         )
     size = len(content) if content.isascii() else len(content.encode())
     bytes_max = config.limits.content_bytes_max
     if size > bytes_max:
-        raise ContentTooLarge(
+        raise errors.ContentTooLarge(
             f"content has {size:,} bytes, the limit is {bytes_max:,}; "
             "split it, or raise limits.content_bytes_max",
             field=field,
@@ -147,10 +138,12 @@ def clean_learning_text(text: str, rule: SecretRule, *, field: str) -> str:
     `field`.
     """
     if not text.strip():
-        raise EmptyContent(f"there is nothing to learn: {field} is empty", field=field)
+        raise errors.EmptyContent(
+            f"there is nothing to learn: {field} is empty", field=field
+        )
     kept = mask_secrets(text.strip())
     if rule == "refuse" and kept != text.strip():
-        raise SecretRefused(
+        raise errors.SecretRefused(
             f"{field} contains a secret, which the setting `secrets` refuses; take it out",
             field=field,
         )
@@ -162,11 +155,11 @@ def check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
     try:
         size = len(msgspec.json.encode(metadata)) if metadata else 0
     except UnicodeEncodeError as error:
-        raise InvalidText(
+        raise errors.InvalidText(
             f"{field} is not valid Unicode; decode it first", field=field
         ) from error
     if size > METADATA_BYTES_MAX:
-        raise ContentTooLarge(
+        raise errors.ContentTooLarge(
             f"metadata exceeds {METADATA_BYTES_MAX:,} bytes; put the text into content",
             field=field,
         )
@@ -176,12 +169,12 @@ def check_created_at(given: Instant, now: datetime, *, field: str) -> datetime:
     """Return a given creation time in UTC. Raises `InvalidTime`, which names `field`, if it is after `now`."""
     created_at = instant(given)
     if created_at.tzinfo is None:
-        raise InvalidTime(
+        raise errors.InvalidTime(
             f"{field} names no zone; write it as {now.isoformat(timespec='seconds')}",
             field=field,
         )
     if created_at > shift(now, CLOCK_TOLERANCE):
-        raise InvalidTime(
+        raise errors.InvalidTime(
             f"{field} lies in the future; a memory has already happened", field=field
         )
     return to_utc(given, field=field)
@@ -197,7 +190,9 @@ def to_utc(given: Instant | None, *, field: str) -> datetime | None:
     try:
         return None if moment is None else moment.astimezone(UTC)
     except OverflowError as error:
-        raise InvalidTime(f"{field} lies outside the calendar", field=field) from error
+        raise errors.InvalidTime(
+            f"{field} lies outside the calendar", field=field
+        ) from error
 
 
 T = TypeVar("T")
@@ -227,13 +222,15 @@ def run_in_chunks(
         for chunk in split_into_chunks(values, size):
             result = step(chunk)
             results.append(result)
-    except MnemosynedError as error:
+    except errors.MnemosynedError as error:
         if not results:
             raise
-        reason = error.reason if isinstance(error, StorageFailed) else error.message
+        reason = (
+            error.reason if isinstance(error, errors.StorageFailed) else error.message
+        )
         done = sum(map(count, results))
         total = len(values) if total is None else total
-        raise PartlyDone(
+        raise errors.PartlyDone(
             f"{done:,} of {total:,} {report}, the others were not. Send the request again for the "
             f"others: {reason}",
             reason=reason,

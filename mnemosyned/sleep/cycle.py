@@ -15,19 +15,8 @@ from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import StorageFailed
 from mnemosyned.ids import new_id
 from mnemosyned.logs import log_failure, logger
+from mnemosyned.memory import consolidation
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.consolidation import (
-    UNSPOKEN,
-    Batch,
-    CycleReport,
-    GroupLimits,
-    GroupReport,
-    GroupStatus,
-    Pending,
-    Progress,
-    closed_batches,
-    plan,
-)
 from mnemosyned.memory.engine_ports import Summarizer
 from mnemosyned.memory.periods import Child, Level, Period, begin_of, closed_before
 from mnemosyned.memory.ports import MemoryStore, PendingRollups
@@ -66,10 +55,10 @@ SUMMARY_SHARE = 1 / 3
 
 def _plan_parts(
     context: CycleContext,
-    first: Sequence[Pending],
-    read: Callable[[int], Sequence[Pending]],
+    first: Sequence[consolidation.Pending],
+    read: Callable[[int], Sequence[consolidation.Pending]],
     done: AbstractSet[str],
-) -> Iterator[list[Batch]]:
+) -> Iterator[list[consolidation.Batch]]:
     """Yield the batches of one part of the pending memories after the other, from the part `first`.
 
     `read` returns up to so many memories, the oldest first, of which those in `done` are left out.
@@ -77,11 +66,11 @@ def _plan_parts(
     limits, remaining = context.limits, context.candidates_max
     limit, found = min(context.plan_size, remaining), first
     while pending := [memory for memory in found if memory.id not in done]:
-        batches = plan(pending, limits=limits)
+        batches = consolidation.plan(pending, limits=limits)
         is_last = len(found) < limit or context.plan_size >= remaining
         if not is_last:
             until = pending[-1].created_at
-            batches = closed_batches(batches, until=until, limits=limits)
+            batches = consolidation.closed_batches(batches, until=until, limits=limits)
         yield batches
         remaining -= sum(len(batch.members) for batch in batches)
         if is_last or remaining <= 0:
@@ -91,7 +80,9 @@ def _plan_parts(
 
 
 def _estimate_episodes(
-    batch: Batch, excluded: AbstractSet[str], limits: GroupLimits
+    batch: consolidation.Batch,
+    excluded: AbstractSet[str],
+    limits: consolidation.GroupLimits,
 ) -> Iterator[Child]:
     """Yield the episodes that a planned batch will become, with estimated lengths.
 
@@ -106,10 +97,10 @@ def _estimate_episodes(
     for memory in lasting:
         yield _estimate_episode([memory], memory.chars)
     if unsummarized:
-        yield _estimate_episode(unsummarized, len(UNSPOKEN))
+        yield _estimate_episode(unsummarized, len(consolidation.UNSPOKEN))
 
 
-def _estimate_episode(members: Sequence[Pending], chars: int) -> Child:
+def _estimate_episode(members: Sequence[consolidation.Pending], chars: int) -> Child:
     """Return an episode of these memories that is not yet written, of about `chars` characters."""
     return Child(
         id=members[0].id,
@@ -120,8 +111,8 @@ def _estimate_episode(members: Sequence[Pending], chars: int) -> Child:
 
 
 def _plan_rollups(
-    batches: Sequence[Batch], context: CycleContext, *, cutoff: datetime
-) -> Iterator[GroupReport]:
+    batches: Sequence[consolidation.Batch], context: CycleContext, *, cutoff: datetime
+) -> Iterator[consolidation.GroupReport]:
     """Yield a report of each period up to `cutoff` that would be rolled up after these batches."""
     excluded = context.store.sleep.ids_excluded_from_summaries()
     limits, minimum = context.limits, context.sleep.rollup_min_items
@@ -145,7 +136,7 @@ def _plan_rollups(
         due = rollup_periods(PendingRollups(children, pending.existing), level)
         coming, reopened = [], set()
         for period in due:
-            yield period_report(period, GroupStatus.PLANNED)
+            yield period_report(period, consolidation.GroupStatus.PLANNED)
             if period.begins in pending.existing:
                 # A summary that is rewritten has the period above it rewritten.
                 reopened.add(period.begins)
@@ -167,7 +158,7 @@ def _estimate_period_summary(period: Period, minimum: int) -> Child:
 
 
 def _estimate_model_s(
-    groups: Sequence[GroupReport], context: CycleContext
+    groups: Sequence[consolidation.GroupReport], context: CycleContext
 ) -> float | None:
     """Return the estimated seconds of a model's writing for these groups; None without a model."""
     status = context.summarizer.status()
@@ -219,12 +210,14 @@ class SleepCycle:
         return (self.age_clock or self.clock).now()
 
     @property
-    def progress(self) -> Progress | None:
+    def progress(self) -> consolidation.Progress | None:
         """Memories done and due in the running cycle, or None if no cycle is running."""
         run = self._run
-        return Progress(min(run[0].items, run[1]), run[1]) if run else None
+        return (
+            consolidation.Progress(min(run[0].items, run[1]), run[1]) if run else None
+        )
 
-    def run(self, request: CycleRequest) -> CycleReport:
+    def run(self, request: CycleRequest) -> consolidation.CycleReport:
         """Run a cycle as requested and return its report.
 
         Raises `SleepInProgress` if a cycle is running: a final request first waits for one in this
@@ -252,7 +245,7 @@ class SleepCycle:
 
     def _run_exclusively(
         self, summarizer: Summarizer, request: CycleRequest, stop: CycleStop
-    ) -> CycleReport:
+    ) -> consolidation.CycleReport:
         """Run a cycle with the borrowed summarizer; log its report, and publish its events."""
         now, before = self.now(), summarizer.status()
         used = summarizer.rule_based() if request.rules_only else summarizer
@@ -281,7 +274,7 @@ class SleepCycle:
         _log_finished_cycle(report, before, summarizer.status())
         return report
 
-    def preview(self, request: CycleRequest) -> CycleReport:
+    def preview(self, request: CycleRequest) -> consolidation.CycleReport:
         """Return the report that a cycle would have; write nothing and ask no model.
 
         Groups, periods and their members are those of the cycle; the length of a summary is an
@@ -292,11 +285,11 @@ class SleepCycle:
         limit = context.candidates_max
         pending = self.store.sleep.pending(context.selection, limit=limit)
         first, planned = pending[: context.plan_size], set[str]()
-        batches: list[Batch] = []
+        batches: list[consolidation.Batch] = []
         for part in _plan_parts(context, first, lambda limit: pending[:limit], planned):
             batches += part
             planned.update(id for batch in part for id in batch.ids)
-        begun: list[Batch] = []
+        begun: list[consolidation.Batch] = []
         chars_left = context.meter.chars_max
         for batch in batches:
             if chars_left <= 0:
@@ -304,7 +297,10 @@ class SleepCycle:
             begun.append(batch)
             if context.limits.are_summarized(len(batch.members), batch.chars):
                 chars_left -= batch.chars
-        groups = [unfinished_report(batch, GroupStatus.PLANNED) for batch in begun]
+        groups = [
+            unfinished_report(batch, consolidation.GroupStatus.PLANNED)
+            for batch in begun
+        ]
         if context.rolls_up and len(begun) == len(batches):
             cutoff = context.sleep.rollup_cutoff(now)
             groups.extend(_plan_rollups(batches, context, cutoff=cutoff))
@@ -339,7 +335,7 @@ class SleepCycle:
             lease=self.lease,
             clock=self.clock,
             sleep=sleep,
-            limits=GroupLimits(
+            limits=consolidation.GroupLimits(
                 entries_max=sleep.group_entries_max,
                 chars_max=sleep.group_chars_max,
                 pause=timedelta(hours=sleep.group_pause_hours),
@@ -358,7 +354,7 @@ class SleepCycle:
 
     def _consolidate_and_roll_up(
         self, context: CycleContext, *, rollup_cutoff: datetime
-    ) -> CycleReport:
+    ) -> consolidation.CycleReport:
         """Consolidate the selected memories, roll up periods that are over, and return the report.
 
         Periods that ended after `rollup_cutoff` wait. Raises `StorageFailed` only if nothing was
@@ -411,7 +407,7 @@ class SleepCycle:
 
 
 def _log_finished_cycle(
-    report: CycleReport, before: SummarizerStatus, after: SummarizerStatus
+    report: consolidation.CycleReport, before: SummarizerStatus, after: SummarizerStatus
 ) -> None:
     """Log the report of a cycle, with the model's counts of calls from `before` to `after`."""
     has_model = after.state is not SummarizerState.RULES

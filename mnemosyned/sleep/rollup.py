@@ -16,18 +16,11 @@ from datetime import datetime
 from mnemosyned.errors import BatchChanged, SummarizerFailed
 from mnemosyned.ids import new_id
 from mnemosyned.logs import logger
-from mnemosyned.memory import consolidation
+from mnemosyned.memory import consolidation, periods
 from mnemosyned.memory.endings import remove_ended_sentences
 from mnemosyned.memory.engine_ports import Summarizer, Summary
 from mnemosyned.memory.forgetting import StaleSummary
 from mnemosyned.memory.masking import mask_memories
-from mnemosyned.memory.periods import (
-    Level,
-    Period,
-    begin_of,
-    closed_before,
-    group_into_periods,
-)
 from mnemosyned.memory.ports import MemoryStore, PendingRollups, Rollup
 from mnemosyned.memory.values import EndedStatement, Episode, MemoryRecord
 from mnemosyned.sleep.consolidate import record_failure
@@ -40,7 +33,7 @@ ROLLUP_MAX = 20_000
 ROUNDS_MAX = 1_000
 _PATH = re.compile(r"[/\\]+$|^.*[/\\](?=[^/\\])|[\[\]\n]")
 """What the short name of a project leaves out of its key, such as "github.com/ann/shop"."""
-UPPER_LEVELS = (Level.DAY, Level.WEEK, Level.MONTH)
+UPPER_LEVELS = (periods.Level.DAY, periods.Level.WEEK, periods.Level.MONTH)
 
 
 class RollupRun:
@@ -76,8 +69,8 @@ class RollupRun:
                 due, found = self._next_due(levels, before)
 
     def _next_due(
-        self, levels: list[Level], before: datetime
-    ) -> tuple[list[Period], PendingRollups]:
+        self, levels: list[periods.Level], before: datetime
+    ) -> tuple[list[periods.Period], PendingRollups]:
         """Return the periods to roll up of the first of `levels` with any, and what was read.
 
         Levels before that are removed. Periods that contain a failed one are left out.
@@ -85,9 +78,11 @@ class RollupRun:
         while levels:
             level = levels[0]
             found = self._store.rollups.pending(
-                to_level=level, before=closed_before(level, before), limit=ROLLUP_MAX
+                to_level=level,
+                before=periods.closed_before(level, before),
+                limit=ROLLUP_MAX,
             )
-            failed = {begin_of(level, begins) for begins in self._failed}
+            failed = {periods.begin_of(level, begins) for begins in self._failed}
             due = [
                 period
                 for period in rollup_periods(found, level)
@@ -98,7 +93,9 @@ class RollupRun:
             levels.pop(0)
         return [], PendingRollups([], {})
 
-    def _roll_up(self, due: Sequence[Period], existing: Mapping[datetime, str]) -> None:
+    def _roll_up(
+        self, due: Sequence[periods.Period], existing: Mapping[datetime, str]
+    ) -> None:
         """Write the summaries of the periods `due`, in place of the `existing` ones; record failures."""
         for period in due:
             if not self._context.may_continue():
@@ -121,7 +118,7 @@ class RollupRun:
 
     def _write_period(
         self,
-        period: Period,
+        period: periods.Period,
         existing: str | None,
         members: Sequence[Episode],
         sources: Sequence[RollupSource],
@@ -175,16 +172,16 @@ class RollupRun:
         )
 
 
-def rollup_periods(found: PendingRollups, level: Level) -> list[Period]:
+def rollup_periods(found: PendingRollups, level: periods.Level) -> list[periods.Period]:
     """Return the periods of a level with new or changed summaries in them, even a single one."""
     reopened = frozenset(found.existing.values())
-    return group_into_periods(
+    return periods.group_into_periods(
         found.children, to_level=level, minimum=1, reopened=reopened
     )
 
 
 def period_report(
-    period: Period, status: consolidation.GroupStatus
+    period: periods.Period, status: consolidation.GroupStatus
 ) -> consolidation.GroupReport:
     """Return the report of a period without a summary."""
     return consolidation.GroupReport(
@@ -201,7 +198,7 @@ def period_report(
 
 
 def read_sources(
-    store: MemoryStore, members: Sequence[Episode], level: Level
+    store: MemoryStore, members: Sequence[Episode], level: periods.Level
 ) -> list[RollupSource]:
     """Return what a period's summary is extracted from, of its `members`, the oldest first.
 
@@ -210,7 +207,7 @@ def read_sources(
     projects: Mapping[str, str] = {}
     with store.search.one_snapshot():
         terms = store.rollups.index_terms([member.id for member in members])
-        if level is Level.DAY:
+        if level is periods.Level.DAY:
             projects = store.agents.projects_of([member.session for member in members])
     silent = {consolidation.UNSPOKEN, consolidation.WORDLESS}
     if silent.issuperset(member.content for member in members):
@@ -239,7 +236,7 @@ def rewrite_stale(
     *,
     minimum: int,
     exclusive: AbstractContextManager[object],
-    highest: Level = Level.MONTH,
+    highest: periods.Level = periods.Level.MONTH,
 ) -> int:
     """Rewrite all stale summaries up to the level `highest`, and return how many.
 
@@ -278,7 +275,7 @@ def _rewrite_rollup(
     stale: StaleSummary, minimum: int, store: MemoryStore
 ) -> tuple[Episode, str]:
     """Return a stale day, week or month composed again from its summaries, and its index terms."""
-    children, level = stale.children, Level(stale.episode.level)
+    children, level = stale.children, periods.Level(stale.episode.level)
     session, source = _find_common_origin(children)
     rolled_up = compose_rollup(
         read_sources(store, children, level), level=level, minimum=minimum

@@ -7,24 +7,15 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.memory.engine_ports import (
-    OWN_SCOPES,
-    Enrolment,
-    Invitation,
-    IssuedToken,
-    Membership,
-    Owner,
-    OwnerToken,
-    RemovedOwner,
-    Scope,
-)
+from mnemosyned.memory import engine_ports
 from mnemosyned.verbs.request import Name, Request, RowList, doc
 
 DAYS_MAX = 36_600
 INVITED_MAX = 1_000
 Days = Annotated[float, Meta(gt=0, le=DAYS_MAX)]
 Scopes = Annotated[
-    list[Scope], doc("what the token allows", min_length=1, max_length=len(Scope))
+    list[engine_ports.Scope],
+    doc("what the token allows", min_length=1, max_length=len(engine_ports.Scope)),
 ]
 OwnerName = Annotated[Name, doc("the owner's name")]
 TokenDays = Annotated[
@@ -33,7 +24,7 @@ TokenDays = Annotated[
 ]
 
 
-class Login(Request[Enrolment], frozen=True):
+class Login(Request[engine_ports.Enrolment], frozen=True):
     """Exchange the one-time code of an invitation for a token; it needs none.
 
     A code that is unknown, used or expired is refused alike.
@@ -47,7 +38,7 @@ class Login(Request[Enrolment], frozen=True):
     name: Annotated[Name, doc("what the token is for, such as the machine's name")]
 
 
-class Renew(Request[Enrolment], frozen=True):
+class Renew(Request[engine_ports.Enrolment], frozen=True):
     """Exchange the token of the request for a successor of the same name, scopes and lifetime.
 
     The token of the request stays valid for seven days, or until its own expiry.
@@ -58,10 +49,10 @@ class Renew(Request[Enrolment], frozen=True):
     writes = True
 
 
-class OwnerList(RowList[Owner], frozen=True):
+class OwnerList(RowList[engine_ports.Owner], frozen=True):
     """Owners, sorted by name."""
 
-    owners: list[Owner]
+    owners: list[engine_ports.Owner]
 
 
 class ListOwners(Request[OwnerList], frozen=True, kw_only=True):
@@ -74,7 +65,7 @@ class ListOwners(Request[OwnerList], frozen=True, kw_only=True):
     ] = False
 
 
-class AddOwner(Request[Owner], frozen=True):
+class AddOwner(Request[engine_ports.Owner], frozen=True):
     """Add an owner, whose memory no other owner sees."""
 
     verb = "owners/add"
@@ -90,14 +81,16 @@ class Invitee(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An owner to invite."""
 
     name: OwnerName
-    scopes: Scopes = msgspec.field(default_factory=lambda: list(OWN_SCOPES))
+    scopes: Scopes = msgspec.field(
+        default_factory=lambda: list(engine_ports.OWN_SCOPES)
+    )
     days: TokenDays = None
 
 
-class InvitationList(RowList[Invitation], frozen=True):
+class InvitationList(RowList[engine_ports.Invitation], frozen=True):
     """The codes of invitations, in the order of the request; shown once."""
 
-    invitations: list[Invitation]
+    invitations: list[engine_ports.Invitation]
 
 
 class InviteOwners(Request[InvitationList], frozen=True):
@@ -135,7 +128,7 @@ class ChangeOwner(Request[ChangedOwner], frozen=True):
     ] = None
 
 
-class RemoveOwner(Request[RemovedOwner], frozen=True):
+class RemoveOwner(Request[engine_ports.RemovedOwner], frozen=True):
     """Delete an owner with all its memory; nothing brings it back.
 
     Its tokens are revoked first. The answer says where deleted text remains, and until when.
@@ -151,10 +144,10 @@ class RemoveOwner(Request[RemovedOwner], frozen=True):
     name: OwnerName
 
 
-class MembershipList(RowList[Membership], frozen=True):
+class MembershipList(RowList[engine_ports.Membership], frozen=True):
     """Members of groups, sorted by group and member."""
 
-    memberships: list[Membership]
+    memberships: list[engine_ports.Membership]
 
 
 class ListMembers(Request[MembershipList], frozen=True):
@@ -168,7 +161,7 @@ class ListMembers(Request[MembershipList], frozen=True):
     group: Annotated[Name | None, doc("only this group")] = None
 
 
-class JoinGroup(Request[Membership], frozen=True):
+class JoinGroup(Request[engine_ports.Membership], frozen=True):
     """Make an owner a member of a group, or change what a member may do there.
 
     Raises `NotFound`.
@@ -179,7 +172,9 @@ class JoinGroup(Request[Membership], frozen=True):
 
     group: Annotated[Name, doc("the group's name")]
     member: OwnerName
-    scopes: Scopes = msgspec.field(default_factory=lambda: [Scope.READ, Scope.WRITE])
+    scopes: Scopes = msgspec.field(
+        default_factory=lambda: [engine_ports.Scope.READ, engine_ports.Scope.WRITE]
+    )
 
 
 class LeaveGroup(Request[ChangedOwner], frozen=True):
@@ -195,10 +190,10 @@ class LeaveGroup(Request[ChangedOwner], frozen=True):
     member: OwnerName
 
 
-class TokenList(RowList[OwnerToken], frozen=True):
+class TokenList(RowList[engine_ports.OwnerToken], frozen=True):
     """Tokens, the newest first."""
 
-    tokens: list[OwnerToken]
+    tokens: list[engine_ports.OwnerToken]
 
 
 class ListTokens(Request[TokenList], frozen=True):
@@ -212,7 +207,7 @@ class ListTokens(Request[TokenList], frozen=True):
     owner: OwnerName
 
 
-class IssueToken(Request[IssuedToken], frozen=True):
+class IssueToken(Request[engine_ports.IssuedToken], frozen=True):
     """Issue a token for an owner, which is shown once.
 
     Raises `NotFound`.
@@ -223,11 +218,13 @@ class IssueToken(Request[IssuedToken], frozen=True):
 
     owner: OwnerName
     name: Annotated[Name, doc("name of the token, such as its machine")] = "token"
-    scopes: Scopes = msgspec.field(default_factory=lambda: list(OWN_SCOPES))
+    scopes: Scopes = msgspec.field(
+        default_factory=lambda: list(engine_ports.OWN_SCOPES)
+    )
     days: TokenDays = None
 
 
-class RotateToken(Request[IssuedToken], frozen=True):
+class RotateToken(Request[engine_ports.IssuedToken], frozen=True):
     """Replace a token with a new one of the same name, scopes and lifetime.
 
     Raises `NotFound`.

@@ -26,12 +26,7 @@ from typing import (
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.errors import (
-    InvalidRequest,
-    InvalidText,
-    MalformedJson,
-    MnemosynedError,
-)
+from mnemosyned import errors
 
 _KINDS = {
     "str": "text",
@@ -265,16 +260,16 @@ def parse(verb: type[V], body: bytes | bytearray) -> V:
     except msgspec.ValidationError as error:
         raise _field_error(error, verb) from error
     except UnicodeDecodeError as error:
-        raise InvalidText(
+        raise errors.InvalidText(
             f"the body is not UTF-8 at byte {error.start}; encode it first"
         ) from error
     except (msgspec.DecodeError, RecursionError) as error:
-        raise MalformedJson(f"the body is not JSON: {error}") from error
+        raise errors.MalformedJson(f"the body is not JSON: {error}") from error
     for place, part in _requests_within(request):
         values = zip(part.__struct_fields__, msgspec.structs.astuple(part), strict=True)
         for name, value in values:
             if value and isinstance(value, _CONTAINERS) and _is_deep(value):
-                raise InvalidRequest(
+                raise errors.InvalidRequest(
                     f"{place}{name} is nested more than {DEPTH_MAX} levels deep; flatten it",
                     field=place + name,
                 )
@@ -318,7 +313,7 @@ def encode(request: Request[Any]) -> bytes:
                 if isinstance(value, bytes | bytearray | memoryview):
                     # msgspec would store it as Base64.
                     kind = type(value).__name__
-                    raise InvalidRequest(
+                    raise errors.InvalidRequest(
                         f"{place}{name} must be text, not {kind}; decode it first",
                         field=place + name,
                     )
@@ -333,11 +328,11 @@ def encode(request: Request[Any]) -> bytes:
             request = read_request_times(type(request), request)
         return msgspec.json.encode(request)
     except UnicodeEncodeError as error:
-        raise InvalidText(
+        raise errors.InvalidText(
             f"the text is not valid Unicode at character {error.start}; decode it first"
         ) from error
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             f"the request cannot be written as JSON: {error}"
         ) from error
 
@@ -376,13 +371,15 @@ def check_texts(request: Request[Any]) -> None:
 def check_text(text: str, *, field: str) -> None:
     """Check that a text is Unicode without NUL. Raises `InvalidText`, which names `field`."""
     if "\0" in text:
-        raise InvalidText(f"{field} contains a NUL character; remove it", field=field)
+        raise errors.InvalidText(
+            f"{field} contains a NUL character; remove it", field=field
+        )
     if text.isascii():
         return
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidText(
+        raise errors.InvalidText(
             f"{field} is not valid Unicode at character {error.start}; decode it first",
             field=field,
         ) from error
@@ -422,7 +419,7 @@ def _is_deep(value: dict[str, Any] | list[Any]) -> bool:
 
 def _field_error(
     error: msgspec.ValidationError, verb: type[Request[Any]]
-) -> MnemosynedError:
+) -> errors.MnemosynedError:
     """Return the error for a validation error of msgspec, in plain words with the field's name."""
     problem, _, path = str(error).partition(" - at `")
     inside = path.rstrip("`").removeprefix("$").lstrip(".")
@@ -437,7 +434,7 @@ def _field_error(
         if close := get_close_matches(name, verb.__struct_fields__, n=1):
             message += f" (did you mean {close[0]}?)"
         message += f"; the fields are {', '.join(verb.__struct_fields__)}"
-    return InvalidRequest(message, field=field)
+    return errors.InvalidRequest(message, field=field)
 
 
 def _allowed_values(verb: type[Request[Any]], field: str | None) -> list[str]:
