@@ -136,8 +136,6 @@ class RestoreTransaction(ABC):
         self._session = session
         self._action = action
         self._outcome = RestoreReport()
-        self._taken: set[int] = set()
-        self._last_seq = 0
 
     def restore(self, records: Iterable[AnyRecord]) -> RestoreReport:
         """Store the records that are not here yet; return counts of the outcomes."""
@@ -193,16 +191,6 @@ class RestoreTransaction(ABC):
             return True
 
         self._restore_records(episodes, store)
-        seqs = [memory.seq for memory in memories if memory.id not in known]
-        self._taken = set(
-            self._session.column(
-                "SELECT seq FROM fresh WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[]) UNION ALL "
-                "SELECT seq FROM placed WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
-                seqs=seqs,
-            )
-        )
-        # New numbers are given above all of them.
-        self._last_seq = max([self._last_number(), *seqs])
         self._restore_memories(memories, known)
 
     def _restore_memories(
@@ -219,6 +207,16 @@ class RestoreTransaction(ABC):
             "AND id = ANY(%(ids)s::text[])",
             ids=list({memory.episode for memory in memories if memory.episode}),
         ).fetchall()
+        seqs = [memory.seq for memory in memories if memory.id not in known]
+        taken = set(
+            self._session.column(
+                "SELECT seq FROM fresh WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[]) UNION ALL "
+                "SELECT seq FROM placed WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
+                seqs=seqs,
+            )
+        )
+        # New numbers are given above all of them.
+        last = max([self._last_number(), *seqs])
         homes = {id: seq for id, seq, _ in rows}
         lacking = Counter({id: count for id, _, count in rows})
         placed: list[PlacedMemory] = []
@@ -234,16 +232,17 @@ class RestoreTransaction(ABC):
                 home = homes[memory.episode]
             if memory.episode and home is None and not memory.content:
                 return WORDS_PRUNED
+            nonlocal last
             seq = memory.seq
-            if seq in self._taken:
-                seq = self._last_seq = self._last_seq + 1
-            self._taken.add(seq)
+            if seq in taken:
+                seq = last = last + 1
+            taken.add(seq)
             placed.append(PlacedMemory(memory, seq, home))
             self._outcome.working += home is None and memory.episode is not None
             return True
 
         self._restore_records(memories, store)
-        self._insert_memories(placed, last_number=self._last_seq)
+        self._insert_memories(placed, last_number=last)
         seqs = [each.seq for each in placed]
         delete_steps(self._session, seqs)  # of forgotten memories with these numbers
         record_action(self._session, self._action, [(seq, "") for seq in seqs])
@@ -254,7 +253,17 @@ class RestoreTransaction(ABC):
         known = self._session.known_records([rollup.id])
         if rollup.id in known:
             return _known_summary(known[rollup.id][0])
-        if not self._can_adopt(rollup):
+        # Its members are to be here without a parent, and no other is to have its period.
+        free = self._session.scalar(
+            "SELECT count(*) FROM episode WHERE owner = %(owner)s AND parent_id IS NULL "
+            "AND level < %(level)s AND id = ANY(%(below)s::text[])",
+            level=int(rollup.level),
+            below=list(rollup.summary_of),
+        )
+        taken = self._session.select_value(
+            "episode", "1", level=int(rollup.level), period_from=rollup.period_from
+        )
+        if taken or free != len(rollup.summary_of):
             self._outcome.left_out += 1
             return None
         self._insert_episode(rollup)
@@ -290,19 +299,6 @@ class RestoreTransaction(ABC):
             self._session.update("episode", {"stale": True}, seq=number)
         if episode.emptied:
             mark_emptied(self._session, number)
-
-    def _can_adopt(self, rollup: ExportedEpisode) -> bool:
-        """Return whether a roll-up's members are stored without a parent, and no other has its period."""
-        free = self._session.scalar(
-            "SELECT count(*) FROM episode WHERE owner = %(owner)s AND parent_id IS NULL "
-            "AND level < %(level)s AND id = ANY(%(below)s::text[])",
-            level=int(rollup.level),
-            below=list(rollup.summary_of),
-        )
-        taken = self._session.select_value(
-            "episode", "1", level=int(rollup.level), period_from=rollup.period_from
-        )
-        return not taken and free == len(rollup.summary_of)
 
     def _link(self, supersession: ExportedSupersession) -> Outcome:
         """Mark a memory as superseded; return whether that is new, or None without one of the memories."""

@@ -15,7 +15,7 @@ from mnemosyned.memory.engine_ports import TEXT_CHARS_MAX, EmbeddingInput
 from mnemosyned.memory.fields import EDITED_FIELDS, column_list
 from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.ports import Promotion
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.search.query import Match, Query
 from mnemosyned.storage.common import records
 from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransaction
@@ -150,7 +150,8 @@ class SqliteIntake(records.IntakeTransaction):
         # out what it has gathered, row by row (twice the time of the batch).
         texts = [(seq, memory.content, memory.role) for seq, memory in self._inserted]
         index_memories(self._session, texts)
-        return self._session.totals()[Tier.WORKING][0]
+        count = "SELECT count FROM tier_totals WHERE tier = 'working'"
+        return int(self._session.execute(count).fetchone()[0])
 
 
 class SqliteRecords(records.RecordStore):

@@ -451,24 +451,22 @@ def lock_database(database: Path) -> Iterator[int]:
 
 
 def database_owner(database: Path) -> DatabaseProcess | None:
-    """Return the process that has the database open; None if no process has."""
+    """Return the process that has the database open; None if no process has.
+
+    Its id is 0 if the lock file does not name it.
+    """
     try:
         with _lock_file(database, os.O_RDONLY) as descriptor:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                return _read_owner(os.pread(descriptor, 4096, 0))
+                try:
+                    return _DECODER.decode(os.pread(descriptor, 4096, 0))
+                except (ValueError, RecursionError):
+                    return DatabaseProcess(0, None)
     except FileNotFoundError:
         pass
     return None
-
-
-def _read_owner(text: bytes) -> DatabaseProcess:
-    """Return the process named in the text of a lock file; process 0 for any other text."""
-    try:
-        return _DECODER.decode(text)
-    except (ValueError, RecursionError):
-        return DatabaseProcess(0, None)
 
 
 @contextmanager
