@@ -124,7 +124,6 @@ ORIGINALS = """iif(level = 0,
 MISCOUNTED = f"""item_count != {ORIGINALS} AND {ORIGINALS} > 0
     AND NOT stale AND seq NOT IN (SELECT episode_seq FROM emptied_episode)"""
 """The condition for a summary `e` that names a wrong number of originals."""
-_BOTH_HOMES = "SELECT count(*) FROM archive WHERE id IN (SELECT id FROM working_memory)"
 
 
 def find_faults(connection: sqlite3.Connection) -> list[StorageFault]:
@@ -134,23 +133,8 @@ def find_faults(connection: sqlite3.Connection) -> list[StorageFault]:
     """
     try:
         problems = find_damage(connection)
-        if any(fault.kind is FaultKind.INTEGRITY for fault in problems):
-            return problems
-        present = schema.table_names(connection)
-        broken = Counter(
-            table for table, *_ in connection.execute("PRAGMA foreign_key_check")
-        )
-        problems += [
-            StorageFault(
-                FaultKind.FOREIGN_KEY,
-                table,
-                f"rows of {table} that refer to a summary which does not exist: {count:,}",
-            )
-            for table, count in broken.items()
-        ]
-        problems += _total_faults(connection, present)
-        problems += _index_faults(connection, present)
-        problems += orphan_faults(connection, present)
+        if all(fault.kind is not FaultKind.INTEGRITY for fault in problems):
+            problems += _row_faults(connection)
     except sqlite3.DatabaseError as error:
         return [StorageFault(FaultKind.INTEGRITY, "file", str(error))]
     return problems
@@ -202,21 +186,6 @@ def count_contents(connection: sqlite3.Connection) -> tuple[int, int]:
     return working + archived, episodes
 
 
-def orphan_faults(
-    connection: sqlite3.Connection, present: set[str]
-) -> list[StorageFault]:
-    """Return a fault for each table in `present` with rows whose record does not exist."""
-    problems = []
-    for orphans in ORPHANS:
-        if orphans.table not in present:
-            continue
-        rows = f"SELECT count(*) FROM {orphans.table} WHERE {orphans.where}"
-        if count := _count_rows(connection, rows):
-            text = f"rows that belong to nothing: {count:,} ({orphans.words})"
-            problems.append(StorageFault(FaultKind.ORPHAN, orphans.table, text))
-    return problems
-
-
 def structure_faults(connection: sqlite3.Connection) -> list[StorageFault]:
     """Return a fault for each full-text index that disagrees with its texts, by FTS5's own check.
 
@@ -234,53 +203,64 @@ def structure_faults(connection: sqlite3.Connection) -> list[StorageFault]:
     ]
 
 
-def _total_faults(
-    connection: sqlite3.Connection, present: set[str]
-) -> list[StorageFault]:
-    """Return a fault for each wrong count of a tier or summaries, and for memories in two tiers."""
-    if "tier_totals" not in present:
-        return [
-            StorageFault(FaultKind.INTEGRITY, "tier_totals", "its tables are missing")
-        ]
-    problems = []
-    stored = dict(connection.execute("SELECT tier, count FROM tier_totals"))
-    for tier, table in TIER_TABLES.items():
-        count = _count_rows(connection, f"SELECT count(*) FROM {table}")
-        if stored.get(tier) != count:
-            text = (
-                f"the {tier} tier holds {count:,}, but {stored.get(tier)} are counted"
-            )
-            problems.append(StorageFault(FaultKind.TOTALS, tier, text))
-    if "emptied_episode" in present:
-        wrong = f"SELECT count(*) FROM episodic_memory AS e WHERE {MISCOUNTED}"
-        if count := _count_rows(connection, wrong):
-            text = f"summaries that name a wrong number of originals: {count:,}"
-            problems.append(StorageFault(FaultKind.TOTALS, "episodic_memory", text))
-    if count := _count_rows(connection, _BOTH_HOMES):
-        text = f"{count:,} memories are in working memory and in the archive"
-        problems.append(StorageFault(FaultKind.INTEGRITY, "archive", text))
-    return problems
-
-
-def _index_faults(
-    connection: sqlite3.Connection, present: set[str]
-) -> list[StorageFault]:
-    """Return a fault for each full-text index that is missing or has other rows than the texts."""
-    problems = []
-    for index, texts in fulltext.INDEXED_ROWS.items():
+def _row_faults(connection: sqlite3.Connection) -> Iterator[StorageFault]:
+    """Yield a fault for each table or index whose rows do not agree with those of others."""
+    present = schema.table_names(connection)
+    broken = Counter(
+        table for table, *_ in connection.execute("PRAGMA foreign_key_check")
+    )
+    for table, count in broken.items():
+        text = (
+            f"rows of {table} that refer to a summary which does not exist: {count:,}"
+        )
+        yield StorageFault(FaultKind.FOREIGN_KEY, table, text)
+    if "tier_totals" in present:
+        stored = dict(connection.execute("SELECT tier, count FROM tier_totals"))
+        for tier, table in TIER_TABLES.items():
+            count = _count_rows(connection, f"SELECT count(*) FROM {table}")
+            if stored.get(tier) != count:
+                text = f"the {tier} tier holds {count:,}, but {stored.get(tier)} are counted"
+                yield StorageFault(FaultKind.TOTALS, tier, text)
+    else:
+        text = "its tables are missing"
+        yield StorageFault(FaultKind.INTEGRITY, "tier_totals", text)
+    for index in fulltext.INDEXES:
         if index not in present:
             text = f"the full-text index {index} is missing"
-            problems.append(StorageFault(FaultKind.INTEGRITY, index, text))
+            yield StorageFault(FaultKind.INTEGRITY, index, text)
+    for kind, subject, rows, text in _wrong_rows(present):
+        if count := _count_rows(connection, f"SELECT count(*) FROM ({rows})"):
+            yield StorageFault(kind, subject, text.format(count))
+
+
+def _wrong_rows(present: set[str]) -> Iterator[tuple[FaultKind, str, str, str]]:
+    """Yield kind and subject of possible faults, the selection of their rows, and a text with a place.
+
+    `present` has the names of the tables.
+    """
+    if {"tier_totals", "emptied_episode"} <= present:
+        rows = f"SELECT 1 FROM episodic_memory AS e WHERE {MISCOUNTED}"
+        text = "summaries that name a wrong number of originals: {:,}"
+        yield FaultKind.TOTALS, "episodic_memory", rows, text
+    if "tier_totals" in present:
+        rows = "SELECT 1 FROM archive WHERE id IN (SELECT id FROM working_memory)"
+        text = "{:,} memories are in working memory and in the archive"
+        yield FaultKind.INTEGRITY, "archive", rows, text
+    for index, texts in fulltext.INDEXED_ROWS.items():
+        if index not in present:
             continue
         indexed = f"SELECT id FROM {index}_docsize"
         comparisons = {"entries without a text": f"{indexed} EXCEPT {texts}"}
         if index not in fulltext.TEXTS:  # which has every row of its table
             comparisons["texts without an entry"] = f"{texts} EXCEPT {indexed}"
         for words, rows in comparisons.items():
-            if count := _count_rows(connection, f"SELECT count(*) FROM ({rows})"):
-                text = f"the full-text index {index} has {words}: {count:,}"
-                problems.append(StorageFault(FaultKind.INDEX, index, text))
-    return problems
+            text = f"the full-text index {index} has {words}: {{:,}}"
+            yield FaultKind.INDEX, index, rows, text
+    for orphans in ORPHANS:
+        if orphans.table in present:
+            rows = f"SELECT 1 FROM {orphans.table} WHERE {orphans.where}"
+            text = f"rows that belong to nothing: {{:,}} ({orphans.words})"
+            yield FaultKind.ORPHAN, orphans.table, rows, text
 
 
 def _count_rows(connection: sqlite3.Connection, statement: str) -> int:
