@@ -130,7 +130,10 @@ class FtsWords(WordRows):
         """Do nothing, as reading words ahead saves no time in a local file."""
 
 
-_MATCH_FIELDS = f"session_id, importance, source, role, substr(content, 1, {READ_CHARS_MAX}), created_at"
+_MATCHES = (
+    "SELECT seq, session_id, importance, {episode}, source, role, "
+    f"substr(content, 1, {READ_CHARS_MAX}), created_at FROM {{table}} WHERE {SEQ_AMONG}"
+)
 
 
 class SqliteIndex(CommonIndex):
@@ -262,23 +265,11 @@ class SqliteIndex(CommonIndex):
         for table, episode in (("working_memory", "NULL"), ("archive", "episode_seq")):
             if len(matches) == len(scores):
                 break
-            for row in self._session.execute(
-                f"SELECT seq, {episode}, {_MATCH_FIELDS} FROM {table} WHERE {SEQ_AMONG}",
-                (positions,),
+            for seq, *fields, created_at in self._session.execute(
+                _MATCHES.format(episode=episode, table=table), (positions,)
             ).fetchall():
-                seq, home, session_id, importance, source, role, content, created = row
-                matches[seq] = Match(
-                    seq,
-                    scores[seq],
-                    session_id,
-                    importance,
-                    home,
-                    source,
-                    role,
-                    content,
-                    instant(created),
-                    grams.get(seq, 0.0),
-                )
+                moment, pairs = instant(created_at), grams.get(seq, 0.0)
+                matches[seq] = Match._make((seq, scores[seq], *fields, moment, pairs))
         return [matches[seq] for seq in scores if seq in matches]
 
     def positions_around(
