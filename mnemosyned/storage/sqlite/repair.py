@@ -416,16 +416,12 @@ def _extract_episode_again(connection: SqliteSession, episode: int) -> tuple[int
     for seq, id, _ in originals:
         old = _stored_values(connection, seq)
         new = {
-            (detail.kind, detail.value): detail
-            for detail in details
-            if detail.memory == id
+            (str(each.kind), each.value): each.sensitive
+            for each in details
+            if each.memory == id
         }
         # What another memory shows to be secret stays so; a cut value goes.
-        wanted = {pair: True for pair, sensitive in old.items() if sensitive}
-        wanted |= {
-            pair: detail.sensitive or old.get(pair, False)
-            for pair, detail in new.items()
-        }
+        wanted = new | {pair: True for pair in old if old[pair]}
         if wanted == old or new.keys() <= old.keys():
             continue
         changed += 1
