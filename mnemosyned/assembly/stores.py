@@ -197,17 +197,18 @@ def open_server(location: DatabaseLocation) -> PostgresServer:
 @_require_driver()
 def find_server_exposures(location: DatabaseLocation) -> list[str]:
     """Return how others could reach the database. Raises `ConfigInvalid` and `StorageFailed`."""
-    from mnemosyned.storage.postgres import store as postgres  # noqa: PLC0415 an extra
+    from mnemosyned.storage.postgres import health  # noqa: PLC0415 an extra
 
-    return postgres.exposures(location.url)
+    return health.exposures(location.url)
 
 
 @_require_driver()
 def refuses_writes(location: DatabaseLocation) -> bool:
     """Return whether a server takes no writes, as a standby. Raises `ConfigInvalid` and `StorageFailed`."""
-    from mnemosyned.storage.postgres import store as postgres  # noqa: PLC0415 an extra
+    from mnemosyned.storage.postgres import connections, health  # noqa: PLC0415 an extra
 
-    return postgres.refuses_writes(location.url)
+    with connections.explaining_failures("nothing was looked at"):
+        return health.check_server(location.url)
 
 
 def make_summarizer(

@@ -29,7 +29,7 @@ from mnemosyned.storage.common.forgetting import (
 from mnemosyned.storage.common.index_words import term_matcher
 from mnemosyned.storage.common.listing import tag_conditions
 from mnemosyned.storage.common.session import Row, reads
-from mnemosyned.storage.postgres import listing, memories
+from mnemosyned.storage.postgres import listing, memories, schema
 from mnemosyned.storage.postgres.pool import Pool, PostgresEngine
 from mnemosyned.storage.postgres.session import OF_IDS, PostgresSession, values_of
 
@@ -165,7 +165,6 @@ _KEEPERS = (
     "UNION ALL SELECT 'the archiver, which has not copied them yet' FROM pg_settings "
     "WHERE name = 'archive_mode' AND setting != 'off'"
 )
-_HAS_NODES = "SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')"
 
 
 def purge_server(connection: psycopg.Connection[tuple[object, ...]]) -> ServerPurge:
@@ -195,7 +194,7 @@ def purge_server(connection: psycopg.Connection[tuple[object, ...]]) -> ServerPu
             PURGED, [{"owner": owner, "newest": newest} for owner, newest in due]
         )
     files, refused = _write_over_log(session)
-    has_nodes = session.scalar(_HAS_NODES)
+    has_nodes = session.scalar(schema.HAS_CITUS)
     return ServerPurge(
         tables=len(took),
         duration_s=time.monotonic() - began,

@@ -9,8 +9,7 @@ from contextlib import suppress
 import psycopg
 
 from mnemosyned.errors import ConfigInvalid
-from mnemosyned.storage.common.session import Row
-from mnemosyned.storage.postgres.connections import connected_once
+from mnemosyned.storage.postgres.connections import connected_once, explaining_failures
 from mnemosyned.storage.postgres.session import PostgresSession
 
 IDS_USED_MAX = 1_500_000_000
@@ -138,17 +137,18 @@ def warnings(session: PostgresSession) -> list[str]:
     return found
 
 
-def exposures(connection: psycopg.Connection[Row]) -> list[str]:
-    """Return a text for each way for others to log in to the database or read its traffic."""
-    options = {each.keyword: each.val or b"" for each in connection.pgconn.info}
-    line = line_exposure(
-        connection.info.host,
-        connection.info.hostaddr,
-        sslmode=options[b"sslmode"].decode(),
-        encrypted=connection.pgconn.ssl_in_use,
-    )
+def exposures(dsn: str) -> list[str]:
+    """Return how others could log in or read along. Raises `ConfigInvalid` and `StorageFailed`."""
+    with explaining_failures("nothing was checked"), connected_once(dsn) as connection:
+        options = {each.keyword: each.val or b"" for each in connection.pgconn.info}
+        line = line_exposure(
+            connection.info.host,
+            connection.info.hostaddr,
+            sslmode=options[b"sslmode"].decode(),
+            encrypted=connection.pgconn.ssl_in_use,
+        )
+        database = PostgresSession(connection, 0).scalar(_CONNECT_IS_PUBLIC)
     found = [line] if line else []
-    database = PostgresSession(connection, 0).scalar(_CONNECT_IS_PUBLIC)
     if database is not None:
         found.append(
             f"every login of the server may connect to the database {database}; "

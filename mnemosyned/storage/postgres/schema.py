@@ -248,7 +248,8 @@ def _has_extension(connection: psycopg.Connection[Row]) -> bool:
 
 _FIRST = roles.OWNER_TABLES[0]
 """The table whose parts the others' parts lie with."""
-_HAS_CITUS = "SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')"
+HAS_CITUS = "SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')"
+"""Whether the database has Citus, with rows on other nodes."""
 _NODES = (
     "SELECT count(*) FROM pg_dist_node WHERE shouldhaveshards AND noderole = 'primary'"
 )
@@ -327,15 +328,9 @@ def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribut
     )
 
 
-def has_citus(dsn: str) -> bool:
-    """Return whether the database has Citus, with rows on other nodes. Raises `psycopg.Error`."""
-    with connected_once(dsn) as connection:
-        return bool(PostgresSession(connection, 0).scalar(_HAS_CITUS))
-
-
 def _count_nodes(session: PostgresSession) -> int:
     """Return how many nodes take rows. Raises `InvalidRequest` without Citus, `StorageFailed` for none."""
-    if not session.scalar(_HAS_CITUS):
+    if not session.scalar(HAS_CITUS):
         raise InvalidRequest(
             "this database has no Citus: as a superuser, CREATE EXTENSION citus in it on every "
             "node, then citus_add_node for each; see docs/citus.md",

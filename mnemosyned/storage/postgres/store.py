@@ -64,8 +64,7 @@ class PostgresMaintenance(StorePart, MaintenanceStore):
     def bytes_on_disk(self) -> int:
         """Return the size in bytes of the whole database, with the data of all owners."""
         with self._engine.pool.outside_transactions(self._engine.owner) as session:
-            size: int = session.scalar("SELECT pg_database_size(current_database())")
-        return size
+            return int(session.scalar("SELECT pg_database_size(current_database())"))
 
     def problems(self) -> list[str]:
         """Return a text for each damage that the server reports: unusable indexes, broken pages."""
@@ -281,6 +280,7 @@ def _prepare(
         with connected_once(dsn) as connection:
             session = PostgresSession(connection, 0)
             is_owner, named = roles.table_owner(session)
+            has_citus = bool(session.scalar(schema.HAS_CITUS))
             role = roles.role_in_use(session)
             if role is None and (not is_owner or (guarded and read_only)):
                 user = session.scalar("SELECT current_user")
@@ -306,19 +306,7 @@ def _prepare(
                     roles.revoke_from_others(session)
                 if owner is not None:
                     PostgresSession(connection, owner).ensure_owner()
-        return _Prepared(dsn, version, role, searches, schema.has_citus(dsn), read_only)
-
-
-def refuses_writes(dsn: str) -> bool:
-    """Return whether the server refuses writes, as a standby. Raises `ConfigInvalid` and `StorageFailed`."""
-    with explaining_failures("nothing was looked at"):
-        return health.check_server(dsn)
-
-
-def exposures(dsn: str) -> list[str]:
-    """Return how others could log in or read along. Raises `ConfigInvalid` and `StorageFailed`."""
-    with explaining_failures("nothing was checked"), connected_once(dsn) as connection:
-        return health.exposures(connection)
+        return _Prepared(dsn, version, role, searches, has_citus, read_only)
 
 
 _VERSION = "SELECT coalesce(max(version), 0) FROM schema_migration"
