@@ -29,10 +29,7 @@ Steps = Generator[Request[Any], Any, R]
 
 
 async def run_steps_async(steps: Steps[R], caller: AsyncCaller) -> R:
-    """Call each request that the generator yields, and return its value.
-
-    Results are sent back, and errors thrown into the generator.
-    """
+    """Call each request of the steps, send them its result or throw its error; return their value."""
     resume: Callable[[Any], Request[Any]] = steps.send
     outcome: Any = None
     while True:  # ends with the steps

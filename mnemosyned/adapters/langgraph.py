@@ -80,10 +80,7 @@ class MnemosyneStore(BaseStore):
         self._name = name
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run reads, then the last `put` of each item; return the results in the order of `ops`.
-
-        The result of a `put` is None.
-        """
+        """Run reads, then the last `put` of each item; return results by op, None for a `put`."""
         return run_steps(self._results_of(list(ops)), self._caller)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:

@@ -33,10 +33,7 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
     _caller: AsyncCaller = PrivateAttr()
 
     def __init__(self, caller: AsyncCaller | None = None, **fields: Any) -> None:  # noqa: ANN401
-        """Make a block on a caller, by default a client of the daemon's socket.
-
-        `fields` are the fields of the block, such as `source` and `tokens`.
-        """
+        """Make a block with these `fields` on a caller, by default a client of the daemon's socket."""
         super().__init__(**fields)
         self._caller = caller or AsyncClient()
 
@@ -45,10 +42,7 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
         messages: list[ChatMessage] | None = None,
         **block_kwargs: Any,  # noqa: ANN401
     ) -> str:
-        """Return memories that matter to the last message; empty without messages.
-
-        `block_kwargs` may hold the session to search, if `this_session` is set.
-        """
+        """Return memories that matter to the last message; empty without messages."""
         said = [
             (message.role.value, message.content)
             for message in messages or []

@@ -106,10 +106,7 @@ class MemoryProcessor:
 
 
 def _texts_in(message: ModelMessage) -> Iterator[tuple[str, str]]:
-    """Yield the pair (role, text) for each part of a message with words of the user or the model.
-
-    The role is "user" or "assistant".
-    """
+    """Yield the role, "user" or "assistant", and the text of each part of a message with words."""
     for part in message.parts:
         if isinstance(part, UserPromptPart):
             content = [part.content] if isinstance(part.content, str) else part.content
@@ -124,10 +121,7 @@ def _texts_in(message: ModelMessage) -> Iterator[tuple[str, str]]:
 
 
 def _last_prompt(messages: Sequence[ModelMessage]) -> tuple[int, str]:
-    """Return the index of the last message with words of the user, and these words.
-
-    0 and "" if there is none.
-    """
+    """Return the index of the last message with words of the user, and the words; 0 and "" for none."""
     for index in range(len(messages) - 1, -1, -1):
         prompts = [text for role, text in _texts_in(messages[index]) if role == "user"]
         if prompts:

@@ -69,10 +69,7 @@ def events_route(bus: EventBus, progress: Progresses) -> Route:
 
 
 def _last_seen_id(request: HttpRequest) -> int | None:
-    """Return the number of the last event that the client has seen, or None.
-
-    Raises `InvalidRequest` for a text that is no event's number.
-    """
+    """Return the number of the last event that the client has seen, or None. Raises `InvalidRequest`."""
     asked = parse_qs(request.query).get("after", [""])[-1]
     last = asked or request.headers.get("last-event-id", "")
     if not last:

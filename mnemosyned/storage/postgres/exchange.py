@@ -188,8 +188,7 @@ class PostgresRestoring(RestoreTransaction):
     _session: PostgresSession
 
     def _last_number(self) -> int:
-        last: int = self._session.select_value("owner", "last_memory")
-        return last
+        return int(self._session.select_value("owner", "last_memory"))
 
     def _insert_memories(
         self, memories: Sequence[PlacedMemory], *, last_number: int

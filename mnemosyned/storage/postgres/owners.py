@@ -38,11 +38,7 @@ _NAMED_HOLDER = (
 
 
 class PostgresOwners(administration.AdministeredOwners):
-    """The owners of a database, as a daemon needs them, and for whoever administers them.
-
-    With a login that serves, one can find the holder of a token, exchange a code or a token for
-    another, and look for work.
-    """
+    """The owners of a database as a daemon serves them, for which a login without tables is enough."""
 
     def __init__(
         self,
@@ -166,9 +162,8 @@ class PostgresOwners(administration.AdministeredOwners):
     def holder(self, secret: str) -> engine_ports.TokenHolder | None:
         """Return the owner and scopes of the token with this secret; None if it is not valid.
 
-        No token of a suspended owner is valid.
-
-        The token is found by its SHA-256, so that timing tells nothing about other tokens.
+        No token of a suspended owner is valid. The token is found by its SHA-256, so that timing
+        tells nothing about other tokens.
         """
         number = engine_ports.owner_of(secret)
         if number is None:

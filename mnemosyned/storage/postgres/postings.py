@@ -211,11 +211,7 @@ def texts_with_any(
     *,
     limit: int,
 ) -> list[tuple[int, list[int]]]:
-    """Return the newest `limit` rows that have any of some terms or phrases, newest first.
-
-    Each is the row number and all index terms of the row in order. The rows pass the filter
-    `narrow`.
-    """
+    """Return numbers and index terms of the newest `limit` rows within `narrow` with any of the phrases."""
     table, column = source
     name = _NAMES[table]
     where, values = _all_words_conditions([any_of], f"{name}.{column}")
@@ -238,11 +234,7 @@ def occurrences_of_each(
     *,
     limit: int,
 ) -> list[TermOccurrences]:
-    """Return the newest `limit` rows of each term, in the order of the terms.
-
-    For each row there are its row number, its number of terms, and how often the term occurs. The
-    rows pass the filter `narrow`.
-    """
+    """Return the newest `limit` rows of each term within `narrow`, in the order of the terms."""
     if not terms:
         return []
     table, column = source

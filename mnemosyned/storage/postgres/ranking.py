@@ -368,11 +368,7 @@ class IndexSearch:
     def _find_occurrences(
         self, phrases: Sequence[Phrase]
     ) -> dict[Phrase, TermOccurrences]:
-        """Return the newest rows with each phrase, each with its length and number of occurrences.
-
-        The length of a row is its number of terms; the occurrences are those of the phrase in the
-        row.
-        """
+        """Return the newest rows with each phrase, each with its length and number of occurrences."""
         session, source, narrow = self._session, self._source, self._narrow
         words = [phrase for phrase in phrases if len(phrase) == 1]
         longer = [phrase for phrase in phrases if len(phrase) > 1]

@@ -295,14 +295,9 @@ class PostgresSearch(StorePart, SearchStore):
         self._kept_rows = postings.RowCache()
 
     def one_snapshot(self) -> AbstractContextManager[None]:
-        """Have all reads of this thread see one snapshot while the block runs."""
         return self._engine.pool.sharing(self._engine.owner)
 
     def candidates(self, query: Query) -> SearchCandidates:
-        """Return the memories and summaries that match a question, not yet ranked.
-
-        All are read from one snapshot.
-        """
         if not query.terms and not query.only_then:
             return SearchCandidates()
         with self._engine.pool.reading(self._engine.owner, first=TOTALS) as session:
@@ -310,7 +305,6 @@ class PostgresSearch(StorePart, SearchStore):
             return find_candidates(index, query, self._frequencies)
 
     def documents(self, results: Sequence[RankedResult]) -> Documents:
-        """Return the memories and episodes of ranked results, as far as they still exist."""
         asked = {position for result in results for position in result.positions}
         places = [result.episode for result in results if result.episode is not None]
         statements: list[Statement] = [(MEMORIES_AT, {"seqs": list(asked)})]

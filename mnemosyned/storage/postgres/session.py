@@ -413,8 +413,7 @@ class PostgresSession(CommonSession):
 
     def _episode_characters(self, seq: int) -> int:
         """Return the number of characters in the text of the summary at a row number."""
-        characters: int = self.select_value("episode", "length(content)", seq=seq)
-        return characters
+        return int(self.select_value("episode", "length(content)", seq=seq))
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
         characters = self._episode_characters(seq)

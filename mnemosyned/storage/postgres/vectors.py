@@ -188,16 +188,13 @@ class PostgresVectors(VectorStore):
 
     @writes
     def use_model(self, session: PostgresSession, name: str, identity: str) -> int:
-        number: int = session.scalar(USE_MODEL, name=name, digest=identity)
-        return number
+        return int(session.scalar(USE_MODEL, name=name, digest=identity))
 
     @reads
     def known_model(self, session: PostgresSession, identity: str) -> int:
         """Return the number of the model with this fingerprint; 0 if the owner never used it."""
-        number: int | None = session.select_value(
-            "embedding_model", "number", digest=identity
-        )
-        return number or 0
+        number = session.select_value("embedding_model", "number", digest=identity)
+        return int(number or 0)
 
     @writes_lazily
     def claim(
@@ -252,8 +249,7 @@ class PostgresVectors(VectorStore):
     @reads
     def count(self, session: PostgresSession, model: int) -> int:
         """Return the number of memories that have a vector of a model."""
-        number: int = session.select_value("embedding", "count(*)", model=model)
-        return number
+        return int(session.select_value("embedding", "count(*)", model=model))
 
     @reads
     def without_vector(
