@@ -23,14 +23,13 @@ from mnemosyned.errors import LimitReached
 from mnemosyned.http_messages import HttpRequest, Resource, Response
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import Scope, TokenHolder
-from mnemosyned.service.audit import REQUESTER, Requester
+from mnemosyned.service.audit import REQUESTER, AuditLog, Requester
 from mnemosyned.service.owners import administer
 from mnemosyned.verbs.owners import ADMINISTRATION, Login, Renew
 from mnemosyned.verbs.request import Request
 
 if TYPE_CHECKING:
     from mnemosyned.config.settings import OwnersConfig
-    from mnemosyned.service.audit import AuditLog
     from mnemosyned.storage.postgres.owners import PostgresOwners
 
 RENEW_PATH = VERB_PREFIX + Renew.verb_name()

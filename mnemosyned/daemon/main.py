@@ -37,7 +37,6 @@ from mnemosyned.version import __version__, install_command
 if TYPE_CHECKING:
     from mnemosyned.assembly.owners import OwnerMemories
     from mnemosyned.daemon.http.tcp import Certificate
-    from mnemosyned.daemon.metrics import Trace
     from mnemosyned.daemon.owners import OwnerResources
     from mnemosyned.daemon.processes import FirstProcess, ProcessGroup
 
@@ -537,7 +536,7 @@ class Daemon:
             notify_service_manager(f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}")
 
 
-def _trace_requests(endpoint: str) -> AbstractContextManager[Trace]:
+def _trace_requests(endpoint: str) -> AbstractContextManager[metrics.Trace]:
     """Return a context manager that sends traces to a collector's URL. Raises `ConfigInvalid`."""
     try:
         # Loaded here: without traces nobody needs the package.

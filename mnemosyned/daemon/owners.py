@@ -35,7 +35,7 @@ from mnemosyned.memory.engine_ports import (
     hash_secret,
     owner_of,
 )
-from mnemosyned.service.audit import REQUESTER, Requester
+from mnemosyned.service.audit import REQUESTER, AuditLog, Requester
 from mnemosyned.service.owners import OwnerLimiter
 from mnemosyned.service.service import Groups, MemoryService
 from mnemosyned.verbs.conversation import Context, EditLearning, RemoveLearning
@@ -58,7 +58,6 @@ from mnemosyned.verbs.upkeep import EventKind, GroupAccess, Stats
 from mnemosyned.version import install_command
 
 if TYPE_CHECKING:
-    from mnemosyned.service.audit import AuditLog
     from mnemosyned.storage.postgres.owners import PostgresOwners
 
 

@@ -585,6 +585,7 @@ def make_handler(
             response = refused.response
         except errors.MnemosynedError as error:
             activity.errors[error.code] += 1
+            # An error of the caller's is not logged.
             is_ours = error.kind is errors.Kind.INTERNAL
             if is_ours or isinstance(error, errors.StorageFailed):
                 log_failure("request_failed", error, path=request.path, code=error.code)
