@@ -311,10 +311,7 @@ def count_tool_definition_tokens(
 def _find_kept_positions(
     history: Sequence[Message], selection: WindowSelection
 ) -> list[int]:
-    """Return the positions in `history` of the messages that a selection keeps, ascending.
-
-    Messages are matched by identity, as a compaction may have moved them.
-    """
+    """Return the positions in `history` of the kept messages, by identity: a compaction may move them."""
     positions: dict[int, list[int]] = {}
     for position, message in enumerate(history):
         positions.setdefault(id(message), []).append(position)
@@ -365,25 +362,16 @@ class WindowFitter:
         share = budget.history - max(0, self._fixed - reserved)
         shortened = _ShortenedTail(self._history, self._new, counter=self._counter)
         for room in (share, self._room):
-            window = self._choose_window_within(shortened, room=room)
-            if self._count_conversation_tokens(window) <= room:
-                spare = self._room - self._count_conversation_tokens(window)
+            while True:
+                window = self._choose_window(shortened, budget, room=room)
+                excess = self._count_conversation_tokens(window) - room
+                start = window.selection.start
+                if excess <= 0 or not shortened.save_tokens(excess, since=start):
+                    break
+            if excess <= 0:
+                spare = self._room - room - excess
                 return replace(window, history=self._history, spare_tokens=spare)
-        raise self._make_too_long_error(
-            self._count_conversation_tokens(window) - self._room
-        )
-
-    def _choose_window_within(
-        self, shortened: _ShortenedTail, *, room: int
-    ) -> ChosenWindow:
-        """Choose messages for `room` tokens; shorten the tail's tool results as far as needed."""
-        while True:
-            window = self._choose_window(shortened, self._budget, room=room)
-            excess = self._count_conversation_tokens(window) - room
-            if excess <= 0 or not shortened.save_tokens(
-                excess, since=window.selection.start
-            ):
-                return window
+        raise self._make_too_long_error(excess)
 
     def _choose_window(
         self, shortened: _ShortenedTail, budget: TokenBudget, *, room: int

@@ -84,10 +84,7 @@ class ConsolidationTrigger:
     def reason(
         self, memories: Sequence[MemoryItem], *, now: datetime | None = None
     ) -> ConsolidationReason:
-        """Return the first rule that the memories meet at the time `now`, or `NOT_DUE`.
-
-        Consolidated memories count toward the size of the list only.
-        """
+        """Return the first rule that new memories, or the list's size, meet at `now`, or `NOT_DUE`."""
         fresh = [memory for memory in memories if not memory.consolidated]
         if len(fresh) >= self.count_threshold:
             return ConsolidationReason.COUNT

@@ -152,10 +152,7 @@ class MessageGroups(NamedTuple):
 
 
 def group_messages(messages: Sequence[Message]) -> MessageGroups:
-    """Return the groups of a conversation that no cut may separate: calls and their results.
-
-    A call without an id is answered by the results after it.
-    """
+    """Return the groups of calls and their results; a call without an id is answered by what follows."""
     found = _CallPairing(len(messages))
     for at, message in enumerate(messages):
         if is_plain(message):

@@ -155,7 +155,12 @@ class ResultJudge:
         long = min(log(ratio), WEIGHTS.long_max)
         cosine = self._cosines.get(line.position)
         if cosine is None:
-            logit = self._weigh_words(share) + WEIGHTS.words_alone_long * long
+            is_foreign = self._query.expected.is_foreign
+            logit = WEIGHTS.words_alone_bias + WEIGHTS.words_alone * share
+            logit += WEIGHTS.words_alone_unknown_name * self._has_unknown_name
+            if is_foreign and share < WEIGHTS.words_alone_foreign_max:
+                logit += WEIGHTS.words_alone_foreign
+            logit += WEIGHTS.words_alone_long * long
             confidence = 1 / (1 + exp(-logit))
         else:
             if line.role not in self._in_roles:
@@ -183,15 +188,6 @@ class ResultJudge:
         if self._query.expected.is_foreign:
             return logit + WEIGHTS.foreign
         return logit + WEIGHTS.unknown_name * self._has_unknown_name
-
-    def _weigh_words(self, share: float) -> float:
-        """Return the log-odds that a text with a share of the keywords bears on it, without vectors."""
-        is_unshared = share < WEIGHTS.words_alone_foreign_max
-        logit = WEIGHTS.words_alone_bias + WEIGHTS.words_alone * share
-        logit += WEIGHTS.words_alone_unknown_name * self._has_unknown_name
-        if self._query.expected.is_foreign and is_unshared:
-            logit += WEIGHTS.words_alone_foreign
-        return logit
 
     def _terms_beside(self, position: int) -> set[int]:
         """Return the terms in the neighbors of a memory."""

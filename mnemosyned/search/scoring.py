@@ -629,10 +629,7 @@ def question_share(text: str) -> float:
 def _penalize_little_content(
     query: Query, scores: Mapping[int, ScoreBreakdown], matches: Mapping[int, Match]
 ) -> dict[int, ScoreBreakdown]:
-    """Return all scores by row number, lowered for texts with few words beyond the question's.
-
-    Only texts that may still be among the results are read, the best first.
-    """
+    """Return all scores, lowered for texts among the best with few words beyond the question's."""
     asked = stems_with_content(" ".join(query.terms.words))
     lowered = dict(scores)
     best: list[float] = []

@@ -63,10 +63,7 @@ def escape_invisible_json(text: str) -> str:
 
 
 def strip_invisible(text: str) -> str:
-    """Return the text without invisible characters, and with every line break as a line feed.
-
-    This is for models, for which escapes are noise and hidden text is an attack.
-    """
+    """Return a text for models: without invisible characters, and with line feeds as the only breaks."""
     if text.isascii():
         if not _CONTROL.search(text):
             return text

@@ -82,10 +82,7 @@ def light_stem(word: str) -> str:
 
 
 def match_prefix(word: str) -> str:
-    """Return a word's beginning, without a common ending, that its other forms have, too.
-
-    Words with digits or signs, and short ones, stay whole.
-    """
+    """Return a word's beginning that its other forms have, too; short words and codes stay whole."""
     if not word.isalpha() or len(word) <= 4:
         return word
     return _ENDING.sub("", word)

@@ -181,10 +181,7 @@ def gram_text(text: str) -> str:
 
 
 def glued_words(text: str) -> list[str]:
-    """Return the words that touch a script without spaces: `v1.2` in `版本v1.2已发布`.
-
-    The index stores such a word and the adjacent letters as one word.
-    """
+    """Return words such as `v1.2` in `版本v1.2已发布`, which the index stores with the adjacent letters."""
     if not may_be_unspaced(text):
         return []
     glued: list[str] = []

@@ -30,10 +30,7 @@ def format_day(moment: date) -> str:
 
 
 def format_period(first: date, last: date) -> str:
-    """Return a period as `5–8 May 2023` or `30 April 2023 – 2 May 2023`.
-
-    One day alone is given with its weekday, as in `Fri 5 May 2023`.
-    """
+    """Return a period as `5–8 May 2023` or `30 April 2023 – 2 May 2023`, one day as `Fri 5 May 2023`."""
     if first == last:
         return f"{WEEKDAY_ABBREVIATIONS[first.weekday()]} {format_day(first)}"
     if (first.year, first.month) == (last.year, last.month):

@@ -141,10 +141,7 @@ class MentionReader:
         self._term = re.compile(rf"(?<!\w)(?:{either})(?!\w)", re.IGNORECASE)
 
     def mentions_any_time(self, text: str, said_at: datetime) -> bool:
-        """Tell whether a text written at `said_at` mentions a time within one of the spans.
-
-        A mentioned time must overlap a span and be no longer than the span.
-        """
+        """Tell whether a text written at `said_at` mentions a time in a span and no longer."""
         text = text[:MENTION_CHARS_MAX]
         terms = islice(self._term.finditer(text), PLACES_MAX)
         said = "\n".join(

@@ -132,10 +132,7 @@ def parse_times(text: str, now: datetime) -> QuestionTimes:
 
 
 def mentioned_spans(text: str, said_at: datetime) -> tuple[TimeSpan, ...]:
-    """Return the spans of the times that a text written at `said_at` mentions.
-
-    A weekday, or a date without a year, is the next one.
-    """
+    """Return the spans that a text written at `said_at` mentions; a weekday or `5 May` is the next one."""
     english = translate_times(with_words_apart(text))
     if not _may_mention_time(english):
         return ()
