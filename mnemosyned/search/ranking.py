@@ -174,13 +174,6 @@ def broad_topic(question: str) -> str | None:
     return " ".join(word for word in words if word.lower() not in _FRAME)
 
 
-class _Spot(NamedTuple):
-    """A result, and its best memory."""
-
-    result: RankedResult
-    match: Match
-
-
 def spread_results(
     results: Sequence[RankedResult], memories: Sequence[Match], *, limit: int
 ) -> list[RankedResult]:
@@ -192,28 +185,29 @@ def spread_results(
     """
     matches: Mapping[int, Match] = {match.position: match for match in memories}
     spots = [
-        _Spot(result, matches[result.positions[0]])
+        (result, matches[result.positions[0]])
         for result in results
         if result.positions and result.positions[0] in matches
     ]
-    chosen: list[_Spot] = []
+    chosen: list[tuple[RankedResult, Match]] = []
     while spots and len(chosen) < limit:
-        best = max(spots, key=lambda spot: _worth(spot, chosen))
+        best = max(spots, key=lambda spot: _worth(spot[0], spot[1], chosen))
         spots.remove(best)
         chosen.append(best)
-    chosen.sort(key=lambda spot: (spot.match.created_at, spot.match.position))
+    chosen.sort(key=lambda spot: (spot[1].created_at, spot[1].position))
     alone = [result for result in results if not result.positions]
-    return [*(spot.result for spot in chosen), *alone[: limit - len(chosen)]]
+    return [*(result for result, _ in chosen), *alone[: limit - len(chosen)]]
 
 
-def _worth(spot: _Spot, chosen: Sequence[_Spot]) -> float:
-    """Return the score of a result, reduced by its likeness to the chosen results."""
-    match = spot.match
-    worth = spot.result.score * (USER if match.role.lower() in USER_ROLES else 1.0)
-    for other in chosen:
-        if other.match.session == match.session:
+def _worth(
+    result: RankedResult, match: Match, chosen: Sequence[tuple[RankedResult, Match]]
+) -> float:
+    """Return the score of a result with its best memory, reduced by its likeness to the chosen."""
+    worth = result.score * (USER if match.role.lower() in USER_ROLES else 1.0)
+    for _, other in chosen:
+        if other.session == match.session:
             worth *= SAME_SESSION
-            if abs(other.match.position - match.position) <= SIDE_BY_SIDE_POSITIONS:
+            if abs(other.position - match.position) <= SIDE_BY_SIDE_POSITIONS:
                 worth *= SIDE_BY_SIDE
     return worth
 

@@ -196,10 +196,7 @@ class RollupText:
 
 
 def compose_rollup(
-    sources: Sequence[RollupSource],
-    *,
-    level: Level,
-    minimum: int,
+    sources: Sequence[RollupSource], *, level: Level, minimum: int
 ) -> RollupText:
     """Return a summary of a day, week or month: what happened, by project or person.
 
@@ -227,11 +224,7 @@ class _RollupComposer:
     """Chooser of the statements of a roll-up within its room."""
 
     def __init__(
-        self,
-        sources: Sequence[RollupSource],
-        *,
-        level: Level,
-        minimum: int,
+        self, sources: Sequence[RollupSource], *, level: Level, minimum: int
     ) -> None:
         """Read the statements of all sources; below `minimum` episodes a small day keeps all."""
         self._sources = sources
@@ -262,9 +255,7 @@ class _RollupComposer:
             room, max(ROOM_MIN, CHARS_PER_SOURCE * len(sources)), ROLLUP_CHARS_MAX
         )
         self._selection = StatementSelection(
-            reader.statements,
-            self._known.worth,
-            chars_max=room,
+            reader.statements, self._known.worth, chars_max=room
         )
 
     def choose_statements(self) -> None:

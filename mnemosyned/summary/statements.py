@@ -284,12 +284,7 @@ class Statement(NamedTuple):
 class StatementReader:
     """Reader that splits memories into distinct statements, and collects their words' worth."""
 
-    def __init__(
-        self,
-        *,
-        zone: tzinfo,
-        names_all_speakers: bool,
-    ) -> None:
+    def __init__(self, *, zone: tzinfo, names_all_speakers: bool) -> None:
         """With `names_all_speakers` name every speaker, else only speakers in the first person."""
         self.statements: list[Statement] = []
         self.known = Vocabulary()
@@ -523,7 +518,7 @@ def _is_listing(sentence: str, kinds: Sequence[tokens.TokenKind]) -> bool:
 HEAD_CHARS_MIN = 25
 HEAD_WORDS_MIN = 4
 
-_PAIRS = (("(", ")"), ("[", "]"), ("“", "”"), ("«", "»"), ("„", "“"))
+_PAIRS = (("(", ")"), ("[", "]"), ("“", "”"), ("«", "»"))
 
 
 def shorten_at_clause(text: str, chars_max: int) -> str:
@@ -551,5 +546,5 @@ def _is_whole(head: str) -> bool:
     if _PATTERNS["subordinate"].match(clause) and "," not in clause:
         return False
     return head.count('"') % 2 == 0 and all(
-        head.count(opening) == head.count(closing) for opening, closing in _PAIRS[:4]
+        head.count(opening) == head.count(closing) for opening, closing in _PAIRS
     )

@@ -88,7 +88,8 @@ def test_a_message_may_state_several() -> None:
     [language for language in LANGUAGES if "passing" in load_table(language)],
 )
 def test_every_form_names_groups_that_its_rule_has(language: str) -> None:
-    for rule in load_passing_rules(language).rules:
+    rules = load_passing_rules(language)
+    for rule in (*rules.at_starts, *rules.inside):
         fields = {field.strip("{}") for field in rule.form.split() if "{" in field}
         names = {name for field in fields for name in field.split("}{")}
         assert {name.split("}")[0].split("{")[-1] for name in names} <= set(

@@ -40,7 +40,8 @@ RULES = [
     (REQUEST, load_shared_pattern("request").pattern),
     (CORRECTION, load_shared_pattern("correction").pattern),
     *((language + PASSING_SUFFIX, rule.pattern.pattern) for language, table in TABLES.items()
-      if "passing" in table for rule in load_passing_rules(language).rules),
+      if "passing" in table for rules in [load_passing_rules(language)]
+      for rule in (*rules.at_starts, *rules.inside)),
 ]  # fmt: skip
 EVERY = frozenset(language for language, _ in RULES)
 

@@ -475,9 +475,7 @@ def _compile_hints(ascii_only: bool) -> _Hints:  # noqa: FBT001 a cache knows no
         longer.setdefault(beginning, []).append((hint, frozenset(languages[hint])))
     pattern = _build_trie_pattern(list(longer))
     return _Hints(
-        first=re.compile(pattern),
-        each=re.compile(f"(?=({pattern}))"),
-        longer=longer,
+        first=re.compile(pattern), each=re.compile(f"(?=({pattern}))"), longer=longer
     )
 
 

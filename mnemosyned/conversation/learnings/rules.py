@@ -81,11 +81,6 @@ class PassingRules:
     own_words: Mapping[str, str]
     own_word: re.Pattern[str] | None
 
-    @property
-    def rules(self) -> Sequence[PassingRule]:
-        """All rules, in the order in which they are tried."""
-        return [*self.at_starts, *self.inside]
-
 
 @cache
 def load_table(language: str) -> Mapping[str, Any]:

@@ -60,11 +60,7 @@ ReadVectors = Callable[[Sequence[str]], Mapping[str, bytes]]
 class BearingRater:
     """Rates texts by an encoder in this process, with a cache of their vectors. Thread-safe."""
 
-    def __init__(
-        self,
-        embedder: Embedder,
-        topics: Mapping[str, Sequence[str]],
-    ) -> None:
+    def __init__(self, embedder: Embedder, topics: Mapping[str, Sequence[str]]) -> None:
         """Rate by examples of `topics`, and by the probes next to this module."""
         self._embedder = embedder
         self._topics = topics

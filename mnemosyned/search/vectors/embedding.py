@@ -241,10 +241,7 @@ class CommonVectors(MemoryVectors, ABC):
         """Return the model's number in the tables; 0 if no vector of it is there."""
 
     def near(
-        self,
-        question: PendingVector | None,
-        query: Query,
-        candidates: SearchCandidates,
+        self, question: PendingVector | None, query: Query, candidates: SearchCandidates
     ) -> tuple[SearchCandidates, str]:
         """Return the candidates with similarities to the question's vector, and an empty note.
 

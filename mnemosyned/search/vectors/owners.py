@@ -364,10 +364,7 @@ class SharedVectors(embedding.EmbeddingThread):
         """Embed a batch of memories of an owner that no other daemon claimed; return whether more are left."""
         store = self._store(owner)
         progress = store.claim(
-            self._embedder.name,
-            self.identity,
-            claimant=self._claimant,
-            seconds=CLAIM_S,
+            self._embedder.name, self.identity, claimant=self._claimant, seconds=CLAIM_S
         )
         if progress is None:
             return False
@@ -378,10 +375,7 @@ class SharedVectors(embedding.EmbeddingThread):
         if descent is None or descent.progress.rewordings != progress.rewordings:
             descent = _IndexingProgress(progress, progress.newest + 1)
         rows = store.without_vector(
-            progress.model,
-            after=progress.done,
-            before=descent.before,
-            limit=BATCH,
+            progress.model, after=progress.done, before=descent.before, limit=BATCH
         )
         self._owner = owner
         began = self._seconds()

@@ -72,10 +72,7 @@ def matched_spans(
             or _counted_span(groups, now, today)
             or _named_span(groups, today, ahead=ahead)
         )
-    except (
-        ValueError,
-        OverflowError,
-    ):  # 31 April, or a year outside the calendar
+    except (ValueError, OverflowError):  # 31 April, or a year outside the calendar
         return ()
     if span is None:
         return ()
