@@ -40,8 +40,11 @@ NEIGHBORS = 5
 """The likest statements to one. Two statements of one subject are more like each other than like the others;
 where all statements are alike, or one is like many, likeness says little (Conneau et al., "Word translation
 without parallel data", 2018)."""
-ODDS_MIN = -4.5
-"""Log odds from which a newer statement is told behind an older one, which it may have changed."""
+ODDS_MIN = -3.5
+"""Log odds from which a newer statement is told behind an older one, which it may have changed. From lower ones
+on, hardly any more that changed it are told, and twice as many that have nothing to do with it."""
+SPREAD = 1.0
+"""How much less, in log odds, a line may have than the likeliest one to have the same doubtful successor."""
 SURE_MIN = 1.0
 """The same from which the newer statement is told first, and the older one as an earlier one."""
 LIKELY_MIN = -2.0
@@ -144,6 +147,10 @@ class SuccessorFinder:
         """The ids of lines, by their own and by those of the memories that state learnings."""
         added: list[list[str]] = []
         """The ids of the lines in each section."""
+        doubtful: list[tuple[float, str, InjectedQuote]] = []
+        """The doubtful successors, each behind the id of a line, and the log odds that it changed that."""
+        likeliest: dict[str, float] = {}
+        """The best of these log odds, by the successor's id."""
         for section in sections:
             added.append([])
             for quote in section.quotes:
@@ -158,7 +165,13 @@ class SuccessorFinder:
                     lines[id] = newest
                     line_of.setdefault(newest.source_id, id)
                     added[-1].append(id)
-                lines[id] = self._put_behind(lines[id], [*later, *reversed(older)])
+                lines[id] = self._put_behind(lines[id], list(reversed(older)))
+                for odds, each in later:
+                    likeliest[each.id] = max(odds, likeliest.get(each.id, odds))
+                    doubtful.append((odds, id, each))
+        for odds, id, each in sorted(doubtful, key=lambda each: -each[0]):
+            if odds >= likeliest[each.id] - SPREAD:
+                lines[id] = self._put_behind(lines[id], [each])
         return [
             replace(section, quotes=[lines[id] for id in chosen])
             for section, chosen in zip(sections, added, strict=True)
@@ -193,8 +206,8 @@ class SuccessorFinder:
 
     def _follow(
         self, quote: InjectedQuote, ended: Sequence[EndedStatement]
-    ) -> tuple[list[InjectedQuote], list[InjectedQuote]]:
-        """Return a quote behind its sure successors, newest first, and its doubtful ones, likeliest first.
+    ) -> tuple[list[InjectedQuote], list[tuple[float, InjectedQuote]]]:
+        """Return a quote behind its sure successors, newest first, and its doubtful ones, by their log odds.
 
         The quote has the time of its end if one of its `ended` statements is in its words. Statements that
         the agent has are left out; both lists are empty if a likely successor is one of them.
@@ -247,12 +260,11 @@ class SuccessorFinder:
         if any(each.id in self._known for each in (*chain[:1], *later)):
             return [], []
         chain = [*(each for each in chain if each.id not in self._known), quote]
-        later = [
-            each
-            for _, each in sorted(doubtful.values(), key=lambda each: -each[0])
+        return chain, [
+            (odds, each)
+            for odds, each in doubtful.values()
             if each.id not in newer and (each.said > newest.said or each in likely)
         ]
-        return chain, later
 
     def _find_successors(
         self, quote: InjectedQuote, least: float = ODDS_MIN

@@ -72,6 +72,7 @@ SESSIONS_MAX = 100
 LEARNINGS_MAX = 1_000
 START = "start"
 """The occasion of a text told at the start of a session; of any other, it is the prompt."""
+LATER = " (later: "
 OTHERS_MAX = 4
 """Other lines beside a rule that still count as told for its request."""
 BARS: Mapping[str, float] = {"by hook": 0.80, "with start": 0.90, "silent": 0.95}
@@ -427,6 +428,21 @@ def find_told_as_older(
     ]
 
 
+def match_later(projects: Sequence[Project], life: Life) -> list[bool]:
+    """Return whether each statement that a told text has behind an older one ends what that one states."""
+    ended = {project.name: ended_facts(project) for project in projects}
+    texts = dict.fromkeys((told.project, told.text) for told in life.told)
+    return [
+        any(
+            has_key(older, fact.stale) and has_key(newer, fact.successors)
+            for fact in ended[project]
+        )
+        for project, text in texts
+        for older, *later in (line.split(LATER) for line in told_lines(text))
+        for newer in later
+    ]
+
+
 def match_endings(
     projects: Sequence[Project], life: Life
 ) -> tuple[set[tuple[str, str]], list[EndedLine]]:
@@ -544,6 +560,9 @@ def publish_ended(report: Report, projects: Sequence[Project], life: Life) -> No
     report.figure(
         "of these told as in force", len({(t.project, f.id) for t, f, _ in untimely})
     )
+    later = match_later(projects, life)
+    report.figure("statements told as later ones, behind older ones", len(later))
+    report.figure("of these, share that ends what the older one states", share(later))
     older = find_told_as_older(projects, life)
     report.figure(
         "facts and rules in force told only as older ones",

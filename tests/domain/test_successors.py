@@ -199,6 +199,20 @@ def test_a_statement_of_two_facts_is_told_behind_what_followed_on_either() -> No
     ]
 
 
+def test_a_doubtful_successor_is_told_behind_the_line_that_it_most_likely_changed() -> (
+    None
+):
+    walls = "las paredes van en color arena"
+    memories = said(*OTHERS, walls, "the walls become sage green")
+    cosines = {("m4", "m5"): 0.48, ("m3", "m5"): 0.4}
+
+    both = told(memories, "m3", "m4", cosines=cosines)
+    one = told(memories, "m3", cosines=cosines)
+
+    assert ["later" in line for line in both] == [False, True]
+    assert "later" in one[0]
+
+
 def attempts(*numbers: int) -> list[MemoryRecord]:
     """Statements of one value each, the oldest last, behind others."""
     values = [f"the number of attempts for a webhook is {n} now" for n in numbers]
