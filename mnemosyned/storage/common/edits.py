@@ -207,7 +207,11 @@ class EditTransaction(ABC):
         id, parent = renamed.fetchone() or (None, None)
         session.update("consolidation_log", names, episode_id=id)
         above = state.chain_above(session, parent)
-        state.mark_emptied_again(session, [episode, *above.values()])
+        # Emptied ones are marked again, so that a rewrite in progress is refused.
+        for seq in session.select_column(
+            "emptied_episode", "episode_seq", episode_seq=[episode, *above.values()]
+        ):
+            state.mark_emptied(session, seq)
         for upper in above:
             state.name_rollup(session, upper)
 

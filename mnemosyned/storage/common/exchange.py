@@ -59,7 +59,7 @@ from mnemosyned.storage.common.session import (
 from mnemosyned.storage.common.sleep import insert_log
 from mnemosyned.storage.common.state import add_tags, insert_revision, mark_emptied
 from mnemosyned.storage.common.surroundings import save_sighting, saved_sighting
-from mnemosyned.storage.common.undo import delete_steps, record_action
+from mnemosyned.storage.common.undo import record_action
 
 
 class PlacedMemory(NamedTuple):
@@ -244,7 +244,8 @@ class RestoreTransaction(ABC):
         self._restore_records(memories, store)
         self._insert_memories(placed, last_number=last)
         seqs = [each.seq for each in placed]
-        delete_steps(self._session, seqs)  # of forgotten memories with these numbers
+        # Steps of forgotten memories with these numbers.
+        self._session.delete("undo_step", memory_seq=seqs)
         record_action(self._session, self._action, [(seq, "") for seq in seqs])
         mark_learned(self._session, seqs)
 

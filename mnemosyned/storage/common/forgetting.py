@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -54,7 +54,6 @@ from mnemosyned.storage.common.session import (
 from mnemosyned.storage.common.undo import (
     changed_after,
     delete_actions,
-    delete_steps,
 )
 
 LEARNING = "learning"
@@ -197,7 +196,8 @@ class GraceStore(StorePart):
         found = FORGOTTEN.find(
             session, "AND id = ANY(%(keys)s::text[])", keys=list(keys)
         )
-        delete_steps(session, [record.data.seq for record in found])
+        seqs = [record.data.seq for record in found]
+        session.delete("undo_step", memory_seq=seqs)
         deleted = session.delete("forgotten", id=keys).rowcount
         if deleted:
             state.request_purge(session)
@@ -262,19 +262,19 @@ NAMING = ("consolidation_log", "compaction")
 
 
 def chosen_conditions(
-    choice: ForgetFilter, newest: int | None, column: str = "{}"
+    choice: ForgetFilter, kind: Literal["memory", "learning"], column: str = "{}"
 ) -> list[listing.Condition]:
-    """Return the conditions of a forget filter on columns and time, and on the newest row number.
+    """Return the conditions of a forget filter on columns, time, and the newest row number of a kind.
 
-    Rows above `newest` are left out; None keeps all. `column` is a format that turns a column's
-    name into SQL.
+    `column` is a format that turns a column's name into SQL.
     """
     when = column.format("created_at")
     conditions = [
         *listing.column_conditions(choice.columns, column),
         *listing.time_conditions(choice, first=when, last=when),
     ]
-    if newest is not None:
+    if choice.newest:
+        newest = getattr(choice.newest, kind)
         bound = f"{column.format('seq')} <= %(newest)s"
         conditions.append(listing.Condition(bound, {"newest": newest}))
     return conditions
@@ -319,8 +319,7 @@ class DeletionStore(StorePart):
         """Return the ids of learnings that match a filter; none for one on a field that they lack."""
         if choice.excludes_summaries:
             return []
-        newest = choice.newest.learning if choice.newest else None
-        narrow = listing.join_conditions(chosen_conditions(choice, newest, "l.{}"))
+        narrow = listing.join_conditions(chosen_conditions(choice, "learning", "l.{}"))
         rows = session.stream(
             "SELECT l.id, l.text, coalesce(l.session_id, ''), coalesce(l.source, '') "
             f"FROM learning AS l WHERE l.owner = %(owner)s{narrow.text} ORDER BY l.seq",
@@ -417,7 +416,7 @@ class DeletionStore(StorePart):
         if not import_id:
             self._save_source_keys(session, found)
         gone = [each.seq for each in found if not (grace and each.size)]
-        delete_steps(session, gone)
+        session.delete("undo_step", memory_seq=gone)
         in_force, rewritten = _find_in_force_again(session, found)
         _relink_supersessions(session, [memory.seq for memory in found])
         self._delete(session, found)

@@ -39,7 +39,7 @@ from mnemosyned.storage.common.session import (
     reads,
     writes,
 )
-from mnemosyned.storage.common.state import episode_at, supersede, was_said
+from mnemosyned.storage.common.state import episode_at, supersede
 from mnemosyned.storage.common.undo import record_action
 from mnemosyned.text.details import Detail
 
@@ -156,7 +156,17 @@ class IntakeTransaction(ABC):
         is_same = content == memory.content or is_pruned
         if not is_same:
             self._session.lock()
-            is_same = was_said(self._session, memory.id, memory.content)
+            # An earlier revision of it may have had exactly this text.
+            position = self._session.position_of(memory.id)
+            is_same = position is not None and bool(
+                self._session.select_value(
+                    "revision",
+                    "1",
+                    "LIMIT 1",
+                    memory_seq=position[0],
+                    content_hash=forgetting.content_hash(memory.content),
+                )
+            )
         if not is_same:
             raise IdTaken(
                 f"the id {memory.id!r} already belongs to something else; "

@@ -106,15 +106,6 @@ def mark_emptied(session: CommonSession, seq: int) -> None:
     session.insert("emptied_episode", mark=session.new_number(), episode_seq=seq)
 
 
-def mark_emptied_again(session: CommonSession, episodes: Iterable[int]) -> None:
-    """Mark the emptied ones of these summaries again, so that a rewrite in progress is refused."""
-    emptied = session.select_column(
-        "emptied_episode", "episode_seq", episode_seq=episodes
-    )
-    for seq in emptied:
-        mark_emptied(session, seq)
-
-
 def unpruned_episodes(session: CommonSession, seqs: Iterable[int]) -> set[int]:
     """Return the row numbers of episodes with an original in `seqs` and no pruned original.
 
@@ -223,19 +214,6 @@ def add_revision(
     row = (changed_at, text, content_hash(edit.before.content), before)
     insert_revision(session, seq, row)
     session.keep_newest("revision", "seq", "seq", REVISIONS_MAX, memory_seq=seq)
-
-
-def was_said(session: CommonSession, id: str, content: str) -> bool:
-    """Return whether an earlier revision of the memory with this id had exactly this text."""
-    position = session.position_of(id)
-    found = position and session.select_value(
-        "revision",
-        "1",
-        "LIMIT 1",
-        memory_seq=position[0],
-        content_hash=content_hash(content),
-    )
-    return bool(found)
 
 
 def supersede(session: CommonSession, *, old: str, new: str) -> None:

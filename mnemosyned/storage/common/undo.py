@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
@@ -87,11 +87,6 @@ def delete_actions(session: CommonSession, condition: str, **values: object) -> 
     if numbers:
         session.delete("undo_step", action=numbers)
         session.delete("undo_action", seq=numbers)
-
-
-def delete_steps(session: CommonSession, seqs: Collection[int]) -> None:
-    """Delete what is recorded of memories that are deleted for good, by row number."""
-    session.delete("undo_step", memory_seq=seqs)
 
 
 def changed_after(session: CommonSession, id: str) -> set[int]:

@@ -280,9 +280,7 @@ def selected_memories(session: PostgresSession, choice: ForgetFilter) -> list[st
     """Return the ids of the memories that meet all conditions of a forget filter."""
     narrow = listing.postgres_filter(
         [
-            *chosen_conditions(
-                choice, choice.newest.memory if choice.newest else None, "m.{}"
-            ),
+            *chosen_conditions(choice, "memory", "m.{}"),
             *tag_conditions(choice.tags, row_by_row=False),
             *(
                 [listing.all_terms_condition(session.owner, choice.terms)]

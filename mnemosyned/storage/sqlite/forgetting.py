@@ -79,9 +79,7 @@ class SqliteDeletion(DeletionStore):
     def select(self, session: SqliteSession, choice: ForgetFilter) -> list[str]:
         where, values = bind_by_place(
             [
-                *chosen_conditions(
-                    choice, choice.newest.memory if choice.newest else None
-                ),
+                *chosen_conditions(choice, "memory"),
                 *tag_conditions(choice.tags, "seq"),
                 *(term_conditions(choice.terms, "seq") if choice.terms else ()),
             ]
