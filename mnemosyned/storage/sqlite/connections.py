@@ -271,12 +271,11 @@ class Readers:
         """Free the page caches of the connections that no thread reads with now."""
         idle: list[SqliteSession | None] = []
         try:
-            while not self._pool.empty() and len(idle) < self._size:
-                idle.append(self._pool.get_nowait())
-                if connection := idle[-1]:
-                    connection.execute("PRAGMA shrink_memory")
-        except queue.Empty:
-            return  # somebody reads with the last
+            with suppress(queue.Empty):  # somebody reads with the last
+                while len(idle) < self._size:
+                    idle.append(self._pool.get_nowait())
+                    if connection := idle[-1]:
+                        connection.execute("PRAGMA shrink_memory")
         finally:
             for connection in reversed(idle):
                 self._pool.put(connection)
