@@ -1,7 +1,4 @@
-"""The memories of many owners, each opened at its first request, and their sleep cycles.
-
-In rounds by the schedule, by triggers, and at once on request.
-"""
+"""The memories of many owners, each opened at its first request, and the rounds of their sleep cycles."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Opens the store that the settings name, in a file or on a server.
-
-And builds the summarizer with its language model.
-"""
+"""Opens the store that the settings name, in a file or on a server, and builds the summarizer."""
 
 from __future__ import annotations
 

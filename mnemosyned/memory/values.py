@@ -1,8 +1,4 @@
-"""Values of memory.
-
-Memories, episodes, tiers, tags, content hashes, hits of a search, and the status of models and
-agents.
-"""
+"""Values of memory: memories, episodes, tiers, tags, hits of a search, status of models and agents."""
 
 from __future__ import annotations
 

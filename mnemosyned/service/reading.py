@@ -117,7 +117,7 @@ def read_filters(
             field.filter: names(getattr(request, prefix + field.name, None))
             for field in FILTER_FIELDS
         },
-        "tags": tag_names(names(request.tag), field="tag"),
+        "tags": tag_names(names(request.tag), field="tag") if request.tag else (),
         "since": to_utc(request.since, field="since"),
         "until": to_utc(request.until, field="until"),
     }

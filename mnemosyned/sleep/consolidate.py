@@ -1,8 +1,4 @@
-"""Consolidation.
-
-Each batch is summarized, promoted, evicted and logged, or left as it was; and reports of what
-became of each group.
-"""
+"""Consolidation of a cycle's batches: each is summarized, promoted and logged, or left as it was."""
 
 from __future__ import annotations
 

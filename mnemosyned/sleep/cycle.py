@@ -1,8 +1,4 @@
-"""The sleep cycle.
-
-Plans the pending memories, consolidates them group by group, rolls up periods; or previews all of
-this without writing anything or asking a model.
-"""
+"""The sleep cycle: plans, consolidates and rolls up, or previews this without writing or asking a model."""
 
 from __future__ import annotations
 

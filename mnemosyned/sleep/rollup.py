@@ -1,8 +1,4 @@
-"""Roll-ups.
-
-Episodes become days, days become weeks, weeks become months, once they are over; summaries that
-lost a part of their sources are rewritten.
-"""
+"""Roll-ups of episodes into days, weeks and months, and new summaries in place of stale ones."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Triggers that start a cycle, each a pure rule over the activity in working memory.
-
-And the state of the host that they look at: power supply, load, time, and clocks that doubt a jump.
-"""
+"""Triggers that start a cycle: rules over working memory, and the host's power, load and clocks."""
 
 from __future__ import annotations
 
