@@ -59,10 +59,8 @@ if TYPE_CHECKING:
     from mnemosyned.importers.watch.watcher import Watcher
     from mnemosyned.models.sharing import ModelTurns
     from mnemosyned.search.vectors.bearing import BearingRater
-    from mnemosyned.search.vectors.indexer import VectorIndexer
     from mnemosyned.search.vectors.owners import SharedVectors
     from mnemosyned.service.audit import AuditLog
-    from mnemosyned.storage.common.search import VectorStore
     from mnemosyned.storage.postgres.store import OwnedStores
 
 EMBEDDER_TURNS = 4
@@ -243,26 +241,6 @@ def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | 
     return SharedEmbedder(embedder, wait_s=EMBEDDER_TURNS * embedding.time_limit_s)
 
 
-def make_vectors(
-    embedding: EmbeddingConfig,
-    store: VectorStore,
-    embedder: Embedder | None,
-    pause: Callable[[], None],
-) -> VectorIndexer | None:
-    """Build a memory's vector index, which calls `pause` before each batch; None without a model."""
-    if embedder is None:
-        return None
-    from mnemosyned.search.vectors.indexer import VectorIndexer as Vectors  # noqa: PLC0415 only with a model
-
-    return Vectors(
-        store=store,
-        embedder=embedder,
-        wait_s=embedding.wait_ms / 1_000,
-        similarity_min=similarity_min_of(embedding, embedder),
-        pause=pause,
-    )
-
-
 def similarity_min_of(embedding: EmbeddingConfig, embedder: Embedder) -> float:
     """Return the least cosine for a hit without a common word: of the settings, or the model's."""
     if embedding.similarity_min is None:
@@ -436,9 +414,17 @@ def open_memory(
             shared.guard = stack.enter_context(
                 ClockGuard(store=store.clock, clock=shared.clock)
             )
-        embedder = None if store.read_only else shared.embedder
-        pause = partial(shared.gate.wait_until_quiet, lambda: lease.is_in_cycle)
-        vectors = make_vectors(config.embedding, store.vectors, embedder, pause)
+        vectors = None
+        if shared.embedder and not store.read_only:
+            from mnemosyned.search.vectors.indexer import VectorIndexer  # noqa: PLC0415 only with a model
+
+            vectors = VectorIndexer(
+                store=store.vectors,
+                embedder=shared.embedder,
+                wait_s=config.embedding.wait_ms / 1_000,
+                similarity_min=similarity_min_of(config.embedding, shared.embedder),
+                pause=partial(shared.gate.wait_until_quiet, lambda: lease.is_in_cycle),
+            )
         service = assemble_service(
             store,
             lease,
