@@ -237,7 +237,7 @@ class Relevance:
 
 
 def _is_keyword(token: TextToken) -> bool:
-    """Return whether a token is no commonplace word, nor one that directs the talk, such as "continue"."""
+    """Return whether a token is neither commonplace nor a direction of the talk, such as "continue"."""
     return token.kind not in COMMONPLACE_KINDS and token.stem not in _CONTINUATIONS
 
 

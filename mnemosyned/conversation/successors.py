@@ -192,7 +192,7 @@ class SuccessorFinder:
     def _put_behind(
         self, newest: InjectedQuote, others: Sequence[InjectedQuote]
     ) -> InjectedQuote:
-        """Return a quote with later and older ones, but none that the agent has or that adds nothing."""
+        """Return a quote with later and older quotes, if new to the agent and with further keywords."""
         related = {each.id: each for each in newest.related}
         keywords = find_keywords(newest.text)
         for each in others:

@@ -209,7 +209,7 @@ class ResultJudge:
 
 
 def format_period_asked(query: Query) -> str:
-    """Return the first of the times that a question names, in the zone in which it was asked."""
+    """Return the first time that a question names, as text, in the time zone of the question."""
     span = query.spans[0]
     zone = query.now.tzinfo if query.now else None
     last = in_zone(shift(span.until, -_INSTANT), zone)

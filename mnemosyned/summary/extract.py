@@ -126,7 +126,7 @@ class StatementSelection:
         return statement.emphasis * fresh / length
 
     def count_chars(self, statement: Statement) -> int:
-        """Return the characters that selecting a statement takes, with its speaker and the ones it needs."""
+        """Return the characters for a statement, its speaker, and the preceding statements it needs."""
         chars = 0
         for part in self._list_needed(statement):
             named = part.role and (
@@ -271,7 +271,7 @@ def _select_record_terms(records: RecordSummary, *, chars_max: int) -> tuple[str
 def _select_statements(
     statements: Sequence[Statement], known: Vocabulary, *, chars_max: int
 ) -> list[Statement]:
-    """Return the best statements that fit in `chars_max`, in their order; if none fits, one that is cut."""
+    """Return the best statements that fit in `chars_max`, in order; if none fits, a cut statement."""
     selection = StatementSelection(statements, known.worth, chars_max=chars_max)
     readable = [statement for statement in statements if statement.readable]
     selection.select_best(readable)

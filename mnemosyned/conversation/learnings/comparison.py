@@ -158,7 +158,7 @@ class ActiveLearnings:
         return list(self._find_under_key(_make_wording_key(learning)))
 
     def find_conflicts(self, learning: Learning) -> list[Learning]:
-        """Return the indexed learnings that contradict or repeat a newer one, not those that may both apply."""
+        """Return the indexed learnings that contradict or repeat a newer one; if both may apply, both stay."""
         meaning = parse_meaning(learning.text)
         conflicts = {other.id: other for other in self.find_same_wording(learning)}
         candidates = chain(

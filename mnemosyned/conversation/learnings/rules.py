@@ -111,7 +111,7 @@ def load_rules(language: str) -> LearningRules:
 
 @cache
 def load_shared_pattern(name: str) -> re.Pattern[str]:
-    """Return the compiled pattern `name` of `shared.toml`, which says what it matches."""
+    """Return the compiled pattern `name` of `shared.toml`, where comments explain each pattern."""
     return compile_pattern(f"<{name}>")
 
 
