@@ -93,11 +93,7 @@ LISTED_MAX = 1_000
 """Learnings and cycles that are searched for an id."""
 WORDS_CHARS = 50
 _WHOLE = re.compile("[0-7][0-9a-hjkmnp-tv-z]{25}", re.IGNORECASE)
-_FIELDS = {
-    "remember": ("supersedes",),
-    "undo": ("action",),
-    "log": ("cycle",),
-}
+_FIELDS = {"remember": ("supersedes",), "undo": ("action",), "log": ("cycle",)}
 """By verb: the fields with ids, if other than `id`."""
 
 Named = tuple[str, str]

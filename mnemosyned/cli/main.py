@@ -75,9 +75,7 @@ class CommandTable(click.Group):
         return names or click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(
-        self,
-        ctx: click.Context,
-        formatter: click.HelpFormatter,
+        self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
         """Write the commands that people use every day to the help page, or all for `mnem help all`.
 

@@ -35,10 +35,7 @@ _KEEPALIVE = (
 """A machine that vanished is noticed within two minutes, whatever the call's limit."""
 _UNKNOWN_AUTHORITY = frozenset({2, 18, 19, 20, 21})
 _OWN_AUTHORITY, _MACHINES_AUTHORITY = -1, -2
-_OTHER_NAME = (
-    "is for a name other than {host}",
-    "use a name that the certificate has",
-)
+_OTHER_NAME = ("is for a name other than {host}", "use a name that the certificate has")
 _CERTIFICATE_FAULTS = {
     9: ("is not valid yet", "check this machine's clock"),
     10: ("has expired", "whoever runs the daemon renews it"),
@@ -205,8 +202,7 @@ def _describe_certificate_fault(
     if code in _UNKNOWN_AUTHORITY:
         code = _OWN_AUTHORITY if remote.ca else _MACHINES_AUTHORITY
     fault, remedy = _CERTIFICATE_FAULTS.get(
-        code,
-        ("is refused ({verify})", "whoever runs the daemon has to replace it"),
+        code, ("is refused ({verify})", "whoever runs the daemon has to replace it")
     )
     words = f"the certificate of {{remote}} {fault}: nothing was sent; {remedy}"
     return words.format(

@@ -41,15 +41,9 @@ _FORMATS = "\n".join(
 )
 
 
-@click.command(
-    "import",
-    epilog=f"\b\nThe formats:\n{_FORMATS}",
-)
+@click.command("import", epilog=f"\b\nThe formats:\n{_FORMATS}")
 @click.argument(
-    "paths",
-    nargs=-1,
-    metavar="[PATH…]",
-    type=click.Path(exists=True, allow_dash=True),
+    "paths", nargs=-1, metavar="[PATH…]", type=click.Path(exists=True, allow_dash=True)
 )
 @click.option(
     "--format",

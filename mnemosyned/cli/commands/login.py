@@ -150,10 +150,7 @@ def logout() -> None:
 @click.command()
 @click.argument("memory", required=False, metavar="[server|local|GROUP]")
 @click.argument(
-    "folders",
-    nargs=-1,
-    metavar="[DIR]...",
-    type=click.Path(file_okay=False),
+    "folders", nargs=-1, metavar="[DIR]...", type=click.Path(file_okay=False)
 )
 @json_option()
 def use(memory: str | None, folders: tuple[str, ...]) -> None:

@@ -213,9 +213,7 @@ def _activity_lines(activity: ToolActivity) -> list[str]:
     return ["; ".join(moments), counts, *([failed] if activity.failures else [])]
 
 
-@click.command(
-    epilog=f"Tools: {', '.join(TARGETS)}.",
-)
+@click.command(epilog=f"Tools: {', '.join(TARGETS)}.")
 @click.argument("tools", nargs=-1, metavar="[TOOL]...")
 @click.option(
     "--scope",

@@ -139,11 +139,7 @@ def top(context: click.Context) -> int:
 @options.json_option()
 @click.pass_context
 def watch(
-    context: click.Context,
-    paths: tuple[str, ...],
-    *,
-    only_list: bool,
-    remove: bool,
+    context: click.Context, paths: tuple[str, ...], *, only_list: bool, remove: bool
 ) -> None:
     """Follow folders, and list those that are followed.
 

@@ -212,16 +212,10 @@ class ConversationReplay:
 
 @click.command("bench")
 @click.argument(
-    "paths",
-    nargs=-1,
-    required=True,
-    metavar="PATH…",
-    type=click.Path(path_type=Path),
+    "paths", nargs=-1, required=True, metavar="PATH…", type=click.Path(path_type=Path)
 )
 @click.option(
-    "--show",
-    is_flag=True,
-    help="List everything that would have been given, and why.",
+    "--show", is_flag=True, help="List everything that would have been given, and why."
 )
 @json_option()
 def bench(paths: tuple[Path, ...], *, show: bool) -> None:

@@ -150,12 +150,7 @@ def restore_database(
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @json_option()
 def restore_db(
-    file: Path,
-    database: Path | None,
-    *,
-    restart: bool,
-    forget_again: bool,
-    yes: bool,
+    file: Path, database: Path | None, *, restart: bool, forget_again: bool, yes: bool
 ) -> None:
     """Put a backup in the place of the database.
 
@@ -185,10 +180,7 @@ def restore_db(
         stopped = service.stop_daemon(config, database=target)
     try:
         restored = restore_database(
-            backup,
-            target,
-            folder=config.backup_folder,
-            forget_again=forget_again,
+            backup, target, folder=config.backup_folder, forget_again=forget_again
         )
     finally:
         if stopped:
@@ -263,10 +255,7 @@ def parse_location(text: str, *, field: str | None = None) -> DatabaseLocation:
     if is_server(text):
         return DatabaseLocation(url=text)
     path = require_usable_path(
-        text,
-        field=field,
-        suffix=DATABASE_SUFFIX,
-        bytes_max=DATABASE_PATH_BYTES_MAX,
+        text, field=field, suffix=DATABASE_SUFFIX, bytes_max=DATABASE_PATH_BYTES_MAX
     )
     return DatabaseLocation(path.absolute())
 

@@ -133,8 +133,7 @@ def _prune_text(result: Pruned) -> str:
 
 RENDERERS |= {
     Forgotten: Renderer(
-        forget_text,
-        is_nothing=lambda result: not (result.memories or result.learnings),
+        forget_text, is_nothing=lambda result: not (result.memories or result.learnings)
     ),
     BackedUp: Renderer(_backup_text),
     Restored: Renderer(_restore_text),

@@ -36,13 +36,7 @@ R = TypeVar("R")
 LESS = "FRX"
 """Options of less, unless the user sets some: end on one screen, show styles, leave the text."""
 VERBS = "mnemosyned.verbs"
-MODULES = (
-    "memories",
-    "listing",
-    "upkeep",
-    "conversation",
-    "retention",
-)
+MODULES = ("memories", "listing", "upkeep", "conversation", "retention")
 """The modules of this package that register renderers, each for the verbs of the same name."""
 DEPTH_MAX = 50
 """Values nested deeper are shown as JSON."""
