@@ -6,13 +6,14 @@ import contextlib
 import os
 import socket
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import msgspec
 
 from mnemosyned.client import http
-from mnemosyned.client.address import IdleConnections, address_of
+from mnemosyned.client.address import Address, IdleConnections, address_of
 from mnemosyned.errors import (
     DaemonUnreachable,
     ForeignDaemon,
@@ -27,9 +28,6 @@ from mnemosyned.verbs.memories import Remember, RememberMany
 from mnemosyned.verbs.request import Request, encode, parse_result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from mnemosyned.client.address import Address
     from mnemosyned.client.streams import Transfers
     from mnemosyned.verbs.upkeep import Event
 
@@ -97,24 +95,25 @@ def result_of(request: Request[R], answer: http.HttpResponse, address: Address) 
     """Return the result in the daemon's response to a request. Raises the daemon's error."""
     if answer.status == 200:
         return parse_result(type(request), answer.body)
-    error = refusal_of(answer.status, answer.body, address)
-    error.retry_after_s = answer.limited_s or error.retry_after_s
-    raise error
+    raise refusal_of(answer, answer.body, address)
 
 
-def refusal_of(status: int, answer: bytes, address: Address) -> MnemosynedError:
+def refusal_of(
+    answer: http.HttpResponse, body: bytes, address: Address
+) -> MnemosynedError:
     """Return the error in a response other than 200, which quotes a body that has none.
 
-    An error about a token names the token's origin.
+    An error about a token names the token's origin; one about a limit has the pause that was asked.
     """
     try:
-        found = msgspec.json.decode(answer)["error"]
+        found = msgspec.json.decode(body)["error"]
         kind = error_classes_by_code().get(found["code"], MnemosynedError)
         error = kind(found["message"], field=found.get("field"))
     except (msgspec.DecodeError, KeyError, TypeError):
-        return MnemosynedError(f"the daemon answered {status}: {answer[:200]!r}")
+        error = MnemosynedError(f"the daemon answered {answer.status}: {body[:200]!r}")
     if isinstance(error, Unauthorized):
-        return Unauthorized(address.refusal_message(error.message))
+        error = Unauthorized(address.refusal_message(error.message))
+    error.retry_after_s = answer.limited_s or error.retry_after_s
     return error
 
 
@@ -255,7 +254,7 @@ class Connection:
         call = PreparedCall(data=head, timeout_s=self._timeout_s, repeatable=True)
         answer = self._send_call(call)
         if answer.status != 200:
-            raise refusal_of(answer.status, answer.body, self._address)
+            raise refusal_of(answer, answer.body, self._address)
         return answer.body.decode()
 
     def _send_call(self, call: PreparedCall) -> http.HttpResponse:

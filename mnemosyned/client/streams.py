@@ -71,7 +71,7 @@ class EventReader:
             return
         if response.status != 200:
             if response.is_complete:
-                raise refusal_of(response.status, response.body, self._address)
+                raise refusal_of(response, response.body, self._address)
             return
         for block in self._blocks.feed(response.take_body()):
             try:
@@ -149,8 +149,7 @@ class Transfers:
             parts = http.receive_parts(self._connection, response)
             if response.status == 200:
                 return response, parts
-            error = refusal_of(response.status, b"".join(parts), self._address)
-            error.retry_after_s = response.limited_s or error.retry_after_s
+            error = refusal_of(response, b"".join(parts), self._address)
         except OSError as fault:
             self.close()
             raise unreachable(fault, self._address) from fault
