@@ -116,8 +116,7 @@ def require_usable_path(
     `suffix` is the longest suffix of files made next to the path, `bytes_max` the limit of both
     together. Raises `InvalidRequest` about `field` for a path that cannot be used.
     """
-    fault = path_fault(name, suffix=suffix, bytes_max=bytes_max)
-    if fault:
+    if fault := path_fault(name, suffix=suffix, bytes_max=bytes_max):
         raise InvalidRequest(f"{shown_path(name)} cannot be used: {fault}", field=field)
     return Path(name).expanduser()
 
@@ -128,8 +127,7 @@ def path_fault(name: str, *, suffix: str = "", bytes_max: int = PATH_BYTES_MAX) 
     The file need not exist, and nothing is changed. `suffix` is the longest suffix of files made
     next to the path, `bytes_max` the limit of both together.
     """
-    fault = path_form_fault(name, suffix=suffix, bytes_max=bytes_max)
-    if fault:
+    if fault := path_form_fault(name, suffix=suffix, bytes_max=bytes_max):
         return fault
     try:
         Path(name).expanduser().stat()

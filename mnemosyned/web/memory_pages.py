@@ -518,7 +518,6 @@ def show_period(visit: Visit) -> Response:
 def show_day(visit: Visit) -> Response:
     """Show a day, or one hour: its hours as a line, its summary, its episodes, its memories."""
     day = _read_day(visit)
-    before, after = day - timedelta(days=1), day + timedelta(days=1)
     hours = count_days(visit, day, day, "hour")
     hour = visit.fields.get("hour", "")
     if hour and hour not in [f"{each.hour:02}" for each in hours]:
@@ -538,8 +537,8 @@ def show_day(visit: Visit) -> Response:
         .get(day),
         episodes=visit.call(ListMemories(**within, level="episode")),
         page=visit.call(ListMemories(**within, after=cursor)),
-        before=before,
-        after=after,
+        before=day - timedelta(days=1),
+        after=day + timedelta(days=1),
     )
 
 

@@ -9,12 +9,12 @@ import time
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 import click
 
 from mnemosyned.cli.calls import connect_to_daemon
 from mnemosyned.cli.output.terminal import count_of, say
+from mnemosyned.client.connection import Connection
 from mnemosyned.config.settings import LimitsConfig
 from mnemosyned.daemon.http.listening import Listener, bind_tcp
 from mnemosyned.daemon.http.protocol import Access
@@ -28,10 +28,6 @@ from mnemosyned.web.access import LOOPBACK, WebAccess, refused_tcp_user
 from mnemosyned.web.application import HEADERS, WebApplication
 from mnemosyned.web.memory_pages import MEMORY_ROUTES
 from mnemosyned.web.upkeep_pages import UPKEEP_ROUTES
-
-if TYPE_CHECKING:
-    from mnemosyned.client.connection import Connection
-
 
 LIMITS = LimitsConfig(body_bytes_max=4 << 20, threads=16, connections_max=48)
 """Half as many streams as threads can be open."""

@@ -211,9 +211,8 @@ def doctor(*, repairs: bool, deep: bool) -> int:
 
 def _print_findings(findings: Sequence[Finding]) -> None:
     """Print findings with their commands, the most severe last, then the number of bad ones."""
-    for finding in sorted(
-        findings, key=lambda each: list(Severity).index(each.severity)
-    ):
+    order = list(Severity)
+    for finding in sorted(findings, key=lambda each: order.index(each.severity)):
         severity = click.style(
             f"{finding.severity.value:<9}", **_STYLES[finding.severity]
         )

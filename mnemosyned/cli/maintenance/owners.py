@@ -216,15 +216,8 @@ def list_owners(*, measured: bool) -> None:
         )
         for each in listed
     ]
-    say_result(
-        listed,
-        table(
-            _HEADERS,
-            rows,
-            optional=("added", "summaries", "requests"),
-            without_empty=True,
-        ),
-    )
+    optional = ("added", "summaries", "requests")
+    say_result(listed, table(_HEADERS, rows, optional=optional, without_empty=True))
 
 
 @owner.command()
@@ -519,12 +512,9 @@ def export_owner(name: str, file: Path, *, force: bool) -> None:
         "sha256": {str(file): digest, str(account): account_digest},
         "records": records,
     }
-    parts = [
-        count_of(records["memory"], "memory"),
-        count_of(records["episode"], "summary"),
-    ]
-    text = f"{name}: {', '.join(parts)}; {count_of(records.total(), 'line')} in {file} and {account}"
-    say_result(receipt, text)
+    held = f"{count_of(records['memory'], 'memory')}, {count_of(records['episode'], 'summary')}"
+    lines = count_of(records.total(), "line")
+    say_result(receipt, f"{name}: {held}; {lines} in {file} and {account}")
 
 
 def save_receipt(path: Path, result: object) -> None:
