@@ -19,6 +19,7 @@ from e2e.scripted_daemon import scripted
 from mnemosyned import AsyncClient, Client, DaemonUnreachable, Event, EventKind
 from mnemosyned.client.http import RECEIVED_BYTES
 from mnemosyned.daemon.resources import encode_server_event
+from mnemosyned.errors import LimitReached
 
 GAUGE = "mnemosyned_streams "
 pytestmark = pytest.mark.e2e
@@ -105,6 +106,23 @@ def test_after_a_stop_no_other_stream_is_asked_for(room: Path) -> None:
         kinds_by_coroutine = asyncio.run(read())
 
     assert kinds == kinds_by_coroutine == [EventKind.STOPPING, EventKind.CYCLE_BEGUN]
+
+
+def test_a_stream_refused_by_a_limit_says_when_to_try_again(room: Path) -> None:
+    def refuse(connection: socket.socket) -> None:
+        connection.recv(RECEIVED_BYTES)
+        body = b'{"error":{"code":"limit_reached","message":"later"}}'
+        head = b"HTTP/1.1 429 Later\r\nRetry-After: 7\r\nContent-Length: %d\r\n\r\n"
+        connection.sendall(head % len(body) + body)
+
+    with (
+        scripted(room / "s", refuse),
+        Client(room / "s") as client,
+        pytest.raises(LimitReached) as refused,
+    ):
+        client.events()
+
+    assert refused.value.retry_after_s == 7
 
 
 def test_a_coroutine_reads_events_and_leaves_no_stream_behind(daemon: Daemon) -> None:
