@@ -175,11 +175,9 @@ def configure_logs(*, level: str, form: Literal["auto", "json", "console"]) -> N
 
     `level` is for this package's logs; of other libraries only warnings and errors are logged.
     """
-    on_terminal = (
-        bool(sys.stderr) and sys.stderr.isatty()
-        if form == "auto"
-        else form == "console"
-    )
+    on_terminal = form == "console"
+    if form == "auto":
+        on_terminal = bool(sys.stderr) and sys.stderr.isatty()
     shared: list[Processor] = [
         add_log_level,
         ExtraAdder(),

@@ -66,10 +66,8 @@ def forbid_core_dumps() -> None:
 
 def resident_bytes() -> int:
     """Return the resident bytes of this process. Raises `FileNotFoundError` without `/proc`."""
-    return (
-        int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-        * _PAGE_BYTES
-    )
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    return int(pages) * _PAGE_BYTES
 
 
 def exclude_present_objects() -> None:

@@ -85,10 +85,8 @@ def _glance_text(state: Glance) -> str:
     up = click.style(f"  {stats.version}, up {duration_text(stats.uptime_s)}", dim=True)
     today = "nothing is remembered yet: mnem remember WORDS"
     if newest := state.newest:
-        moment, origin = (
-            local_time(newest.created_at),
-            listing.origin_of(newest.session, newest.source),
-        )
+        moment = local_time(newest.created_at)
+        origin = listing.origin_of(newest.session, newest.source)
         stamp = f"at {moment[11:]}" if stats.today else moment
         today = f"{count_of(stats.today, 'memory')}; the last {stamp}, {origin}"
     tiers = stats.tiers

@@ -367,11 +367,8 @@ class SetupRun:
         problem = _read_activity(self.client)[0] if self.has_written else ""
         if problem:
             self._say_text(daemon_text(problem))
-        return (
-            options.EXIT_OF_KIND[Kind.CONFLICT]
-            if any(failed for _, failed in results)
-            else 0
-        )
+        has_failed = any(failed for _, failed in results)
+        return options.EXIT_OF_KIND[Kind.CONFLICT] if has_failed else 0
 
     def _set_up_tool(
         self, name: str, *, may_skip: bool

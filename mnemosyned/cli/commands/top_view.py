@@ -218,9 +218,8 @@ class Feed:
             tier: (total.count, total.characters) for tier, total in stats.tiers.items()
         }
         if self._has_changed("latest", (stats.pid, totals)):
-            self._latest = self._connection.call(
-                ListMemories(limit=MEMORIES_SHOWN)
-            ).memories
+            newest = ListMemories(limit=MEMORIES_SHOWN)
+            self._latest = self._connection.call(newest).memories
         return Snapshot(stats, self._cycles, self._latest, watched_s)
 
     def _has_changed(self, name: str, state: object) -> bool:

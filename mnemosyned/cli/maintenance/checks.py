@@ -219,9 +219,8 @@ def check_daemon(installation: Installation) -> Iterator[Finding]:
     process, status = installation.process, installation.status
     lock = installation.database.with_name(installation.database.name + ".lock")
     if lock.is_symlink():
-        yield problem(
-            "daemon", f"{lock} is a symbolic link: no daemon starts", f"rm {lock}"
-        )
+        text = f"{lock} is a symbolic link: no daemon starts"
+        yield problem("daemon", text, f"rm {lock}")
         return
     if process is None:
         yield warning("daemon", "no daemon runs", START)
@@ -411,12 +410,9 @@ def check_database(installation: Installation) -> Iterator[Finding]:
             )
             yield warning(CHECK, text, REPAIR, Remedy.VALUES, path)
         if not present_faults:
-            memories, episodes = held
-            yield ok(
-                CHECK,
-                f"{path} is whole: {count_of(memories, 'memory')}, "
-                f"{count_of(episodes, 'summary')}",
-            )
+            memories = count_of(held[0], "memory")
+            episodes = count_of(held[1], "summary")
+            yield ok(CHECK, f"{path} is whole: {memories}, {episodes}")
 
 
 def check_leftovers(installation: Installation) -> Iterator[Finding]:
@@ -459,23 +455,18 @@ def _file_findings(path: Path) -> Iterator[Finding]:
         return
     status = path.stat()
     if status.st_nlink > 1:
-        yield problem(
-            CHECK,
-            f"{path} has {status.st_nlink} names (hard links); SQLite damages such a file",
-            f"find {path.parent} -samefile {path}",
-        )
+        text = f"{path} has {status.st_nlink} names (hard links); SQLite damages such a file"
+        yield problem(CHECK, text, f"find {path.parent} -samefile {path}")
     try:
         with path.open("rb") as file:
             header = file.read(len(SQLITE))
     except OSError as error:
-        yield problem(
-            CHECK, f"{path} cannot be read: {error.strerror}", f"ls -l {path}"
-        )
+        text = f"{path} cannot be read: {error.strerror}"
+        yield problem(CHECK, text, f"ls -l {path}")
         return
     if header and header != SQLITE:
-        yield problem(
-            CHECK, f"{path} is not an SQLite database", "mnem restore-db BACKUP"
-        )
+        text = f"{path} is not an SQLite database"
+        yield problem(CHECK, text, "mnem restore-db BACKUP")
 
 
 def _fault_finding(fault: repair.StorageFault, installation: Installation) -> Finding:
@@ -537,9 +528,8 @@ def check_space(installation: Installation) -> Iterator[Finding]:
     if free < FREE_MIN_BYTES:
         yield problem("disk", f"the disk is almost full: {text}", f"df -h {folder}")
     elif free < wanted:
-        yield warning(
-            "disk", f"{text}: a purge or a backup may fail", f"df -h {folder}"
-        )
+        text += ": a purge or a backup may fail"
+        yield warning("disk", text, f"df -h {folder}")
     else:
         yield ok("disk", text)
 
@@ -549,11 +539,8 @@ def check_backups(installation: Installation) -> Iterator[Finding]:
     folder, now = installation.backup_folder, datetime.now(UTC)
     interval = backup_interval(installation.config, now)
     if interval and folder.exists() and not os.access(folder, os.W_OK):
-        yield problem(
-            "backups",
-            f"{folder} cannot be written to",
-            "mnem config set backup.dir DIR",
-        )
+        text = f"{folder} cannot be written to"
+        yield problem("backups", text, "mnem config set backup.dir DIR")
     newest = max(dated_backups(folder), default=None)
     if newest is None:
         if installation.database.exists():

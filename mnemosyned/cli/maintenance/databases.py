@@ -106,11 +106,8 @@ def restore_database(
         if not (forgotten and forget_again):
             return
         # The list of the backup folder has it already, from the time when it was forgotten.
-        config = Config(
-            database=str(copy),
-            auto_sleep=False,
-            backup=BackupConfig(dir=f"{copy}.backups"),
-        )
+        backups = BackupConfig(dir=f"{copy}.backups")
+        config = Config(database=str(copy), auto_sleep=False, backup=backups)
         with open_memory(config) as memory:
             for chunk in split_into_chunks(forgotten, NAMES_MAX):
                 memory.service.call(Forget(id=list(chunk), now=True))

@@ -105,15 +105,10 @@ def _hit_text(label: str, hit: Hit, matching: Sequence[str]) -> str:
     texts, hint = _hit_lines(hit)
     lines += [highlight(line, matching) for line in texts]
     lines += [_dim_note(hint)] if hint else []
-    lines += [
-        click.style(
-            wrap_paragraph(
-                f"before, {local_time(older.created_at)}: “{cut_text(older.content, LINE_CHARS)}”"
-            ),
-            dim=True,
-        )
-        for older in hit.history
-    ]
+    for older in hit.history:
+        quoted = f"“{cut_text(older.content, LINE_CHARS)}”"
+        before = f"before, {local_time(older.created_at)}: {quoted}"
+        lines.append(click.style(wrap_paragraph(before), dim=True))
     if hit.duplicates:
         says = "says" if hit.duplicates == 1 else "say"
         lines.append(_dim_note(f"and {hit.duplicates} more that {says} the same"))
@@ -134,9 +129,8 @@ def _hit_lines(hit: Hit) -> tuple[list[str], str]:
     if hit.lines:
         count = len(hit.summary_of)
         hint = f"{len(hit.lines)} of {count} originals: mnem expand {hit.id}"
-        return [
-            _quote_original(hit, line) for line in hit.lines
-        ], hint if count > 1 else ""
+        quoted = [_quote_original(hit, line) for line in hit.lines]
+        return quoted, hint if count > 1 else ""
     summary = hit.content.split("\n")
     if len(summary) == 1:
         return [wrap_paragraph(hit.snippet)], ""

@@ -200,8 +200,7 @@ def _cycle_summary(report: CycleReport) -> str:
     head = (
         f"{report.status.value} in {report.duration_s:.2f} s: "
         f"{count_of(report.evicted, 'memory')} became {count_of(report.promoted, 'episode')}, "
-        f"{report.chars_before:,} characters became "
-        f"{report.chars_after:,}"
+        f"{report.chars_before:,} characters became {report.chars_after:,}"
     )
     if report.rolled_up:
         head += f"; {_period_counts(report)} written"
@@ -362,6 +361,7 @@ def _status_text(stats: Stats) -> str:
     if stats.recoverable.memories:
         memories = count_of(stats.recoverable.memories, "forgotten memory")
         recoverable = f"{memories}, the first for good at {local_time(stats.recoverable.final_at)}"
+    groups = (f"{each.name} ({', '.join(each.scopes)})" for each in stats.groups)
     rows = [
         ("database", f"{stats.database}{size}"),
         ("today", count_of(stats.today, "memory")),
@@ -382,12 +382,7 @@ def _status_text(stats: Stats) -> str:
         ("backups", backups_row(stats)),
         ("restart", changed and f"needed for {changed}: mnem restart"),
         ("watching", _watching_row(stats.watched)),
-        (
-            "groups",
-            ", ".join(
-                f"{each.name} ({', '.join(each.scopes)})" for each in stats.groups
-            ),
-        ),
+        ("groups", ", ".join(groups)),
         ("forgotten", WORDS_TO_PURGE if stats.purge_due else ""),
         ("recoverable", recoverable),
         *(
