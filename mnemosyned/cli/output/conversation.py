@@ -122,7 +122,7 @@ RENDERERS[conversation.Learned] = Renderer(
 )
 RENDERERS[conversation.LearningList] = Renderer(
     _learnings_text,
-    lambda result: page_remark(len(result), result.next, "no learning matches"),
+    lambda result: page_remark(result, "no learning matches"),
     lambda result: result.learnings,
 )
 RENDERERS[conversation.EditedLearning] = Renderer(
@@ -149,7 +149,7 @@ def _ended_text(ended: conversation.EndedLine) -> str:
 
 RENDERERS[conversation.EndingList] = Renderer(
     lambda result: "\n".join(map(_ended_text, result.endings)),
-    lambda result: page_remark(len(result), result.next, "no statement was ended"),
+    lambda result: page_remark(result, "no statement was ended"),
     lambda result: result.endings,
 )
 RENDERERS[conversation.UndoneEnding] = Renderer(

@@ -199,10 +199,7 @@ def _first_and_last_cells(first: datetime, last: datetime) -> tuple[str, str]:
 RENDERERS[listing.Listed] = Renderer(
     _list_text,
     lambda result: page_remark(
-        len(result),
-        result.next,
-        "nothing matches",
-        options="add --all, a larger -n, or --after",
+        result, "nothing matches", options="add --all, a larger -n, or --after"
     ),
     lambda result: [*result.memories, *result.episodes],
     is_numbered=True,

@@ -73,13 +73,11 @@ The first is its id. A cell is left out if its function returns None.
 """
 
 
-def page_remark(
-    count: int, cursor: str | None, nothing: str, *, options: str = "--after"
-) -> str:
-    """Return how to see what follows a page of `count` records, or `nothing` for an empty page."""
-    if cursor:
-        return f"more follow: {options} {cursor}"
-    return "" if count else nothing
+def page_remark(page: Any, nothing: str, *, options: str = "--after") -> str:  # noqa: ANN401 of a list
+    """Return how to see what follows a page of a list, or `nothing` for an empty page."""
+    if page.next:
+        return f"more follow: {options} {page.next}"
+    return "" if len(page) else nothing
 
 
 def injections_row(totals: InjectionTotals) -> str:
