@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from contextlib import suppress
 from getpass import getpass
 from pathlib import Path
 
@@ -37,11 +38,8 @@ CODE_CHARS_MAX = 1_000
 
 def check_access(remote: RemoteDaemon) -> None:
     """Ask a remote daemon for its state; raise its error. A token without the scope to read passes."""
-    try:
-        with Connection.to(remote.load_authorities()) as client:
-            client.call(Status())
-    except ScopeMissing:
-        return
+    with suppress(ScopeMissing), Connection.to(remote.load_authorities()) as client:
+        client.call(Status())
 
 
 def _read_code(url: str) -> str:

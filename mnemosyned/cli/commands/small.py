@@ -94,10 +94,8 @@ def mcp(context: click.Context) -> None:
 
     Agents start it by themselves.
     """
-    run_pump(
-        options.typed_address(context).get(options.SOCKET),
-        options.typed_remote(context),
-    )
+    socket = options.typed_address(context).get(options.SOCKET)
+    run_pump(socket, options.typed_remote(context))
 
 
 STATE_TIMEOUT_S = 5.0
