@@ -29,7 +29,7 @@ Steps = Generator[Request[Any], Any, R]
 
 
 async def run_steps_async(steps: Steps[R], caller: AsyncCaller) -> R:
-    """Call each request of the steps, send them its result or throw its error; return their value."""
+    """Call each request of the steps, send back the result or the error, and return the last value."""
     resume: Callable[[Any], Request[Any]] = steps.send
     outcome: Any = None
     while True:  # ends with the steps
