@@ -46,10 +46,9 @@ def limit_heap() -> None:
             mallopt(parameter, value)
 
 
-def trim_heap(*, collect: bool = False) -> None:
-    """Give freed memory back to the system, after a garbage collection if so asked."""
-    if collect:
-        gc.collect()
+def trim_heap() -> None:
+    """Collect garbage, and give freed memory back to the system."""
+    gc.collect()
     malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if malloc_trim is not None:
         malloc_trim(0)

@@ -482,7 +482,7 @@ class Daemon:
             memory.store.maintenance.release_memory()
             if self._owners:
                 self._owners.release()
-            process_memory.trim_heap(collect=True)
+            process_memory.trim_heap()
             process_memory.exclude_present_objects()
             self._growth.note_trim()
 
@@ -509,7 +509,7 @@ class Daemon:
         """Run the last sleep cycle, cut short by the deadline or a second signal; log its errors."""
         memory.store.maintenance.release_memory()  # the last cycle needs the room, and nobody asks any more
         clear_word_caches()
-        process_memory.trim_heap(collect=True)
+        process_memory.trim_heap()
         self._extend_stop_timeout()
         try:
             final_consolidation(

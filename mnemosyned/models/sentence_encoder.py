@@ -319,7 +319,7 @@ class SentenceEncoder(Embedder):
             return
         self._last_question = "", b""
         self._loaded = self._question_map = None
-        trim_heap(collect=True)
+        trim_heap()
 
     def _open_file(self) -> BinaryIO:
         """Open the encoder's file; if there is none in the cache, make it there.

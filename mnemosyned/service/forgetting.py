@@ -625,7 +625,7 @@ class RetentionService:
         clear_word_caches()
         self.store.maintenance.release_memory(words=True)
         if self.in_background:  # an embedding program collects its own garbage
-            process_memory.trim_heap(collect=True)
+            process_memory.trim_heap()
         return complete
 
     def _forget_in_chunks(

@@ -79,7 +79,7 @@ def fill(stores: OwnedStores, memories: OwnerMemories, count: int) -> list[int]:
 
 def first_requests(report: Report, memories: OwnerMemories, owners: list[int]) -> None:
     """Ask each twice: of the first question a part is the opening."""
-    process_memory.trim_heap(collect=True)
+    process_memory.trim_heap()
     before = process_memory.resident_bytes()
     seconds: list[list[float]] = [[], []]
     for owner in owners:
@@ -87,7 +87,7 @@ def first_requests(report: Report, memories: OwnerMemories, owners: list[int]) -
             started = time.perf_counter()
             memories.get(owner).service.call(Recall(QUESTION))
             times.append(time.perf_counter() - started)
-    process_memory.trim_heap(collect=True)
+    process_memory.trim_heap()
     grown = process_memory.resident_bytes() - before
     first, second = map(statistics.median, seconds)
     report.figure("recall of an owner not open, ms", first * 1_000)

@@ -388,12 +388,12 @@ def rounds(report: Report, options: argparse.Namespace) -> None:
         del stores
         memories.get(numbers[-1]).service.call(Recall("who fixed the mill wheel?"))
         memories.get(numbers[-1]).service.call(Status())
-        process_memory.trim_heap(collect=True)
+        process_memory.trim_heap()
         before = process_memory.resident_bytes()
         for owner in numbers[-OPEN - 1 : -1]:
             memories.get(owner).service.call(Status())
             memories.get(owner).service.call(Recall("who fixed the mill wheel?"))
-        process_memory.trim_heap(collect=True)
+        process_memory.trim_heap()
         each_kb = (process_memory.resident_bytes() - before) / OPEN / 1_000
         ticks = []
         for _ in range(6):
