@@ -58,8 +58,9 @@ def test_status_names_the_database_and_not_its_password(start: Start, dsn: str) 
     [
         ("", EXIT_FAILED, "there is no such database: create it"),
         ("postgresql://me:sword%fish@h/d", EXIT_CONFIG, "written %25"),
+        ("postgresql://me:big@swordfish@h/d", EXIT_CONFIG, "written %25"),
     ],
-    ids=["no such database", "a URL that is none"],
+    ids=["no such database", "a URL that is none", "a bare @ in a password"],
 )
 def test_a_database_that_is_not_there(
     tmp_path: Path, server: Server, name: str, exit_code: int, says: str

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from mnemosyned.errors import (
     ConfigInvalid,
@@ -457,15 +458,15 @@ def connected_once(
 
     Raises `ConfigInvalid` for a text that is no URL of a database, and `psycopg.Error`.
     """
-    try:
-        return psycopg.connect(dsn, **_SETTINGS, options=f"{_OPTIONS} {options}")
-    except psycopg.ProgrammingError:
-        # Its words quote the URL, which may hold a password.
-        raise ConfigInvalid(
-            "database: this is no URL of a PostgreSQL database; a % or @ within a password is "
-            "written %25 or %40",
-            field="database",
-        ) from None
+    # With a bare @, the end of a password is taken for the host.
+    with suppress(psycopg.ProgrammingError):  # whose words quote the URL
+        if "@" not in conninfo_to_dict(dsn).get("host", ""):
+            return psycopg.connect(dsn, **_SETTINGS, options=f"{_OPTIONS} {options}")
+    raise ConfigInvalid(
+        "database: this is no URL of a PostgreSQL database; a % or @ within a password is "
+        "written %25 or %40",
+        field="database",
+    )
 
 
 def connected_apart(dsn: str) -> Connection:
