@@ -31,6 +31,7 @@ from mnemosyned.importers.importer import (
     SourceRefused,
     parse_record,
 )
+from mnemosyned.text.word_cache import clear_on_forget
 from mnemosyned.verbs.memories import Remember
 
 DIFFERENT_MAX = 200_000
@@ -408,6 +409,7 @@ class JsonOutline:
     """The keys of the document, or of the first object in its list."""
 
 
+@clear_on_forget
 @lru_cache(maxsize=4)
 def outline_document(head: bytes) -> JsonOutline | None:
     """Return whether a document is a list, and the keys of its first object; None for others."""

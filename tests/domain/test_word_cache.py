@@ -1,5 +1,14 @@
 import gc
 
+from support.fakes import NOON
+
+from mnemosyned.conversation.learnings.comparison import parse_meaning
+from mnemosyned.conversation.learnings.relevance import (
+    _applies_everywhere,
+    find_fields,
+    find_scope,
+)
+from mnemosyned.memory.values import Learning, LearningKind
 from mnemosyned.text.stems import stem
 from mnemosyned.text.terms import Terms, cut_snippet
 from mnemosyned.text.token_counts import TokenEstimator
@@ -52,6 +61,25 @@ def test_after_emptying_no_cache_has_a_word_that_was_read() -> None:
     clear_word_caches()
 
     assert not cached(WORD)
+
+
+def test_no_cache_of_a_rule_is_left_out() -> None:
+    rule = Learning(
+        id="a",
+        kind=LearningKind.INSTRUCTION,
+        text=f"never say {WORD}",
+        session="s",
+        created_at=NOON,
+    )
+    find_scope(rule)
+    parse_meaning(rule.text)
+    find_fields(rule.text)
+    caches = (_applies_everywhere, parse_meaning, find_fields)
+    assert all(cache.cache_info().currsize for cache in caches)
+
+    clear_word_caches()
+
+    assert not any(cache.cache_info().currsize for cache in caches)
 
 
 def cached(word: str) -> bool:

@@ -17,6 +17,7 @@ from mnemosyned.text.endings.statements import find_ending
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.sentences import contains_statement
 from mnemosyned.text.terms import FUNCTION_WORDS, Terms, parse_terms
+from mnemosyned.text.word_cache import clear_on_forget
 
 MEANINGS_CACHED_MAX = 2_000
 SUBJECT_OVERLAP_MIN = 0.6
@@ -44,6 +45,7 @@ class InstructionMeaning:
     """The attribute with a single value, such as "editor" in "my favorite editor is"."""
 
 
+@clear_on_forget
 @lru_cache(maxsize=MEANINGS_CACHED_MAX)
 def parse_meaning(text: str) -> InstructionMeaning:
     """Return the meaning of an instruction or preference; cached for repeated comparisons."""

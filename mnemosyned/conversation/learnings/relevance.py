@@ -19,6 +19,7 @@ from mnemosyned.memory.values import Learning, LearningKind, LearningScope
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.terms import gram_text
 from mnemosyned.text.tokens import find_keywords
+from mnemosyned.text.word_cache import clear_on_forget
 
 FIELDS_CACHED_MAX = 2_000
 
@@ -41,6 +42,7 @@ _FIELDS = {
 }
 
 
+@clear_on_forget
 @lru_cache(maxsize=FIELDS_CACHED_MAX)
 def find_fields(text: str) -> frozenset[str]:
     """Return the names of the fields that a text is about, such as code or food; cached."""
@@ -226,6 +228,7 @@ def find_scope(learning: Learning) -> LearningScope:
     return LearningScope.EVERYWHERE if applies_everywhere else LearningScope.PROJECT
 
 
+@clear_on_forget
 @lru_cache(maxsize=FIELDS_CACHED_MAX)
 def _applies_everywhere(text: str, *, is_personal: bool) -> bool:
     """Return True unless a rule with this text applies in its project alone; cached."""
