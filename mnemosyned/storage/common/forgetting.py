@@ -297,6 +297,8 @@ class FoundMemory(NamedTuple):
 class DeletionStore(StorePart):
     """Deletes memories and learnings for good."""
 
+    _named: str
+    """Selects which of `names` a memory or summary has in a column."""
     _unless_named: str
     """Ends a selection of names `n.name`: without those that a memory or summary has in a column."""
 
@@ -514,7 +516,9 @@ class DeletionStore(StorePart):
             ("session_id", sessions, ""),
             ("source", sources, None),
         ):
-            gone = {*names}.intersection(self._orphaned_names(session, column))
+            gone = {*names}.difference(
+                session.column(self._named.format(column), names=sorted(names))
+            )
             for table in NAMING if gone else ():
                 session.update(table, {column: nameless}, **{column: gone})
 

@@ -61,8 +61,8 @@ def insert_details(
     )
     kinds = dict(session.execute("SELECT name, number FROM detail_kind"))
     session.executemany(
-        "INSERT OR IGNORE INTO detail (memory_seq, kind, value, sensitive) "
-        "VALUES (?, ?, ?, ?)",
+        "INSERT INTO detail (memory_seq, kind, value, sensitive) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT DO NOTHING",
         [(seq, kinds[kind], value, secret) for seq, kind, value, secret in rows],
     )
 
