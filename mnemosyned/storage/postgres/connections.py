@@ -458,9 +458,10 @@ def connected_once(
 
     Raises `ConfigInvalid` for a text that is no URL of a database, and `psycopg.Error`.
     """
-    # With a bare @, the end of a password is taken for the host.
     with suppress(psycopg.ProgrammingError):  # whose words quote the URL
-        if "@" not in conninfo_to_dict(dsn).get("host", ""):
+        host = conninfo_to_dict(dsn).get("host", "")
+        # With a bare @, the end of a password is taken for the host. A socket may have one, too.
+        if "@@" not in dsn and ("@" not in host or host.startswith(("@", "/"))):
             return psycopg.connect(dsn, **_SETTINGS, options=f"{_OPTIONS} {options}")
     raise ConfigInvalid(
         "database: this is no URL of a PostgreSQL database; a % or @ within a password is "
