@@ -238,7 +238,7 @@ class EndpointModel(TextModel):
             call.abandon()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)  # the headers have a key
 class _EndpointCall:
     """One call of the endpoint, with retries and a time limit, over one connection at a time."""
 

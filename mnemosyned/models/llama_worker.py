@@ -241,7 +241,10 @@ def _open_model(llama_cpp: Any, load: LoadModel, **options: Any) -> Any:  # noqa
 
 
 def _choose_window_tokens(llama_cpp: Any, load: LoadModel) -> int:  # noqa: ANN401
-    """Return the window in tokens, as asked or by the file. Raises `RequestFailed` if it is too large."""
+    """Return the window in tokens, as asked or by the file.
+
+    Raises `RequestFailed` if the file is damaged, or the memory it needs is not free.
+    """
     try:
         header = llama_cpp.Llama(
             load.model_path, vocab_only=True, n_ctx=HEADER_TOKENS, verbose=False

@@ -431,7 +431,7 @@ class ModelSummarizer(Summarizer):
         return trim_to_sentence(text) if cut else text
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)  # the memories are a person's
 class _GroupSummarizer:
     """Summarizer of one group, in one context window or in several."""
 

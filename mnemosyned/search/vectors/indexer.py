@@ -61,7 +61,11 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         similarity_min: float,
         pause: Callable[[], None] | None = None,
     ) -> None:
-        """Keep vectors of `store` by the model of `embedder`."""
+        """Keep vectors of `store` by the model of `embedder`.
+
+        A question waits `wait_s` seconds for its vector. Memories with a cosine below
+        `similarity_min` are not found by it alone.
+        """
         embedding.EmbeddingThread.__init__(self, embedder, pause)
         embedding.CommonVectors.__init__(
             self, store, wait_s=wait_s, similarity_min=similarity_min
@@ -111,7 +115,10 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         self.note_deletions()
 
     def ask(self, text: str) -> PendingVector | None:
-        """Queue a question for the model; return its pending vector, None if no model is ready."""
+        """Queue a question for the model; return its pending vector, None if no model is ready.
+
+        If the queue is full, the pending vector is answered with None at once.
+        """
         if self._status.state is not EmbedderState.READY:
             return None
         if self._embedder.in_process:

@@ -361,7 +361,10 @@ class SharedVectors(embedding.EmbeddingThread):
                 self.turns.add(owner)
 
     def _embed_batch(self, owner: int) -> bool:
-        """Embed a batch of memories of an owner that no other daemon claimed; return whether more are left."""
+        """Embed and store a batch of an owner's memories; return whether more may be left.
+
+        Return False also if another daemon has claimed the owner.
+        """
         store = self._store(owner)
         progress = store.claim(
             self._embedder.name, self.identity, claimant=self._claimant, seconds=CLAIM_S

@@ -192,7 +192,10 @@ class SourceDates:
     def _add_days(
         self, today: date, first: int, last: int, *, only: int | None = None
     ) -> None:
-        """Add the days from `first` to `last` after `today`, `only` those of a weekday (0 is Monday)."""
+        """Add the days from `first` to `last` days after `today`, at most `SPAN_DAYS_MAX` after the first.
+
+        With `only`, add just the days of that weekday, 0 (Monday) to 6.
+        """
         for step in range(first, min(last, first + SPAN_DAYS_MAX) + 1):
             day = day_at(today, step)
             if day and (only is None or day.weekday() == only):
