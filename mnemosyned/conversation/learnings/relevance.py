@@ -23,7 +23,7 @@ from mnemosyned.text.word_cache import clear_on_forget
 
 FIELDS_CACHED_MAX = 2_000
 
-ALWAYS = frozenset({"answers", "acts"})
+ALWAYS = frozenset({"answers", "manner", "acts"})
 """Fields that concern every message: how to answer, and what not to do unasked."""
 
 
@@ -210,10 +210,11 @@ class _MessageTerms:
 
 
 _SCOPE_TABLES = read_tables(__file__, "scopes.toml")
+_OTHERS = _compile_words(_SCOPE_TABLES["others"])
 _SCOPES = {
     name: re.compile(_SCOPE_TABLES[name].replace("\n", ""))
     for name in ("everywhere", "project", "to_user")
-} | {name: _compile_words(_SCOPE_TABLES[name]) for name in ("answers", "others")}
+}
 
 
 def find_scope(learning: Learning) -> LearningScope:
@@ -233,9 +234,9 @@ def find_scope(learning: Learning) -> LearningScope:
 def _applies_everywhere(text: str, *, is_personal: bool) -> bool:
     """Return True unless a rule with this text applies in its project alone; cached."""
     low = text.casefold().replace("’", "'")
-    found = {name for name, words in _SCOPES.items() if words.search(low)}
-    if "project" in found:
+    if _SCOPES["project"].search(low):
         return False
-    if is_personal or found & {"everywhere", "to_user"}:
+    if is_personal or _SCOPES["everywhere"].search(low):
         return True
-    return "answers" in found and "others" not in found
+    is_of_answers = "answers" in find_fields(text) and not _OTHERS.search(low)
+    return is_of_answers or bool(_SCOPES["to_user"].search(low))
