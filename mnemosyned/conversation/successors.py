@@ -149,8 +149,6 @@ class SuccessorFinder:
         """The ids of the lines in each section."""
         doubtful: list[tuple[float, str, InjectedQuote]] = []
         """The doubtful successors, each behind the id of a line, and the log odds that it changed that."""
-        likeliest: dict[str, float] = {}
-        """The best of these log odds, by the successor's id."""
         for section in sections:
             added.append([])
             for quote in section.quotes:
@@ -166,11 +164,11 @@ class SuccessorFinder:
                     line_of.setdefault(newest.source_id, id)
                     added[-1].append(id)
                 lines[id] = self._put_behind(lines[id], list(reversed(older)))
-                for odds, each in later:
-                    likeliest[each.id] = max(odds, likeliest.get(each.id, odds))
-                    doubtful.append((odds, id, each))
+                doubtful += [(odds, id, each) for odds, each in later]
+        best: dict[str, float] = {}
+        """The log odds of the likeliest line, by the successor's id."""
         for odds, id, each in sorted(doubtful, key=lambda each: -each[0]):
-            if odds >= likeliest[each.id] - SPREAD:
+            if odds >= best.setdefault(each.id, odds) - SPREAD:
                 lines[id] = self._put_behind(lines[id], [each])
         return [
             replace(section, quotes=[lines[id] for id in chosen])
