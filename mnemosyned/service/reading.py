@@ -117,7 +117,7 @@ def read_filters(
             field.filter: names(getattr(request, prefix + field.name, None))
             for field in FILTER_FIELDS
         },
-        "tags": tag_names(names(request.tag), field="tag") if request.tag else (),
+        "tags": tag_names(names(request.tag), field="tag"),
         "since": to_utc(request.since, field="since"),
         "until": to_utc(request.until, field="until"),
     }

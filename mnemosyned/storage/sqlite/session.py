@@ -59,9 +59,7 @@ SEQ_AMONG = "seq IN (SELECT value FROM json_each(?))"
 
 def instant_text(moment: datetime) -> str:
     """Return a time as a text in UTC, always of 27 characters, so that texts sort by time."""
-    if moment.tzinfo is not UTC:
-        moment = in_zone(moment, UTC)
-    return moment.isoformat(timespec="microseconds")[:26] + "Z"
+    return in_zone(moment, UTC).isoformat(timespec="microseconds")[:26] + "Z"
 
 
 _TIME_COLUMNS = [field.column for field in ROW_FIELDS if field.kind is FieldKind.TIME]
