@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from enum import Enum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 import msgspec
@@ -73,8 +73,18 @@ The first is its id. A cell is left out if its function returns None.
 """
 
 
-def page_remark(page: Any, nothing: str, *, options: str = "--after") -> str:  # noqa: ANN401 of a list
-    """Return how to see what follows a page of a list, or `nothing` for an empty page."""
+class Page(Protocol):
+    """Part of a list."""
+
+    @property
+    def next(self) -> str | None:
+        """The cursor of what follows, if anything does."""
+
+    def __len__(self) -> int: ...
+
+
+def page_remark(page: Page, nothing: str, *, options: str = "--after") -> str:
+    """Return how to see what follows a page, or `nothing` for an empty page."""
     if page.next:
         return f"more follow: {options} {page.next}"
     return "" if len(page) else nothing
