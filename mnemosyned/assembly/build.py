@@ -231,8 +231,8 @@ def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | 
         from mnemosyned.models.sentence_encoder import SentenceEncoder  # noqa: PLC0415 only with a model
 
         return SentenceEncoder()
-    from mnemosyned.models.sharing import SharedEmbedder  # noqa: PLC0415, I001 as above
-    from mnemosyned.models.llama import LlamaEmbedder  # noqa: PLC0415 as above
+    from mnemosyned.models.sharing import SharedEmbedder  # noqa: PLC0415, I001 only with a model
+    from mnemosyned.models.llama import LlamaEmbedder  # noqa: PLC0415 only with a model
 
     path = Path(embedding.model_path).expanduser()
     embedder = LlamaEmbedder(embedding, model_path=path)
@@ -472,7 +472,7 @@ def _make_shared_parts(
     embedder = make_embedder(config.embedding, is_shared=config.owners.serve)
     rater = None
     if embedder and embedder.in_process:  # others are too slow to rate by
-        from mnemosyned.search.vectors.bearing import BearingRater  # noqa: PLC0415 as above
+        from mnemosyned.search.vectors.bearing import BearingRater  # noqa: PLC0415 only with a model
 
         rater = BearingRater(embedder, load_topics())
     shared = SharedParts(

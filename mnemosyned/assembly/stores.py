@@ -259,7 +259,7 @@ def make_model_turns(config: Config) -> ModelTurns | None:
     model = _language_model(llm) if config.owners.serve else None
     if model is None:
         return None
-    from mnemosyned.models.sharing import ModelTurns  # noqa: PLC0415 as above
+    from mnemosyned.models.sharing import ModelTurns  # noqa: PLC0415 one owner shares none
 
     models = [model]
     # A model of this machine takes its memory once more for each; an endpoint has room of its own.
