@@ -3,11 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support.fakes import NOON as MORNING, FakeClock, remember_batch
 
+from mnemosyned.assembly.stores import open_store
+from mnemosyned.config.settings import DatabaseLocation
 from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.errors import InvalidRequest, ModelUnavailable
 from mnemosyned.memory.endings import EndingRecord
@@ -210,6 +213,22 @@ def test_an_ending_that_was_undone_is_put_back_with_its_memories(
     ended.grace.put_back(forgotten)
 
     assert ended.endings.find(limit=10) == [replace(ENDING, undone=True)]
+
+
+def test_an_ending_that_was_undone_is_moved_with_its_forgotten_memory(
+    ended: MemoryStore, tmp_path: Path
+) -> None:
+    ended.endings.undo("old")
+    ended.deletion.forget(["old", "new"], grace=GRACE)
+
+    with (
+        open_store(DatabaseLocation(tmp_path / "target.db")) as target,
+        ended.exchange.everything() as (_, records),
+    ):
+        target.exchange.restore(list(records))
+        target.grace.put_back(["old", "new"])
+
+        assert target.endings.find(limit=10) == [replace(ENDING, undone=True)]
 
 
 def test_restored_memories_are_not_learned_from(ended: MemoryStore) -> None:

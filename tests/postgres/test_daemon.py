@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from e2e.conftest import Start, start
 from e2e.daemons import WAIT_S, eventually, listens, mnem, spawn
@@ -18,6 +19,7 @@ from support.postgres import Server, open_store, run
 
 from mnemosyned import Client
 from mnemosyned.daemon.main import EXIT_CONFIG, EXIT_FAILED
+from mnemosyned.storage.postgres.connections import connected_once
 
 __all__ = ["start"]
 
@@ -70,6 +72,12 @@ def test_a_database_that_is_not_there(
     assert (code, len(log.splitlines())) == (exit_code, 1)
     assert says in log
     assert "fish" not in log
+
+
+def test_a_socket_may_have_an_at_sign_in_its_name(tmp_path: Path) -> None:
+    for host in (tmp_path / "a@b", "@none"):
+        with pytest.raises(psycopg.OperationalError, match="@"):
+            connected_once(f"postgresql:///d?host={host}")
 
 
 def test_a_wrong_password(tmp_path: Path, guarded: Server) -> None:
