@@ -13,6 +13,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from functools import cache, partial
 from importlib.util import find_spec
 from itertools import count
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from support.processes import child_pids
+from support.processes import child_pids, has_ended
 
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres import store as stores
@@ -141,14 +142,17 @@ class Server:
     def kill(self) -> None:
         """End it as a loss of power would end its processes."""
         assert self._process
+        self._process.send_signal(signal.SIGSTOP)  # it starts no more of them
         children = child_pids(self._process.pid)
         self._process.kill()
         self._process.wait(WAIT_S)
         for child in children:
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        ends = time.monotonic() + WAIT_S
+        while not all(map(has_ended, children)):  # the next start needs their memory
+            assert time.monotonic() < ends, "processes of the server go on"
+            time.sleep(0.005)
 
     def stop(self) -> None:
         """End it properly; connections are closed."""
