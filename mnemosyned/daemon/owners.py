@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -52,7 +52,7 @@ from mnemosyned.verbs.memories import (
     Unpin,
     Untag,
 )
-from mnemosyned.verbs.request import Request, names
+from mnemosyned.verbs.request import R, Request, names
 from mnemosyned.verbs.retention import Forget, Restore
 from mnemosyned.verbs.upkeep import EventKind, GroupAccess, Stats
 from mnemosyned.version import install_command
@@ -162,7 +162,6 @@ class ProxyNames:
         return self._owners.named_holder(name, "proxy", frozenset(OWN_SCOPES), None)
 
 
-R = TypeVar("R")
 Table = Mapping[str, Resource]
 TABLES_MAX = 64
 """Tables of one memory, by the scopes and groups of tokens."""
@@ -314,29 +313,21 @@ class OwnerResources:
         )
         if audit:
             caller = audit.wrap(caller)
-        progress = memory.service.sleeper.cycle
-        exchange = resources.exchange_resources(memory.service, scopes=scopes)
-
-        found = {
-            **resources.verb_resources(caller),
-            **exchange,
+        found = resources.memory_resources(
+            memory, caller, scopes=scopes, groups=member.readable_groups
+        )
+        found |= {
             EXPORT_PATH: self._checked_stream_resource(
-                exchange[EXPORT_PATH].route,
+                found[EXPORT_PATH].route,
                 "export",
                 lambda error: msgspec.json.encode(CutOff(reason=error.message)) + b"\n",
             ),
             resources.EVENTS_PATH: self._checked_stream_resource(
-                resources.events_route(bus, lambda: progress.progress),
+                found[resources.EVENTS_PATH].route,
                 "reading events",
                 lambda error: resources.encode_server_event(
                     bus.event(EventKind.DROPPED, code=error.code, message=error.message)
                 ),
-            ),
-            resources.MCP_PATH: resources.mcp_resource(
-                caller, memory.service.store.agents, scopes=scopes
-            ),
-            **resources.hook_resources(
-                memory, scopes=scopes, groups=member.readable_groups
             ),
         }
         return resources.audit_resources(found, audit) if audit else found

@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 import msgspec
 
 from mnemosyned import errors
-from mnemosyned.agents.hooks.service import HookEnvelope
+from mnemosyned.agents.hooks.service import HookEnvelope, HookService
 from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.daemon.http.server import VERB_PREFIX
 from mnemosyned.daemon.metrics import METRICS_PATH, Collector, metrics_route
@@ -25,7 +25,7 @@ from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.verbs.exchange import EXPORT_PATH, RESTORE_PATH, Export, Import
 from mnemosyned.verbs.facade import ALIASES, VERBS, Caller
 from mnemosyned.verbs.memories import RememberMany
-from mnemosyned.verbs.request import Request, parse, parse_text
+from mnemosyned.verbs.request import R, Request, V, parse, parse_text
 from mnemosyned.verbs.upkeep import Event, EventKind, encode_event
 
 if TYPE_CHECKING:
@@ -125,9 +125,6 @@ def encode_server_event(event: Event) -> bytes:
     return b"%sevent: %s\ndata: %s\n\n" % (numbered, event.kind.value.encode(), data)
 
 
-R = TypeVar("R")
-
-
 def require_scope(scope: Scope, scopes: Collection[Scope] | None, action: str) -> None:
     """Raise `ScopeMissing` for the `action` unless `scopes`, None for all, contain `scope`."""
     if scopes is None or scope in scopes:
@@ -198,15 +195,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 def hook_resources(
-    memory: OpenMemory | OwnerMemory,
-    *,
-    scopes: Collection[Scope] | None = None,
-    groups: Groups = NO_GROUPS,
+    hooks: HookService, scopes: Collection[Scope] | None, groups: Groups
 ) -> dict[str, Resource]:
-    """Return the handler of the hooks of a memory's agents, by URL path.
-
-    `scopes` are a token's; None allows everything. Lines of `groups` are given, too.
-    """
+    """Return the handler of the hooks of a memory's agents, by URL path."""
 
     def handle_hook(request: HttpRequest) -> Response:
         """Answer the call of an agent's hook in JSON. Raises `MalformedJson`."""
@@ -217,8 +208,7 @@ def hook_resources(
             raise errors.MalformedJson(
                 f"a hook's call cannot be read: {error}"
             ) from error
-        assert memory.hooks  # noqa: S101 the daemon serves a socket
-        answer, wanted = memory.hooks.handle_call(
+        answer, wanted = hooks.handle_call(
             envelope,
             is_remote=not request.local,
             may_tell=scopes is None or Scope.READ in scopes,
@@ -326,9 +316,6 @@ def _verb_resource(caller: Caller, verb: type[Request[Any]]) -> Resource:
     return Resource(route, methods=methods, local_only=verb.local_only)
 
 
-V = TypeVar("V", bound=Request[Any])
-
-
 def parse_call(verb: type[V], request: HttpRequest) -> V:
     """Return the call of a verb in JSON (POST) or the query (GET). Raises the parsers' errors."""
     if request.method == "POST":
@@ -353,21 +340,37 @@ def resources(
     memory: OpenMemory, collectors: Sequence[Collector]
 ) -> dict[str, Resource]:
     """Return all handlers for clients of the Unix socket; `collectors` are for `/metrics`."""
-    cycle = memory.service.sleeper.cycle
-    events = events_route(memory.service.events, lambda: cycle.progress)
     caller: Caller = memory.service
     if audit := memory.shared.audit:
         caller = audit.wrap(caller, owner=LOCAL_OWNER)
     found = {
-        **verb_resources(caller),
-        **exchange_resources(memory.service),
-        EVENTS_PATH: Resource(events),
-        MCP_PATH: mcp_resource(caller, memory.service.store.agents),
-        **(hook_resources(memory) if memory.hooks else {}),
+        **memory_resources(memory, caller),
         **documentation_resources(),
         METRICS_PATH: Resource(metrics_route(collectors)),
     }
     return audit_resources(found, audit, owner=LOCAL_OWNER) if audit else found
+
+
+def memory_resources(
+    memory: OpenMemory | OwnerMemory,
+    caller: Caller,
+    *,
+    scopes: Collection[Scope] | None = None,
+    groups: Groups = NO_GROUPS,
+) -> dict[str, Resource]:
+    """Return the handlers for a memory, whose verbs `caller` calls, by URL path.
+
+    `scopes` are a token's; None allows everything. Hooks are given lines of `groups`, too.
+    """
+    service, cycle = memory.service, memory.service.sleeper.cycle
+    events = events_route(service.events, lambda: cycle.progress)
+    return {
+        **verb_resources(caller),
+        **exchange_resources(service, scopes=scopes),
+        EVENTS_PATH: Resource(events),
+        MCP_PATH: mcp_resource(caller, service.store.agents, scopes=scopes),
+        **(hook_resources(memory.hooks, scopes, groups) if memory.hooks else {}),
+    }
 
 
 def documentation_resources(*, serves_owners: bool = False) -> dict[str, Resource]:

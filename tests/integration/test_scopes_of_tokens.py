@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -13,11 +14,12 @@ from support.settings import config_by_words
 
 from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.assembly.build import OpenMemory, open_memory
+from mnemosyned.assembly.owners import OwnerMemory
 from mnemosyned.config.settings import OwnersConfig
 from mnemosyned.daemon.http.server import make_handler
 from mnemosyned.daemon.metrics import ServerActivity
 from mnemosyned.daemon.owners import KEPT_S, OwnerResources, TokenCache
-from mnemosyned.daemon.resources import HEARTBEAT
+from mnemosyned.daemon.resources import HEARTBEAT, HOOKS_PATH, memory_resources
 from mnemosyned.errors import StorageFailed
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.memory.engine_ports import Scope, TokenHolder
@@ -154,6 +156,17 @@ def fill(service: Service) -> dict[str, str]:
         "learning": learned["learning"]["id"],
         "injection": given[0]["id"],
     }
+
+
+def test_the_handlers_of_a_dropped_memory_do_not_keep_it(service: Service) -> None:
+    memory = OwnerMemory(1, service.memory.service)
+    table = memory_resources(memory, memory.service)
+    kept = weakref.ref(memory)
+
+    del memory
+
+    assert HOOKS_PATH in table
+    assert kept() is None
 
 
 @each_case("verb", PREVIEWS)
