@@ -9,6 +9,7 @@ from functools import cache
 from http import HTTPStatus
 from itertools import chain, groupby, islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin
 
 import msgspec
@@ -212,7 +213,8 @@ def download(visit: Visit) -> Response:
 
     def send() -> Iterator[bytes]:
         """Yield many lines at once, or, after all are read, the text of each day."""
-        with closing(lines), DaysOfExport(reveal=False) as days:
+        with closing(lines), TemporaryDirectory(prefix="mnem-export-") as folder:
+            days = DaysOfExport(folder, reveal=False)
             parts = chain([header], lines)
             while batch := list(islice(parts, LINES)):
                 if is_markdown:

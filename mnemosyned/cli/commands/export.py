@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Self
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import click
 import msgspec
 
 from mnemosyned.cli.arguments import make_parameters, read_fields
 from mnemosyned.cli.calls import call_daemon, connect_to_daemon, on_interrupt
-from mnemosyned.cli.commands.backup import PARTIAL, check_target, open_whole_file
+from mnemosyned.cli.commands.backup import check_target, open_whole_file
 from mnemosyned.cli.options import json_option, prints_json, refuse_url
 from mnemosyned.cli.output import terminal
 from mnemosyned.cli.output.listing import local_day
@@ -24,7 +24,7 @@ from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.exchange import ExportedEpisode, ExportedMemory
-from mnemosyned.paths import require_usable_path
+from mnemosyned.paths import NEW_FILE_SUFFIX, require_usable_path
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.exchange import (
@@ -84,7 +84,7 @@ def export_command(
             field="reveal",
         )
     if file != "-":
-        require_usable_path(file, field="file", suffix=PARTIAL)
+        require_usable_path(file, field="file", suffix=NEW_FILE_SUFFIX)
     if file != "-" and not _is_folder_of_days(file, format_name):
         check_target(Path(file), force=force)
     with on_interrupt(NOTHING_WRITTEN), connect_to_daemon(context) as client:
@@ -184,7 +184,8 @@ def _write_markdown(
 
     Return the counts. `reveal` shows secrets, `force` replaces files.
     """
-    with DaysOfExport(reveal=reveal) as days:
+    with TemporaryDirectory(prefix="mnem-export-") as folder:
+        days = DaysOfExport(folder, reveal=reveal)
         with open_export(client, request) as lines:
             days.collect(lines)
         summary = {"file": file, "memory": days.count}
@@ -206,27 +207,21 @@ _MARKUP = ("#", "---", "```", "~~~")
 
 
 class DaysOfExport:
-    """The memories of an export sorted by day into temporary files."""
+    """The memories of an export sorted by day into files."""
 
-    def __init__(self, *, reveal: bool) -> None:
-        """Create the temporary folder; secrets are masked unless `reveal` is given."""
+    def __init__(self, folder: str, *, reveal: bool) -> None:
+        """Sort into files of an empty folder; secrets are masked unless `reveal` is given."""
+        self._folder = Path(folder)
         self._reveal = reveal
-        self._folder = tempfile.TemporaryDirectory(prefix="mnem-export-")
         self._summaries: dict[str, str] = {}
         self.count = 0
         """Number of memories."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._folder.cleanup()
 
     def collect(self, lines: Iterable[bytes]) -> None:
         """Sort memories and day summaries of an export's lines into days of local time."""
         # An export is in the order of remembering: many lines in a row are of one day.
         for day, memories in groupby(self._memory_lines(lines), key=itemgetter(0)):
-            with Path(self._folder.name, day).open("ab") as file:
+            with (self._folder / day).open("ab") as file:
                 file.writelines(line for _, line in memories)
 
     def _memory_lines(self, lines: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
@@ -268,12 +263,12 @@ class DaysOfExport:
 
     def _sorted_days(self) -> list[str]:
         """Return the days with memories or a summary, as ISO dates, the earliest first."""
-        days = {path.name for path in Path(self._folder.name).iterdir()}
+        days = {path.name for path in self._folder.iterdir()}
         return sorted(days | self._summaries.keys())
 
     def _day_text(self, day: str) -> str:
         """Return a day as Markdown: front matter, its summary, and a section for each memory."""
-        path = Path(self._folder.name, day)
+        path = self._folder / day
         written = path.read_bytes().splitlines() if path.exists() else []
         records = map(parse_record, written)
         memories = [each for each in records if isinstance(each, ExportedMemory)]
