@@ -16,6 +16,7 @@ from mnemosyned.cli.calls import call_daemon, connect_to_daemon
 from mnemosyned.cli.ids import with_whole_ids
 from mnemosyned.cli.output import listing, terminal
 from mnemosyned.cli.output.show import RENDERERS, Renderer, open_printer, show
+from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.cli.verb_command import add_change, make_verb_command
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest
@@ -108,10 +109,7 @@ RECORDS_SHOWN_MAX = 100_000_000
 
 
 def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  # noqa: ANN401
-    """Print the memories that match typed filters, page by page; return the exit code.
-
-    `limit` among the typed values is the most to print, unless `all_` asks for all.
-    """
+    """Print what matches, page by page: as many as `limit` says, or with `all_` all; return the exit code."""
     fields = read_fields(given)
     limit = RECORDS_SHOWN_MAX if all_ else RECORDS_SHOWN
     typed = fields.pop("limit", None)
@@ -376,8 +374,11 @@ RENDERERS[PeriodView] = Renderer(
 )
 
 
-def _period_command(name: str, unit: Unit, help_text: str) -> click.Command:
-    """Return the click command `name` that prints the day, week or month around a typed time."""
+def _period_command(name: str, unit: Unit, further: str = "") -> click.Command:
+    """Return the command that prints the day, week or month around a typed time.
+
+    Its help is the registry's summary, and `further`.
+    """
     params = make_parameters(ListMemories, PERIOD_FILTERS)
     if name != "today":
         words = click.Argument(["when"], nargs=-1, metavar="[WHEN]")
@@ -398,29 +399,19 @@ def _period_command(name: str, unit: Unit, help_text: str) -> click.Command:
         return 0 if period.records else options.EXIT_NOTHING
 
     return options.AnswerCommand(
-        name, params=params, callback=click.pass_context(print_period), help=help_text
+        name,
+        params=params,
+        callback=click.pass_context(print_period),
+        help=COMMANDS[name].summary + further,
     )
 
 
 _WHEN = (
-    "WHEN is a time in words: yesterday, 18 Nov, last monday, 2026-11-18; without it, "
+    "\n\nWHEN is a time in words: yesterday, 18 Nov, last monday, 2026-11-18; without it, "
     "the present one.\n\nWith a filter, only memories are shown."
 )
-today = _period_command(
-    "today", "day", "Show today's memories, the oldest first, and the day's summary."
-)
-day = _period_command(
-    "day", "day", f"Show a day: its summary, and its memories under it.\n\n{_WHEN}"
-)
-week = _period_command(
-    "week",
-    "week",
-    "Show a week: its summary, and its days. A day without a summary is shown by its "
-    f"memories.\n\n{_WHEN}",
-)
-month = _period_command(
-    "month",
-    "month",
-    "Show a month: its summary, and its weeks and days. A day without a summary is shown "
-    f"by its memories.\n\n{_WHEN}",
-)
+_OR_MEMORIES = " A day without a summary is shown by its memories."
+today = _period_command("today", "day")
+day = _period_command("day", "day", _WHEN)
+week = _period_command("week", "week", f"{_OR_MEMORIES}{_WHEN}")
+month = _period_command("month", "month", f"{_OR_MEMORIES}{_WHEN}")
