@@ -13,8 +13,8 @@ from mnemosyned.cli import options
 from mnemosyned.cli.arguments import COMPLETION_VARIABLE
 from mnemosyned.cli.calls import connect_to_daemon
 from mnemosyned.cli.main import CommandTable, mnem
-from mnemosyned.cli.output.show import render
-from mnemosyned.cli.output.terminal import say, say_json
+from mnemosyned.cli.output.show import show
+from mnemosyned.cli.output.terminal import say
 from mnemosyned.cli.registry import ADMINISTRATION
 from mnemosyned.cli.verb_command import make_verb_command
 from mnemosyned.errors import InvalidRequest, Kind
@@ -43,13 +43,12 @@ archive.add_command(make_verb_command("prune", Prune))
 
 
 def completion_script(shell: str) -> str:
-    """Return the script with which a shell completes `mnem`. Raises `click.UsageError`."""
+    """Return the script with which bash, zsh or fish completes `mnem`."""
     # Loaded here: only this command needs it.
     from click.shell_completion import get_completion_class  # noqa: PLC0415
 
     script = get_completion_class(shell)
-    if script is None:
-        raise click.UsageError(f"no completion for {shell}")
+    assert script  # noqa: S101 click has these three
     return script(mnem, {}, "mnem", COMPLETION_VARIABLE).source()
 
 
@@ -64,16 +63,13 @@ def completion(shell: str) -> None:
     say(completion_script(shell))
 
 
-ALL_WORD = "all"
-
-
 @click.command("help")
 @click.argument("words", nargs=-1, metavar="[COMMAND | all]")
 @click.pass_context
 def help_command(context: click.Context, words: tuple[str, ...]) -> None:
     """Show how a command is used; with `all`, list more commands."""
     shown = context.find_root()
-    if words == (ALL_WORD,):
+    if words == ("all",):
         shown.meta[options.ALL_COMMANDS] = True
         words = ()
     for word in words:
@@ -151,8 +147,4 @@ def watch(
         raise click.UsageError("--remove needs PATHS; mnem watch --list shows them")
     absolute = [os.path.realpath(os.path.expanduser(path)) for path in paths]  # noqa: PTH111
     with connect_to_daemon(context) as client:
-        watching = client.call(Watch(absolute, remove=remove))
-    if options.prints_json():
-        say_json(watching)
-    else:
-        say(render(watching), styled=True)
+        show(client.call(Watch(absolute, remove=remove)))
