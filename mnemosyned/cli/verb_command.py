@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, cast
+from functools import partial
+from typing import Any, cast
 
 import click
 import msgspec
@@ -18,9 +19,7 @@ from mnemosyned.cli.output import terminal
 from mnemosyned.cli.output.show import page_output, render, renderer_of, show
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest
-from mnemosyned.verbs.request import Request, parse_text
-
-R = TypeVar("R")
+from mnemosyned.verbs.request import R, Request, parse_text
 
 DELETES = ("forget", "prune")
 CONFIRMED = {
@@ -41,15 +40,6 @@ UNDO_QUESTIONS = {
 }
 """Questions before an undo, by the kind of the action."""
 PAGES_MAX = 10_000
-
-
-def must_ask(request: Request[Any]) -> bool:
-    """Return whether the user must confirm: deletions, undo, and changes selected by filters."""
-    name = request.verb_name()
-    if request.is_preview or name not in CONFIRMED:
-        return False
-    is_whole_kind = name == "undo" or name in DELETES
-    return is_whole_kind or getattr(request, "id", "") is None
 
 
 def confirm_and_call(client: Connection, request: Request[R]) -> object:
@@ -143,18 +133,6 @@ def _this_or_these(count: int, noun: str) -> str:
     return f"this {noun}" if count == 1 else f"these {terminal.count_of(count, noun)}"
 
 
-def _with_tags_first(typed: Mapping[str, Any], client: Connection) -> dict[str, Any]:
-    """Return the fields of `mnem tag WORD ID`, also where `mnem tag ID WORD` was typed."""
-    ids, tags = typed.get("id") or [], typed.get("tags") or []
-    if len(ids) == len(tags) == 1 and not is_marked(ids[0]):
-        exchanged = {**typed, "id": tags, "tags": ids}
-        if not ids_with_prefix(ids[0], "get", client) and ids_with_prefix(
-            tags[0], "get", client
-        ):
-            return exchanged
-    return {**typed}
-
-
 def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
     """Return the click command of a verb, with the verb's fields as arguments and options."""
     first = arguments.FIRST.get(verb.verb_name())
@@ -174,12 +152,17 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
         """Send the verb's request, confirmed unless `yes`, print the result; return the exit code."""
         typed = arguments.read_fields(given, name)
         with connect_to_daemon(context) as client:
-            if first == "tags":
-                typed = _with_tags_first(typed, client)
+            ids, tags = typed.get("id") or [], typed.get("tags") or []
+            if first == "tags" and len(ids) == len(tags) == 1 and not is_marked(ids[0]):
+                find_ids = partial(ids_with_prefix, verb="get", client=client)
+                if not find_ids(ids[0]) and find_ids(tags[0]):  # `mnem tag ID WORD`
+                    typed |= {"id": tags, "tags": ids}
             typed = with_whole_ids(verb.verb_name(), typed, client)
             request = parse_text(verb, typed)
+            is_selection = getattr(request, "id", "") is None
+            must_ask = is_selection or verb.verb_name() in ("undo", *DELETES)
             call: Callable[..., object] = call_daemon
-            if must_ask(request) and not yes:
+            if must_ask and not (yes or request.is_preview):
                 call = confirm_and_call
             result = call(client, request)
             if request.is_preview and not given.get("after"):
