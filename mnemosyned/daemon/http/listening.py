@@ -36,8 +36,8 @@ def bind_tcp(
     port: int,
     *,
     named: str,
-    advice: str,
     field: str,
+    advice: str = "choose another port",
     joins: bool = False,
 ) -> socket.socket:
     """Return a socket that listens on a TCP address; port 0 is a free one.

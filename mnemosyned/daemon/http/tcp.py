@@ -58,12 +58,7 @@ def listen_on_tcp(
 
     host, port = tcp_address(setting, tls=certificate is not None)
     with bind_tcp(
-        host,
-        port,
-        named=f"listen: {setting}",
-        advice="choose another port",
-        field="listen",
-        joins=joins,
+        host, port, named=f"listen: {setting}", field="listen", joins=joins
     ) as listener:
         address, hosts = _names_of(listener)
         access = Access(
@@ -89,18 +84,15 @@ def listen_for_metrics(setting: str) -> Iterator[Listener]:
     On a loopback address a request must name it as its host. Raises `InvalidRequest`.
     """
     host, port = tcp_address(setting, tls=True)
-    with bind_tcp(
-        host,
-        port,
-        named=f"metrics_listen: {setting}",
-        advice="choose another port",
-        field="metrics_listen",
-    ) as listener:
+    named = f"metrics_listen: {setting}"
+    with bind_tcp(host, port, named=named, field="metrics_listen") as listener:
         address, hosts = _names_of(listener)
         is_private = is_loopback(setting)
         log.info("metrics_listening", address=address, loopback=is_private)
-        named = hosts if is_private else None
-        yield Listener(listener, Access(local=False, address=address, hosts=named))
+        access = Access(
+            local=False, address=address, hosts=hosts if is_private else None
+        )
+        yield Listener(listener, access)
 
 
 def _names_of(listener: socket.socket) -> tuple[str, frozenset[str]]:
