@@ -65,6 +65,11 @@ def openapi(*, serves_owners: bool = False) -> Schema:
         verbs |= {verb.verb_name(): verb for verb in (*ENROLMENT, *ADMINISTRATION)}
     types = [*verbs.values(), *(result_type(verb) for verb in verbs.values())]
     _, schemas = msgspec.json.schema_components(types, ref_template=REF)
+    described = {name: _complete_schema(schemas[name]) for name in sorted(schemas)}
+    for schema in described.values():
+        if "description" in schema:
+            text = inspect.cleandoc(schema["description"]) + "\n"
+            schema["description"] = _RAISES.sub("", text).strip()
     error = copy.deepcopy(_FIXED["error"])
     codes = sorted(error_classes_by_code())
     error["properties"]["error"]["properties"]["code"]["enum"] = codes
@@ -88,7 +93,7 @@ def openapi(*, serves_owners: bool = False) -> Schema:
             **_page_paths(),
         },
         "components": {
-            "schemas": {**_complete_schemas(schemas), "Error": error},
+            "schemas": {**described, "Error": error},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -244,18 +249,6 @@ def _schema_reference(name: str) -> Schema:
 
 
 # ------------------------------------------------------------------ schemas
-
-
-def _complete_schemas(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
-    """Return completed copies of the schemas by name, sorted, without "Raises" in descriptions."""
-    described = {}
-    for name in sorted(schemas):
-        schema = dict(schemas[name])
-        if "description" in schema:
-            text = inspect.cleandoc(schema["description"]) + "\n"
-            schema["description"] = _RAISES.sub("", text).strip()
-        described[name] = _complete_schema(schema)
-    return described
 
 
 def _complete_schema(schema: Any) -> Any:  # noqa: ANN401 any part of a schema
