@@ -111,14 +111,6 @@ def notify_service_manager(*states: str) -> None:
         log.warning("notify_failed", address=address, reason=str(error))
 
 
-def watchdog_interval_s() -> float | None:
-    """Return within how many seconds systemd must be notified; None if it has set no watchdog."""
-    if os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
-        return None
-    interval = os.environ.get("WATCHDOG_USEC")
-    return int(interval) / 1e6 if interval else None
-
-
 EXIT_FAILED = 1
 EXIT_CONFIG = 78
 """EX_CONFIG of sysexits.h: starting again will not help."""
@@ -394,8 +386,10 @@ class Daemon:
         It checks file and health, notifies the watchdog, frees memory, rotates the log, and wakes the
         schedulers after a jump of the clock. SIGHUP re-reads the settings.
         """
-        watchdog = watchdog_interval_s()
-        beat = min(HEARTBEAT_S, watchdog / 2) if watchdog else HEARTBEAT_S
+        pid = str(os.getpid())
+        has_watchdog = os.environ.get("WATCHDOG_PID", pid) == pid
+        watchdog_us = os.environ.get("WATCHDOG_USEC") if has_watchdog else None
+        beat = min(HEARTBEAT_S, int(watchdog_us) / 2e6) if watchdog_us else HEARTBEAT_S
         waited, wall = time.monotonic(), time.clock_gettime(time.CLOCK_REALTIME)
         while True:
             received = signal.sigtimedwait({*STOP_SIGNALS, signal.SIGHUP}, beat)
@@ -412,7 +406,7 @@ class Daemon:
                 self._log_file.rotate()
             elif self._log_file:
                 self._log_file.open()  # as the first process may have begun another
-            if watchdog and safe and self._is_healthy(memory, loop):
+            if watchdog_us and safe and self._is_healthy(memory, loop):
                 notify_service_manager("WATCHDOG=1")
             elapsed, now = (
                 time.monotonic() - waited,
