@@ -144,10 +144,7 @@ def connect(
 def _connect_to_any(
     tried: Sequence[Target], limit_s: float, remote: RemoteDaemon
 ) -> socket.socket:
-    """Return a connection to the first address that answers in its share of `limit_s`.
-
-    Raises `RemoteFault`.
-    """
+    """Return a connection to the first address that answers in its share of `limit_s`. Raises `RemoteFault`."""
     deadline = time.monotonic() + limit_s
     failure: OSError = OSError("the host has no address")
     for position, (family, place) in enumerate(tried):
@@ -175,7 +172,17 @@ def _connect_to_any(
 def _handshake_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
     """Return the fault to raise for `error`, a failed TLS handshake, with advice."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return RemoteFault(_describe_certificate_fault(remote, error), is_foreign=True)
+        code = error.verify_code
+        if code in _UNKNOWN_AUTHORITY:
+            code = _OWN_AUTHORITY if remote.ca else _MACHINES_AUTHORITY
+        fault, remedy = _CERTIFICATE_FAULTS.get(
+            code, ("is refused ({verify})", "whoever runs the daemon has to replace it")
+        )
+        words = f"the certificate of {{remote}} {fault}: nothing was sent; {remedy}"
+        said = words.format(
+            remote=remote, ca=remote.ca, host=remote.host, verify=error.verify_message
+        )
+        return RemoteFault(said, is_foreign=True)
     if isinstance(error, TimeoutError):
         return RemoteFault(
             f"{remote} took the connection, but began no TLS in time; check that this port is the "
@@ -191,20 +198,4 @@ def _handshake_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
     return RemoteFault(
         f"{remote} ended the TLS handshake ({words}); check that this port is the daemon's, and "
         "its log"
-    )
-
-
-def _describe_certificate_fault(
-    remote: RemoteDaemon, error: ssl.SSLCertVerificationError
-) -> str:
-    """Return the message for a certificate that failed verification, with advice."""
-    code = error.verify_code
-    if code in _UNKNOWN_AUTHORITY:
-        code = _OWN_AUTHORITY if remote.ca else _MACHINES_AUTHORITY
-    fault, remedy = _CERTIFICATE_FAULTS.get(
-        code, ("is refused ({verify})", "whoever runs the daemon has to replace it")
-    )
-    words = f"the certificate of {{remote}} {fault}: nothing was sent; {remedy}"
-    return words.format(
-        remote=remote, ca=remote.ca, host=remote.host, verify=error.verify_message
     )
