@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -154,7 +154,7 @@ def config(context: click.Context, *, changed: bool) -> None:
     if changed:
         settings = [each for each in settings if each.origin != DEFAULT]
     if prints_json():
-        say_json([asdict(each) for each in settings])
+        say_json(settings)
     elif settings:
         folder = f"{config_file_path().parent}/"
         rows = [
@@ -185,7 +185,7 @@ def get(key: str) -> None:
     _check_key(key)
     settings = settings_in_force(present_sources())
     setting = next(each for each in settings if each.key == key)
-    say_result(asdict(setting), setting_text(setting.value))
+    say_result(setting, setting_text(setting.value))
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})

@@ -6,7 +6,6 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -60,10 +59,7 @@ SLOW = (checks.check_database, checks.check_backups)
 
 
 def examine(installation: Installation, *, slow: bool = True) -> list[Finding]:
-    """Return the findings of all checks that apply, the `slow` ones too unless False.
-
-    A check that cannot run gives a warning.
-    """
+    """Return the findings of the checks that apply, also `slow` ones; a warning for one that cannot run."""
     findings: list[Finding] = []
     on_server = is_server(installation.config.database)
     for check, is_about_file in CHECKS.items():
@@ -201,7 +197,7 @@ def doctor(*, repairs: bool, deep: bool) -> int:
         done = list(repair(findings, present_installation(deep=deep)))
         findings = examine(present_installation(deep=deep))
     if prints_json():
-        say_json({"findings": [asdict(each) for each in findings], "repairs": done})
+        say_json({"findings": findings, "repairs": done})
     else:
         for line in done:
             say(f"repair: {line}")
