@@ -50,10 +50,7 @@ FIRST = {"tag": "tags", "untag": "tags"}
 def make_parameter(
     verb: type[Request[Any]], field: msgspec.inspect.Field
 ) -> click.Parameter:
-    """Return a click argument for a positional field of a verb, else an option.
-
-    The value stays the typed text, which the verb parses later.
-    """
+    """Return a click argument for a positional field of a verb, else an option; its value is the typed text."""
     kind, description = _unwrap_metadata(field.type)
     if field.name in (*verb.__match_args__, FIRST.get(verb.verb_name())):
         metavar: str | None = None

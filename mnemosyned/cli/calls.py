@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -19,7 +19,7 @@ from mnemosyned.client.connection import TIMEOUT_S, Connection
 from mnemosyned.errors import ConfigInvalid, InvalidRequest, MnemosynedError
 from mnemosyned.paths import default_config_file
 from mnemosyned.socket_path import SOCKET_VARIABLE, socket_path
-from mnemosyned.verbs.request import Request
+from mnemosyned.verbs.request import R, Request
 
 if TYPE_CHECKING:
     from mnemosyned.verbs.facade import Caller
@@ -105,8 +105,6 @@ def interrupted_call_message(request: Request[Any]) -> str:
         return f"interrupted; the daemon may still do this {words}: look before you repeat it"
     return f"the daemon goes on with this {words} until it is done; {WATCH_HINT}"
 
-
-R = TypeVar("R")
 
 BAR_EVERY_S = 0.2
 

@@ -89,10 +89,7 @@ def typed_url(context: click.Context) -> str | None:
 
 
 def typed_remote(context: click.Context) -> RemoteDaemon | None:
-    """Return the daemon behind the given URL, or of the login here; None for a socket.
-
-    Raises `InvalidRequest`.
-    """
+    """Return the daemon behind the URL, or of the login here; None for a socket. Raises `InvalidRequest`."""
     url = typed_url(context)
     typed = typed_address(context)
     try:
@@ -152,10 +149,7 @@ FORMAT_HELP = (
 
 
 def chosen_format() -> str:
-    """Return the output format: by option, MNEM_FORMAT, or by whether a terminal reads.
-
-    Raises `click.UsageError` for an unknown format in MNEM_FORMAT.
-    """
+    """Return the output format: by option, MNEM_FORMAT, or terminal. Raises `click.UsageError` for another."""
     chosen: str = _root_meta().get(_FORMAT) or os.environ.get(VARIABLE, "")
     if not chosen:
         # Loaded here: the help page prints without it.

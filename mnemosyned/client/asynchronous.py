@@ -9,7 +9,7 @@ import socket
 import ssl
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
-from typing import Self, TypeVar
+from typing import Self
 from weakref import WeakKeyDictionary
 
 from mnemosyned.client import http
@@ -25,10 +25,8 @@ from mnemosyned.client.connection import (
 from mnemosyned.client.remote import RemoteDaemon
 from mnemosyned.client.streams import SILENCE_S, EventReader, events_request
 from mnemosyned.verbs.facade import AsyncVerbs
-from mnemosyned.verbs.request import Request
+from mnemosyned.verbs.request import R, Request, T
 from mnemosyned.verbs.upkeep import Event
-
-T = TypeVar("T")
 
 BACKLOG_POLL_S = 0.01
 """Wait before the next attempt to connect where the daemon's backlog is full."""
@@ -116,8 +114,6 @@ async def _until_ready(connection: socket.socket, *, writable: bool) -> None:
     finally:
         remove(file)
 
-
-R = TypeVar("R")
 
 CONNECTIONS_MAX = 16
 
@@ -229,10 +225,7 @@ class AsyncClient(AsyncVerbs):
     async def _exchange_over(
         self, connection: socket.socket, data: bytes
     ) -> http.HttpResponse:
-        """Send a request over a connection, keep or close it, and return the complete response.
-
-        Raises `Unread` if the request can be sent again, and `OSError`.
-        """
+        """Send a request over a connection, keep or close it; return the answer. Raises `Unread`, `OSError`."""
         sent = False
         response = http.HttpResponse()
         try:

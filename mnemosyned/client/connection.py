@@ -8,31 +8,21 @@ import socket
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import msgspec
 
+from mnemosyned import errors
 from mnemosyned.client import http
 from mnemosyned.client.address import Address, IdleConnections, address_of
-from mnemosyned.errors import (
-    DaemonUnreachable,
-    ForeignDaemon,
-    MnemosynedError,
-    RemoteFault,
-    Unauthorized,
-    error_classes_by_code,
-)
 from mnemosyned.ids import new_id
 from mnemosyned.paths import SOCKET_PATH_BYTES_MAX, path_fault, shown_path
 from mnemosyned.verbs.memories import Remember, RememberMany
-from mnemosyned.verbs.request import Request, encode, parse_result
+from mnemosyned.verbs.request import R, Request, encode, parse_result
 
 if TYPE_CHECKING:
     from mnemosyned.client.streams import Transfers
     from mnemosyned.verbs.upkeep import Event
-
-
-R = TypeVar("R")
 
 TIMEOUT_S = 60.0
 LONG_TIMEOUT_S = 3_600.0
@@ -100,54 +90,56 @@ def result_of(request: Request[R], answer: http.HttpResponse, address: Address) 
 
 def refusal_of(
     answer: http.HttpResponse, body: bytes, address: Address
-) -> MnemosynedError:
+) -> errors.MnemosynedError:
     """Return the error in a response other than 200, which quotes a body that has none.
 
     An error about a token names the token's origin; one about a limit has the pause that was asked.
     """
     try:
         found = msgspec.json.decode(body)["error"]
-        kind = error_classes_by_code().get(found["code"], MnemosynedError)
+        kind = errors.error_classes_by_code().get(found["code"], errors.MnemosynedError)
         error = kind(found["message"], field=found.get("field"))
     except (msgspec.DecodeError, KeyError, TypeError):
-        error = MnemosynedError(f"the daemon answered {answer.status}: {body[:200]!r}")
-    if isinstance(error, Unauthorized):
-        error = Unauthorized(address.refusal_message(error.message))
+        error = errors.MnemosynedError(
+            f"the daemon answered {answer.status}: {body[:200]!r}"
+        )
+    if isinstance(error, errors.Unauthorized):
+        error = errors.Unauthorized(address.refusal_message(error.message))
     error.retry_after_s = answer.limited_s or error.retry_after_s
     return error
 
 
-def unreachable(error: OSError, address: Address) -> MnemosynedError:
+def unreachable(error: OSError, address: Address) -> errors.MnemosynedError:
     """Return the error for a failed connection to an address, with advice on what to do next."""
-    if isinstance(error, RemoteFault):
-        kind = ForeignDaemon if error.is_foreign else DaemonUnreachable
+    if isinstance(error, errors.RemoteFault):
+        kind = errors.ForeignDaemon if error.is_foreign else errors.DaemonUnreachable
         return kind(error.words)
     if isinstance(error, http.SpeaksTls):
-        return DaemonUnreachable(
+        return errors.DaemonUnreachable(
             f"the daemon on {address} speaks TLS: write https:// in place of http://"
         )
     if isinstance(error, FileNotFoundError | ConnectionRefusedError | PermissionError):
-        return DaemonUnreachable(
+        return errors.DaemonUnreachable(
             f"no daemon answers on {address} ({error.strerror}). {address.remedy}"
         )
     if isinstance(error, TimeoutError | BlockingIOError):  # the backlog is full
-        return DaemonUnreachable(
+        return errors.DaemonUnreachable(
             f"the daemon on {address} did not answer in time; {address.explanation}"
         )
     file = address.file
     if file and (fault := path_fault(file, bytes_max=SOCKET_PATH_BYTES_MAX)):
-        return DaemonUnreachable(f"no daemon can answer on {shown_path(file)}: {fault}")
-    return DaemonUnreachable(
+        return errors.DaemonUnreachable(
+            f"no daemon can answer on {shown_path(file)}: {fault}"
+        )
+    return errors.DaemonUnreachable(
         f"the daemon on {address} hung up ({error!r}); {address.explanation}, then try again"
     )
 
 
 class Connection:
-    """Carries requests to a running daemon; safe to use from several threads.
+    """Carries requests to a running daemon, and sends lost ones again, as `Client` says.
 
-    A request whose connection was lost is sent again if it cannot take effect twice: reads,
-    `remember`, whose memories get their id here, and `compact`, which finds its earlier result. A
-    request that reached a limit of its owner is sent again when it is free, within its time limit.
+    A request that reached a limit of its owner is sent again when it is free, within its time limit.
     """
 
     def __init__(
@@ -246,10 +238,7 @@ class Connection:
             ended = reader.ended_for_good
 
     def page(self, path: str) -> str:
-        """Return the text at a path such as `/metrics`.
-
-        Raises `DaemonUnreachable`, and `MnemosynedError` if there is no such page.
-        """
+        """Return the text at a path. Raises `DaemonUnreachable`, and `MnemosynedError` without such a page."""
         head = f"GET {path} HTTP/1.1\r\n".encode() + self._address.headers + b"\r\n"
         call = PreparedCall(data=head, timeout_s=self._timeout_s, repeatable=True)
         answer = self._send_call(call)
@@ -288,10 +277,7 @@ class Connection:
     def _exchange_over(
         self, connection: socket.socket, call: PreparedCall
     ) -> http.HttpResponse:
-        """Send a call over a connection, keep or close it, and return the complete response.
-
-        Raises `OSError`.
-        """
+        """Send a call over a connection, keep or close it; return the complete response. Raises `OSError`."""
         with http.ClosedOnFailure(connection):
             connection.settimeout(call.timeout_s)
             answer = http.exchange(

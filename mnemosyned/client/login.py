@@ -10,19 +10,12 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from mnemosyned import socket_path
 from mnemosyned.client.connection import Connection
 from mnemosyned.client.remote import RemoteDaemon, read_token, remote_of
 from mnemosyned.errors import Kind, MnemosynedError
 from mnemosyned.memory.engine_ports import Enrolment
 from mnemosyned.paths import replacing_file
-from mnemosyned.socket_path import (
-    EVERYWHERE,
-    LOCAL,
-    SERVER,
-    SavedConnection,
-    connection_path,
-    saved_connection,
-)
 from mnemosyned.verbs.owners import Login, Renew
 
 TIMEOUT_S = 20.0
@@ -34,7 +27,7 @@ DAY_S = 86_400.0
 def check_writable() -> None:
     """Raise `OSError` if the files of a login could not be written: a code is spent only once."""
     with _lock_connection():
-        probe = Path(connection_path()).with_name(".connection.probe")
+        probe = Path(socket_path.connection_path()).with_name(".connection.probe")
         with replacing_file(probe) as file:
             file.write(b"\n")
         probe.unlink()
@@ -55,7 +48,7 @@ def save_login(
     issued: Enrolment | None = None,
     token_file: str | None = None,
     folders: Mapping[str, str] | None = None,
-) -> SavedConnection:
+) -> socket_path.SavedConnection:
     """Write the files of a login, and return what they say.
 
     The token is one that was `issued`, or stays in `token_file`, which is then not renewed. `folders`
@@ -63,7 +56,7 @@ def save_login(
     for an unusable token file.
     """
     with _lock_connection():
-        path = Path(connection_path())
+        path = Path(socket_path.connection_path())
         url = url.rstrip("/")
         own_file = path.with_name(f"connection@{url.rpartition('/')[2].lower()}.token")
         fields = {
@@ -80,26 +73,26 @@ def save_login(
         return saved
 
 
-def choose_memory(memory: str, folders: list[str]) -> SavedConnection:
+def choose_memory(memory: str, folders: list[str]) -> socket_path.SavedConnection:
     """Save the memory of folders and all below them: `SERVER`, `LOCAL` or a group.
 
     Raises `ValueError` without a login, and `OSError`.
     """
     with _lock_connection():
-        saved = saved_connection()
+        saved = socket_path.saved_connection()
         if saved is None:
             raise ValueError("there is no login on a server yet: mnem login URL")
         chosen = dict.fromkeys(map(os.path.realpath, folders), memory)
         return _write_connection({**vars(saved), "folders": saved.folders | chosen})
 
 
-def renew_token() -> SavedConnection | None:
+def renew_token() -> socket_path.SavedConnection | None:
     """Replace the token of the login with a successor if that is due; return the login's new state.
 
     One of several processes renews, the others go on. Errors are not raised; it is tried again later.
     """
     with contextlib.suppress(OSError, ValueError), _lock_connection(waits=False):
-        saved = saved_connection()
+        saved = socket_path.saved_connection()
         if saved is None or not saved.is_renewal_due:
             return saved
         # Written first: where it cannot be, a successor would be issued at each call, and lost.
@@ -115,15 +108,15 @@ def renew_token() -> SavedConnection | None:
     return None
 
 
-def remove_login() -> SavedConnection | None:
+def remove_login() -> socket_path.SavedConnection | None:
     """End the login and delete its token; return the connection, or None if none could be read.
 
     The file is renamed, as another login keeps its folders. Raises `OSError`.
     """
     with _lock_connection():
-        path = Path(connection_path())
+        path = Path(socket_path.connection_path())
         try:
-            saved = saved_connection()
+            saved = socket_path.saved_connection()
         except ValueError:
             saved = None
         if path.exists():
@@ -134,19 +127,19 @@ def remove_login() -> SavedConnection | None:
 
 def _former_path() -> Path:
     """Return the path of the file that a logout leaves."""
-    return Path(connection_path()).with_name("connection.former.json")
+    return Path(socket_path.connection_path()).with_name("connection.former.json")
 
 
 def _read_folders() -> dict[str, str]:
     """Return the memory by folder of the last login, or `LOCAL` if that cannot be read."""
-    for file in (Path(connection_path()), _former_path()):
+    for file in (Path(socket_path.connection_path()), _former_path()):
         try:
             return dict(json.loads(file.read_bytes())["folders"])
         except FileNotFoundError:
             continue
         except (OSError, ValueError, LookupError, TypeError):
-            return {EVERYWHERE: LOCAL}
-    return {EVERYWHERE: SERVER}
+            return {socket_path.EVERYWHERE: socket_path.LOCAL}
+    return {socket_path.EVERYWHERE: socket_path.SERVER}
 
 
 def _delete_tokens(path: Path, *, but: str = "") -> None:
@@ -158,7 +151,7 @@ def _delete_tokens(path: Path, *, but: str = "") -> None:
 
 def _write_connection(
     fields: Mapping[str, object], issued: Enrolment | None = None
-) -> SavedConnection:
+) -> socket_path.SavedConnection:
     """Write the file of the connection, which it returns, and of an issued token.
 
     A token that expires is to be renewed after half of its life. Raises `OSError`.
@@ -172,9 +165,9 @@ def _write_connection(
             renew_at = now + max(AGAIN_S, (issued.expires_at.timestamp() - now) / 2)
         fields = {**fields, "owner": issued.owner, "renew_at": renew_at}
     text = json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
-    with replacing_file(Path(connection_path())) as file:
+    with replacing_file(Path(socket_path.connection_path())) as file:
         file.write(text.encode())
-    return SavedConnection(json.loads(text))
+    return socket_path.SavedConnection(json.loads(text))
 
 
 @contextlib.contextmanager
@@ -183,7 +176,7 @@ def _lock_connection(*, waits: bool = True) -> Iterator[None]:
 
     Raises `OSError`, and without `waits` `BlockingIOError` if another process is changing them.
     """
-    path = Path(connection_path())
+    path = Path(socket_path.connection_path())
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(
         path.with_name(".connection.lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600

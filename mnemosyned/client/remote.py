@@ -7,14 +7,8 @@ import re
 import socket
 import stat
 
+from mnemosyned import socket_path
 from mnemosyned.client.address import Address
-from mnemosyned.socket_path import (
-    CA_VARIABLE,
-    OWNER_HEADER,
-    OWNER_VARIABLE,
-    TOKEN_FILE_VARIABLE,
-    TOKEN_VARIABLE,
-)
 
 TYPE_CHECKING = False
 """Type checkers take it for true; `typing`, which has it too, takes 5 ms to load in a hook."""
@@ -81,7 +75,7 @@ class RemoteDaemon(Address):
         """The login whose daemon it is; None for any other."""
         self._token_time = 0
         self._context: ssl.SSLContext | None = None
-        self.owner = owner or os.environ.get(OWNER_VARIABLE) or None
+        self.owner = owner or os.environ.get(socket_path.OWNER_VARIABLE) or None
         """The owner of the memory, such as a group; None for the token's own and recall of its groups."""
         if self.owner and not re.fullmatch(r"[!-~]+", self.owner):
             raise ValueError(f"{self.owner!r} is no name of an owner")
@@ -121,14 +115,11 @@ class RemoteDaemon(Address):
                 self.token = read_token(self.saved.token_file)
                 self._token_time = changed
         token = f"Authorization: Bearer {self.token}\r\n" if self.token else ""
-        owner = f"{OWNER_HEADER}: {self.owner}\r\n" if self.owner else ""
+        owner = f"{socket_path.OWNER_HEADER}: {self.owner}\r\n" if self.owner else ""
         return (host + token + owner).encode()
 
     def load_authorities(self) -> Self:
-        """Load the certificates of the authorities for https://, and return the address.
-
-        Raises `ValueError` for an unusable file.
-        """
+        """Load the authorities for https://; return the address. Raises `ValueError` for an unusable file."""
         if self.tls:
             # Loaded here: it takes 20 ms, which no call on this machine should pay.
             from mnemosyned.client.tls import tls_context  # noqa: PLC0415
@@ -185,7 +176,7 @@ def remote_daemon(
             f"a token is printable ASCII without blanks, and that {origin} is not"
         )
     if not ca and url.lower().startswith("https://"):
-        ca = os.environ.get(CA_VARIABLE) or None
+        ca = os.environ.get(socket_path.CA_VARIABLE) or None
     remote = RemoteDaemon(url, token=chosen, token_origin=origin, ca=ca, owner=owner)
     remote.token_file = file and os.path.realpath(file)
     return remote
@@ -202,7 +193,7 @@ def remote_of(saved: SavedConnection, *, owner: str | None = None) -> RemoteDaem
         token=read_token(file),
         token_origin=f"in {file}",
         ca=saved.ca,
-        owner=owner or os.environ.get(OWNER_VARIABLE) or saved.group,
+        owner=owner or os.environ.get(socket_path.OWNER_VARIABLE) or saved.group,
     )
     remote.saved = saved
     return remote
@@ -235,13 +226,13 @@ def _find_token(
     """Return the token for a URL, its origin in words, and its file. Raises `ValueError`."""
     if token is not None:
         return token, "given by the program", None
-    if not token_file and (token := os.environ.get(TOKEN_VARIABLE)):
-        return token, f"of {TOKEN_VARIABLE}", None
-    file = token_file or os.environ.get(TOKEN_FILE_VARIABLE)
+    if not token_file and (token := os.environ.get(socket_path.TOKEN_VARIABLE)):
+        return token, f"of {socket_path.TOKEN_VARIABLE}", None
+    file = token_file or os.environ.get(socket_path.TOKEN_FILE_VARIABLE)
     if not file:
         raise ValueError(
-            f"{url} asks for a token: set {TOKEN_VARIABLE}, or name a file that only you can read "
-            f"with --token-file or {TOKEN_FILE_VARIABLE}"
+            f"{url} asks for a token: set {socket_path.TOKEN_VARIABLE}, or name a file that only you can read "
+            f"with --token-file or {socket_path.TOKEN_FILE_VARIABLE}"
         )
     file = os.path.expanduser(file)  # noqa: PTH111 no such user: as it is
     return read_token(file), f"in {file}", file

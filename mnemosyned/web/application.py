@@ -16,22 +16,16 @@ from http import HTTPStatus
 from itertools import accumulate, takewhile
 from operator import eq
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from mnemosyned import errors
 from mnemosyned.cli.output.listing import day_title, local_day, period_name
 from mnemosyned.cli.output.terminal import count_of, duration_text, local_time
 from mnemosyned.daemon.http.protocol import STATUS_OF_KIND
-from mnemosyned.errors import (
-    InvalidRequest,
-    MalformedRequest,
-    MnemosynedError,
-    Unauthorized,
-    UnknownVerb,
-)
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.logs import logger
 from mnemosyned.summary.rollup import SPEAKERS
@@ -39,7 +33,7 @@ from mnemosyned.text.display import escape_invisible, find_matching_words
 from mnemosyned.text.sentences import UNSPACED
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.listing import LEVELS
-from mnemosyned.verbs.request import Request, parse_text
+from mnemosyned.verbs.request import R, Request, parse_text
 from mnemosyned.web.access import AGAIN, WebAccess, WebSession
 
 FOLDER = Path(__file__).parent
@@ -160,8 +154,6 @@ def link(path: str, **fields: object) -> str:
     return f"{path}?{urlencode(given, doseq=True)}" if given else path
 
 
-R = TypeVar("R")
-
 HTML = "text/html; charset=utf-8"
 FORM = "application/x-www-form-urlencoded"
 FIELDS_MAX = 100
@@ -220,7 +212,9 @@ class Visit:
     def field(self, name: str) -> str:
         """Return a field that the page needs. Raises `InvalidRequest` if it is missing."""
         if not self.fields.get(name):
-            raise InvalidRequest(f"{name} is missing; go back, and follow a link")
+            raise errors.InvalidRequest(
+                f"{name} is missing; go back, and follow a link"
+            )
         return self.fields[name]
 
     def show(self, template: str, **values: Any) -> Response:  # noqa: ANN401 what it shows
@@ -270,11 +264,11 @@ class WebApplication:
         try:
             self.access.check_origin(request)
             response = self._respond(request, session)
-        except MnemosynedError as error:
+        except errors.MnemosynedError as error:
             response = _show_error(error, session)
         except Exception:
             log.exception("page_failed", path=request.path)
-            unexpected = MnemosynedError(
+            unexpected = errors.MnemosynedError(
                 "unexpected; the terminal of `mnem web` has the traceback"
             )
             response = _show_error(unexpected, session)
@@ -288,7 +282,7 @@ class WebApplication:
         if request.path == "/enter" and request.method == "GET":
             return self._let_in(request, session)
         if session is None:
-            raise Unauthorized(f"this browser is not let in: {AGAIN}")
+            raise errors.Unauthorized(f"this browser is not let in: {AGAIN}")
         if request.path == EVENTS and request.method == "GET" and self.listen:
             # A page that is left open does not use it, and so neither does its stream.
             stream = self.listen(lambda: session in self.access.sessions)
@@ -296,7 +290,7 @@ class WebApplication:
         method = "GET" if request.method == "HEAD" else request.method
         handler = self.routes.get(f"{method} {request.path}")
         if handler is None:
-            raise UnknownVerb(
+            raise errors.UnknownVerb(
                 f"there is no page for {method} {request.path}; follow a link above"
             )
         if method == "POST":
@@ -319,10 +313,7 @@ class WebApplication:
             yield from stream
 
     def _let_in(self, request: HttpRequest, session: WebSession | None) -> Response:
-        """Return the response that gives a browser with a one-time key a session.
-
-        Raises `Unauthorized` for a key that is not valid.
-        """
+        """Return the response that gives a browser with a one-time key a session, or raise `Unauthorized`."""
         if session:
             return redirect_to("/")
         session = self.access.redeem_key(_first_values(request.query).get("key", ""))
@@ -333,7 +324,7 @@ class WebApplication:
         )
 
 
-def _show_error(error: MnemosynedError, session: WebSession | None) -> Response:
+def _show_error(error: errors.MnemosynedError, session: WebSession | None) -> Response:
     """Return the page of an error, with the status of its kind."""
     status = STATUS_OF_KIND[error.kind]
     body = render("error.html", error=error, status=status, session=session)
@@ -347,7 +338,7 @@ def _first_values(encoded: str) -> dict[str, str]:
             encoded, keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX
         )
     except ValueError as error:
-        raise MalformedRequest(f"the fields cannot be read: {error}") from error
+        raise errors.MalformedRequest(f"the fields cannot be read: {error}") from error
     # Browsers send the line breaks of a form as those of HTTP.
     return {name: values[0].replace("\r\n", "\n") for name, values in fields.items()}
 
@@ -356,7 +347,7 @@ def _read_form(request: HttpRequest) -> dict[str, str]:
     """Return the fields of a form that was sent. Raises `MalformedRequest` for another body."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != FORM or not bytes(request.body).isascii():
-        raise MalformedRequest(
+        raise errors.MalformedRequest(
             f"a change is sent as a form, {FORM}; use the page's own button"
         )
     return _first_values(request.body.decode("ascii"))

@@ -38,16 +38,7 @@ from mnemosyned.summary.grounding.names import find_unknown_names
 from mnemosyned.summary.rollup import SPEAKERS
 from mnemosyned.text.languages.tables import WEEKDAYS
 from mnemosyned.text.sentences import split_sentences
-from mnemosyned.verbs import memories
-from mnemosyned.verbs.conversation import (
-    EditLearning,
-    Endings,
-    Injections,
-    Learn,
-    Learnings,
-    RemoveLearning,
-    UndoEnding,
-)
+from mnemosyned.verbs import conversation, memories
 from mnemosyned.verbs.listing import Days, DayTotals, ListMemories, PeriodUnit, Projects
 from mnemosyned.verbs.retention import Forget, Restore
 from mnemosyned.verbs.times import local_now, zone_name
@@ -60,21 +51,23 @@ LEARNING_ROWS = "30"
 def show_learnings(visit: Visit) -> Response:
     """Show what was learned, the newest first, with the form to add to it."""
     chosen = visit.pick(("query", "source", "kind", "superseded"))
-    page = visit.ask(Learnings, chosen | visit.pick(["after"]), limit=LEARNING_ROWS)
+    page = visit.ask(
+        conversation.Learnings, chosen | visit.pick(["after"]), limit=LEARNING_ROWS
+    )
     kinds = list(LearningKind)
     return visit.show("learnings.html", chosen=chosen, page=page, kinds=kinds)
 
 
 def learn(visit: Visit) -> Response:
     """Store a learning, and lead to its page with the replaced learnings."""
-    learned = visit.ask(Learn, ("content", "kind", "source"))
+    learned = visit.ask(conversation.Learn, ("content", "kind", "source"))
     return redirect_to("/memory", id=learned.learning.id)
 
 
 def read_learning(visit: Visit) -> dict[str, Any]:
     """Return a learning, the replaced learnings, and a mark of their words. Raises `NotFound`."""
     id = visit.field("id")
-    page = visit.call(Learnings(id=id))
+    page = visit.call(conversation.Learnings(id=id))
     for learning in page:
         if learning.id == id:
             replaced = [each for each in page if each.superseded_by == id]
@@ -107,9 +100,9 @@ def change_learning(visit: Visit) -> Response:
     if shown["mark"] != visit.field("mark"):
         raise BatchChanged("it has changed: go back, and reload the page")
     if visit.request.path == "/unlearn":
-        visit.call(RemoveLearning(visit.field("id")))
+        visit.call(conversation.RemoveLearning(visit.field("id")))
         return redirect_to("/learnings")
-    visit.ask(EditLearning, ("id", "text"))
+    visit.ask(conversation.EditLearning, ("id", "text"))
     return redirect_to("/memory", id=visit.field("id"))
 
 
@@ -120,7 +113,7 @@ def show_ended(visit: Visit) -> Response:
     if asked["undone"] == "all":
         del asked["undone"]
     asked |= visit.pick(["after"])
-    page = visit.ask(Endings, asked, limit=LEARNING_ROWS, at_once="true")
+    page = visit.ask(conversation.Endings, asked, limit=LEARNING_ROWS, at_once="true")
     return visit.show("ended.html", chosen=chosen, page=page)
 
 
@@ -226,7 +219,7 @@ def show_subject(visit: Visit) -> Response:
         values["line"] = count_by_period(days) if days else None
         values |= {"drawn": len(days), "is_cut": bool(next)}
         asked = {} if kind == "project" else within  # learnings have no such filter
-        learned = visit.ask(Learnings, asked, limit="1000")
+        learned = visit.ask(conversation.Learnings, asked, limit="1000")
         values["learnings"] = [
             each
             for each in learned.learnings
@@ -240,7 +233,9 @@ def show_subject(visit: Visit) -> Response:
         is_named = name_matcher(name)
         values["injections"] = [
             injection
-            for injection in visit.ask(Injections, asked, limit=LEDGER_ROWS).injections
+            for injection in visit.ask(
+                conversation.Injections, asked, limit=LEDGER_ROWS
+            ).injections
             if asked
             or is_named(
                 " ".join([injection.client, *(one.text for one in injection.lines)])
@@ -568,7 +563,7 @@ MEMORY_ROUTES = {
     "POST /pin": make_change(memories.Pin, ["id"], "/memory", ["id"]),
     "POST /unpin": make_change(memories.Unpin, ["id"], "/memory", ["id"]),
     "POST /restore": make_change(Restore, ["id"], "/memory", ["id"]),
-    "POST /applies": make_change(UndoEnding, ["id"], "/memory", ["id"]),
+    "POST /applies": make_change(conversation.UndoEnding, ["id"], "/memory", ["id"]),
     "GET /forget": show_forget,
     "POST /forget": forget,
     "GET /timeline": show_timeline,
@@ -581,7 +576,9 @@ MEMORY_ROUTES = {
     "GET /unlearn": show_learning,
     "POST /unlearn": change_learning,
     "GET /ended": show_ended,
-    "POST /ended": make_change(UndoEnding, ["id", "redo"], "/ended", ["id"]),
+    "POST /ended": make_change(
+        conversation.UndoEnding, ["id", "redo"], "/ended", ["id"]
+    ),
     "GET /subjects": show_subjects,
     "GET /subject": show_subject,
 }

@@ -173,8 +173,6 @@ def web(context: click.Context, *, no_browser: bool, port: int, minutes: int) ->
     The page is served on this machine, for you alone, while this command runs. The address lets one
     browser in, once, within a minute; Enter prints another. Ctrl-C ends it.
     """
-    # Loaded here: its help page starts at once.
-
     configure_logs(level="warning", form="console")
     with connect_to_daemon(context) as client:
         client.call(Status())  # before a port is open

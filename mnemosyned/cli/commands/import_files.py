@@ -12,14 +12,7 @@ import msgspec
 
 from mnemosyned.cli.calls import NOTHING_CHANGED, Interrupted, connect_to_daemon
 from mnemosyned.cli.options import EXIT_NOTHING, EXIT_OF_KIND, json_option, prints_json
-from mnemosyned.cli.output.terminal import (
-    RECORD_NOUNS,
-    count_of,
-    local_time,
-    progress_line,
-    say,
-    say_json,
-)
+from mnemosyned.cli.output import terminal
 from mnemosyned.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.importers.importer import ImportSource
 from mnemosyned.importers.run import (
@@ -128,16 +121,18 @@ def _show_found() -> int:
     """Print what can be imported from the usual places of other programs; return the exit code."""
     found = find_sources()
     if prints_json():
-        say_json([{"path": path, "what": what} for path, what in found.items()])
+        terminal.say_json(
+            [{"path": path, "what": what} for path, what in found.items()]
+        )
     elif found:
         for path, what in found.items():
-            say(f"mnem import {escape_line(path)}  # {what}")
-        say(
+            terminal.say(f"mnem import {escape_line(path)}  # {what}")
+        terminal.say(
             "--dry-run shows first what is stored; mnem watch follows a folder",
             err=True,
         )
     else:
-        say(
+        terminal.say(
             "nothing of another program is at its usual place; mnem import PATH reads "
             "a file or folder",
             err=True,
@@ -169,7 +164,7 @@ def _run_with_progress(run: ImportRun, label: str) -> None:
     Ctrl-C raises `Interrupted`, and an error is raised again, with the number of memories stored.
     """
     try:
-        with progress_line(label, "memory", run.plan.size) as advance:
+        with terminal.progress_line(label, "memory", run.plan.size) as advance:
             run.progress = lambda amount, _report: advance(amount, _records_done(run))
             run.run()
     except KeyboardInterrupt as error:
@@ -187,7 +182,7 @@ def _stored_so_far(run: ImportRun) -> str:
     """Return a sentence on how many memories an interrupted import has stored so far."""
     count = _records_done(run)
     are = "is" if count == 1 else "are"
-    stored = f"{count_of(count, 'memory')} of this import {are} stored"
+    stored = f"{terminal.count_of(count, 'memory')} of this import {are} stored"
     return f"{stored}; repeat the command to go on from there"
 
 
@@ -205,38 +200,38 @@ def _print_report(report: ImportReport) -> None:
     """Print the bad records of an import on standard error, and its counts on standard output."""
     _print_problems(report)
     if prints_json():
-        say_json(msgspec.to_builtins(report))
+        terminal.say_json(msgspec.to_builtins(report))
         return
     if report.unknown_files:
-        files = count_of(report.unknown_files, "file")
-        say(f"{files} without a format that can be imported", err=True)
+        files = terminal.count_of(report.unknown_files, "file")
+        terminal.say(f"{files} without a format that can be imported", err=True)
     if report.bad and not (
         report.stored + report.known + report.edited + report.forgotten
     ):
-        say("nothing was stored", err=True)
+        terminal.say("nothing was stored", err=True)
         return
-    say(
+    terminal.say(
         f"{report.stored:,} remembered, {report.known:,} already known, "
         f"{report.learned:,} learned"
     )
     if report.edited:
-        say(
-            f"{count_of(report.edited, 'memory')} edited, as the text of the record has changed"
+        terminal.say(
+            f"{terminal.count_of(report.edited, 'memory')} edited, as the text of the record has changed"
         )
     if report.forgotten:
-        say(
-            f"{count_of(report.forgotten, 'memory')} left out: forgotten before, and so they stay"
+        terminal.say(
+            f"{terminal.count_of(report.forgotten, 'memory')} left out: forgotten before, and so they stay"
         )
     others = [
-        count_of(report.restored[kind], noun)
-        for kind, noun in RECORD_NOUNS.items()
+        terminal.count_of(report.restored[kind], noun)
+        for kind, noun in terminal.RECORD_NOUNS.items()
         if kind in report.restored.keys() - {"memory", "learning"}
     ]
     if others:
-        say(f"restored with them: {', '.join(others)}")
+        terminal.say(f"restored with them: {', '.join(others)}")
     if report.left_out:
-        summaries = count_of(report.left_out, "summary")
-        say(
+        summaries = terminal.count_of(report.left_out, "summary")
+        terminal.say(
             f"{summaries} left to the next sleep, as their originals are not all here",
             err=True,
         )
@@ -245,24 +240,24 @@ def _print_report(report: ImportReport) -> None:
 def _print_problems(report: ImportReport) -> None:
     """Print why records of an import are bad, on standard error, and how many more are."""
     for problem in report.problems:
-        say(escape_line(problem), err=True)
+        terminal.say(escape_line(problem), err=True)
     hidden = report.bad - len(report.problems)
     if hidden > 0:
-        say(f"… and {count_of(hidden, 'more bad record')}", err=True)
+        terminal.say(f"… and {terminal.count_of(hidden, 'more bad record')}", err=True)
 
 
 def _show_preview(preview: Preview, report: ImportReport) -> int:
     """Print what an import would store, after its dry run; return the exit code."""
     _print_problems(report)
     if prints_json():
-        say_json({**msgspec.to_builtins(preview), "bad": report.bad})
+        terminal.say_json({**msgspec.to_builtins(preview), "bad": report.bad})
     else:
         memories, files = (
-            count_of(preview.memories, "memory"),
-            count_of(report.files, "file"),
+            terminal.count_of(preview.memories, "memory"),
+            terminal.count_of(report.files, "file"),
         )
         sessions = f"{len(preview.sessions):,}: {_named_counts(preview.sessions)}"
-        times = f"{local_time(preview.earliest)} to {local_time(preview.latest)}"
+        times = f"{terminal.local_time(preview.earliest)} to {terminal.local_time(preview.latest)}"
         undated = f"{preview.undated:,}, which get the time of the import"
         lines = [
             f"{memories} in {files}, {report.bad:,} bad; nothing stored",
@@ -275,7 +270,7 @@ def _show_preview(preview: Preview, report: ImportReport) -> int:
             f"learned:  {preview.learned:,}",
             *(f"  {escape_line(text)}" for text in preview.learnings),
         ]
-        say("\n".join(lines))
+        terminal.say("\n".join(lines))
     return EXIT_OF_KIND[Kind.INVALID] if report.bad and not preview.memories else 0
 
 

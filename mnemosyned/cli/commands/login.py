@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from mnemosyned import socket_path
 from mnemosyned.agents.hooks import spool
 from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.terminal import count_of, say, say_json, table
@@ -19,17 +20,6 @@ from mnemosyned.client.connection import Connection
 from mnemosyned.client.remote import RemoteDaemon, remote_daemon, remote_of
 from mnemosyned.errors import InvalidRequest, ScopeMissing
 from mnemosyned.importers.projects import project_of
-from mnemosyned.socket_path import (
-    CA_VARIABLE,
-    EVERYWHERE,
-    LOCAL,
-    OWN_MEMORY,
-    SERVER,
-    SOCKET_VARIABLE,
-    URL_VARIABLE,
-    SavedConnection,
-    saved_connection,
-)
 from mnemosyned.verbs.owners import Login
 from mnemosyned.verbs.upkeep import Status
 
@@ -56,9 +46,9 @@ def _read_code(url: str) -> str:
     return code.strip()
 
 
-def describe_memories(saved: SavedConnection) -> str:
+def describe_memories(saved: socket_path.SavedConnection) -> str:
     """Return in a line which memory is used in which folders."""
-    usual = saved.enter(EVERYWHERE)
+    usual = saved.enter(socket_path.EVERYWHERE)
     parts = []
     for memory in sorted({*saved.folders.values()} - {usual}):
         places = [each for each, used in saved.folders.items() if used == memory]
@@ -69,7 +59,7 @@ def describe_memories(saved: SavedConnection) -> str:
 
 def warn_of_environment() -> None:
     """Print on standard error if the environment names a daemon, which counts more than a login."""
-    for name in (URL_VARIABLE, SOCKET_VARIABLE):
+    for name in (socket_path.URL_VARIABLE, socket_path.SOCKET_VARIABLE):
         if os.environ.get(name):
             say(f"mnem: {name} is set, and overrides the login", err=True)
 
@@ -106,9 +96,11 @@ def login(
     folders = None
     if projects:
         chosen = map(os.path.realpath, projects)
-        folders = {EVERYWHERE: LOCAL} | dict.fromkeys(chosen, SERVER)
+        folders = {socket_path.EVERYWHERE: socket_path.LOCAL} | dict.fromkeys(
+            chosen, socket_path.SERVER
+        )
     if not ca and server.startswith("https"):
-        ca = os.environ.get(CA_VARIABLE)
+        ca = os.environ.get(socket_path.CA_VARIABLE)
     issued = None
     try:
         if token_file:
@@ -139,7 +131,7 @@ def logout() -> None:
     """
     saved = logins.remove_login()
     where = f"logged out of {saved.url}" if saved else "there was no login"
-    say(f"{where}; the memory is {OWN_MEMORY}, everywhere")
+    say(f"{where}; the memory is {socket_path.OWN_MEMORY}, everywhere")
     if waiting := sum(len(spool.list_waiting(place)) for place in spool.folders()[1:]):
         calls = count_of(waiting, "hook call")
         say(f"until you log in again, there wait {calls} for a server", err=True)
@@ -160,20 +152,24 @@ def use(memory: str | None, folders: tuple[str, ...]) -> None:
     here = str(Path.cwd())
     try:
         if memory is None:
-            saved = saved_connection()
+            saved = socket_path.saved_connection()
         else:
-            if memory not in (SERVER, LOCAL) and (saved := saved_connection()):
+            if memory not in (socket_path.SERVER, socket_path.LOCAL) and (
+                saved := socket_path.saved_connection()
+            ):
                 check_access(remote_of(saved, owner=memory))
             chosen = folders or (project_of(here).root or here,)
             saved = logins.choose_memory(memory, list(chosen))
     except (ValueError, OSError) as error:
         raise InvalidRequest(str(error)) from error
-    present = saved.enter(here) if saved else LOCAL
+    present = saved.enter(here) if saved else socket_path.LOCAL
     if prints_json():
         say_json({"here": present, "folders": saved.folders if saved else {}})
         return
     if saved is None:
-        say(f"memory: {OWN_MEMORY}, everywhere; there is no login on a server")
+        say(
+            f"memory: {socket_path.OWN_MEMORY}, everywhere; there is no login on a server"
+        )
         return
     rows = [(folder, saved.folders[folder]) for folder in sorted(saved.folders)]
     say(table(("folder", "memory"), rows), styled=True)

@@ -16,7 +16,7 @@ import msgspec
 from mnemosyned.cli import options
 from mnemosyned.cli.arguments import make_parameters
 from mnemosyned.cli.calls import connect_to_daemon
-from mnemosyned.cli.output import listing
+from mnemosyned.cli.output import listing, terminal
 from mnemosyned.cli.output.show import (
     RENDERERS,
     Renderer,
@@ -24,17 +24,6 @@ from mnemosyned.cli.output.show import (
     say_record,
     show,
     zoned_time,
-)
-from mnemosyned.cli.output.terminal import (
-    count_of,
-    cut_text,
-    duration_text,
-    is_reader_gone,
-    is_terminal,
-    key_lines,
-    local_time,
-    say,
-    say_json,
 )
 from mnemosyned.cli.output.upkeep import backups_row, size_on_disk
 from mnemosyned.client.connection import Connection
@@ -68,11 +57,11 @@ def run_glance(context: click.Context) -> int:
     except DaemonUnreachable as error:
         if remote:  # the error says what to do there
             raise
-        say(NO_DAEMON, err=True)
+        terminal.say(NO_DAEMON, err=True)
         return options.EXIT_OF_KIND[error.kind]
     show(Glance(stats, newest[0] if newest else None))
     if remote and remote.saved and options.chosen_format() == "table":
-        say(f"memory: {remote.saved.describe(remote.owner or SERVER)}")
+        terminal.say(f"memory: {remote.saved.describe(remote.owner or SERVER)}")
     return 0
 
 
@@ -82,18 +71,22 @@ def _glance_text(state: Glance) -> str:
     faults = list(_faults_of(stats))
     health = "needs attention" if faults else "is running"
     head = click.style(f"mnemosyned {health}", bold=True)
-    up = click.style(f"  {stats.version}, up {duration_text(stats.uptime_s)}", dim=True)
+    up = click.style(
+        f"  {stats.version}, up {terminal.duration_text(stats.uptime_s)}", dim=True
+    )
     today = "nothing is remembered yet: mnem remember WORDS"
     if newest := state.newest:
-        moment = local_time(newest.created_at)
+        moment = terminal.local_time(newest.created_at)
         origin = listing.origin_of(newest.session, newest.source)
         stamp = f"at {moment[11:]}" if stats.today else moment
-        today = f"{count_of(stats.today, 'memory')}; the last {stamp}, {origin}"
+        today = (
+            f"{terminal.count_of(stats.today, 'memory')}; the last {stamp}, {origin}"
+        )
     tiers = stats.tiers
     size = f"; {known}" if (known := size_on_disk(stats)) else ""
     memories = (
         f"{tiers[Tier.WORKING].count:,} working, {tiers[Tier.ARCHIVE].count:,} archived, "
-        f"{count_of(tiers[Tier.EPISODIC].count, 'summary')}{size}"
+        f"{terminal.count_of(tiers[Tier.EPISODIC].count, 'summary')}{size}"
     )
     stored: Counter[str] = Counter()
     for activity in stats.agents:
@@ -107,26 +100,30 @@ def _glance_text(state: Glance) -> str:
         ("backups", backups_row(stats)),
         *(("attention", click.style(fault, fg="red")) for fault in faults),
     ]
-    return f"{head}{up}\n\n{key_lines(rows)}\n\n{click.style(NEXT, dim=True)}"
+    return f"{head}{up}\n\n{terminal.key_lines(rows)}\n\n{click.style(NEXT, dim=True)}"
 
 
 def _sleep_row(stats: Stats) -> str:
     """Return in words whether a sleep cycle runs, or the times of the next and the last cycle."""
     sleep = stats.sleep
-    last = f"; the last {local_time(sleep.last_cycle)}" if sleep.last_cycle else ""
+    last = (
+        f"; the last {terminal.local_time(sleep.last_cycle)}"
+        if sleep.last_cycle
+        else ""
+    )
     if sleep.running:
         progress = sleep.progress
         done = f", {progress.done:,} of {progress.total:,}" if progress else ""
         return f"a cycle is running{done}: mnem tail -f shows its end"
     if sleep.paused_until:
-        until = local_time(sleep.paused_until)
+        until = terminal.local_time(sleep.paused_until)
         return f"paused until {until}: mnem sleep --pause-minutes 0 ends it{last}"
     if not sleep.next_cycle:
         return f"no cycle is scheduled (auto_sleep is off): mnem sleep{last}"
     due = "nothing old enough yet"
     if sleep.due:
-        due = f"{count_of(sleep.due, 'memory')} old enough"
-    return f"next {local_time(sleep.next_cycle)}, {due}{last}"
+        due = f"{terminal.count_of(sleep.due, 'memory')} old enough"
+    return f"next {terminal.local_time(sleep.next_cycle)}, {due}{last}"
 
 
 def _faults_of(stats: Stats) -> Iterator[str]:
@@ -162,7 +159,7 @@ def event_lines(event: Event) -> Iterator[str]:
         hidden = event.count - len(event.memories)
         if hidden > 0:
             yield _event_line(
-                event.at, f"and {count_of(hidden, 'more memory')}", dim=True
+                event.at, f"and {terminal.count_of(hidden, 'more memory')}", dim=True
             )
     elif text := event_text(event):
         text += f" in {event.session}" if event.session else ""
@@ -178,17 +175,17 @@ def memory_line(
     """Return a memory on one line, cut to the terminal: time, session, source and `content`."""
     head = f"{in_zone(moment, None):%H:%M:%S}  "
     session = escape_line(listing.origin_of(memory.session, memory.source))
-    origin = cut_text(session, listing.room_after(head) // 2)
+    origin = terminal.cut_text(session, listing.room_after(head) // 2)
     speaker = f"{memory.role}: " if memory.role else ""
     text = escape_line(f"{speaker}{content}")
-    shown = cut_text(text, listing.room_after(f"{head}{origin}  "))
+    shown = terminal.cut_text(text, listing.room_after(f"{head}{origin}  "))
     return f"{click.style(f'{head}{origin}', dim=True)}  {shown}"
 
 
 def _event_line(moment: datetime, text: str, **style: Any) -> str:  # noqa: ANN401 of click
     """Return an event on one line, cut to the terminal, in a style of `click.style`."""
     head = f"{in_zone(moment, None):%H:%M:%S}  "
-    shown = cut_text(escape_line(text), listing.room_after(head))
+    shown = terminal.cut_text(escape_line(text), listing.room_after(head))
     return click.style(f"{head}{shown}", **style)
 
 
@@ -197,11 +194,11 @@ def event_text(event: Event) -> str:
     verb, status = event.verb.replace("_", "-"), event.status.replace("_", " ")
     match event.kind:
         case EventKind.REMEMBERED:
-            return f"remembered {count_of(event.count, 'memory')}"
+            return f"remembered {terminal.count_of(event.count, 'memory')}"
         case EventKind.RECALLED:
-            return f"recalled {count_of(event.count, 'hit')}"
+            return f"recalled {terminal.count_of(event.count, 'hit')}"
         case EventKind.FORGOTTEN:
-            return f"forgot {count_of(event.count, 'memory')}"
+            return f"forgot {terminal.count_of(event.count, 'memory')}"
         case EventKind.CHANGED:
             return " ".join([verb, *event.ids[:3]])
         case EventKind.CAPTURED if event.message:
@@ -215,12 +212,12 @@ def event_text(event: Event) -> str:
         case EventKind.CYCLE_ENDED if event.status in ("failed", "nothing_to_do"):
             return f"sleep cycle: {status}"
         case EventKind.CYCLE_ENDED:
-            took = duration_text(event.duration_s)
+            took = terminal.duration_text(event.duration_s)
             if event.duration_s < SECONDS_MAX:
                 took = f"{event.duration_s:.1f} s"
             return (
-                f"sleep cycle {event.status}: {count_of(event.count, 'memory')} into "
-                f"{count_of(event.episodes, 'summary')} in {took}"
+                f"sleep cycle {event.status}: {terminal.count_of(event.count, 'memory')} into "
+                f"{terminal.count_of(event.episodes, 'summary')} in {took}"
             )
         case EventKind.REFUSED:
             return f"{verb} refused: {event.message}"
@@ -239,13 +236,7 @@ TIME_CHARS = len("10:00:00  ")
 """The time before the words of an event."""
 
 
-@click.command(
-    "tail",
-    cls=options.AnswerCommand,
-    help="Show the newest memories, and with -f also new events.\n\nThe oldest of them comes "
-    "first. Events are memories stored, recalled, changed and captured, and sleep cycles. "
-    "Ctrl-C ends it; a restart of the daemon does not.",
-)
+@click.command("tail", cls=options.AnswerCommand)
 @click.option(
     "-f", "--follow", is_flag=True, help="Continue with new events as they happen."
 )
@@ -267,7 +258,11 @@ def tail(
     session: tuple[str, ...],
     source: tuple[str, ...],
 ) -> int:
-    """Print the newest memories, then with --follow each event until Ctrl-C."""
+    """Show the newest memories, and with -f also new events.
+
+    The oldest of them comes first. Events are memories stored, recalled, changed and captured, and
+    sleep cycles. Ctrl-C ends it; a restart of the daemon does not.
+    """
     printer = EventPrinter(options.chosen_format(), session, source)
     newest: Sequence[MemoryRecord] = ()
     try:
@@ -288,7 +283,7 @@ def tail(
                     printer.print_memory(memory)
             shown = {memory.id for memory in newest}
             for event in _read_on(client, events) if follow else ():
-                if is_reader_gone():
+                if terminal.is_reader_gone():
                     break
                 is_shown = (  # all that it says is that these were remembered
                     event.kind is EventKind.REMEMBERED
@@ -298,12 +293,12 @@ def tail(
                 if not is_shown:
                     printer.print_event(event)
     except KeyboardInterrupt:
-        if is_terminal(sys.stderr):
-            say("", err=True)  # the prompt begins on a line of its own
+        if terminal.is_terminal(sys.stderr):
+            terminal.say("", err=True)  # the prompt begins on a line of its own
         return options.EXIT_INTERRUPTED
     if newest or follow:
         return 0
-    say("nothing matches", err=True)
+    terminal.say("nothing matches", err=True)
     return options.EXIT_NOTHING
 
 
@@ -332,11 +327,11 @@ def _wait_for_daemon(client: Connection) -> bool:
             client.call(Status())
             break
         if not lost:
-            say("mnem: the daemon is gone; waiting until it answers", err=True)
+            terminal.say("mnem: the daemon is gone; waiting until it answers", err=True)
         lost = True
         time.sleep(RETRY_S)
     if lost:
-        say("mnem: connected again", err=True)
+        terminal.say("mnem: connected again", err=True)
     return lost
 
 
@@ -370,10 +365,10 @@ class EventPrinter:
         ):
             return
         if self._form in ("json", "jsonl"):
-            say_json(event)
+            terminal.say_json(event)
         elif self._form == "ids":
             for memory in event.memories:
-                say(escape_line(memory.id))
+                terminal.say(escape_line(memory.id))
         elif self._form == "tsv":
             moment = zoned_time(event.at)
             for memory in event.memories:
@@ -389,7 +384,7 @@ class EventPrinter:
         """Print lines of one event, after the title of the day if the day has changed."""
         day = listing.local_day(moment)
         if day != self._day:
-            say(click.style(listing.day_title(day), bold=True), styled=True)
+            terminal.say(click.style(listing.day_title(day), bold=True), styled=True)
         self._day = day
         for line in lines:
-            say(line, styled=True)
+            terminal.say(line, styled=True)

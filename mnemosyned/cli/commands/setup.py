@@ -30,21 +30,8 @@ from mnemosyned.agents.setup.tools import (
 from mnemosyned.cli import options
 from mnemosyned.cli.calls import connect_to_daemon
 from mnemosyned.cli.commands.login import check_access, describe_memories
+from mnemosyned.cli.output import terminal
 from mnemosyned.cli.output.show import escape_strings
-from mnemosyned.cli.output.terminal import (
-    TAB_CELLS,
-    ask_or_exit,
-    ask_user,
-    count_of,
-    cut_line,
-    cut_text,
-    local_time,
-    prose_width,
-    say,
-    say_json,
-    table,
-    width,
-)
 from mnemosyned.client.connection import Connection
 from mnemosyned.client.login import save_login
 from mnemosyned.errors import InvalidRequest, Kind, MnemosynedError
@@ -89,7 +76,9 @@ def diff_text(change: FileChange, name: str, *, whole: bool = False) -> str:
     limit = len(lines) if whole else DIFF_LINES_MAX
     shown = []
     for line in lines[:limit]:
-        text = cut_line(escape_strings(line.expandtabs(TAB_CELLS)), width())
+        text = terminal.cut_line(
+            escape_strings(line.expandtabs(terminal.TAB_CELLS)), terminal.width()
+        )
         if text.startswith("-") and not text.startswith("---"):
             text = click.style(text, fg="red")
         elif text.startswith("+"):
@@ -97,7 +86,7 @@ def diff_text(change: FileChange, name: str, *, whole: bool = False) -> str:
         shown.append(text)
     if len(lines) > limit:
         shown.append(
-            f"… {count_of(len(lines) - limit, 'more line')}, shown by --dry-run"
+            f"… {terminal.count_of(len(lines) - limit, 'more line')}, shown by --dry-run"
         )
     return "\n".join(shown)
 
@@ -123,7 +112,7 @@ def _fill_paragraph(line: str, indent: str = INDENT) -> str:
     """Return a line wrapped to the terminal, indented by `indent`, continuations further."""
     return textwrap.fill(
         escape_strings(line),
-        prose_width(),
+        terminal.prose_width(),
         initial_indent=indent,
         subsequent_indent=indent + INDENT,
         break_on_hyphens=False,
@@ -133,7 +122,7 @@ def _fill_paragraph(line: str, indent: str = INDENT) -> str:
 
 def tools_table(plans: list[ToolPlan]) -> str:
     """Return a table of the tools found, with what setup would write for each, or its problem."""
-    room = width() - 2 - max(len(plan.target.title) for plan in plans)
+    room = terminal.width() - 2 - max(len(plan.target.title) for plan in plans)
     rows = []
     for plan in plans:
         changes = (
@@ -142,8 +131,8 @@ def tools_table(plans: list[ToolPlan]) -> str:
         )
         gain = "; ".join(changes) or "nothing: it has memory already"
         gain = escape_strings(plan.problems[0]) if plan.problems else gain
-        rows.append((plan.target.title, cut_text(gain, room)))
-    return table(("found", "would get"), rows)
+        rows.append((plan.target.title, terminal.cut_text(gain, room)))
+    return terminal.table(("found", "would get"), rows)
 
 
 def plan_data(
@@ -199,17 +188,17 @@ def _activity_lines(activity: ToolActivity) -> list[str]:
         "last stored": activity.stored_at,
         "last gave the agent something": activity.informed_at,
     }
-    moments = [f"{what} {local_time(time)}" for what, time in times.items() if time]
+    moments = [
+        f"{what} {terminal.local_time(time)}" for what, time in times.items() if time
+    ]
     counts = (
-        f"{count_of(activity.calls, 'call')}, {activity.mean_ms:.0f} ms on average, "
+        f"{terminal.count_of(activity.calls, 'call')}, {activity.mean_ms:.0f} ms on average, "
         f"the slowest {activity.slowest_ms:.0f} ms; "
-        f"{count_of(activity.stored, 'memory')} stored, "
-        f"{count_of(activity.characters, 'character')} given to the agent"
+        f"{terminal.count_of(activity.stored, 'memory')} stored, "
+        f"{terminal.count_of(activity.characters, 'character')} given to the agent"
     )
-    failures = count_of(activity.failures, "failure")
-    failed = (
-        f"{failures}, the last {local_time(activity.failed_at)}: {activity.failure}"
-    )
+    failures = terminal.count_of(activity.failures, "failure")
+    failed = f"{failures}, the last {terminal.local_time(activity.failed_at)}: {activity.failure}"
     return ["; ".join(moments), counts, *([failed] if activity.failures else [])]
 
 
@@ -265,7 +254,9 @@ def setup(
         if options.URL in options.typed_address(context):
             save_typed_login(url, context)
         else:
-            say(f"mnem: tools use {url} only after a login: --url {url}", err=True)
+            terminal.say(
+                f"mnem: tools use {url} only after a login: --url {url}", err=True
+            )
     run = SetupRun(
         client=connect_to_daemon(context),
         machine=machine,
@@ -305,7 +296,7 @@ def save_typed_login(url: str, context: click.Context) -> None:
         issued = Enrolment(token=remote.token, owner="", scopes=(), expires_at=None)
     saved = save_login(url, ca=remote.ca, token_file=remote.token_file, issued=issued)
     if not options.prints_json():
-        say(f"logged in at {saved.url}\n{describe_memories(saved)}")
+        terminal.say(f"logged in at {saved.url}\n{describe_memories(saved)}")
 
 
 def _read_activity(client: Connection) -> tuple[str, list[AgentActivity] | None]:
@@ -363,7 +354,7 @@ class SetupRun:
             self._set_up_tool(name, may_skip=may_skip) for name in dict.fromkeys(tools)
         ]
         if self.as_json:
-            say_json({"tools": [data for data, _ in results]})
+            terminal.say_json({"tools": [data for data, _ in results]})
         problem = _read_activity(self.client)[0] if self.has_written else ""
         if problem:
             self._say_text(daemon_text(problem))
@@ -379,16 +370,16 @@ class SetupRun:
         """
         plan = plan_tool(TARGETS[name], self.site, self.journal)
         if may_skip:
-            say("")
+            terminal.say("")
         self._say_text(plan_text(plan, whole=self.dry_run))
         failures = plan.problems
         writes = bool(plan.changed_files) and not failures and not self.dry_run
         question = f"Write this for {plan.target.title}?"
         is_confirmed = writes
         if writes and may_skip:
-            is_confirmed = ask_user(question, default=True)
+            is_confirmed = terminal.ask_user(question, default=True)
         elif writes and not self.assumes_yes:
-            ask_or_exit(question)
+            terminal.ask_or_exit(question)
         if is_confirmed:
             failures = set_up(plan, self.journal)
             self.has_written = self.has_written or not failures
@@ -403,13 +394,13 @@ class SetupRun:
     def _say_text(self, text: str) -> None:
         """Print a text, unless --json was given."""
         if not self.as_json:
-            say(text, styled=True)
+            terminal.say(text, styled=True)
 
     def _report_problems(self, problems: Sequence[str]) -> None:
         """Print problems on standard error, unless --json was given."""
         if not self.as_json:
             for problem in problems:
-                say(f"mnem: {problem}", err=True)
+                terminal.say(f"mnem: {problem}", err=True)
 
     def guide(self) -> int:
         """Ask about each tool found on this machine, set up the confirmed ones; return the exit code.
@@ -458,7 +449,7 @@ class SetupRun:
             change = plan_undo(edit, self.journal)
             self._say_text(diff_text(change, self.machine.short_path(change.file)))
         if not edits and not self.as_json:
-            say(
+            terminal.say(
                 "there is no record of a setup here; mnem setup --check shows what tools have",
                 err=True,
             )
@@ -469,15 +460,15 @@ class SetupRun:
                 raise InvalidRequest(
                     "not confirmed: standard input is not a terminal; pass --yes"
                 )
-            ask_or_exit("Take this out?")
+            terminal.ask_or_exit("Take this out?")
         done = list(undo_all(edits, self.journal, self.machine))
         undone = [file for file, problem in done if not problem]
         failures = [problem for _, problem in done if problem]
         if self.as_json:
-            say_json({"undone": undone, "problems": failures})
+            terminal.say_json({"undone": undone, "problems": failures})
         else:
             self._report_problems(failures)
-            say(f"{count_of(len(undone), 'file')} as before")
+            terminal.say(f"{terminal.count_of(len(undone), 'file')} as before")
         return options.EXIT_OF_KIND[Kind.CONFLICT] if failures else 0
 
     def check(self, tools: tuple[str, ...]) -> int:
@@ -494,7 +485,7 @@ class SetupRun:
         memories = describe_memories(saved) if saved else ""
         missing = [*map(str, self.site.programs.missing)]
         if self.as_json:
-            say_json(
+            terminal.say_json(
                 {
                     "daemon": daemon,
                     "server": saved.url if saved else None,
@@ -511,15 +502,14 @@ class SetupRun:
         return options.EXIT_NOTHING if problem or failed or missing else 0
 
     def write_plugins(self, folder: Path) -> int:
-        """Write the plugin packages of the tools to an empty folder; return the exit code.
-
-        Raises `InvalidRequest` for a folder that is not empty.
-        """
+        """Write the plugin packages to an empty folder, or raise `InvalidRequest`; return the exit code."""
         if folder.exists() and any(folder.iterdir()):
             raise InvalidRequest(f"{folder} is not empty")
         written = write_packages(folder)
         if self.as_json:
-            say_json({"files": [*map(str, written)]})
+            terminal.say_json({"files": [*map(str, written)]})
         else:
-            say(f"{count_of(len(written), 'file')} in {folder}; see its README.md")
+            terminal.say(
+                f"{terminal.count_of(len(written), 'file')} in {folder}; see its README.md"
+            )
         return 0

@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
-from mnemosyned import paths
+from mnemosyned import errors, paths
 from mnemosyned.agents.hooks import spool
 from mnemosyned.agents.setup.files import SetupJournal
 from mnemosyned.agents.setup.parts import Machine, Programs, SetupSite
@@ -33,12 +33,6 @@ from mnemosyned.cli.maintenance import service
 from mnemosyned.cli.maintenance.databases import check_restorable
 from mnemosyned.cli.output.terminal import count_of, local_time
 from mnemosyned.config import loading, settings
-from mnemosyned.errors import (
-    ConfigInvalid,
-    MnemosynedError,
-    ModelUnavailable,
-    SchemaTooNew,
-)
 from mnemosyned.models.catalog import MAGIC, ModelStore
 from mnemosyned.models.encoder_file import DISTRIBUTION, RESOURCES, checked_resource
 from mnemosyned.service.backups import (
@@ -234,7 +228,7 @@ def check_daemon(installation: Installation) -> Iterator[Finding]:
     if status.version != __version__:
         text = f"version {status.version} runs, {__version__} is installed"
         yield warning("daemon", text, "mnem restart")
-    with suppress(ConfigInvalid):
+    with suppress(errors.ConfigInvalid):
         location = str(installation.config.location)
         if status.database != location and "database" not in status.restart_needed:
             text = f"it has {status.database}, and the settings name {location}"
@@ -353,7 +347,7 @@ def check_server(installation: Installation) -> Iterator[Finding]:
             yield ok(CHECK, f"{installation.config.location} answers")
         for text in find_server_exposures(installation.config.location):
             yield warning("server", text)
-    except MnemosynedError as error:
+    except errors.MnemosynedError as error:
         yield problem(CHECK, error.message, "mnem config edit")
 
 
@@ -395,9 +389,9 @@ def check_database(installation: Installation) -> Iterator[Finding]:
             held = repair.count_contents(connection)
             newest = held[0] if installation.deep else VALUES_CHECKED
             lacking = 0 if present_faults else lacking_values(connection, limit=newest)
-    except SchemaTooNew as error:
+    except errors.SchemaTooNew as error:
         yield problem(CHECK, error.message, "install the version that wrote it")
-    except MnemosynedError as error:
+    except errors.MnemosynedError as error:
         yield problem(CHECK, error.message, "mnem config set database FILE")
     except sqlite3.Error as error:
         yield _damage_finding(f"{path} cannot be read: {error}", installation)
@@ -552,7 +546,7 @@ def check_backups(installation: Installation) -> Iterator[Finding]:
         return
     try:
         check_restorable(folder / newest.name, installation.database)
-    except MnemosynedError as error:
+    except errors.MnemosynedError as error:
         yield problem("backups", f"the newest backup: {error.message}", "mnem backup")
         return
     text = f"the newest backup is of {local_time(newest.made_at)}, in {folder}"
@@ -569,7 +563,7 @@ def check_models(installation: Installation) -> Iterator[Finding]:
         try:
             for file in RESOURCES:
                 checked_resource(file)
-        except ModelUnavailable as error:
+        except errors.ModelUnavailable as error:
             command = pip_command("--force-reinstall", DISTRIBUTION)
             yield problem("model", error.message, command)
     named = {

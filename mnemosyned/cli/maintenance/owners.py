@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from getpass import getuser
 from itertools import chain
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import TextIO
 
 import click
 import msgspec
@@ -22,16 +22,9 @@ from mnemosyned.assembly.stores import (
     open_owned_stores,
     open_owners,
 )
+from mnemosyned.cli import options
 from mnemosyned.cli.calls import connect_to_daemon
 from mnemosyned.cli.commands.backup import check_target, open_whole_file
-from mnemosyned.cli.options import (
-    chosen_format,
-    json_option,
-    prints_json,
-    refuse_url,
-    typed_remote,
-    typed_url,
-)
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import (
     ask_or_exit,
@@ -51,9 +44,8 @@ from mnemosyned.service.owners import administer
 from mnemosyned.service.service import SystemClock
 from mnemosyned.verbs import owners as verbs
 from mnemosyned.verbs.exchange import FOOTER, KINDS, Export, Footer, parse_line_kind
-from mnemosyned.verbs.request import Request, decoder_of, validate
+from mnemosyned.verbs.request import R, Request, decoder_of, validate
 
-R = TypeVar("R")
 HOURS_MAX = 24 * 366
 _SCOPES = click.option(
     "--scopes",
@@ -74,8 +66,8 @@ def _call(request: Request[R]) -> R:
     Raises `ConfigInvalid` if there is no such daemon, and the settings name no database on a server.
     """
     context = click.get_current_context()
-    config = None if typed_url(context) else load_config(config_file())
-    if config is None or (config.location.file and typed_remote(context)):
+    config = None if options.typed_url(context) else load_config(config_file())
+    if config is None or (config.location.file and options.typed_remote(context)):
         with connect_to_daemon(context) as daemon:
             return daemon.call(validate(request))
     with (
@@ -99,7 +91,7 @@ def owner() -> None:
 
 @owner.command()
 @click.argument("name")
-@json_option()
+@options.json_option()
 def add(name: str) -> None:
     """Add an owner, whose memory no other owner sees."""
     added = _call(verbs.AddOwner(name))
@@ -125,7 +117,7 @@ def add(name: str) -> None:
     show_default=True,
     help="Days for which the codes may be redeemed.",
 )
-@json_option()
+@options.json_option()
 def invite(
     names: tuple[str, ...],
     *,
@@ -147,11 +139,11 @@ def invite(
     if not invitees:
         raise click.UsageError("name owners, or a file with --csv")
     made = _call(verbs.InviteOwners(invitees, valid_days)).invitations
-    if prints_json():
+    if options.prints_json():
         say_json(made)
         return
     rows = [(each.owner, each.code) for each in made]
-    if chosen_format() == "table":
+    if options.chosen_format() == "table":
         say(table(("owner", "code"), rows))
     else:
         csv.writer(sys.stdout).writerows([("owner", "code"), *rows])
@@ -163,10 +155,7 @@ def invite(
 def _invitees_in(
     file: TextIO, scopes: list[Scope], days: int | None
 ) -> list[verbs.Invitee]:
-    """Return the owners in a CSV file, with `scopes` and `days` where it names none.
-
-    Raises `click.BadParameter` with the line at fault.
-    """
+    """Return the owners in a CSV file, `scopes` and `days` where it names none. Raises `click.BadParameter`."""
     rows = csv.DictReader(file, skipinitialspace=True)
     invitees: list[verbs.Invitee] = []
     for row in rows:
@@ -198,7 +187,7 @@ def _scopes_from(words: str) -> list[Scope]:
 @click.option(
     "--bytes", "measured", is_flag=True, help="Measure the bytes, row by row."
 )
-@json_option()
+@options.json_option()
 def list_owners(*, measured: bool) -> None:
     """List all owners: size of memory, valid tokens, requests and last use.
 
@@ -222,7 +211,7 @@ def list_owners(*, measured: bool) -> None:
 
 @owner.command()
 @click.argument("name")
-@json_option()
+@options.json_option()
 def suspend(name: str) -> None:
     """Refuse an owner's tokens and codes within a second; its memory stays as it is."""
     changed = _call(verbs.ChangeOwner(name, suspended=True))
@@ -231,7 +220,7 @@ def suspend(name: str) -> None:
 
 @owner.command()
 @click.argument("name")
-@json_option()
+@options.json_option()
 def resume(name: str) -> None:
     """Accept the tokens and codes of a suspended owner again."""
     changed = _call(verbs.ChangeOwner(name, suspended=False))
@@ -241,7 +230,7 @@ def resume(name: str) -> None:
 @owner.command()
 @click.argument("name")
 @click.argument("new_name")
-@json_option()
+@options.json_option()
 def rename(name: str, new_name: str) -> None:
     """Give an owner another name; memory, tokens and codes are kept."""
     changed = _call(verbs.ChangeOwner(name, new_name=new_name))
@@ -256,7 +245,7 @@ def rename(name: str, new_name: str) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="A new file for the receipt: deletions, their times, and where text remains until when.",
 )
-@json_option()
+@options.json_option()
 def remove(name: str, *, yes: bool, receipt: Path | None) -> None:
     """Delete an owner with all its memory; nothing brings it back.
 
@@ -287,7 +276,7 @@ def group() -> None:
 
 @group.command("add")
 @click.argument("name")
-@json_option()
+@options.json_option()
 def add_group(name: str) -> None:
     """Add a group; its members use the group's memory with their own tokens."""
     added = _call(verbs.AddOwner(name, is_group=True))
@@ -304,7 +293,7 @@ def add_group(name: str) -> None:
     show_default=True,
     help="Scopes of the member in the group, separated by commas.",
 )
-@json_option()
+@options.json_option()
 def join(group: str, member: str, scopes: str) -> None:
     """Make an owner a member of a group, or change what a member may do.
 
@@ -317,7 +306,7 @@ def join(group: str, member: str, scopes: str) -> None:
 @group.command()
 @click.argument("group")
 @click.argument("member")
-@json_option()
+@options.json_option()
 def leave(group: str, member: str) -> None:
     """End a membership; daemons refuse the member within a second."""
     left = _call(verbs.LeaveGroup(group, member))
@@ -326,7 +315,7 @@ def leave(group: str, member: str) -> None:
 
 @group.command("list")
 @click.argument("group", required=False)
-@json_option()
+@options.json_option()
 def list_members(group: str | None) -> None:
     """List the members of a group, or of all groups, with what they may do."""
     listed = _call(verbs.ListMembers(group)).memberships
@@ -352,7 +341,7 @@ def token() -> None:
 )
 @_SCOPES
 @_DAYS
-@json_option()
+@options.json_option()
 def add_token(owner: str, name: str, scopes: str, days: int | None) -> None:
     """Issue a token for an owner and print it; it cannot be shown again.
 
@@ -364,11 +353,11 @@ def add_token(owner: str, name: str, scopes: str, days: int | None) -> None:
 
 @token.command("list")
 @click.argument("owner")
-@json_option()
+@options.json_option()
 def list_tokens(owner: str) -> None:
     """List an owner's tokens, the newest first; the tokens themselves are not kept."""
     listed = _call(verbs.ListTokens(owner)).tokens
-    if prints_json():
+    if options.prints_json():
         say_json(listed)
     elif listed:
         rows = []
@@ -399,7 +388,7 @@ def list_tokens(owner: str) -> None:
     show_default=True,
     help="Hours for which the old token remains valid.",
 )
-@json_option()
+@options.json_option()
 def rotate(owner: str, token: str, keep_hours: float) -> None:
     """Replace a token, named by its id or name, with a new one of the same kind.
 
@@ -411,7 +400,7 @@ def rotate(owner: str, token: str, keep_hours: float) -> None:
 @token.command()
 @click.argument("owner")
 @click.argument("token")
-@json_option()
+@options.json_option()
 def revoke(owner: str, token: str) -> None:
     """Revoke a token by its id, or all of a name; daemons refuse it within a second."""
     revoked = _call(verbs.RevokeTokens(owner, token))
@@ -426,7 +415,7 @@ _HEADERS = (
 
 def _print_issued_token(issued: IssuedToken) -> None:
     """Print a new token's secret, and on standard error how long it is valid, or JSON."""
-    if prints_json():
+    if options.prints_json():
         say_json(issued)
         return
     say(issued.secret)
@@ -442,7 +431,7 @@ ACCOUNT = ".account.jsonl"
 @click.argument("name")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--force", is_flag=True, help="Replace files that exist.")
-@json_option()
+@options.json_option()
 def export_owner(name: str, file: Path, *, force: bool) -> None:
     """Write everything that the database has of an owner to FILE and FILE.account.jsonl.
 
@@ -451,7 +440,7 @@ def export_owner(name: str, file: Path, *, force: bool) -> None:
     followed folders, tokens without their secrets, memberships of groups, and lines of the audit
     log.
     """
-    refuse_url(click.get_current_context())
+    options.refuse_url(click.get_current_context())
     account = file.with_name(file.name + ACCOUNT)
     for path in (file, account):
         check_target(path, force=force)

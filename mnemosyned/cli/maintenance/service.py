@@ -25,6 +25,7 @@ from typing import Any
 import click
 import msgspec
 
+from mnemosyned import errors
 from mnemosyned.cli import calls
 from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.terminal import count_of, say, show_progress
@@ -32,13 +33,6 @@ from mnemosyned.client.address import SocketAddress
 from mnemosyned.client.connection import Connection
 from mnemosyned.config import loading
 from mnemosyned.config.settings import ENVIRONMENT_PREFIX, KEYS, Config, variable
-from mnemosyned.errors import (
-    ConfigInvalid,
-    DaemonUnreachable,
-    DatabaseInUse,
-    MnemosynedError,
-    NotFound,
-)
 from mnemosyned.instants import in_zone
 from mnemosyned.paths import state_dir
 from mnemosyned.storage.sqlite.ownership import DatabaseProcess, database_owner
@@ -65,10 +59,10 @@ def configured_daemon(config: Config) -> DatabaseProcess | None:
     It has locked the database file, even if it does not answer, or else listens on the socket.
     """
     # The daemon may run with settings that it read before.
-    with suppress(ConfigInvalid):
+    with suppress(errors.ConfigInvalid):
         if (file := config.location.file) and (process := database_owner(file)):
             return process
-    with suppress(ConfigInvalid, OSError):
+    with suppress(errors.ConfigInvalid, OSError):
         address = SocketAddress(str(config.socket_path))
         with address.connect(ANSWER_S) as connection:
             level, option = socket.SOL_SOCKET, socket.SO_PEERCRED
@@ -80,7 +74,7 @@ def configured_daemon(config: Config) -> DatabaseProcess | None:
 def database_of(process: DatabaseProcess) -> str | None:
     """Return the path or URL of a running daemon's database; None if it does not answer."""
     with (
-        suppress(DaemonUnreachable),
+        suppress(errors.DaemonUnreachable),
         Connection(process.socket, timeout_s=ANSWER_S) as client,
     ):
         return client.call(Status()).database
@@ -152,7 +146,7 @@ def start_detached(former: StoppedDaemon | None = None) -> None:
             say(f"started, as process {process.pid}; its log: {log}", err=True)
             return
         if process.poll() is None:
-            raise DaemonUnreachable(
+            raise errors.DaemonUnreachable(
                 f"process {process.pid} started and is not ready after {READY_S:g} s: it goes on "
                 f"by itself; its log is {log}"
             )
@@ -164,7 +158,7 @@ def start_detached(former: StoppedDaemon | None = None) -> None:
         file.seek(begins)
         logged = file.read(1 << 16).decode(errors="replace")
     lines = [*logged.splitlines(), *output.splitlines()][-LINES_SHOWN:]
-    raise DaemonUnreachable(
+    raise errors.DaemonUnreachable(
         f"the daemon did not start; it said: {' '.join(lines) or 'nothing'}"
     )
 
@@ -190,7 +184,7 @@ def stop_process(
     except ProcessLookupError:
         return True
     except PermissionError as error:
-        raise DatabaseInUse(
+        raise errors.DatabaseInUse(
             f"process {process.pid} belongs to another user, who has to stop it"
         ) from error
     finally:
@@ -206,7 +200,7 @@ def find_program() -> str:
             return str(candidate)
     path = shutil.which(PROGRAM)
     if path is None:
-        raise ConfigInvalid(f"{PROGRAM} is not on the PATH; install it again")
+        raise errors.ConfigInvalid(f"{PROGRAM} is not on the PATH; install it again")
     return path
 
 
@@ -380,7 +374,7 @@ def stop() -> None:
     """
     try:
         config = loading.load_config(loading.config_file())
-    except ConfigInvalid as error:
+    except errors.ConfigInvalid as error:
         calls.warn_of_ignored_mistake(error.message)
         config = Config(socket=calls.configured_socket())
     stop_daemon(config)
@@ -423,7 +417,7 @@ def logs(lines: int, *, follow: bool) -> None:
         tail = shutil.which("tail") or "/usr/bin/tail"
         words = [tail, "-F" if follow else "-q", "--", str(file)]
     else:
-        raise NotFound(
+        raise errors.NotFound(
             f"there is no log: the daemon was not started by `mnem start` ({file})"
         )
     words.insert(1, f"-n{lines}")
@@ -455,7 +449,7 @@ def start_daemon(config: Config) -> None:
         _refuse_program(process)
         database = database_of(process)
         if database and database != wanted:
-            raise DatabaseInUse(
+            raise errors.DatabaseInUse(
                 f"the daemon runs already, as process {process.pid}, with {database}, and these "
                 f"settings name {wanted}: run `mnem stop`, then `mnem start`"
             )
@@ -490,7 +484,7 @@ def stop_daemon(
         return None
     _refuse_program(process)
     if not process.pid:
-        raise DaemonUnreachable(
+        raise errors.DaemonUnreachable(
             "the lock of the database does not say which process has it; mnem doctor says more"
         )
     unit = present_unit()
@@ -509,7 +503,7 @@ def stop_daemon(
         if not (process.socket and sys.stderr.isatty()):
             return
         with (
-            suppress(MnemosynedError),
+            suppress(errors.MnemosynedError),
             Connection(process.socket, timeout_s=1) as client,
         ):
             if progress := client.call(Status()).sleep.progress:
@@ -522,7 +516,7 @@ def stop_daemon(
     if sys.stderr.isatty():
         show_progress("")
     if not ended:
-        raise DaemonUnreachable(
+        raise errors.DaemonUnreachable(
             f"process {process.pid} still works on its last consolidation after {wait_s:g} s; it "
             "ends by itself, and another `mnem stop` cuts it short"
         )
@@ -534,7 +528,7 @@ def stop_daemon(
 def _refuse_program(process: DatabaseProcess) -> None:
     """Raise `DatabaseInUse` if a program that embeds the memory has the database open."""
     if process.pid and process.socket is None:
-        raise DatabaseInUse(
+        raise errors.DatabaseInUse(
             f"process {process.pid} is not a daemon, but a program that has the memory open: end it "
             "first"
         )
@@ -549,15 +543,12 @@ def start_again(stopped: StoppedDaemon) -> None:
 
 
 def _start_unit() -> int:
-    """Start the unit, print the process to standard error, and return its id.
-
-    Raises `DaemonUnreachable` if the unit does not run then.
-    """
+    """Start the unit, print its process; return the id. Raises `DaemonUnreachable` if it does not run then."""
     answer = systemctl("start", UNIT, timeout_s=CHANGE_TIMEOUT_S)
     unit = present_unit()
     if answer is None or answer.returncode != 0 or unit is None or not unit.is_running:
         reason = " ".join((answer.stderr if answer else "").split())
-        raise DaemonUnreachable(
+        raise errors.DaemonUnreachable(
             f"systemd did not start {UNIT}: {reason or 'it does not answer'}; mnem logs shows why"
         )
     say(f"started by systemd, as process {unit.pid}", err=True)

@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from enum import Enum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 import msgspec
@@ -25,13 +25,12 @@ from mnemosyned.cli.options import chosen_format, may_page, prints_json
 from mnemosyned.cli.output import terminal
 from mnemosyned.instants import in_zone
 from mnemosyned.text.display import escape_invisible, escape_line
+from mnemosyned.verbs.request import R
 
 if TYPE_CHECKING:
     import subprocess
 
     from mnemosyned.memory.injections import InjectionTotals
-
-R = TypeVar("R")
 
 LESS = "FRX"
 """Options of less, unless the user sets some: end on one screen, show styles, leave the text."""

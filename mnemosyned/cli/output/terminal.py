@@ -16,14 +16,7 @@ import click
 import msgspec
 
 from mnemosyned.instants import in_zone
-from mnemosyned.text.display import (
-    cell_count,
-    chars_that_fit,
-    escape_invisible,
-    escape_invisible_json,
-    escape_line,
-    wrap_cells,
-)
+from mnemosyned.text import display
 
 WIDTH_MAX = 120
 """Columns that running text fills at most."""
@@ -50,7 +43,8 @@ def say(text: str, *, err: bool = False, styled: bool = False) -> None:
     `styled` keeps our own styles: escape values first, with `show.escape_strings`.
     """
     parts = _STYLE.split(text) if styled else [text]
-    parts[::2] = map(escape_invisible, parts[::2])  # between them are the styles
+    # Between them are the styles.
+    parts[::2] = map(display.escape_invisible, parts[::2])
     shown = "".join(parts)
     _print_to_stream(
         fold_lines(shown, columns_of(sys.stderr)) if err else shown, err=err
@@ -60,7 +54,7 @@ def say(text: str, *, err: bool = False, styled: bool = False) -> None:
 def say_json(value: object, *, err: bool = False) -> None:
     """Print a value as JSON on one line, to standard error if `err`; paths become texts."""
     written = msgspec.json.encode(value, enc_hook=str).decode()
-    _print_to_stream(escape_invisible_json(written).encode(), err=err)
+    _print_to_stream(display.escape_invisible_json(written).encode(), err=err)
 
 
 def ask_or_exit(question: str) -> None:
@@ -72,7 +66,7 @@ def ask_or_exit(question: str) -> None:
 
 def ask_user(question: str, *, default: bool) -> bool:
     """Ask a yes-or-no question on standard error; an empty line answers `default`."""
-    shown = _text_for_stream(escape_line(question), sys.stderr)
+    shown = _text_for_stream(display.escape_line(question), sys.stderr)
     return click.confirm(shown, default=default, err=True)
 
 
@@ -129,7 +123,7 @@ def print_as_is(text: str) -> None:
 def show_progress(text: str) -> None:
     """Show a text as the progress line on standard error; an empty text removes the line."""
     columns = min(columns_of(sys.stderr), WIDTH_MAX) - 1
-    shown = escape_line(text)[:columns]
+    shown = display.escape_line(text)[:columns]
     line = _text_for_stream(f"\r{shown:<{columns}}\r{shown}", sys.stderr)
     _write_to_stream(line, sys.stderr, end=False)
 
@@ -190,12 +184,12 @@ def fold_lines(text: str, columns: int) -> str:
     lines: list[str] = []
     for line in text.split("\n"):
         before, inner, after = _split_style(line)  # repeated on each part
-        if cell_count(inner) <= columns or "\x1b" in inner:
+        if display.cell_count(inner) <= columns or "\x1b" in inner:
             lines.append(line)
             continue
         lead = inner[: len(inner) - len(inner.lstrip())][: columns // 2]
         room = columns - len(lead)
-        parts = wrap_cells(inner, room, room)
+        parts = display.wrap_cells(inner, room, room)
         lines += [f"{before}{lead}{part}{after}" for part in parts]
     return "\n".join(lines)
 
@@ -220,9 +214,9 @@ def hanging_text(head: str, text: str, indent: int) -> str:
     room = max(width() - indent, CELLS_MIN)
     before, inner, after = _split_style(text)
     is_one_word = inner.isascii() and " " not in inner.strip()  # a path stays whole
-    if cell_count(inner) <= room or is_one_word:
+    if display.cell_count(inner) <= room or is_one_word:
         return head + text
-    lines = [f"{before}{line}{after}" for line in wrap_cells(inner, room, room)]
+    lines = [f"{before}{line}{after}" for line in display.wrap_cells(inner, room, room)]
     return head + f"\n{' ' * indent}".join(lines)
 
 
@@ -284,16 +278,16 @@ def cut_text(text: str, room: int) -> str:
 
 def cut_line(line: str, room: int) -> str:
     """Truncate a line to `room` cells, with an ellipsis at the end; blanks in it stay."""
-    if len(line) * 2 <= room or cell_count(line) <= room:
+    if len(line) * 2 <= room or display.cell_count(line) <= room:
         return line
     sign = ellipsis()
-    return line[: chars_that_fit(line, max(room - len(sign), 0))] + sign[:room]
+    return line[: display.chars_that_fit(line, max(room - len(sign), 0))] + sign[:room]
 
 
 def wrap_paragraph(text: str) -> str:
     """Return a text as one paragraph, indented and wrapped; its line breaks become blanks."""
     room = max(prose_width() - len(INDENT), CELLS_MIN)
-    return "\n".join(f"{INDENT}{line}" for line in wrap_cells(text, room, room))
+    return "\n".join(f"{INDENT}{line}" for line in display.wrap_cells(text, room, room))
 
 
 def wrap_lines(text: str) -> str:
@@ -309,8 +303,8 @@ def wrap_prose(text: str) -> str:
     room = width()
     lines: list[str] = []
     for line in text.splitlines():
-        is_prose = cell_count(line) > room and not line[:1].isspace()
-        lines += wrap_cells(line, room, room) if is_prose else [line]
+        is_prose = display.cell_count(line) > room and not line[:1].isspace()
+        lines += display.wrap_cells(line, room, room) if is_prose else [line]
     return "\n".join(lines)
 
 
@@ -389,7 +383,7 @@ def _surplus_cells(sizes: Sequence[int]) -> int:
 
 def _visible_cells(text: str) -> int:
     """Return the number of terminal cells of a text without its styles."""
-    return cell_count(click.unstyle(text) if "\x1b" in text else text)
+    return display.cell_count(click.unstyle(text) if "\x1b" in text else text)
 
 
 SHOWN_EVERY_S = 0.2
