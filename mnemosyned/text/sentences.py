@@ -48,7 +48,7 @@ _BOUNDARY = re.compile(
 """The end of a sentence. The pattern begins with a set of characters, so that the search skips all
 others, and only with the first of a run, which keeps a line of dots linear."""
 _ABBREVIATION = re.compile(
-    r"(?:\w|\d+|(?:\w\.)+\w|mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|approx|no|nr|fig|inc|ltd|co|tel|ref|ca"
+    r"(?:\w|\d{1,3}|(?:\w\.)+\w|mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|approx|no|nr|fig|inc|ltd|co|tel|ref|ca"
     r"|z\.b|usw|bzw|str|hr|fr|inkl|zzgl|evtl|sra|dra|núm|pág|mme)",
     re.IGNORECASE,
 )
