@@ -264,6 +264,21 @@ def _join_sentences(sentences: Sequence[str], kind: StatementKind) -> str:
     return neutralize_line(" ".join(sorted(chosen, key=sentences.index)))
 
 
+def says_more(text: str, known: str) -> bool:
+    """Return whether less than `SAME_SHARE` of a text's keywords are in another text."""
+    words = find_keywords(text)
+    return len(words & find_keywords(known)) < SAME_SHARE * len(words)
+
+
+def leave_out(content: str, texts: Sequence[str]) -> str:
+    """Return a memory's text without the sentences that say no more than one of the texts."""
+    return "\n".join(
+        sentence
+        for sentence, _ in split_sentences(content)
+        if all(says_more(sentence, text) for text in texts)
+    )
+
+
 def drop_repetitions(
     statements: Sequence[ProjectStatement], *, known: Iterable[frozenset[str]] = ()
 ) -> Iterator[ProjectStatement]:

@@ -14,7 +14,11 @@ from math import log
 from operator import mul
 from typing import NamedTuple
 
-from mnemosyned.conversation.briefing import ProjectStatement, find_statements
+from mnemosyned.conversation.briefing import (
+    ProjectStatement,
+    find_statements,
+    says_more,
+)
 from mnemosyned.conversation.injected import InjectedQuote, InjectedSection
 from mnemosyned.memory.engine_ports import NOT_COMPARED, MemoryComparison
 from mnemosyned.memory.injections import BriefingEdits
@@ -159,6 +163,9 @@ class SuccessorFinder:
                     continue
                 newest, *older = chain
                 id = line_of.setdefault(newest.id, newest.id)
+                if id in lines and says_more(newest.text, lines[id].text):
+                    # A learning has the place of its message, which says more.
+                    id = line_of[newest.id] = newest.id
                 if id not in lines:
                     lines[id] = newest
                     line_of.setdefault(newest.source_id, id)

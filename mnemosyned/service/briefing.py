@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,6 +13,7 @@ from mnemosyned.conversation.briefing import (
     drop_repetitions,
     find_statements,
     is_sample,
+    leave_out,
 )
 from mnemosyned.conversation.injected import (
     InjectedQuote,
@@ -118,25 +120,29 @@ class BriefingService:
             memories = agents.latest(others, SESSION_READ_MAX)  # all of a long session
         learnings = self.learnings_in(project, edits)[:LEARNINGS_MAX]
         pinned = list(self._pinned_quotes(project, edits))
-        stated = [
-            statement
-            for statement in find_statements(memories)
-            if not (
-                edits.is_dropped(statement.memory.id)
-                or edits.is_pinned(statement.memory.id)
-            )
+        told = [
+            memory
+            for memory in memories
+            if not (edits.is_dropped(memory.id) or edits.is_pinned(memory.id))
         ]
         known = [find_keywords(learning.text) for learning in learnings]
         known += [find_keywords(quote.text) for quote in pinned]
         finder = SuccessorFinder(
-            stated,
+            list(find_statements(told)),
             edits=edits,
             endings_of=self.store.endings.of,
             compare=self.compare,
         )
-        in_learnings = {learning.memory for learning in learnings}
-        stated = [each for each in stated if each.memory.id not in in_learnings]
-        stated = list(drop_repetitions(stated, known=known))
+        learned: dict[str, list[str]] = defaultdict(list)
+        for learning in learnings:
+            learned[learning.memory or ""].append(learning.text)
+        besides = [
+            replace(memory, content=leave_out(memory.content, learned[memory.id]))
+            if memory.id in learned
+            else memory
+            for memory in told
+        ]
+        stated = list(drop_repetitions(list(find_statements(besides)), known=known))
         left = [each for each in stated if each.kind is StatementKind.OPEN][:OPEN_MAX]
         last = [
             each

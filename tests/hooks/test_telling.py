@@ -237,6 +237,26 @@ def test_of_a_message_with_long_rules_only_those_that_matter_are_told(
     assert "the rye" in both
 
 
+def test_a_start_tells_what_a_message_says_besides_its_rule(shop: Shop) -> None:
+    shop.say("We deploy payhub on port 8443. Always keep your answers short.")
+
+    text = shop.codex().start()
+
+    assert "instruction] Always keep your answers short" in text
+    assert "user] We deploy payhub on port 8443." in text
+    assert text.count("answers short") == 1
+
+
+def test_a_prompt_is_told_what_a_message_says_besides_its_rule(shop: Shop) -> None:
+    shop.say("We deploy payhub on port 8443. Always keep your answers short.")
+    rate_texts_with(shop, "short")
+
+    text = shop.codex().ask("On which port do we deploy payhub?")
+
+    assert "port 8443" in text
+    assert text.count("answers short") == 1
+
+
 def test_a_removed_rule_leaves_the_ledger_that_told_it_with_another(shop: Shop) -> None:
     shop.say("Never use tabs in recipes. Always weigh the flour in grams.")
     rate_texts_with(shop, "flour")

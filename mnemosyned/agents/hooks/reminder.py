@@ -16,6 +16,7 @@ from mnemosyned.conversation.briefing import (
     has_substance,
     is_question,
     is_sample,
+    says_more,
 )
 from mnemosyned.conversation.learnings.relevance import (
     find_least_shown,
@@ -144,11 +145,18 @@ class Reminder:
         lines = [
             line
             for line in lines
-            if not any(line.quote.id == rule.memory for rule in rules)
+            if says_more(
+                line.quote.text,
+                " ".join(rule.text for rule in rules if rule.memory == line.quote.id),
+            )
         ]
         # The rules of one message are one line.
         messages = list(dict.fromkeys(rule.source_id for rule in rules))
         lines = lines[: TOLD_MAX - min(len(messages), RULES_MIN)]
+        texts = {line.quote.id: line.quote.text for line in lines}
+        rules = [
+            rule for rule in rules if says_more(rule.text, texts.get(rule.memory, ""))
+        ]
         told_of = messages[: TOLD_MAX - len(lines)]
         rules = [rule for rule in rules if rule.source_id in told_of]
         sections = [
