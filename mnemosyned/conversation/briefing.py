@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.statements import COURTESY_WORDS_MAX, is_courtesy
 from mnemosyned.text.frames import neutralize_line
 from mnemosyned.text.rule_files import read_rule_file
-from mnemosyned.text.secrets.masking import mask_secrets
+from mnemosyned.text.secrets.masking import PLACEHOLDER, mask_secrets
 from mnemosyned.text.sentences import split_sentences
 from mnemosyned.text.tokens import (
     COMMONPLACE_KINDS,
@@ -30,8 +29,6 @@ from mnemosyned.text.tokens import (
 from mnemosyned.text.word_cache import clear_on_forget
 
 _WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__)
-
-_PLACEHOLDER = re.compile(r"\[secret:\w+\]")
 
 ASSISTANT = "assistant"
 CONTENT_CHARS_MAX = 2_000
@@ -186,7 +183,7 @@ def _telling_sentences(
         if is_question(text) or text.endswith(":") or len(text) > SENTENCE_CHARS_MAX:
             continue
         tokens = tokenize(
-            _PLACEHOLDER.sub(" ", mask_secrets(text)) if has_secret else text
+            PLACEHOLDER.sub(" ", mask_secrets(text)) if has_secret else text
         )
         words = [token.surface.lower() for token in tokens]
         is_reply = len(words) <= COURTESY_WORDS_MAX

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -34,7 +33,7 @@ from mnemosyned.service.endings import EndingFinder
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.reading import preview_selection, select_memories
 from mnemosyned.sleep.sleeper import Sleeper
-from mnemosyned.text.secrets.masking import mask_secrets
+from mnemosyned.text.secrets.masking import PLACEHOLDER, mask_secrets
 from mnemosyned.verbs import conversation, memories as verbs
 from mnemosyned.verbs.request import instant, names
 
@@ -50,7 +49,6 @@ ONE_ONLY = ("text", "role", "created_at", "importance", "if_text")
 _MANY = [name for name in EDITABLE if name not in ONE_ONLY]
 _FOR_MANY = f"{', '.join(_MANY[:-1])} and {_MANY[-1]}"
 """The other fields, as an error lists them."""
-_PLACEHOLDER = re.compile(r"\[secret:\w+\]")
 
 
 @dataclass(eq=False, kw_only=True)
@@ -281,8 +279,8 @@ class ChangeService:
                 f"{id} has changed, and nothing was done; read it again",
                 field="if_text",
             )
-        stored = Counter(_PLACEHOLDER.findall(before.content))
-        for mask, count in Counter(_PLACEHOLDER.findall(request.text or "")).items():
+        stored = Counter(PLACEHOLDER.findall(before.content))
+        for mask, count in Counter(PLACEHOLDER.findall(request.text or "")).items():
             if count > stored[mask]:  # it would overwrite the secret that it stands for
                 raise InvalidRequest(
                     f"text has {mask}, the mask of a secret in the stored words; read them with "

@@ -17,6 +17,7 @@ from mnemosyned.text import tokens
 from mnemosyned.text.dates import formatting
 from mnemosyned.text.languages.tables import LANGUAGES, WEEKDAYS
 from mnemosyned.text.rule_files import read_rule_file, read_tables
+from mnemosyned.text.secrets.masking import PLACEHOLDER
 from mnemosyned.text.sentences import SPACED_ENDS, UNSPACED_ENDS, split_sentences
 from mnemosyned.text.word_cache import WordCache
 
@@ -236,6 +237,8 @@ EVENTFUL_LISTING_FACTOR = 0.6
 PROSE_STOP_SHARE = 0.15
 """Share of stop words below which a line may be a listing. Notes and appointments have few too
 ("Dentist, Thursday, 08:20"), but they end or pause as prose does."""
+SECRET_FACTOR = 0.4
+"""Factor of a sentence with a masked secret: the rest of it is mostly about that."""
 RECORD_FACTOR = 0.6
 """Factor of a line for records, plus the worth of the line."""
 
@@ -347,12 +350,15 @@ class StatementReader:
         """Rate a sentence by its form, words and references, and add it as a statement."""
         text = sentence.text
         stamp = _PATTERNS["stamp"].match(text) if sentence.starts_line else None
-        words = tokens.tokenize(text[stamp.end() :] if stamp else text)
+        said, secrets = PLACEHOLDER.subn(" ", text[stamp.end() :] if stamp else text)
+        words = tokens.tokenize(said)
         kinds = [word.kind for word in words]
         emphasis = tokens.emphasis_factor(words)
         weight = sentence.emphasis * _rate_form(text, words, kinds, emphasis)
         if stamp:
             weight *= LISTING_FACTOR
+        if secrets:
+            weight *= SECRET_FACTOR
         readable = sentence.readable and _says_something(text, words, kinds)
         needs: int | None = None
         if readable:

@@ -48,6 +48,20 @@ def test_a_small_group_keeps_values_decisions_and_orders_and_never_grows(
     assert CHARS_MIN * 0.45 <= len(kept.text) <= most
 
 
+def test_a_masked_secret_gives_its_sentence_no_worth() -> None:
+    memories = group(
+        ("user", "The service listens on port 8443, and amounts are whole cents."),
+        ("user", "Our staging key is [secret:api_key], put it in the file."),
+        ("user", "Lena owns the finance side, she signs off on every refund."),
+    )
+
+    kept = extract(memories, ratio=RATIO)
+
+    assert "8443" in kept.text
+    assert "Lena" in kept.text
+    assert "secret:" not in "".join([kept.text, *kept.index_terms])
+
+
 def test_a_sentence_too_long_for_its_room_gives_its_first_clauses() -> None:
     memories = group(
         "Decision: the archive moves to Malmö on 4 May with the Rask lorry, after which all of us "

@@ -230,6 +230,10 @@ def mask_secrets(text: str, known: Iterable[Detail] = ()) -> str:
     return text
 
 
+PLACEHOLDER = re.compile(r"\[secret:\w+\]")
+"""What stands for a masked secret."""
+
+
 def secret_placeholder(kind: DetailKind) -> str:
     """Return the placeholder of a kind of secret, such as `[secret:password]`."""
     return f"[secret:{kind.value}]"
