@@ -150,11 +150,12 @@ class ChatGptExport(ChatExport):
 
 def _read_chatgpt_messages(conversation: Json, mapping: Json) -> Iterator[Remember]:
     """Yield the visible messages on the branch of a ChatGPT conversation that is shown."""
-    begun = conversation.get("create_time")
+    said = conversation.get("create_time")
     for node in _find_shown_branch(conversation, mapping):
         message = mapping[node].get("message")
         if not isinstance(message, Mapping) or not _is_visible_message(message):
             continue
+        said = message.get("create_time") or said  # not before its question
         content = message["content"]
         parts = content.get("parts") or [content.get("text")]
         text = "\n".join(filter(None, map(_read_part_text, parts)))
@@ -163,7 +164,7 @@ def _read_chatgpt_messages(conversation: Json, mapping: Json) -> Iterator[Rememb
                 text,
                 id=text_in(message.get("id")) or node,
                 role=message["author"]["role"],
-                created_at=moment_from(message.get("create_time") or begun),
+                created_at=moment_from(said),
                 metadata={"model": (message.get("metadata") or {}).get("model_slug")},
             )
 
