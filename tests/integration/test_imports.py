@@ -357,6 +357,32 @@ def test_a_repository_that_names_programs_starts_none_of_them(tmp_path: Path) ->
     assert started.exists(), "git would have started one"
 
 
+def test_commits_are_in_the_session_of_their_repository_however_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_sample("git_repository", tmp_path)
+    monkeypatch.chdir(path)
+
+    items, _ = read(Path())
+
+    assert {item.memory.session for item in items} == {f"git:{path.resolve()}"}
+
+
+def test_an_answer_of_chatgpt_without_a_time_stays_behind_its_question(
+    tmp_path: Path,
+) -> None:
+    path = write_sample("chatgpt", tmp_path)
+    (conversation,) = json.loads(path.read_text())
+    conversation["mapping"]["q"]["message"]["create_time"] += 30
+    conversation["mapping"]["a"]["message"]["create_time"] = None
+    path.write_text(json.dumps([conversation]))
+
+    items, _ = read(path)
+
+    question, answer = (item.memory.created_at for item in items)
+    assert question == answer
+
+
 def test_a_git_that_complains_at_length_is_reported_by_its_first_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

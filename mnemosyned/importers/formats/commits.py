@@ -84,7 +84,7 @@ class GitRepository(importer.ImportFormat):
         Raises `SourceRefused` if git fails or is not installed.
         """
         start = reading.RecordPosition.parse(position)
-        make = partial(_memory_of_commit, project_of(source.path).key)
+        make = partial(_memory_of_commit, project_of(source.path.absolute()).key)
         arguments = [
             "git", "-C", str(source.path.absolute()), *_SAFE, "log", "--reverse", "--topo-order",
             "--no-color", "--no-show-signature", "--no-notes", "--no-mailmap", "--encoding=UTF-8",
