@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
+from web.crowd import add_endings
 from web.hostile import HOSTILE
 from web.visitor import Page, PageReader, Visitor, inject
 
@@ -68,7 +69,10 @@ def fill(memory: Memory) -> list[str]:
     for place in range(0, len(texts), LEARNED):
         several = "\n".join(text[:300] for text in texts[place : place + LEARNED])
         memory.learn(several, session=name_of(texts[place]))
+    for learning in memory.learnings(limit=1_000):
+        memory.edit_briefing(learning.id, text=learning.text)
     memory.edit([ids[1]], text="It was worse before.")
+    add_endings(memory, *ids[::6])
     return ids
 
 
@@ -118,8 +122,14 @@ def test_lists_show_hostile_texts_as_texts(attacked: tuple[Visitor, list[str]]) 
     shown += visitor.pages(f"/undo?cycle={cycle}")
     groups = visitor.get("/cycle", cycle=cycle)
     shown += [("/cycle", groups), *visitor.pages(f"/cycle?cycle={cycle}&from=90")]
+    learned = [
+        (path, visitor.get(path, id=learning.id))
+        for learning in visitor.caller.learnings(limit=1_000)  # type: ignore[attr-defined]
+        for path in ("/memory", "/unlearn")
+    ]
 
-    check(shown)
+    assert {page.status for _, page in learned} == {200}
+    check([*shown, *learned])
     words = " ".join(page.source for _, page in shown)
     assert all(
         text in words for text in ("evil.example", "&lt;script&gt;", "onauxclick")
@@ -148,7 +158,7 @@ def test_the_pages_of_a_memory_show_hostile_texts_as_texts(
     for id in ids[part::4]:
         check(
             (f"{path} {id}", visitor.get(path, id=id))
-            for path in ("/memory", "/edit", "/supersede", "/forget")
+            for path in ("/memory", "/edit", "/supersede", "/forget", "/ended")
         )
 
 

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 import pytest
-from web.crowd import add_endings
-from web.hostile import HOSTILE
-from web.test_web_hostility import check
 from web.visitor import Visitor, inject, say
 
 from mnemosyned import Memory
@@ -188,22 +183,3 @@ def test_what_still_applies_is_said_by_a_button_and_taken_back(
     assert visitor.post("/ended", id=old, redo="true").status == 404
     assert visitor.post("/ended", id="unknown").status == 404
     assert visitor.get("/ended", undone="nonsense").status == 400
-
-
-def test_hostile_learnings_are_shown_as_texts(visitor: Visitor, memory: Memory) -> None:
-    texts = [text.replace("\0", "") for text in HOSTILE[::6] if text.strip()]
-    ids = [f"{number}{text[:60]}" for number, text in enumerate(texts)]
-    for id, text in zip(ids, texts, strict=True):
-        memory.remember(text, id=id)
-        memory.learn(text, source=text[:90].strip())
-    add_endings(memory, *ids)
-    pages = ["/learnings", "/ended", *(f"/ended?id={quote(id)}" for id in ids)]
-    for learning in memory.learnings(limit=1_000):
-        memory.edit_briefing(learning.id, text=learning.text)
-        pages += [f"/memory?id={learning.id}", f"/unlearn?id={learning.id}"]
-
-    seen = [(address, visitor.follow(address)) for address in pages]
-
-    assert len(seen) > 60
-    assert {page.status for _, page in seen} == {200}
-    check(seen)
