@@ -152,26 +152,6 @@ def test_whatever_a_rule_matches_is_hinted_at(said: tuple[str, str]) -> None:
     assert language in find_candidate_languages(text)
 
 
-TEXTS = st.lists(
-    st.sampled_from([one.text for one in SENTENCES])
-    | st.sampled_from(RULES).flatmap(
-        lambda rule: st.from_regex(re.compile(rule[1], re.IGNORECASE), fullmatch=True)
-    )
-    | st.text(max_size=40),
-    max_size=4,
-).map(" ".join)
-
-
-@given(TEXTS)
-def test_nothing_is_recognized_less_for_the_hints(text: str) -> None:
-    with pytest.MonkeyPatch.context() as unhinted:
-        unhinted.setattr(recognize, "find_candidate_languages", lambda _: EVERY)
-        said = find_statements(text)
-
-    assert find_statements(text) == said
-    assert may_match_rule(text) or not said
-
-
 def test_hints_that_overlap_are_all_found() -> None:
     assert {"english", "italian"} <= find_candidate_languages("non o no tea")
     assert find_candidate_languages("preferirei") >= {"english", "italian"}

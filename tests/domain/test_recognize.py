@@ -44,14 +44,6 @@ def labelled() -> list[Labelled]:
 SENTENCES = labelled()
 
 
-def test_the_labelled_sentences_are_many_and_half_of_them_look_alikes() -> None:
-    alike = sum(not one.kind for one in SENTENCES)
-
-    assert len(SENTENCES) >= 200
-    assert 0.45 <= alike / len(SENTENCES) <= 0.6
-    assert len({one.language for one in SENTENCES}) >= 9
-
-
 @each_case(
     "part", ["written on", "held out", "", *sorted({one.language for one in SENTENCES})]
 )
