@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
-import psycopg
 import pytest
 from e2e.daemons import WAIT_S, eventually
 from postgres.daemons import Serve, Service, port_of
@@ -20,8 +19,6 @@ from mnemosyned.storage.postgres.connections import (
     Use,
     check_alive,
 )
-from mnemosyned.storage.postgres.roles import request_role
-from mnemosyned.storage.postgres.session import PostgresSession
 
 pytestmark = pytest.mark.postgres
 NAMES = ("anna-of-the-mill", "bert-of-the-mill")
@@ -100,14 +97,3 @@ def test_waits_for_a_connection_are_counted(dsn: str) -> None:
     figures = connections.figures()
     assert (figures.in_use, figures.waiting, figures.waits_total) == (0, 0, 1)
     assert figures.wait_seconds_total > 0
-
-
-@pytest.mark.usefixtures("anna_and_bert")
-def test_a_login_without_tables_sees_the_figures(dsn: str) -> None:
-    with psycopg.connect(dsn) as connection:
-        role = request_role(PostgresSession(connection, 0))
-        connection.execute(f'SET ROLE "{role}"'.encode())
-        row = connection.execute("SELECT * FROM owner_figures(now(), '')").fetchone()
-
-    assert row is not None
-    assert row[0] >= 1

@@ -170,19 +170,6 @@ def test_no_request_meets_what_another_owner_has(
     assert MARK.encode() in bert.ask(by_post("recall", {"query": MARK})).body
 
 
-def test_the_same_ids_belong_to_each_owner(anna: Memory, bert: Memory) -> None:
-    fill(anna, "annasownword")
-    fill(bert, MARK)
-
-    for memory, own in ((anna, "annasownword"), (bert, MARK)):
-        assert own in memory.call("get", id="bert-fresh")["memory"]["content"]
-        hits = memory.call("recall", query="Lisbon QX-3 moved", limit=50)["hits"]
-        assert hits
-        assert all(own in hit["content"] for hit in hits)
-    anna.call("forget", id="bert-fresh")
-    assert MARK in bert.call("get", id="bert-fresh")["memory"]["content"]
-
-
 @pytest.mark.parametrize("verb", ["get", "expand", "forget", "edit", "restore", "undo"])
 def test_an_id_of_another_owners_is_unknown(
     dsn: str, anna: Memory, bert: Memory, verb: str

@@ -115,19 +115,6 @@ def test_the_live_view_shows_an_owner_its_memory_without_the_figures_of_the_mach
     assert [memory.id for memory in snapshot.latest] == ["bike"]
 
 
-def test_a_revoked_token_is_named(run: Run, owners: PostgresOwners) -> None:
-    token = owners.issue("anna", "laptop", tuple(Scope)).secret
-    assert run(token, "status")[0] == 0
-
-    owners.revoke("anna", "laptop")
-
-    eventually(lambda: run(token, "status")[0] == 7, "the token is refused")
-    _, _, said = run(token, "recall", "bike")
-    assert "refuses the token of MNEMOSYNE_TOKEN: " in said
-    assert token not in said
-    assert said.count("\n") == 1
-
-
 def test_an_administrator_invites_from_afar_and_a_laptop_logs_in(
     run: Run, owners: PostgresOwners, url: str, authority: Authority, tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""Both engines live the same life, answer alike, and restore each other's exports."""
+"""Both engines live the same life, answer alike, and take each other's records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -18,18 +17,14 @@ from typing import Any
 import msgspec
 import pytest
 from bench.locomo import Conversation
-from support.compare_databases import differences
 from support.datasets.mixed_year import Record
 from support.datasets.timed_questions import timed_questions, timed_sets
 from support.engines import POSTGRES, SQLITE
 from support.fakes import NOON, FakeClock
-from support.mixed_memory import QUESTIONS, fill
 from support.random_requests import QUESTIONS as ASKED, SESSIONS, RandomRequests
 from support.seeds import seed_of
 from support.twins import RANDOM_ID, Twins, twins
 
-from mnemosyned.assembly.build import OpenMemory, open_memory
-from mnemosyned.config.settings import Config
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.memory.consolidation import LogEntry
 from mnemosyned.memory.exchange import (
@@ -41,7 +36,6 @@ from mnemosyned.memory.exchange import (
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Tier
 from mnemosyned.verbs.conversation import Learnings
-from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.listing import ListMemories, Sessions, Sources
 from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.request import Request
@@ -451,74 +445,3 @@ def test_a_random_life_is_the_same_on_both_engines(tmp_path: Path) -> None:
         print(dict(life.done))
         done += life.done["Remember"] + life.done["RememberMany"]
     assert done > LIVES
-
-
-# An export of one engine restores in the other, and everything in it comes back as it was.
-
-
-ENDS = ("header", "footer")
-
-
-@contextmanager
-def opened(database: str | Path) -> Iterator[OpenMemory]:
-    with open_memory(Config(database=str(database), auto_sleep=False)) as memory:
-        yield memory
-
-
-def exported(database: str | Path) -> list[bytes]:
-    """The lines of an export, the first and the last included."""
-    with opened(database) as memory:
-        return b"".join(memory.service.export(Export())).splitlines(keepends=True)
-
-
-def restored(lines: list[bytes], database: str | Path) -> None:
-    with opened(database) as memory:
-        outcome = memory.service.restore_lines(b"".join(lines[1:]))
-        assert outcome.conflicts == []
-        assert (outcome.working, outcome.left_out) == (0, 0)
-        assert sum(outcome.stored.values()) == len(lines) - len(ENDS)
-
-
-def records(lines: list[bytes]) -> list[dict[str, Any]]:
-    """What an export holds; the order of the values of one memory is an engine's own."""
-    decoded = [msgspec.json.decode(line) for line in lines]
-    assert [decoded[0]["record"], decoded[-1]["record"]] == list(ENDS)
-    for record in decoded:
-        if "details" in record:
-            record["details"] = sorted(record["details"])
-    return decoded[1:-1]
-
-
-def answers(database: str | Path) -> list[list[object]]:
-    with opened(database) as memory:
-        found = [memory.service.call(Recall(question)) for question in QUESTIONS]
-    return [[(hit.id, hit.content) for hit in result.hits] for result in found]
-
-
-@pytest.fixture
-def filled(tmp_path: Path) -> Path:
-    """A SQLite file with something of everything."""
-    file = tmp_path / "filled.db"
-    fill(file)
-    return file
-
-
-def test_a_file_comes_back_row_by_row(filled: Path, dsn: str, tmp_path: Path) -> None:
-    again = tmp_path / "again.db"
-    lines = exported(filled)
-
-    restored(lines, dsn)
-    with opened(dsn) as memory:  # once more, which stores nothing
-        known = memory.service.restore_lines(b"".join(lines[1:]))
-    assert (known.stored, known.conflicts) == ({}, [])
-    assert sum(known.known.values()) == len(lines) - len(ENDS)
-    from_server = exported(dsn)
-    restored(from_server, again)
-
-    kinds = Counter(record["record"] for record in records(lines))
-    assert set(kinds) >= {"episode", "memory", "supersession", "learning", "log"}
-    assert records(from_server) == records(lines)
-    footers = [msgspec.json.decode(given[-1]) for given in (lines, from_server)]
-    assert footers[0]["counts"] == footers[1]["counts"]
-    assert differences(filled, again) == []
-    assert answers(dsn) == answers(filled)

@@ -195,23 +195,6 @@ def test_a_token_does_what_its_scope_allows(service: Service, scope: Scope) -> N
     assert code == (200 if scope is Scope.READ else 403), answer
 
 
-def test_agents_meet_the_same_bounds_over_mcp(service: Service) -> None:
-    with service.client(service.token("anna")) as client:
-        client.remember("The bike is blue.", id="bike")
-
-    def call(token: str, tool: str, **arguments: object) -> str:
-        params = {"name": tool, "arguments": arguments}
-        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        code, _, answer = service.ask("/mcp", token, message)
-        assert code == 200, answer
-        return str(answer)
-
-    reader, stranger = service.token("anna", Scope.READ), service.token("bert")
-    assert "blue" in call(reader, "recall", query="bike")
-    assert "blue" not in call(stranger, "recall", query="bike")
-    assert "needs the scope write" in call(reader, "remember", content="no")
-
-
 def test_a_round_puts_all_to_sleep(serve: Serve, owners: PostgresOwners) -> None:
     old = [
         {"content": f"Bell {number} rang.", "created_at": "2026-01-01"}

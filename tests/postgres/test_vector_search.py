@@ -251,27 +251,6 @@ def near_to(
 
 @needs_pgvector
 @pytest.mark.usefixtures("at_once")
-def test_a_question_waits_for_no_slow_comparison(dsn: str) -> None:
-    with (
-        open_store(dsn, embeds=True) as store,
-        indexing(store, FakeEmbedder(), wait_s=0.5) as vectors,
-        psycopg.connect(dsn) as other,
-    ):
-        remember_batch(store, memory("a", "The tesla came"))
-        vectors.note_new_memories()
-        wait_until(lambda: vectors.status().embedded == 1)
-        other.execute(LOCKED)
-
-        positions, note = near_to(store, vectors, "tesla")
-
-        assert positions == [1], "by its words"
-        assert "did not compare the vectors in time" in note
-        assert vectors.status().missed == 1
-        other.rollback()
-
-
-@needs_pgvector
-@pytest.mark.usefixtures("at_once")
 def test_a_daemon_holds_no_vector(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = FakeEmbedder()
     with open_store(dsn) as before:
