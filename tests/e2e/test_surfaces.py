@@ -32,6 +32,8 @@ VARIES = {
     "purge_due",
     "uptime_s",
 }
+SAID = {"session": "kitchen", "source": "cook", "role": "user"}
+WHOLE = {**SAID, "metadata": {"dish": "stew"}}
 MADE_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
 IMPORT_IS = "remember_many"
@@ -109,12 +111,6 @@ class Walker:
 
 def converse(call: Walker) -> None:
     """The verbs of an agent's conversation."""
-    whole = {
-        "session": "kitchen",
-        "source": "cook",
-        "role": "user",
-        "metadata": {"dish": "stew"},
-    }
     lesson = call(
         "learn",
         content="Taste before you salt.",
@@ -123,8 +119,8 @@ def converse(call: Walker) -> None:
         source="cook",
     )
     call("learn", content="Serve at six.", source="waiter")
-    call("remember", content="Please never use onions. And call me Ada.", **whole)
-    call("remember", content="Call me Adele.", **whole)
+    call("remember", content="Please never use onions. And call me Ada.", **WHOLE)
+    call("remember", content="Call me Adele.", **WHOLE)
     call("learnings", source="cook", kind="instruction", superseded=False, limit=5)
     call("learnings", source=["cook", "waiter"], superseded=True)
     made = lesson["learning"]["id"]
@@ -156,7 +152,6 @@ def converse(call: Walker) -> None:
         learnings_fraction=0.125,
         fresh_tail=2,
     )
-    where = {"session": "kitchen", "source": "cook"}
     shorter = call(
         "compact",
         messages=said,
@@ -166,7 +161,8 @@ def converse(call: Walker) -> None:
         keep_recent=2,
         reported_tokens=300,
         force=True,
-        **where,
+        session="kitchen",
+        source="cook",
     )
     call("expand", id=shorter["expand"][0])
 
@@ -187,12 +183,11 @@ def review(call: Walker) -> None:
     call("edit_briefing", id="first", pin=True, drop=False)
     call("edit_briefing", id="first", text="Stir slowly.")
     call("briefing", project="no-project")
-    whole = {"session": "kitchen", "source": "cook", "role": "user"}
-    call("remember", id="port", content="The oven listens on port 8080.", **whole)
-    call("remember", content="The oven now listens on port 9090.", **whole)
+    call("remember", id="port", content="The oven listens on port 8080.", **SAID)
+    call("remember", content="The oven now listens on port 9090.", **SAID)
     (ended,) = call("endings", limit=5, reveal=False)["endings"]
     assert ended["id"] == "port"
-    call("remember", content="The oven now listens on port 7070.", **whole)
+    call("remember", content="The oven now listens on port 7070.", **SAID)
     page = call("endings", id="port", undone=False, at_once=False, limit=1)
     call("endings", after=page["next"])
     call("undo_ending", id="port", redo=False)
@@ -217,8 +212,8 @@ def look(call: Walker) -> None:
 def change(call: Walker) -> None:
     """The verbs that change memories, by ids and by filters."""
     call("log")
-    soup = {"id": "soup", "session": "kitchen", "source": "cook", "role": "user"}
-    call("remember", content="Salt the soup at 9:40.", tags=["Spice"], **soup)
+    salt = "Salt the soup at 9:40."
+    call("remember", id="soup", content=salt, tags=["Spice"], **SAID)
     when = {"since": LONG_AGO, "until": "2100-01-01T00:00:00Z"}
     where = {"query": "salt", "tag": "spice", "person": "user", **when}
     which = {"session": ["kitchen", "hall"], "source": "cook", **where}
@@ -238,7 +233,7 @@ def change(call: Walker) -> None:
     call("edit", **moved, **of, **seen, dry_run=True, after=last)
     call("edit", **moved, **of, **seen)
     words = "Salt the soup at 9:50."
-    call("edit", id="soup", text=words, if_text="Salt the soup at 9:40.")
+    call("edit", id="soup", text=words, if_text=salt)
     told = {"role": "cook", "created_at": LONG_AGO, "importance": 0.25}
     call("edit", id="soup", **told, drop_history=False)
     call("get", id="soup", history=True)
@@ -250,12 +245,6 @@ def change(call: Walker) -> None:
 
 
 def walk(call: Walker, room: Path) -> None:
-    whole = {
-        "session": "kitchen",
-        "source": "cook",
-        "role": "user",
-        "metadata": {"dish": "stew"},
-    }
     call(
         "remember",
         id="first",
@@ -264,13 +253,13 @@ def walk(call: Walker, room: Path) -> None:
         importance=0.75,
         pinned=False,
         dedupe=False,
-        **whole,
+        **WHOLE,
     )
-    call("remember", content="Salt comes last.", pinned=True, **whole)
-    call("remember", content="Salt comes last.", dedupe=True, **whole)
+    call("remember", content="Salt comes last.", pinned=True, **WHOLE)
+    call("remember", content="Salt comes last.", dedupe=True, **WHOLE)
     call("remember", id="first", content="Stir the stew — slowly, 40 minutes at 95 °C.")
     batch = [
-        {"id": f"step-{n}", "content": step, "created_at": LONG_AGO, **whole}
+        {"id": f"step-{n}", "content": step, "created_at": LONG_AGO, **WHOLE}
         for n, step in enumerate(
             ["Peel a carrot.", "Cut the carrot.", "Boil it.", "Taste."]
         )
@@ -281,7 +270,7 @@ def walk(call: Walker, room: Path) -> None:
         dry_run=False,
         import_id="01M00000000000000000000ACT",
     )
-    call("remember", content="The cellar's password is thyme77.", pinned=True, **whole)
+    call("remember", content="The cellar's password is thyme77.", pinned=True, **WHOLE)
     call("recall", query="what of the carrot?", limit=3, tier="working")
     call("recall", query="cellar", reveal=False, role="user")
     call("recall", query="cellar", reveal=True)
@@ -401,14 +390,6 @@ def surface(name: str, home: Path) -> Iterator[Surface]:
             yield OverHttp(daemon) if name == "http" else InTheShell(daemon, home)
 
 
-def test_the_walk_sees_a_further_verb(monkeypatch: pytest.MonkeyPatch) -> None:
-    walked = every_field()
-
-    monkeypatch.setitem(VERBS, "dream", VERBS["status"])
-
-    assert every_field() != walked
-
-
 @pytest.fixture
 def filled(daemon: Daemon) -> Daemon:
     daemon.post(
@@ -438,11 +419,3 @@ def test_what_reads_can_be_asked_with_get(
 
     assert by_get.status == 200
     assert by_get == by_post
-
-
-def test_what_writes_cannot_be_done_with_get(filled: Daemon) -> None:
-    answer = filled.request("GET", "/v1/forget?id=tea")
-
-    assert answer.status == 405
-    assert answer.error == ("method_not_allowed", None)
-    assert filled.post("get", id="tea").status == 200
