@@ -11,9 +11,9 @@ from bench.readability import Readability
 from bench.scale import PAGE, Assumed, tables, written
 from bench.summary_levels import LEVELS, demo_week, written_levels
 from support.cases import each_case
+from support.commands import walk_commands
 from support.pages import DOCS, PAGES, PROJECT, README, anchors, blocks, links
 
-from mnemosyned.cli.main import mnem
 from mnemosyned.config.settings import keys
 from mnemosyned.memory.values import Episode
 from mnemosyned.verbs.facade import VERBS
@@ -28,19 +28,11 @@ ALL_TEXT = "\n".join(page.read_text("utf-8") for page in PAGES)
 SECTIONS = {key.partition(".")[0] for key, _ in keys() if "." in key}
 
 
-def commands(
-    group: click.Group, context: click.Context, path: str = "mnem"
-) -> Iterator[tuple[str, click.Command]]:
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        assert command is not None
-        if isinstance(command, click.Group):
-            yield from commands(command, context, f"{path} {name}")
-        else:
-            yield f"{path} {name}", command
-
-
-COMMANDS = dict(commands(mnem, click.Context(mnem)))
+COMMANDS = {
+    path: command
+    for path, command in walk_commands()
+    if not isinstance(command, click.Group)
+}
 GROUPS = {path.rsplit(" ", 1)[0] for path in COMMANDS}
 
 

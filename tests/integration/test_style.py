@@ -19,9 +19,8 @@ from pathlib import Path
 import click
 import pytest
 from support.cases import each_case
+from support.commands import walk_commands
 from support.pages import PAGES, PROJECT
-
-from mnemosyned.cli.main import mnem
 
 PACKAGE = PROJECT / "mnemosyned"
 WORDS = PROJECT / "tests" / "support" / "words.toml"
@@ -143,24 +142,9 @@ def of_targets() -> Iterator[Sentence]:
                 yield from sentences(f"make {target}", part)
 
 
-def commands(
-    group: click.Group = mnem, path: str = "mnem"
-) -> Iterator[tuple[str, click.Command]]:
-    """Every command of the shell by its whole name, groups among them."""
-    context = click.Context(group)
-    yield path, group
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        assert command is not None
-        if isinstance(command, click.Group):
-            yield from commands(command, f"{path} {name}")
-        else:
-            yield f"{path} {name}", command
-
-
 def of_help() -> Iterator[Sentence]:
     """The sentences of the help of every command: its text, its options, its epilog."""
-    for path, command in commands():
+    for path, command in walk_commands():
         place = f"{path} --help"
         for text in (command.help, command.short_help, command.epilog):
             for paragraph in re.split(r"\n\s*\n", text or ""):
