@@ -18,13 +18,14 @@ from domain.talks import talks
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from support.fakes import FakeSummarizer, files_containing
 from support.leftovers import left_of
+from support.messages import call, result, says, text_block, tool_result, tool_use
 from support.services import Lab
 from support.stores import MIGRATIONS, get_memory, open_store
 
 from mnemosyned import sendable
 from mnemosyned.conversation.archived import WORDLESS, as_message
 from mnemosyned.conversation.summary_message import is_summary
-from mnemosyned.errors import NotFound, ShuttingDown, SleepInProgress, StorageFailed
+from mnemosyned.errors import NotFound, SleepInProgress, StorageFailed
 from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.values import (
@@ -53,20 +54,11 @@ def rounds(count: int, *, first: int = 0) -> Messages:
     """Rounds of an agent at work, each with a long tool result; ids begin anew in every one."""
     made: Messages = []
     for n in range(first, first + count):
-        call = {
-            "id": f"call-{n}",
-            "type": "function",
-            "function": {"name": "sh", "arguments": "{}"},
-        }
         made += [
-            {"role": "user", "content": f"Step {n}: decided: use plan {n}.", "id": "1"},
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {
-                "role": "tool",
-                "tool_call_id": f"call-{n}",
-                "content": f"begin {n} " + "row " * 400,
-            },
-            {"role": "assistant", "content": f"I read file {n}.", "id": "2"},
+            says(f"Step {n}: decided: use plan {n}.", id="1"),
+            call(f"call-{n}"),
+            result(f"call-{n}", f"begin {n} " + "row " * 400),
+            says(f"I read file {n}.", "assistant", id="2"),
         ]
     return made
 
@@ -76,16 +68,12 @@ def anthropic_rounds(count: int) -> Messages:
     made: Messages = []
     for n in range(count):
         picture = {"type": "image", "source": {"data": "AAAA"}}
-        told = [{"type": "text", "text": f"{n} " + "row " * 400}, picture]
-        result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": told}
+        told = [text_block(f"{n} " + "row " * 400), picture]
         made += [
-            {"role": "user", "content": [{"type": "text", "text": f"Look at {n}\0!"}]},
-            {
-                "role": "assistant",
-                "content": [{"type": "tool_use", "id": f"t{n}", "name": "sh"}],
-            },
-            {"role": "user", "content": [result]},
-            {"role": "assistant", "content": f"Seen {n}."},
+            says([text_block(f"Look at {n}\0!")]),
+            tool_use(f"t{n}"),
+            says([tool_result(f"t{n}", told)]),
+            says(f"Seen {n}.", "assistant"),
         ]
     return made
 
@@ -235,9 +223,8 @@ def test_ids_that_agents_use_again_are_no_matter(lab: Lab) -> None:
 
 def test_a_session_never_brings_back_the_words_of_another(lab: Lab) -> None:
     """Not even where both say the same, and the summary lost its metadata."""
-    fine = {"role": "assistant", "content": "Fine."}
-    said = [{"role": "user", "content": "ok"}, fine]
-    secret = {"role": "assistant", "content": "The safe is behind the picture. " * 9}
+    said = [says("ok"), says("Fine.", "assistant")]
+    secret = says("The safe is behind the picture. " * 9, "assistant")
     first = compact(lab, [*said, secret], session="one", **ALL_OF_IT)
     compact(lab, said, session="two", **ALL_OF_IT)
 
@@ -249,7 +236,7 @@ def test_a_session_never_brings_back_the_words_of_another(lab: Lab) -> None:
 
 def test_what_an_agent_remembered_itself_is_not_kept_twice(lab: Lab) -> None:
     said = [
-        {"role": role, "content": f"Word {n} of a long talk. " * 20}
+        says(f"Word {n} of a long talk. " * 20, role)
         for n, role in enumerate(["assistant", "user"] * 15)
     ]
     for one in said:
@@ -273,7 +260,7 @@ def test_what_was_taken_out_is_found_by_recall(lab: Lab) -> None:
 
 
 def test_what_is_forgotten_is_gone_from_every_compaction(lab: Lab) -> None:
-    talk = [{"role": "user", "content": f"decided: {UNIQUE}"}, *rounds(20)]
+    talk = [says(f"decided: {UNIQUE}"), *rounds(20)]
     first = compact(lab, talk, policy="facts")
     merged = compact(lab, [*first.messages, *rounds(9, first=30)], policy="facts")
 
@@ -287,7 +274,7 @@ def test_what_is_forgotten_is_gone_from_every_compaction(lab: Lab) -> None:
 
 
 def test_a_compaction_of_which_all_is_forgotten_is_not_found(lab: Lab) -> None:
-    answer = compact(lab, [{"role": "user", "content": UNIQUE}], **ALL_OF_IT)
+    answer = compact(lab, [says(UNIQUE)], **ALL_OF_IT)
 
     lab.forget(answer.archived[0])
 
@@ -301,7 +288,7 @@ def test_compaction_stores_no_refused_secret(lab: Lab, rule: SecretRule) -> None
     lab.change({"secrets": rule})
 
     answer, other = (
-        compact(lab, [{"role": "user", "content": text}, *rounds(20)])
+        compact(lab, [says(text), *rounds(20)])
         for text in ("The password is hunter22x!", "The password is hunter33y!")
     )
 
@@ -312,7 +299,7 @@ def test_compaction_stores_no_refused_secret(lab: Lab, rule: SecretRule) -> None
 
 
 def test_instructions_are_learned_before_their_message_is_compacted(lab: Lab) -> None:
-    talk = [{"role": "user", "content": "Never use emojis."}, *rounds(20)]
+    talk = [says("Never use emojis."), *rounds(20)]
 
     compact(lab, talk, policy="facts")
 
@@ -339,13 +326,6 @@ def test_below_its_threshold_nothing_happens_unless_forced(lab: Lab) -> None:
     assert (idle.changed, idle.messages) == (False, talk)
     assert reported.changed
     assert forced.changed
-
-
-def test_a_daemon_that_stops_compacts_no_more(lab: Lab) -> None:
-    lab.service.stop_writes()
-
-    with pytest.raises(ShuttingDown):
-        compact(lab, rounds(1))
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -471,14 +451,9 @@ def talk(*, each: tuple[object, ...] = WORDLESS_CONTENTS) -> Messages:
     for n in range(30):
         content = each[n % len(each)]
         made += [
-            {"role": "user", "content": f"Step {n}: " + "row " * 60},
-            {
-                "role": SPEAKER,
-                "content": content,
-                "name": None,
-                "n": {"a": None, "b": [n]},
-            },
-            {"role": SPEAKER, "content": content},
+            says(f"Step {n}: " + "row " * 60),
+            says(content, SPEAKER, name=None, n={"a": None, "b": [n]}),
+            says(content, SPEAKER),
         ]
     return made
 
@@ -564,7 +539,7 @@ def test_no_question_finds_what_has_no_words(lab: Lab) -> None:
 
 
 def test_a_group_of_nothing_else_is_slept_on(lab: Lab) -> None:
-    messages = [{"role": "tool", "content": "", "n": n} for n in range(40)]
+    messages = [says("", "tool", n=n) for n in range(40)]
     answer = compact(lab, messages, force=True, max_tokens=100)
     assert answer.archived
 
@@ -660,11 +635,3 @@ def test_a_file_from_before_is_healed(database: Path, before: Path) -> None:
             "WHERE content != ''"
         ).fetchall()
     assert hashes == [(content_hash(WORDLESS),)] * 3
-
-
-def test_a_file_without_such_memories_stays(database: Path, before: Path) -> None:
-    with open_store(database, migrations=before):
-        pass
-
-    with open_store(database) as store:
-        assert not store.deletion.purge_due()

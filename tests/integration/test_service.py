@@ -8,8 +8,9 @@ from support.cases import each_case
 from support.fakes import NOON, memory, trio
 from support.services import Lab
 
-from mnemosyned.errors import IdTaken, InvalidRequest, MnemosynedError, ShuttingDown
+from mnemosyned.errors import InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.memory.values import Tier
+from mnemosyned.verbs.conversation import Compact
 from mnemosyned.verbs.memories import (
     METADATA_BYTES_MAX,
     Expand,
@@ -92,15 +93,6 @@ def test_a_bad_memory_is_refused_with_its_code_and_field(
     assert lab.store.memories.working_count() == 0
 
 
-def test_a_taken_id_in_a_batch_is_named_by_its_place(lab: Lab) -> None:
-    lab.remember("one", id="1")
-
-    with pytest.raises(IdTaken) as refused:
-        lab.remember_many([Remember("two"), Remember("other", id="1")])
-
-    assert refused.value.field == "memories[1].id"
-
-
 @each_case(("request_", "field"), BAD_REQUESTS)
 def test_a_request_out_of_range_is_refused_naming_its_field(
     request_: Request[Any], field: str | None
@@ -110,27 +102,6 @@ def test_a_request_out_of_range_is_refused_naming_its_field(
 
     assert refused.value.code in {"invalid_request", "invalid_time"}
     assert refused.value.field == field
-
-
-def test_a_dry_run_of_a_batch_keeps_nothing(lab: Lab) -> None:
-    assert lab.remember_many([Remember("x")], dry_run=True).memories == []
-
-    with pytest.raises(MnemosynedError):
-        lab.remember_many([Remember("")], dry_run=True)
-    assert lab.store.memories.working_count() == 0
-
-
-def test_recall_takes_one_name_or_several(lab: Lab) -> None:
-    for session in "abc":
-        lab.remember("apple", id=session, session=session, source=session)
-
-    def found(**where: Any) -> list[str]:  # noqa: ANN401
-        return sorted(hit.id for hit in lab.recall("apple", **where).hits)
-
-    assert found(session="a") == ["a"]
-    assert found(session=["a", "b"]) == ["a", "b"]
-    assert found(source="c") == ["c"]
-    assert found(session=["a", "b"], source=["b", "c"]) == ["b"]
 
 
 @each_case(
@@ -207,7 +178,8 @@ def test_a_stopping_daemon_takes_no_writes_and_answers_questions(lab: Lab) -> No
     lab.service.stop_writes()
 
     writes: list[Request[Any]] = [Remember("x"), RememberMany([Remember("x")])]
-    for request in [*writes, Sleep(), Forget("1")]:
+    writes += [Compact([{"role": "user", "content": "x"}]), Sleep(), Forget("1")]
+    for request in writes:
         with pytest.raises(ShuttingDown):
             lab.call(request)
     assert kept_ids(lab, "bike") == ["1"]
@@ -241,12 +213,3 @@ def test_status_names_the_file_and_its_size(lab: Lab) -> None:
 
     assert status.database == str(lab.store.database)
     assert status.bytes_on_disk > lab.store.database.stat().st_size > 0
-
-
-def test_the_log_is_read_through_the_service(lab: Lab) -> None:
-    lab.put(*trio("a", session="a"), *trio("b", session="b"))
-    report = lab.sleep()
-
-    assert len(lab.log(cycle=report.cycle).rows) == 2
-    assert [row.session for row in lab.log(session="a").rows] == ["a"]
-    assert lab.log(cycle="?").rows == []
