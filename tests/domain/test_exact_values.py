@@ -15,6 +15,7 @@ PAT = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 AWS = "AKIA" + "IOSFODNN7EXAMPLE"
 SLACK = "xoxb" + "-123456789012-abcdefGHIJKL"
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"
+SEED = "army van defense carry jealous true garbage claim echo media make crunch"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAKC\n-----END RSA PRIVATE KEY-----"
 
 
@@ -129,6 +130,14 @@ def test_a_value_ends_where_a_script_without_spaces_begins(
     ("the access token is q8Zk39fkdl", D.TOKEN, "q8Zk39fkdl"),
     ("AWS secret access key: wJalrXUtnFEMI/K7MDENG/bPxRfiCY", D.API_KEY, "wJalrXUtnFEMI/K7MDENG/bPxRfiCY"),
     ("postgres://app:s3cr3tpw@db.example/x", D.PASSWORD, "s3cr3tpw"),
+    ("The alarm code at the office is 258071#, it beeps.", D.ACCESS_CODE, "258071#"),
+    ("Recovery code: 7f3a9-b2c41", D.LOGIN_CODE, "7f3a9-b2c41"),
+    (f"The wallet: {SEED}", D.SEED_PHRASE, SEED),
+    ("Cookie: sessionid=38afes7a8b2c4d6e8f0a; theme=dark", D.COOKIE, "38afes7a8b2c4d6e8f0a"),
+    ("https://a.example/x?se=2024&sig=u7Wq2ZkP9mT4vB8xR1", D.SIGNATURE, "u7Wq2ZkP9mT4vB8xR1"),
+    ("My Visa is 4111 1111 1111 1111, exp 09/27", D.CARD_NUMBER, "4111 1111 1111 1111"),
+    ("Wire it to GB29 NWBK 6016 1331 9268 19 by Friday", D.IBAN, "GB29 NWBK 6016 1331 9268 19"),
+    ("My SSN is 219-09-9999.", D.SSN, "219-09-9999"),
 ])  # fmt: skip
 def test_secrets_are_found_and_masked(text: str, kind: DetailKind, value: str) -> None:
     first = extract_details(text)[0]

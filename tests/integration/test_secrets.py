@@ -4,15 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cases import thorough
 from support.fakes import FakeClock, files_containing
-from support.leftovers import left_of
 from support.services import Lab
 
 from mnemosyned.assembly.embedded import Memory as OpenedMemory
 from mnemosyned.cli.output.show import render
 from mnemosyned.errors import SecretRefused
-from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.values import Acknowledged, Episode
 from mnemosyned.summary.extract import ExtractiveSummarizer
 from mnemosyned.text.details import DetailKind
@@ -115,20 +112,6 @@ def test_details_are_shown_with_their_memory_and_the_secret_masked(lab: Lab) -> 
     assert SECRET not in printed
 
 
-def test_a_forgotten_secret_is_neither_in_the_rest_nor_on_the_disk(lab: Lab) -> None:
-    fill(lab)
-    episode = slept(lab).id
-
-    lab.forget("m0")
-    found = lab.get(episode, reveal=True).episode
-    lab.forget(["m1", "m3"])
-
-    assert found
-    assert SECRET not in found.content
-    assert "m0" not in {detail.memory for detail in found.details}
-    assert left_of(lab.store, SECRET) == []
-
-
 def test_masked_secrets_are_in_no_file_at_all(tmp_path: Path, clock: FakeClock) -> None:
     with OpenedMemory(tmp_path / "memory.db", clock=clock, secrets="mask") as memory:
         told = memory.remember(SAID, metadata={"api_token": "b7Xk29fkdlsK", "n": 1})
@@ -174,57 +157,3 @@ def test_a_secret_is_refused_by_kind_and_never_named(
     assert SECRET not in str(refused.value)
     assert "password" in str(refused.value) or "metadata" in str(refused.value)
     assert lab.recall("tea cellar").hits == []
-
-
-KINDS = {
-    "password": ("My password for the bank is Brn4tt!Wv, do not lose it.", "Brn4tt!Wv"),
-    "access_code": ("The alarm code at the office is 258071#, it beeps.", "258071"),
-    "login_code": ("Recovery codes: 7f3a9-b2c41, d09e4-81fa6", "d09e4-81fa6"),
-    "seed_phrase": (
-        "The wallet: army van defense carry jealous true garbage claim echo media make crunch",
-        "jealous",
-    ),
-    "cookie": (
-        "Cookie: sessionid=38afes7a8b2c4d6e8f0a; theme=dark",
-        "38afes7a8b2c4d6e8f0a",
-    ),
-    "signature": (
-        "https://a.example/x?se=2024&sig=u7Wq2ZkP9mT4vB8xR1",
-        "u7Wq2ZkP9mT4vB8xR1",
-    ),
-    "card_number": ("My Visa is 4111 1111 1111 1111, exp 09/27", "4111 1111 1111 1111"),
-    "iban": ("Wire it to GB29 NWBK 6016 1331 9268 19 by Friday", "6016 1331"),
-    "ssn": ("My SSN is 219-09-9999.", "219-09-9999"),
-}
-
-
-@pytest.mark.parametrize(
-    "kind", ["password", *thorough(*sorted(KINDS.keys() - {"password"}))]
-)
-def test_each_kind_is_kept_masked_or_refused_as_set(
-    tmp_path: Path, clock: FakeClock, kind: str
-) -> None:
-    text, secret = KINDS[kind]
-
-    def opened(rule: SecretRule) -> OpenedMemory:
-        return OpenedMemory(tmp_path / rule / "memory.db", clock=clock, secrets=rule)
-
-    with opened("keep") as memory:
-        kept = memory.remember(text, id="m")
-        read = memory.get("m").memory
-        memory.sleep(force=True)
-        own = memory.get("m", reveal=True).memory
-    with opened("mask") as memory:
-        masked = memory.remember(text)
-        memory.sleep(force=True)
-        found = files_containing(tmp_path / "mask", secret)
-    with opened("refuse") as memory, pytest.raises(SecretRefused, match=kind):
-        memory.remember(text)
-
-    assert (kept.secrets, masked.secrets) == ("kept", "masked")
-    assert read
-    assert f"[secret:{kind}]" in read.content
-    assert own
-    assert own.content == text
-    assert found == []
-    assert files_containing(tmp_path / "refuse", secret) == []
