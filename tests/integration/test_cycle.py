@@ -25,7 +25,6 @@ from mnemosyned.memory.consolidation import (
     CycleReport,
     CycleStatus,
     GroupStatus,
-    Selection,
     Trigger,
 )
 from mnemosyned.memory.engine_ports import Summary
@@ -44,77 +43,12 @@ def episodes(lab: Lab, report: CycleReport) -> list[Episode]:
     return [get_episode(lab.store, id) for id in ids]
 
 
-@pytest.mark.parametrize("ttl_hours", [24, 1])
-def test_only_what_is_older_than_half_its_time_is_taken(
-    lab: Lab, ttl_hours: int
-) -> None:
-    lab.change({"sleep.ttl_hours": ttl_hours})
-    ages = {"older": 1 / 3600, "exactly": 0, "younger": -1 / 3600}
-    for id, more in ages.items():
-        lab.put(memory(id, hours_ago=ttl_hours / 2 + more))
-
-    assert lab.run_cycle().candidates == 1
-    assert working_ids(lab.store) == ["exactly", "younger"]
-
-
-@pytest.mark.parametrize("force", [False, True])
-def test_a_pinned_memory_never_leaves(lab: Lab, *, force: bool) -> None:
-    lab.put(memory("pinned", hours_ago=99, pinned=True), *trio("a"))
-
-    report = lab.run_cycle(force=force)
-
-    assert report.evicted == 3
-    assert lab.store.memories.working(["pinned"])
-
-
 def test_a_session_sleeps_by_itself(lab: Lab) -> None:
     lab.put(*trio("a", session="a"), *trio("b", session="b"))
 
     lab.run_cycle(session="a")
 
     assert working_ids(lab.store) == ["b0", "b1", "b2"]
-
-
-def test_the_oldest_can_be_taken_by_number(lab: Lab) -> None:
-    lab.put(*trio("late", hours_ago=1), *trio("early", hours_ago=2))
-
-    lab.run_cycle(Trigger.CAP, selection=Selection(oldest=3))
-
-    assert working_ids(lab.store) == ["late0", "late1", "late2"]
-
-
-def test_each_source_and_session_becomes_an_episode_of_its_own(lab: Lab) -> None:
-    groups = [
-        trio("chat", hours_ago=21, source="chat", session="s"),
-        trio("tool", hours_ago=20, source="tool", session="s"),
-        trio("other", hours_ago=19, source="chat", session="t"),
-    ]
-    lab.put(*(one for group in groups for one in group))
-
-    report = lab.run_cycle()
-
-    made = [(e.session, e.source, e.summary_of) for e in episodes(lab, report)]
-    assert made == [
-        ("s", "chat", ("chat0", "chat1", "chat2")),
-        ("s", "tool", ("tool0", "tool1", "tool2")),
-        ("t", "chat", ("other0", "other1", "other2")),
-    ]
-    assert (report.promoted, report.evicted, report.failed) == (3, 9, 0)
-    assert lab.store.memories.working_count() == 0
-
-
-def test_an_episode_holds_the_summary_and_leads_to_its_originals(lab: Lab) -> None:
-    told = trio("a", source="chat")
-    lab.put(*told)
-
-    (episode,) = episodes(lab, lab.run_cycle())
-
-    assert episode.content == "In short: note a0 / note a1 / note a2"
-    assert (episode.summarizer, episode.level) == ("fake", 0)
-    assert episode.covers_from == NOON - timedelta(hours=20)
-    assert episode.covers_until == NOON - timedelta(hours=19, minutes=58)
-    originals = lab.store.memories.originals(episode.id)
-    assert [m.content for m in originals] == [m.content for m in told]
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -149,14 +83,6 @@ def test_each_group_leaves_a_row_in_the_log(lab: Lab) -> None:
     assert row.episode == report.groups[0].episodes[0]
     assert (row.chars_before, row.chars_after) == (21, len(row.summary_preview))
     assert row.duration_s >= 0
-
-
-def test_nothing_old_enough_leaves_no_trace(lab: Lab) -> None:
-    lab.put(*trio("a"), memory("1", hours_ago=1))
-    lab.run_cycle()
-
-    assert lab.run_cycle().status is CycleStatus.NOTHING_TO_DO
-    assert len(lab.store.sleep.log(limit=9)) == 1
 
 
 def remember_groups(lab: Lab, *names: str) -> None:
@@ -237,33 +163,25 @@ def test_a_group_forgotten_before_its_turn_is_passed_over(lab: Lab) -> None:
     assert len(lab.store.sleep.log(limit=9)) == 1
 
 
-def test_a_deadline_that_has_passed_starts_no_group(lab: Lab) -> None:
-    remember_groups(lab, "a")
-
-    report = lab.run_cycle(Trigger.SHUTDOWN, deadline_s=0)
-
-    assert (report.status, report.evicted) == (CycleStatus.PARTIAL, 0)
-    assert lab.store.memories.working_count() == 3
-
-
-def test_a_cycle_ends_between_two_groups_when_told(lab: Lab) -> None:
+@pytest.mark.parametrize("groups", [0, 1, 2])
+def test_a_cycle_ends_between_two_groups_when_told_or_interrupted(
+    lab: Lab, groups: int
+) -> None:
     remember_groups(lab, *"abc")
     answers = iter([True, True, False])
+    ends: dict[int, dict[str, Any]] = {
+        0: {"deadline_s": 0},
+        1: {},
+        2: {"keep_going": lambda: next(answers)},
+    }
+    if groups == 1:
+        lab.summarizer.meanwhile = lambda _: lab.cycle.lease.interrupt()
 
-    report = lab.run_cycle(Trigger.SHUTDOWN, keep_going=lambda: next(answers))
+    report = lab.run_cycle(**ends[groups])
 
-    assert (report.status, report.evicted) == (CycleStatus.PARTIAL, 6)
-    assert working_ids(lab.store) == ["c0", "c1", "c2"]
-
-
-def test_an_interrupted_cycle_finishes_its_group(lab: Lab) -> None:
-    remember_groups(lab, *"ab")
-    lab.summarizer.meanwhile = lambda _: lab.cycle.lease.interrupt()
-
-    report = lab.run_cycle()
-
-    assert (report.status, report.evicted) == (CycleStatus.PARTIAL, 3)
-    assert working_ids(lab.store) == ["b0", "b1", "b2"]
+    assert (report.status, report.evicted) == (CycleStatus.PARTIAL, 3 * groups)
+    left = [f"{name}{at}" for name in "abc"[groups:] for at in range(3)]
+    assert working_ids(lab.store) == left
 
 
 def test_the_last_cycle_runs_after_an_interrupt_and_keeps_the_age(lab: Lab) -> None:
@@ -473,13 +391,6 @@ def test_the_memory_beyond_the_cap_sends_the_oldest_to_sleep(capped: Lab) -> Non
     assert {row.trigger for row in capped.store.sleep.log(limit=9)} == {"cap"}
 
 
-def test_a_large_batch_loses_nothing(capped: Lab) -> None:
-    capped.remember_many([Remember(f"note {at}", id=str(at)) for at in range(100)])
-
-    assert capped.store.memories.working_count() <= 3
-    assert everything(capped) == 100
-
-
 def test_pinned_memories_beyond_the_cap_are_not_tried_at_every_call(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -529,11 +440,3 @@ def test_a_memory_is_acknowledged_while_a_cycle_runs(capped: Lab) -> None:
 
     assert [one.stored for one in acknowledged] == [True]
     assert working_ids(capped.store) == ["new"]
-
-
-def test_a_known_memory_counts_once_toward_the_cap(capped: Lab) -> None:
-    for _ in range(10):
-        remember_notes(capped, 1)
-
-    assert working_ids(capped.store) == ["1"]
-    assert capped.store.sleep.log(limit=9) == []

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.fakes import memory, remember_batch, working_ids
 
-from mnemosyned.errors import IdTaken, StorageFailed
+from mnemosyned.errors import StorageFailed
 from mnemosyned.storage.sqlite.connections import Readers, open_writer
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.storage.sqlite.writer import COMMIT_SHARE_MAX, Writer
@@ -91,24 +91,6 @@ def test_every_memory_of_many_threads_is_kept_once(store: SqliteStore) -> None:
     assert stored.count(True) == len(ids) + 1
     assert sorted(working_ids(store)) == sorted([*ids, "same"])
     assert store.memories.working_count() == len(ids) + 1
-
-
-def test_one_that_fails_takes_nobody_along(store: SqliteStore) -> None:
-    remember_batch(store, memory("taken", "other words"))
-
-    def remember(at: int) -> bool:
-        try:
-            remember_batch(store, memory("taken" if at % 5 == 0 else str(at)))
-        except IdTaken:
-            return False
-        return True
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        answers = list(pool.map(remember, range(100)))
-
-    assert answers.count(False) == 20
-    assert store.memories.working_count() == 81
-    assert [one.content for one in store.memories.working(["taken"])] == ["other words"]
 
 
 def test_waiting_writers_share_commits_and_fail_alone(writer: Writer) -> None:

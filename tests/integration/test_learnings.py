@@ -88,16 +88,6 @@ def test_a_batch_says_how_many_learnings_in_force_it_brought_and_a_dry_run_none(
     assert sorted(texts(lab)) == ["Call me Bob.", "Prefers spaces over tabs"]
 
 
-def test_a_preference_names_the_memory_it_was_said_in(lab: Lab) -> None:
-    said = "We ship a widget, and I prefer plain JS over frameworks, can you help me?"
-    kept = lab.remember(said, role="user", source="widget")
-
-    (learning,) = lab.learnings().learnings
-
-    assert learning.text == "Prefers plain JS over frameworks"
-    assert (learning.memory, learning.source) == (kept.id, "widget")
-
-
 def test_no_secret_is_learned(lab: Lab) -> None:
     twice = "Always log in with the password hunter22x!, and password: hunter22x!"
     lab.remember("Remember that my password is hunter22x!", role="user")

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from support.engines import contents
 from support.fakes import FakeClock, memory
 from support.services import Lab
 from support.stores import get_episode
@@ -15,7 +14,6 @@ from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.consolidation import (
     CycleReport,
     CycleStatus,
-    GroupStatus,
     Selection,
     Trigger,
 )
@@ -244,25 +242,6 @@ def test_exact_details_are_carried_up_each_once(lab: Lab) -> None:
     assert [detail.value for detail in details] == ["a@b.io", "c@d.io"]
 
 
-def test_a_dry_run_shows_what_would_be_rolled_up_and_asks_nobody(lab: Lab) -> None:
-    a_day(lab, *range(8))
-    lab.clock.moment = MONDAY + timedelta(days=8, hours=20)
-    before = contents(lab.store)
-
-    planned = lab.sleep(dry_run=True)
-
-    assert contents(lab.store) == before
-    assert (lab.summarizer.calls, lab.store.sleep.log(limit=9)) == ([], [])
-    done = lab.sleep()
-    shapes = [
-        [(group.level, group.period, group.items) for group in report.groups]
-        for report in (planned, done)
-    ]
-    assert shapes[0] == shapes[1]
-    assert {group.status for group in planned.groups} == {GroupStatus.PLANNED}
-    assert planned.groups[0].period == "2026-03-02"
-
-
 # Roll-ups that fail or race, and what forgetting changes in them.
 
 
@@ -306,18 +285,3 @@ def test_a_memory_forgotten_during_a_roll_up_does_not_return(
 
     assert (raced.rolled_up, again.rolled_up) == (0, 1)
     assert "d0e1x1" not in level(lab, 1)[0].content
-
-
-def test_forgetting_rewrites_the_summaries_above_at_once(lab: Lab) -> None:
-    a_day(lab, *range(7))
-    sleep(lab, day=7)
-
-    lab.forget("d3e1x1")
-
-    fourth, week = level(lab, 1)[3], level(lab, 2)[0]
-    assert (fourth.item_count, week.item_count) == (8, 62)
-    assert fourth.content
-    assert keys(sleep(lab, day=7)) == []
-    texts = [one.content for one in (*level(lab, 1), *level(lab, 2))]
-    texts += [row.summary_preview for row in lab.store.sleep.log(limit=999)]
-    assert not any("d3e1x1" in text for text in texts)

@@ -72,27 +72,6 @@ def test_a_sleep_and_new_memories_between_pages_neither_repeat_nor_hide_any(
     assert {note.id for note in notes} <= set(shown)
 
 
-def test_ids_are_found_by_their_beginning_in_either_case_with_their_summaries(
-    listed_memory: Memory,
-) -> None:
-    listed_memory.remember("one", id="Über-1")
-    listed_memory.remember_many([Remember(f"tea {n}", session="tea") for n in range(5)])
-    listed_memory.sleep(force=True)
-    summaries = [each.id for each in listed_memory.list(level="episode").episodes]
-    episode = listed_memory.list(session="tea").memories[0].episode
-    assert episode
-
-    found = listed_memory.list(id_prefix=episode[:-1].lower()).episodes
-
-    # The other episode may be of the same millisecond, and then its id begins alike.
-    assert len(summaries) == 2
-    alike = [id for id in summaries if id.startswith(episode[:-1])]
-    assert [each.id for each in found] == alike
-    assert episode in alike
-    assert [record.id for record in listed_memory.list(id_prefix="üBER")] == ["Über-1"]
-    assert not listed_memory.list(id_prefix="ü_er")
-
-
 def test_summaries_are_listed_by_level(listed_memory: Memory) -> None:
     days = [START + timedelta(days=day) for day in range(3)]
     listed_memory.remember_many(
