@@ -485,38 +485,34 @@ def test_streams_of_one_owner_leave_room_for_those_of_another() -> None:
     assert b"Retry-After: 1" in answers[2]
 
 
-class Held:
-    """A handler that answers once a test lets it."""
+@contextmanager
+def holding(
+    threads: int,
+) -> Iterator[tuple[Callable[[str, int], socket.socket], threading.Event]]:
+    """A server whose answers to `/slow` wait for an event, and what sends it an owner's request."""
+    going = threading.Event()
 
-    def __init__(self) -> None:
-        self.going = threading.Event()
-
-    def __call__(self, _: HttpRequest) -> Response:
-        assert self.going.wait(WAIT_S)
+    def hold(_: HttpRequest) -> Response:
+        assert going.wait(WAIT_S)
         return ANSWER
 
-
-@contextmanager
-def holding(threads: int) -> Iterator[tuple[Callable[[str, int], socket.socket], Held]]:
-    """A server whose answers to `/slow` are held, and what sends it a request of an owner."""
-    held = Held()
-    resources = {"/slow": Resource(held), "/plain": Resource(plain)}
+    resources = {"/slow": Resource(hold), "/plain": Resource(plain)}
     with (
         server(resources, threads=threads, owner_of=owner_of) as running,
         ExitStack() as stack,
     ):
-        stack.callback(held.going.set)
+        stack.callback(going.set)
         yield (
             lambda path, owner: stack.enter_context(running.raw(get(path, owner))),
-            held,
+            going,
         )
 
 
 def test_requests_of_one_owner_leave_threads_to_another() -> None:
-    with holding(threads=4) as (send, held):
+    with holding(threads=4) as (send, going):
         clients = [send("slow", owner) for owner in (1, 1, 1, 1, 1, 2, 2, 2)]
         assert send("plain", 3).recv(15) == OK
-        held.going.set()
+        going.set()
         assert {client.recv(15) for client in clients} == {OK}
 
 
