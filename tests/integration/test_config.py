@@ -218,14 +218,15 @@ def test_the_documented_variables_have_their_names() -> None:
     assert len({variable(key) for key in KEYS}) == len(KEYS)
 
 
-@each_case("text", ["true", "TRUE", "True", "on", "yes", "1", " on "])
-def test_auto_sleep_is_switched_on_in_any_usual_word(text: str) -> None:
-    assert load_config(environ={"MNEMOSYNE_AUTO_SLEEP": text}).auto_sleep
-
-
-@each_case("text", ["false", "False", "off", "OFF", "no", "0"])
-def test_auto_sleep_is_switched_off_in_any_usual_word(text: str) -> None:
-    assert not load_config(environ={"MNEMOSYNE_AUTO_SLEEP": text}).auto_sleep
+@each_case(
+    ("word", "is_on"),
+    [
+        *((word, True) for word in ("true", "TRUE", "True", "on", "yes", "1", " on ")),
+        *((word, False) for word in ("false", "False", "off", "OFF", "no", "0")),
+    ],
+)
+def test_auto_sleep_is_switched_in_any_usual_word(word: str, *, is_on: bool) -> None:
+    assert load_config(environ={"MNEMOSYNE_AUTO_SLEEP": word}).auto_sleep is is_on
 
 
 def test_variables_of_clients_and_the_key_of_an_endpoint_are_no_settings() -> None:
@@ -357,7 +358,7 @@ def test_a_url_is_refused_in_place_of_a_path(name: str, value: str, says: str) -
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "key"),
+    ("text", "line", "says"),
     [
         ("wm_maximum: 5\n", 1, "wm_maximum"),
         ("wm_max: 5\nsleep:\n  ttl: 5\n", 3, "sleep.ttl"),
@@ -369,7 +370,13 @@ def test_a_url_is_refused_in_place_of_a_path(name: str, value: str, says: str) -
         ("wm_max: null\n", 1, "wm_max"),
         ("wm_max: [1]\n", 1, "wm_max"),
         ("\nauto_sleep: 1\n", 2, "auto_sleep"),
-        ("sleep:\n  ttl_hours: 0\n", 2, "sleep.ttl_hours"),
+        ("sleep:\n  ttl_hours: 0\n", 2, "sleep.ttl_hours must be more than 0, not 0"),
+        ("sleep:\n  ttl_hours: lots\n", 2, "sleep.ttl_hours must be a number, not 'lots'"),
+        ("sleep:\n  model_policy: never\n", 2, "sleep.model_policy must be one of any, idle, ac_power, not"),
+        ("sleep:\n  quiet_hours: 22-7\n", 2, 'sleep.quiet_hours must have the form "22:00-07:00", not '),
+        ("sleep:\n  interval_minutes: null\n", 2, "sleep.interval_minutes must be a number, not null"),
+        ("sleep:\n  on_count: true\n", 2, "sleep.on_count must be a whole number, not true"),
+        ("archive:\n  keep_days: 30d\n", 2, "archive.keep_days must be a number, not '30d'"),
         ("sleep:\n  ttl_hours: .nan\n", 2, "sleep.ttl_hours"),
         ("sleep:\n  ttl_hours: .inf\n", 2, "sleep.ttl_hours"),
         ("sleep:\n  interval_minutes: -1\n", 2, "sleep.interval_minutes"),
@@ -384,17 +391,17 @@ def test_a_url_is_refused_in_place_of_a_path(name: str, value: str, says: str) -
         ('listen: "0.0.0.0:7464"\n', 1, "listen"),
         ('metrics_listen: "memory.example:9464"\n', 1, "metrics_listen"),
     ],
-)
+)  # fmt: skip
 def test_a_mistake_in_the_file_is_named_by_file_line_and_key(
-    file: Path, text: str, line: int, key: str
+    file: Path, text: str, line: int, says: str
 ) -> None:
     file.write_text(text)
 
     error = refused(file)
 
     assert error.message.startswith(f"{file}, line {line}: ")
-    assert key in error.message
-    assert error.field == key
+    assert says in error.message
+    assert error.field == says.split(maxsplit=1)[0]
 
 
 @pytest.mark.parametrize(

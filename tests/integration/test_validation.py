@@ -1,17 +1,13 @@
 """What is wrong with a request or a setting is said in plain words; drafts made of requests."""
 
-from pathlib import Path
-
 import msgspec
 import pytest
 from support.cases import each_case
 from support.fakes import NOON
 from support.settings import settings_in_force
 
-from mnemosyned.config.loading import load_config
 from mnemosyned.config.settings import keys
-from mnemosyned.errors import ConfigInvalid, InvalidRequest, InvalidTime
-from mnemosyned.memory.values import LearningKind
+from mnemosyned.errors import InvalidRequest, InvalidTime
 from mnemosyned.service.intake import make_draft
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.memories import Remember
@@ -41,15 +37,6 @@ REQUESTS = [
     ("get", f'{{"id": "{"x" * 201}"}}', "id must have at most 200 characters"),
     ("remember_many", '{"memories": []}', "memories must not be empty"),
 ]  # fmt: skip
-SETTINGS = [
-    ("sleep.ttl_hours", "lots", "must be a number, not 'lots'"),
-    ("sleep.ttl_hours", "0", "must be more than 0, not 0"),
-    ("sleep.model_policy", "never", "must be one of any, idle, ac_power, not 'never'"),
-    ("sleep.quiet_hours", "22-7", 'must have the form "22:00-07:00", not '),
-    ("sleep.interval_minutes", "null", "must be a number, not null"),
-    ("sleep.on_count", "true", "must be a whole number, not true"),
-    ("archive.keep_days", "30d", "must be a number, not '30d'"),
-]
 
 
 @each_case(("verb", "body", "said"), REQUESTS)
@@ -64,20 +51,6 @@ def test_a_bad_request_is_told_what_it_must_be(verb: str, body: str, said: str) 
 def test_words_from_a_shell_are_told_the_same() -> None:
     with pytest.raises(InvalidRequest, match="limit must be a whole number, not text"):
         parse_text(VERBS["recall"], {"query": "x", "limit": "ten"})
-
-
-@pytest.mark.parametrize(("key", "value", "said"), SETTINGS)
-def test_a_bad_setting_is_told_what_it_must_be(
-    tmp_path: Path, key: str, value: str, said: str
-) -> None:
-    section, _, name = key.partition(".")
-    file = tmp_path / "settings.yaml"
-    file.write_text(f"{section}:\n  {name}: {value}\n")
-
-    with pytest.raises(ConfigInvalid) as caught:
-        load_config(file, environ={})
-
-    assert caught.value.message.startswith(f"{file}, line 2: {key} {said}")
 
 
 @each_case("value", [-(10**12), 10**12, "\n", [1], {"a": 1}, None, 1.5, False])
@@ -103,19 +76,3 @@ def test_only_an_id_that_was_made_here_is_new() -> None:
     assert made.has_new_id
     assert not given.has_new_id
     assert given.memory.id == made.memory.id
-
-
-def test_a_learning_is_recognized_with_and_without_a_secret_beside_it() -> None:
-    config = settings_in_force().config
-    plain = "Always answer in French."
-    secret = f"{plain} The password is Zq7xK9vB2m."
-
-    drafts = [
-        make_draft(Remember(text, role="user"), config, now=NOON)
-        for text in (plain, secret)
-    ]
-
-    assert [draft.secrets for draft in drafts] == ["", "kept"]
-    for draft in drafts:
-        (learning,) = draft.learnings
-        assert (learning.kind, learning.text) == (LearningKind.INSTRUCTION, plain)
