@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from cases import conversations, memories, sleeping
-from cases.dsl import Given, Holds, built, compare
+from cases.dsl import Given, Holds, compare
 
 PURE: dict[str, Callable[[Given], dict[str, Any]]] = {
     "assemble": conversations.assemble,
@@ -45,23 +45,6 @@ def test_all_the_cases_are_here() -> None:
 
     assert len(cases) == 142
     assert {case["op"] for case in cases} == PURE.keys() | STORED.keys()
-
-
-def test_the_forms_stand_for_values_at_any_depth() -> None:
-    given = {
-        "a": [{"$cat": ["x", {"$rep": ["ab", 2]}]}],
-        "b": {"$hist": {"sizes": [1, 3]}},
-    }
-
-    assert built(given) == {
-        "a": ["xabab"],
-        "b": [
-            {"role": "user", "content": "m001"},
-            {"role": "assistant", "content": "m002 xxxxxxx"},
-        ],
-    }
-    with pytest.raises(ValueError, match="unknown form"):
-        built({"$other": []})
 
 
 def test_a_case_without_a_runner_fails() -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.agents import Agent, Shop, claude_line, cursor_line, write_lines
+from support.agents import Shop, claude_line
 from support.cases import thorough
 from support.fakes import FakeClock
 from support.settings import change
@@ -323,23 +323,6 @@ def test_a_memory_of_no_project_is_told_in_every_one(shop: Shop) -> None:
     text = shop.codex().ask("Deploy the bakery to the staging server")
 
     assert "is called heron" in text
-
-
-def test_cursor_is_told_in_its_own_form(shop: Shop, tmp_path: Path) -> None:
-    place = ".cursor/projects/w-shop/agent-transcripts/c1/c1.jsonl"
-    path = write_lines(tmp_path / place, [cursor_line("user", "Hello there")])
-    payload = {
-        "conversation_id": "c1",
-        "cursor_version": "2.1",
-        "transcript_path": str(path),
-        "workspace_roots": ["/w/shop"],
-    }
-    agent = Agent(shop.hooks, payload)
-    answer = agent.call(hook_event_name="sessionStart")
-    silent = agent.call(hook_event_name="beforeSubmitPrompt", prompt="Go on")
-
-    assert DECISION in answer["additional_context"]
-    assert silent == {"continue": True}
 
 
 def test_the_ledger_says_what_was_told_for_which_prompt_and_why(shop: Shop) -> None:

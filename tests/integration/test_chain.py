@@ -230,13 +230,6 @@ def test_an_unforeseen_error_is_the_models_and_keeps_its_words(chain: Chain) -> 
     assert chain.status().state is SummarizerState.FALLBACK
 
 
-def test_one_answer_that_is_not_kept_costs_its_own_group_alone(chain: Chain) -> None:
-    chain.writer.does = REFUSED
-    assert chain.write() == ("aaak", "it names a stranger")
-    chain.writer.does = lambda: None
-    assert chain.write() == BY_MODEL
-
-
 def test_several_in_a_row_are_a_failure_of_the_model(chain: Chain) -> None:
     chain.writer.does = REFUSED
 
@@ -394,16 +387,6 @@ def test_a_slow_model_has_its_time_in_each_cycle_and_rules_write_the_rest() -> N
     assert "0.3 s" in amid.reason
     assert after.state is SummarizerState.MODEL
     assert first.summarizer == chain.name
-
-
-def test_a_model_within_its_time_writes_the_whole_cycle() -> None:
-    rules = Rules()
-    with serving(begins) as endpoint:
-        chain = chain_with(endpoint.url, rules)
-        summaries = list(cycle_of(chain))
-
-    assert {one.summarizer for one in summaries} == {chain.name}
-    assert not rules.expected
 
 
 @pytest.mark.thorough

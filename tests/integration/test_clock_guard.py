@@ -105,16 +105,6 @@ def test_pruning_goes_on_by_the_time_that_passes(machine: Machine) -> None:
     assert (before["new1"], machine.words()["new1"]) == (True, False)
 
 
-def test_a_clock_that_goes_back_is_believed_again(machine: Machine) -> None:
-    machine.jumps(days=800)
-    machine.sleep()
-    machine.jumps(days=-800)
-
-    assert machine.status().clock == ""
-    assert machine.prune().memories == 0
-    assert machine.words()["new1"]
-
-
 def test_pruning_by_hand_needs_a_word_for_the_clock(machine: Machine) -> None:
     machine.jumps(days=800)
 

@@ -44,9 +44,6 @@ def test_the_help_of_a_command_has_its_summary_and_its_example(name: str) -> Non
     assert entry.example.split()[:2] == ["mnem", name]
 
 
-"""Verbs that commands of other names run, such as `import` and `archive prune`."""
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_example_can_be_typed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -61,10 +58,6 @@ def test_an_example_can_be_typed(
 
     with command.make_context(name, words) as context:
         assert context.args == []
-
-
-def test_every_command_is_in_a_group_of_the_help() -> None:
-    assert all(command.group for command in COMMANDS.values())
 
 
 def test_every_verb_has_a_command() -> None:
@@ -162,13 +155,6 @@ def test_a_framework_is_loaded_by_its_own_adapter_alone() -> None:
     assert "mnemosyned.adapters" in loaded
     assert not {name for name in loaded if name.startswith("mnemosyned.adapters.")}
     assert not loaded & {"agents", "langgraph", "llama_index", "pydantic_ai"}
-
-
-@pytest.mark.thorough
-def test_a_module_that_is_loaded_would_be_noticed() -> None:
-    loaded = modules_after("import http.client, mnemosyned.service.service")
-
-    assert {"http.client", "email", "mnemosyned.text.terms"} <= loaded
 
 
 # The methods of `Client` and `Memory` as `help`, editors and careless callers meet them.
@@ -271,21 +257,6 @@ def test_bytes_are_no_text(memory: Memory) -> None:
     assert told.value.field == "content"
     assert nested.value.field == "memories[1].role"
     assert memory.status().tiers["working"].count == 0  # type: ignore[index]
-
-
-def test_results_that_are_lists_are_iterated_and_counted(memory: Memory) -> None:
-    kept = memory.remember_many([Remember("The bike is blue."), Remember("Tea at 4.")])
-    lesson = memory.learn("Taste before you salt.").learning
-    found = memory.recall("bike")
-    memory.sleep(force=True)
-
-    assert [one.stored for one in kept] == [True, True]
-    assert len(kept) == 2
-    assert [hit.snippet for hit in found] == ["The bike is blue."]
-    assert len(found) == 1
-    assert not memory.recall("parrot")
-    assert [one.id for one in memory.learnings()] == [lesson.id]
-    assert [row.items_consolidated for row in memory.log()] == [1, 1]
 
 
 # Manual pages and completion scripts are made from the commands.

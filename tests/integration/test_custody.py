@@ -12,7 +12,6 @@ from support.stores import open_store
 
 from mnemosyned import Memory
 from mnemosyned.errors import (
-    ConfigInvalid,
     DatabaseInUse,
     DatabaseReplaced,
     StorageFailed,
@@ -186,18 +185,3 @@ def test_a_folder_in_which_others_can_replace_files_is_named(
         warnings = embedded.status().warnings
 
     assert [str(tmp_path) in warning for warning in warnings] == [True] * warned
-
-
-@pytest.mark.parametrize(
-    "name", ["~nobody-of-this-name/memory.db", "loop.db", "a\0b.db"]
-)
-def test_a_path_that_leads_nowhere_is_a_wrong_setting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("loop.db").symlink_to("loop.db")
-
-    with pytest.raises(ConfigInvalid) as error:
-        Memory(name)
-
-    assert error.value.field == "database"

@@ -99,9 +99,6 @@ def test_a_fault_is_found_and_mended_where_that_is_safe(case: Case, home: Home) 
         assert seen.left is not None
 
 
-"""The cases of `make test`; `make test-e2e` runs all."""
-
-
 KEY = f"-----BEGIN PRIVATE KEY-----\n{'MIIEvQIBADAN' * 20}\n-----END PRIVATE KEY-----"
 SAID = f"""Mail bob.smith@example.co.uk about PROJ-123, see src/app/main.py.
 The deploy key is {KEY}

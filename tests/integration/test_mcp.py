@@ -635,16 +635,6 @@ def test_an_unknown_tool_is_a_protocol_error_that_names_the_tools(
     assert "recall" in error["message"]
 
 
-def test_times_without_a_zone_are_local_and_an_end_includes_its_date(
-    client: McpPeer,
-) -> None:
-    client.call("remember", content="The lamp broke.", when="2026-03-09T23:30")
-    found = client.call("recall", query="lamp", since="2026-03-09", until="2026-03-09")
-    before = client.call("recall", query="lamp", until="2026-03-08")
-    assert len(found["hits"]) == 1
-    assert before["hits"] == []
-
-
 # ----------------------------------------------------------- get and expand
 
 

@@ -230,14 +230,6 @@ def test_an_entry_is_the_same_whether_it_was_written_now_or_written_again(
         assert entries(old, index) == entries(fresh, index)
 
 
-def test_what_is_forgotten_after_it_leaves_no_entry(old: Path) -> None:
-    with open_store(old) as store:
-        store.deletion.forget([each.id for each in (*SLEPT, *PLAIN, *GLUED)])
-
-    for index in TEXTS:
-        assert entries(old, index) == []
-
-
 # A damaged write-ahead log drops what is behind the damage; that is said, and only then.
 
 

@@ -15,7 +15,6 @@ from mnemosyned.config.loading import load_config
 from mnemosyned.config.settings import OwnersConfig
 from mnemosyned.daemon.http.protocol import error_response
 from mnemosyned.errors import ConfigInvalid, InvalidRequest, LimitReached
-from mnemosyned.fairness import OwnerAllowance
 from mnemosyned.models.sharing import ModelTurns, OwnerModel
 from mnemosyned.search.vectors.owners import OwnerTurns
 from mnemosyned.service.owners import (
@@ -214,13 +213,6 @@ def test_the_model_is_asked_no_more_than_its_owner_may_use(owners: Owners) -> No
     assert refused.retry_after_s in (6, 7)
 
 
-def test_an_allowance_without_a_limit_counts_nothing() -> None:
-    allowance = OwnerAllowance(lambda _: None, period_s=60.0)
-    allowance.use(ANNA, 1e9)
-
-    assert (allowance.used(ANNA), allowance.wait_s(ANNA)) == (0.0, 0.0)
-
-
 def test_an_owner_whose_turn_comes_late_keeps_no_other_waiting() -> None:
     turns = OwnerTurns()
     turns.add(ANNA, after_s=600)
@@ -246,17 +238,6 @@ def test_limits_of_an_owner_that_cannot_be_used_are_refused(
     environ = {"MNEMOSYNE_OWNERS_LIMITS_BY_OWNER": limits}
     with pytest.raises(ConfigInvalid, match=problem):
         load_config(environ=environ)
-
-
-def test_limits_are_read_from_the_environment() -> None:
-    environ: dict[str, Any] = {
-        "MNEMOSYNE_OWNERS_LIMITS_BY_OWNER": '{"ci": {"requests_per_minute": null}}',
-        "MNEMOSYNE_OWNERS_STREAMS_MAX": "4",
-    }
-    config = load_config(environ=environ).owners
-
-    assert config.limits_by_owner == {"ci": {"requests_per_minute": None}}
-    assert config.streams_max == 4
 
 
 def test_a_request_counts_by_the_memories_that_it_has(owners: Owners) -> None:

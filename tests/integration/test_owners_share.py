@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 from support.fake_models import FakeTextModel
+from support.vector_service import wait_until
 
 from mnemosyned import fairness
 from mnemosyned.config.settings import OwnersConfig
@@ -85,15 +86,8 @@ def asking(model: TextModel, text: str) -> threading.Thread:
 def occupy(model: HeldModel, turns: ModelTurns) -> threading.Thread:
     """Have owner 1 ask the model, which does not answer yet."""
     thread = asking(OwnerModel(turns, 1), "first")
-    until(lambda: model.asked)
+    wait_until(lambda: bool(model.asked))
     return thread
-
-
-def until(claim: Callable[[], object]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not claim():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def waiting(turns: ModelTurns) -> int:
@@ -108,7 +102,7 @@ def test_owners_have_turns_whatever_one_of_them_has_waiting() -> None:
         [(1, "a1"), (1, "a2"), (1, "a3"), (2, "b1"), (3, "c1"), (2, "b2")], 1
     ):
         threads.append(asking(OwnerModel(turns, owner), text))
-        until(lambda count=count: waiting(turns) == count)  # type: ignore[misc]
+        wait_until(lambda count=count: waiting(turns) == count)  # type: ignore[misc]
 
     model.let_go(len(threads))
     for thread in threads:
@@ -123,8 +117,8 @@ def test_as_many_calls_run_as_there_are_models() -> None:
     models = [HeldModel(), HeldModel()]
     turns = ModelTurns(models, wait_s=WAIT_S)
     threads = [asking(OwnerModel(turns, owner), "go") for owner in (1, 2, 3)]
-    until(lambda: sum(len(model.asked) for model in models) == 2)
-    until(lambda: waiting(turns) == 1)
+    wait_until(lambda: sum(len(model.asked) for model in models) == 2)
+    wait_until(lambda: waiting(turns) == 1)
 
     for model in models:
         model.let_go(2)
@@ -160,7 +154,7 @@ def test_a_share_is_like_the_model_and_closing_it_ends_its_own_call_alone() -> N
     assert (own.name, own.context_tokens, own.parameters) == ("held", 4_096, 7)
     assert own.count_tokens("abc") == 3
     thread = asking(own, "long")
-    until(lambda: model.asked)
+    wait_until(lambda: bool(model.asked))
 
     OwnerModel(turns, 2).close()
     closed_by_other = model.closed
@@ -181,7 +175,7 @@ def test_models_that_are_closed_end_when_nobody_waits_for_them_any_more() -> Non
     assert (busy.closed, free.closed) == (0, 1)
     busy.let_go()
     thread.join(WAIT_S)
-    until(lambda: busy.closed)
+    wait_until(lambda: bool(busy.closed))
 
 
 # Owners take turns on the processor: who used more rests while another is at work.

@@ -142,20 +142,6 @@ def test_a_page_that_answers_comes_before_lines_that_do_not(lab: Lab) -> None:
     assert recall(lab, "Did Vera sell the green canoe?")[0].id == "page"
 
 
-def test_after_sleep_the_same_question_finds_the_same_lines(lab: Lab) -> None:
-    lines = ("We moved to Lisbon", "The flat is near the river", "Rent is 900")
-    for at, line in enumerate(lines):
-        when = NOON - timedelta(minutes=9 - at)
-        keep(lab, f"m{at}", line, session="talk", created_at=when)
-    before = {hit.id for hit in recall(lab, "Where is the flat in Lisbon?")}
-    lab.clock.advance(days=2)
-
-    lab.sleep(force=True)
-
-    (hit,) = recall(lab, "Where is the flat in Lisbon?")
-    assert before == {line.id for line in hit.lines} == {"m0", "m1", "m2"}
-
-
 def test_an_answer_stays_within_its_filters(lab: Lab) -> None:
     texts = [*(f"line {at} of the talk" for at in range(4)), "the canoe"]
     for at, text in enumerate(texts):
@@ -359,35 +345,6 @@ def test_two_small_words_are_no_compound(question: str) -> None:
 
 
 # Recall in other scripts: each text is found by a part of it, and by nothing of another's.
-
-
-SCRIPTS = {
-    "chinese": ("我们周末在西湖边吃了面条", "西湖 面条"),
-    "japanese": ("来週の火曜日に歯医者の予約があります", "歯医者の予約"),
-    "korean": ("다음 주에 부산으로 여행을 갑니다", "부산 여행"),
-    "russian": ("Мы купили новый велосипед в Казани", "велосипед Казани"),
-    "arabic": ("وصل الطرد إلى مكتب البريد اليوم", "مكتب البريد"),
-    "greek": ("Το ραντεβού είναι στην οδό Ερμού", "ραντεβού ΟΔΌ"),
-    "hebrew": ("הפגישה עם דנה נדחתה ליום חמישי", "הפגישה דנה"),
-    "hindi": ("अगले हफ्ते दिल्ली में बैठक है", "दिल्ली बैठक"),
-    "thai": ("พรุ่งนี้มีประชุมที่เชียงใหม่", "ประชุม เชียงใหม่"),
-    "accents": ("Le garçon a oublié son château à Málaga", "chateau Malaga"),
-    "german": ("Die Übergabe der Schlüssel ist am Großmarkt", "ÜBERGABE schlussel"),
-    "identifier": ("parseInvoiceTotal fails on order QX-48213", "invoice total"),
-    "code": ("the heater shows error E-1047b again", "E-1047b"),
-}
-
-
-def test_a_text_of_any_script_is_found_alone_before_and_after_sleep(lab: Lab) -> None:
-    for name, (text, _) in SCRIPTS.items():
-        keep(lab, name, text, session=name)
-
-    for question in ("咖啡", "кофе", "قهوة", "καφές", "קפה", "कॉफ़ी", "กาแฟ", "커피"):
-        assert recall(lab, question) == []
-    before = [recall(lab, question)[0].id for _, question in SCRIPTS.values()]
-    lab.sleep(force=True)
-    hits = [recall(lab, question)[0] for _, question in SCRIPTS.values()]
-    assert before == [hit.lines[0].id for hit in hits] == [*SCRIPTS]
 
 
 # Recall over one's own memory and those of groups: as over one memory with everything in it.

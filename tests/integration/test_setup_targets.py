@@ -289,18 +289,6 @@ def test_what_the_user_added_since_stays(home: Home, tool: str, variant: str) ->
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_each_change_keeps_the_other_lines(home: Home, tool: str) -> None:
-    home.write(tool, "foreign")
-
-    home.apply(tool)
-
-    for file in home.files(tool):
-        old = TEXTS[file.suffix]["foreign"].splitlines()
-        new = {line.rstrip(",") for line in file.read_text().splitlines()}
-        assert [line for line in old if line.rstrip(",") not in new] == []
-
-
-@pytest.mark.parametrize("tool", TOOLS)
 def test_every_command_is_absolute_and_quoted(home: Home, tool: str) -> None:
     home.use_programs_of("/home/ann lee/bin")
 

@@ -186,14 +186,6 @@ def test_migrations_before_one_that_fails_stay(used: Path, migrations: Path) -> 
     assert schema(used)[0] == (LATEST + 1,)
 
 
-def test_without_migrations_nothing_opens(database: Path, tmp_path: Path) -> None:
-    with (
-        pytest.raises(StorageFailed, match="install mnemosyned again"),
-        open_store(database, migrations=tmp_path / "empty"),
-    ):
-        pass
-
-
 @pytest.mark.parametrize(
     "content", [b"not a database at all, but long enough", b"x" * 8192]
 )

@@ -55,12 +55,6 @@ def test_a_seed_makes_the_same_requests_again_and_leaves_no_verb_out() -> None:
     assert {sent.method for sent in made} == {"GET", "POST"}
 
 
-def test_verbs_can_be_left_out() -> None:
-    requests = Requests("seed", without=["forget", "sleep"])
-
-    assert {requests.next().verb for _ in range(400)}.isdisjoint({"forget", "sleep"})
-
-
 # Tests by chance do the same in CI, and something else elsewhere, unless their seed is named.
 
 

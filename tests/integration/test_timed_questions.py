@@ -67,22 +67,6 @@ def test_the_first_places_answer_a_question_with_a_time(
     assert 1 - len(missed) / len(questions) >= HIT_MIN, missed
 
 
-@pytest.mark.parametrize(
-    "question", ["Was machte ich am 22. November?", "Was tat ich am 22.11.?"]
-)
-def test_a_day_named_in_german_is_that_day(tmp_path: Path, question: str) -> None:
-    with Memory(tmp_path / "m.db") as memory:
-        for number in range(20, 26):
-            words = f"Ich machte Marmelade Nummer {number}."
-            said = f"2026-11-{number}T12:00:00Z"
-            memory.remember(words, id=f"day-{number}", created_at=said)
-        memory.remember("Brot gebacken.", id="bread", created_at="2026-11-22T09:00:00Z")
-
-        hits = memory.recall(question, asked_at="2026-11-25T12:00:00Z")
-
-    assert {hit.id for hit in hits} == {"day-22", "bread"}
-
-
 @pytest.fixture(scope="module", params=[False, True], ids=["before", "after"])
 def month(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

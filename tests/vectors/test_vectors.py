@@ -80,16 +80,6 @@ def test_a_memory_is_found_by_meaning_in_other_words(service: MemoryService) -> 
     assert service.call(Recall(query="zxqv blorp")).hits == []
 
 
-def test_the_best_by_words_stays_first(service: MemoryService) -> None:
-    remember_embedded(
-        service, "The tesla came on Tuesday", "Ticket AB-4711 is about a car"
-    )
-
-    found = contents(service.call(Recall(query="AB-4711 car")))
-
-    assert found == ["Ticket AB-4711 is about a car", "The tesla came on Tuesday"]
-
-
 def test_memories_with_a_common_word_gain_by_vectors(service: MemoryService) -> None:
     remember_embedded(
         service, "an old tesla, red", "an old sofa, red", "a new sofa", "a new lamp"
@@ -101,15 +91,6 @@ def test_memories_with_a_common_word_gain_by_vectors(service: MemoryService) -> 
         hit.content: (hit.explanation or {}).get("meaning", 0.0) for hit in found
     }
     assert meaning["an old tesla, red"] > 2 * meaning["an old sofa, red"]
-
-
-def test_what_is_found_by_meaning_obeys_the_filters(service: MemoryService) -> None:
-    remember_embedded(service, "The tesla came", session="one")
-    remember_embedded(service, "Another tesla came", session="two")
-
-    answer = service.call(Recall(query="car", session="two"))
-
-    assert contents(answer) == ["Another tesla came"]
 
 
 def test_after_a_sleep_that_is_undone_and_a_restored_original_the_vectors_still_lead_there(
