@@ -488,9 +488,9 @@ class ExchangeStore(StorePart):
     _exporting: Callable[[EngineSession, MemoryFilter], ExportSnapshot]
     _restoring: Callable[[EngineSession, Action | None], RestoreTransaction]
 
-    @abstractmethod
     def _snapshot(self) -> AbstractContextManager[EngineSession]:
         """Open a session that reads one snapshot for as long as the block runs."""
+        return self._engine.reading()
 
     @contextmanager
     def export(

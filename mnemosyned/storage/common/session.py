@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import wraps
 from typing import (
@@ -370,8 +371,8 @@ class CommonSession(Protocol):
 class Engine(Protocol):
     """Runs transactions about one owner's memory."""
 
-    def read(self, work: Callable[[Any], R]) -> R:
-        """Call `work` with a session that sees one snapshot; return the result of `work`."""
+    def reading(self) -> AbstractContextManager[Any]:
+        """Lend a session that sees one snapshot while the block runs."""
 
     def write(self, work: Callable[[Any], R], *, durable: bool = True) -> R:
         """Call `work` with a session in a write transaction; return the result of `work`.
@@ -387,39 +388,45 @@ class StorePart(ABC):  # noqa: B024 its subclasses have abstract methods
         self._engine = engine
 
 
-def _in_transaction(
-    kind: Literal["read", "write"], **options: bool
-) -> Callable[[Callable[Concatenate[S, Any, P], R]], Callable[Concatenate[S, P], R]]:
-    """Return a decorator of methods that take a session after `self`; callers do not pass the session.
+Method = Callable[Concatenate[S, Any, P], R]
+"""A method that takes a session after `self`; decorated, it begins a transaction for each call."""
 
-    Each call runs in a transaction of the engine.
-    """
 
-    def decorate(
-        method: Callable[Concatenate[S, Any, P], R],
-    ) -> Callable[Concatenate[S, P], R]:
+def reads(method: Method[S, P, R]) -> Callable[Concatenate[S, P], R]:
+    """Decorate a method whose transactions see one snapshot."""
+
+    @wraps(method)
+    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._engine.reading() as session:
+            return method(self, session, *args, **kwargs)
+
+    return call
+
+
+def _writes(
+    *, durable: bool
+) -> Callable[[Method[S, P, R]], Callable[Concatenate[S, P], R]]:
+    """Return a decorator of methods that run in write transactions."""
+
+    def decorate(method: Method[S, P, R]) -> Callable[Concatenate[S, P], R]:
         @wraps(method)
         def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            run = getattr(self._engine, kind)
-            result: R = run(
-                lambda session: method(self, session, *args, **kwargs), **options
+            return self._engine.write(
+                lambda session: method(self, session, *args, **kwargs), durable=durable
             )
-            return result
 
         return call
 
     return decorate
 
 
-reads = _in_transaction("read")
-"""For transactions that see one snapshot."""
-writes = _in_transaction("write")
+writes = _writes(durable=True)
 """For write transactions, whose changes are on disk on return.
 
 The data that they read cannot change before their end; with SQLite they may run on another caller's
 thread.
 """
-writes_lazily = _in_transaction("write", durable=False)
+writes_lazily = _writes(durable=False)
 """For write transactions that return before the changes are on disk.
 
 A power failure or crash may undo all of these changes until a later durable write is committed.

@@ -295,9 +295,9 @@ class ClockStore(StorePart):
 
     def note_future(self, *, now: datetime) -> None:
         """Save `now` for each working memory dated after it, unless a time is saved already."""
-        if self._engine.read(
-            lambda session: session.scalar(f"SELECT 1 {_FUTURE} LIMIT 1", now=now)
-        ):
+        with self._engine.reading() as session:
+            is_due = session.scalar(f"SELECT 1 {_FUTURE} LIMIT 1", now=now)
+        if is_due:
             note = (
                 "INSERT INTO working_state (owner, memory_seq, future_since) "
                 f"SELECT f.owner, f.seq, %(now)s {_FUTURE} ON CONFLICT (owner, memory_seq) "

@@ -386,7 +386,8 @@ class PostgresDeletion(DeletionStore):
 
     def purge_deleted(self) -> bool:
         pool, owner = self._engine.pool, self._engine.owner
-        newest = self._engine.read(lambda session: session.scalar(DUE))
+        with self._engine.reading() as session:
+            newest = session.scalar(DUE)
         if newest is None:
             return True
         if not purge_tables(pool, TABLES):

@@ -11,7 +11,13 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    closing,
+    contextmanager,
+    suppress,
+)
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -482,10 +488,9 @@ class PostgresEngine:
         self.pool = pool
         self.owner = owner
 
-    def read(self, work: Callable[[PostgresSession], R]) -> R:
-        """Call `work` with a session that sees one snapshot; return the result of `work`."""
-        with self.pool.reading(self.owner) as session:
-            return work(session)
+    def reading(self) -> AbstractContextManager[PostgresSession]:
+        """Lend a session that sees one snapshot while the block runs."""
+        return self.pool.reading(self.owner)
 
     def write(self, work: Callable[[PostgresSession], R], *, durable: bool = True) -> R:
         """Call `work` with a session in a write transaction; return the result of `work`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +28,6 @@ from mnemosyned.storage.common.session import Row, optional_instant
 from mnemosyned.storage.sqlite.fulltext import index_memories
 from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED, insert_details
 from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row
-from mnemosyned.storage.sqlite.writer import SqliteEngine
 
 _STATE = (
     "(SELECT json_array(s.valid_until, s.superseded_at, s.pruned_at) "
@@ -230,10 +228,5 @@ class SqliteRestoring(RestoreTransaction):
 class SqliteExchange(ExchangeStore):
     """An `ExchangeStore` on one SQLite file."""
 
-    _engine: SqliteEngine
-
     _exporting = SqliteExporting
     _restoring = SqliteRestoring
-
-    def _snapshot(self) -> AbstractContextManager[SqliteSession]:
-        return self._engine.readers.snapshot()

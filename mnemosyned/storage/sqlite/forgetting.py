@@ -136,9 +136,8 @@ class SqliteDeletion(DeletionStore):
     def purge_deleted(self) -> bool:
         # No write waits for the disk: a purge that a power failure undoes is run again.
         with self._purging:
-            newest = self._engine.read(
-                lambda session: session.scalar("SELECT max(asked) FROM scrub_due")
-            )
+            with self._engine.reading() as session:
+                newest = session.scalar("SELECT max(asked) FROM scrub_due")
             if newest is None:
                 return True
             for index in fulltext.INDEXES:

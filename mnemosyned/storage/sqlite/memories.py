@@ -142,7 +142,8 @@ class SqliteIntake(records.IntakeTransaction):
             seqs = range(last - len(share) + 1, last + 1)
             self._inserted += zip(seqs, share, strict=True)
         for seq, memory in self._inserted[before:]:
-            insert_tags_and_validity(self._session, seq, memory)
+            if memory.tags or memory.valid_until:
+                insert_tags_and_validity(self._session, seq, memory)
 
     def _finish(self) -> int:
         # Indexed after all rows: an insert with a trigger is a savepoint, at which FTS5 would write

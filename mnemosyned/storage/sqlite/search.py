@@ -30,7 +30,7 @@ from mnemosyned.search.scoring import READ_CHARS_MAX
 from mnemosyned.search.words import Forms, Frequencies, Having, WordRows
 from mnemosyned.storage.common import listing
 from mnemosyned.storage.common.search import CommonIndex
-from mnemosyned.storage.common.session import StorePart, instant
+from mnemosyned.storage.common.session import Engine, StorePart, instant
 from mnemosyned.storage.common.state import episode_at
 from mnemosyned.storage.sqlite.fulltext import (
     GLUED,
@@ -48,7 +48,6 @@ from mnemosyned.storage.sqlite.listing import (
     query_filter,
 )
 from mnemosyned.storage.sqlite.session import SEQ_AMONG, SqliteSession, instant_text
-from mnemosyned.storage.sqlite.writer import SqliteEngine
 from mnemosyned.text.dates.mentions import MENTION_CHARS_MAX
 from mnemosyned.text.languages.tables import TimeOrder
 
@@ -307,22 +306,20 @@ class SqliteIndex(CommonIndex):
 class SqliteSearch(StorePart, SearchStore):
     """A `SearchStore` on one SQLite file."""
 
-    _engine: SqliteEngine
-
-    def __init__(self, engine: SqliteEngine, frequencies: Frequencies) -> None:
+    def __init__(self, engine: Engine, frequencies: Frequencies) -> None:
         super().__init__(engine)
         self._frequencies = frequencies
 
     def candidates(self, query: Query) -> SearchCandidates:
         if not query.terms and not query.only_then:
             return SearchCandidates()
-        with self._engine.readers.snapshot() as session:
+        with self._engine.reading() as session:
             return find_candidates(SqliteIndex(session), query, self._frequencies)
 
     def documents(self, results: Sequence[RankedResult]) -> Documents:
         positions = {each for result in results for each in result.positions}
         episodes = {each.episode for each in results if each.episode is not None}
-        with self._engine.readers.snapshot() as session:
+        with self._engine.reading() as session:
             found = {seq: episode_at(session, "seq", seq) for seq in episodes}
             return Documents(
                 session.memories_at(positions),

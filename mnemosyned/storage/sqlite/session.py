@@ -59,7 +59,9 @@ SEQ_AMONG = "seq IN (SELECT value FROM json_each(?))"
 
 def instant_text(moment: datetime) -> str:
     """Return a time as a text in UTC, always of 27 characters, so that texts sort by time."""
-    return in_zone(moment, UTC).isoformat(timespec="microseconds")[:26] + "Z"
+    if moment.tzinfo is not UTC:
+        moment = in_zone(moment, UTC)
+    return moment.isoformat(timespec="microseconds")[:26] + "Z"
 
 
 _TIME_COLUMNS = [field.column for field in ROW_FIELDS if field.kind is FieldKind.TIME]
@@ -177,30 +179,29 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         return {id: (seq, episode) for id, seq, episode in rows}
 
     def memories(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
-        found = self._memories("id", ids, order=" ORDER BY {0}created_at, {0}seq")
-        return {memory.id: memory for memory in found.values()}
+        positions = self.positions_of(ids).values()
+        found = self.memories_at([seq for seq, _ in positions])
+        working_first = sorted(
+            found.items(),
+            key=lambda each: (
+                each[1].tier is Tier.ARCHIVE,
+                each[1].created_at,
+                each[0],
+            ),
+        )
+        return {memory.id: memory for _, memory in working_first}
 
     def memories_at(self, seqs: Collection[int]) -> dict[int, MemoryRecord]:
-        return self._memories("seq", seqs)
-
-    def _memories(
-        self, column: str, values: Collection[object], order: str = ""
-    ) -> dict[int, MemoryRecord]:
-        """Return the memories of both tiers that have one of `values` in a column, by row number."""
-        # One text for any number of rows: SQLite prepares a statement once.
-        among = f"{column} IN (SELECT value FROM json_each(?)){order}"
-        listed = (json.dumps(list(values)),)
+        among = (json.dumps(list(seqs)),)
         working = self.execute(
-            f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE {among.format('')}",
-            listed,
+            f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE {SEQ_AMONG}", among
         )
         memories = {seq: memory_from(row, tier=Tier.WORKING) for seq, *row in working}
-        if len(memories) < len(values):
+        if len(memories) < len(seqs):
             archived = self.execute(
                 f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM episodic_memory AS e "
-                "JOIN archive AS a ON a.episode_seq = e.seq "
-                f"WHERE a.{among.format('a.')}",
-                listed,
+                f"JOIN archive AS a ON a.episode_seq = e.seq WHERE a.{SEQ_AMONG}",
+                among,
             )
             memories |= {
                 seq: memory_from(row, tier=Tier.ARCHIVE, episode=episode)

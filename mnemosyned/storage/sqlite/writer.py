@@ -225,8 +225,4 @@ class SqliteEngine:
         self.writer = writer
         self.readers = readers
         self.write = writer.write
-
-    def read(self, work: Callable[[SqliteSession], T]) -> T:
-        """Call `work` with a session that sees one snapshot; return the result of `work`."""
-        with self.readers.snapshot() as session:
-            return work(session)
+        self.reading = readers.snapshot
