@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 
 from mnemosyned.errors import BatchChanged
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit
@@ -16,11 +16,11 @@ from mnemosyned.storage.common import state
 from mnemosyned.storage.common.endings import forget_endings
 from mnemosyned.storage.common.injections import erase_injected_texts
 from mnemosyned.storage.common.learnings import LearningRows
-from mnemosyned.storage.common.rows import column_values, fields_from, record_fields
+from mnemosyned.storage.common.rows import column_values, record_fields
 from mnemosyned.storage.common.session import CommonSession, StorePart, reads, writes
 from mnemosyned.storage.common.undo import record_action
 
-_EDITED_NAMES = tuple(field.name for field in EDITED_FIELDS)
+_edited_values = attrgetter(*(field.name for field in EDITED_FIELDS))
 _SET_FIELDS = tuple(field for field in EDITED_FIELDS if field.name != "content")
 
 
@@ -34,7 +34,7 @@ class EditTarget:
     """The row number of its episode; None in working memory."""
 
 
-class EditTransaction(ABC):
+class EditTransaction:
     """The edits of one transaction."""
 
     def __init__(
@@ -50,9 +50,6 @@ class EditTransaction(ABC):
         self._kept: list[str] = []
         self._changed: list[int] = []
 
-    _edited: str
-    """Selects row number, row number of the episode, and `EDITED_FIELDS` of the memory `id`."""
-
     def edit(self, edits: Iterable[MemoryEdit], action: Action | None) -> EditOutcome:
         """Apply the edits of an action, and return which memories changed; unknown ids are skipped.
 
@@ -60,10 +57,17 @@ class EditTransaction(ABC):
         `BatchChanged` if a memory is no longer as it was read before the edit.
         """
         groups: dict[int | None, list[EditTarget]] = defaultdict(list)
+        edits = list(edits)
+        ids = [edit.before.id for edit in edits]
+        positions = self._session.positions_of(ids)
+        memories = self._session.memories(ids)
         for edit in edits:
-            target = self._find_target(edit)
-            if target:
-                groups[target.episode].append(target)
+            id = edit.before.id
+            if id in memories:  # else it was forgotten
+                if _edited_values(memories[id]) != _edited_values(edit.before):
+                    raise BatchChanged("the memory was changed concurrently; retry")
+                seq, episode = positions[id]
+                groups[episode].append(EditTarget(edit, seq, episode))
         for episode, targets in groups.items():
             if episode is None:
                 for target in targets:
@@ -84,17 +88,6 @@ class EditTransaction(ABC):
             kept=tuple(self._kept),
             working=working,
         )
-
-    def _find_target(self, edit: MemoryEdit) -> EditTarget | None:
-        """Find the memory of an edit; None if it was forgotten. Raises `BatchChanged` if it changed since."""
-        row = self._session.execute(self._edited, id=edit.before.id).fetchone()
-        if row is None:
-            return None
-        seq, episode, *values = row
-        for name, value in fields_from(values, _EDITED_NAMES).items():
-            if getattr(edit.before, name) != value:
-                raise BatchChanged("the memory was changed concurrently; retry")
-        return EditTarget(edit, seq, episode)
 
     def _edit_originals(self, episode: int, targets: Sequence[EditTarget]) -> None:
         """Edit originals of an episode, which gets their new names if all of its originals get them."""
@@ -130,7 +123,8 @@ class EditTransaction(ABC):
             self._stale.add(episode)
         self._write_edit(target)
         if leaves:
-            self._move_back(target.seq, episode)
+            self._session.leave_secrets(target.seq, episode)
+            self._session.return_originals("seq", target.seq)
             self._restored.append(edit.before.id)
 
     def _covers(self, episode: int, moment: datetime) -> bool:
@@ -143,10 +137,6 @@ class EditTransaction(ABC):
         )
         return covered is not None
 
-    @abstractmethod
-    def _move_back(self, seq: int, episode: int) -> None:
-        """Move an original out of its episode into working memory; its secrets stay marked in the others."""
-
     def _write_edit(self, target: EditTarget) -> None:
         """Save the state before the edit as a revision, then write the memory and what is made of it."""
         session, edit, seq = self._session, target.edit, target.seq
@@ -156,12 +146,15 @@ class EditTransaction(ABC):
         state.add_revision(
             session, seq, edit, changed_at=self._now, drop_history=self._drop_history
         )
-        self._write_fields(target)
+        fields = column_values(edit.after, _SET_FIELDS)
+        session.update(session.memory_table(target.episode), fields, seq=seq)
         if "tags" in edit.changed_fields:
             session.delete("tag", memory_seq=seq)
             state.add_tags(session, seq, edit.after.tags)
         if edit.is_reworded:
-            self._write_words(target)
+            session.write_words(
+                seq, target.episode, before=edit.before, after=edit.after
+            )
             self._learnings.apply_edit(edit)
             erase_injected_texts(session, [edit.after.id])
             forget_endings(session, [edit.after.id])
@@ -176,26 +169,11 @@ class EditTransaction(ABC):
                 memory_id=edit.after.id,
             )
         if edit.before.created_at != edit.after.created_at:
+            # The time of a working memory stands in a table of its own on a server.
+            session.update("fresh", {"created_at": edit.after.created_at}, seq=seq)
             session.update("working_state", {"future_since": None}, memory_seq=seq)
         if target.episode is not None and edit.is_reworded:
-            self._restate_details(target, target.episode)
-
-    def _write_fields(self, target: EditTarget) -> None:
-        """Write the fields of an edited memory, except text and tags."""
-        values = column_values(target.edit.after, _SET_FIELDS)
-        self._session.update(self._memory_table(target), values, seq=target.seq)
-
-    def _memory_table(self, target: EditTarget) -> str:
-        """Return the name of the table that holds the edited memory."""
-        return self._session.memory_tables[0 if target.episode is None else -1]
-
-    @abstractmethod
-    def _write_words(self, target: EditTarget) -> None:
-        """Write the text and the index entries of an edited memory, and delete its vector."""
-
-    @abstractmethod
-    def _restate_details(self, target: EditTarget, episode: int) -> None:
-        """Extract an edited original's exact values again; its secrets stay marked in the others."""
+            session.restate_details(seq, target.episode, edit.after)
 
     def _rename_episode(self, episode: int, edit: MemoryEdit) -> None:
         """Give an episode and its log entries the names after `edit`; name the roll-ups above again."""
@@ -229,9 +207,6 @@ def _are_renamed_alike(edits: Sequence[MemoryEdit]) -> bool:
 class ChangeStore(StorePart):
     """Changes memories in whatever tier they are; unknown ids are skipped."""
 
-    _editing: Callable[..., EditTransaction]
-    """Makes the edits of a session, `now` and `drop_history`."""
-
     @writes
     def edit(
         self,
@@ -248,8 +223,8 @@ class ChangeStore(StorePart):
         originals of its episode move alike. With `drop_history` no earlier text or tag is kept. Raises
         `BatchChanged` if a memory is no longer as it was read.
         """
-        editing = self._editing(session, now=now, drop_history=drop_history)
-        return editing.edit(edits, action)
+        transaction = EditTransaction(session, now=now, drop_history=drop_history)
+        return transaction.edit(edits, action)
 
     @reads
     def groups(

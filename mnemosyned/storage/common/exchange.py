@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import fields
 from functools import partial
 from itertools import groupby
@@ -51,7 +51,7 @@ from mnemosyned.storage.common.rows import (
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
     CommonSession,
-    EngineSession,
+    Engine,
     Row,
     StorePart,
     writes,
@@ -485,12 +485,15 @@ class ExportSnapshot(ABC):
 class ExchangeStore(StorePart):
     """Everything that is kept, out of the store and in again."""
 
-    _exporting: Callable[[EngineSession, MemoryFilter], ExportSnapshot]
-    _restoring: Callable[[EngineSession, Action | None], RestoreTransaction]
-
-    def _snapshot(self) -> AbstractContextManager[EngineSession]:
-        """Open a session that reads one snapshot for as long as the block runs."""
-        return self._engine.reading()
+    def __init__(
+        self,
+        engine: Engine,
+        exporting: type[ExportSnapshot],
+        restoring: type[RestoreTransaction],
+    ) -> None:
+        super().__init__(engine)
+        self._exporting = exporting
+        self._restoring = restoring
 
     @contextmanager
     def export(
@@ -502,7 +505,7 @@ class ExchangeStore(StorePart):
         records while the block runs. An episode comes before its originals, a roll-up after its
         members.
         """
-        with self._snapshot() as session:
+        with self._engine.streaming() as session:
             exported = self._exporting(session, chosen)
             yield exported.count_expected(), exported.records()
 
@@ -513,7 +516,7 @@ class ExchangeStore(StorePart):
         Yields the counts by kind, and an iterator that reads the records while the block runs. The
         order is the same in every store, and the records of a move alone come last.
         """
-        with self._snapshot() as session:
+        with self._engine.streaming() as session:
             exported = self._exporting(session, MemoryFilter())
             yield exported.count_expected(), exported.all_records()
 

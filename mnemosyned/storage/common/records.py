@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import ClassVar
 
@@ -32,6 +32,7 @@ from mnemosyned.storage.common.session import (
     ORIGINALS_BELOW,
     UNLESS_KNOWN,
     CommonSession,
+    Engine,
     EngineSession,
     StorePart,
     instant,
@@ -53,6 +54,11 @@ class IntakeTransaction(ABC):
     """Selects id and time of the first memory with a text, session and source.
 
     Superseded memories, and memories that may expire, do not count.
+    """
+    same_message: ClassVar[str]
+    """Selects the id of a memory with a text, session, source and role, of a time if it is given.
+
+    Only memories with an id chosen by the agent count.
     """
 
     def remember(
@@ -187,7 +193,15 @@ class IntakeTransaction(ABC):
 _ORIGINALS = ORIGINALS_BELOW.format("seq", "m.created_at, m.seq")
 
 
-class RecordStore(StorePart):
+class IntakeStore(StorePart):
+    """A part of a store that stores drafts."""
+
+    def __init__(self, engine: Engine, intake: type[IntakeTransaction]) -> None:
+        super().__init__(engine)
+        self._intake = intake
+
+
+class RecordStore(IntakeStore):
     """Single memories and episodes, by id."""
 
     @reads
@@ -259,9 +273,6 @@ class RecordStore(StorePart):
             older += [memories[seq] for seq in newer if seq in memories]
         return older[:HISTORY_MAX]
 
-    _intake: Callable[[EngineSession], IntakeTransaction]
-    """Makes the intake of a transaction."""
-
     def remember(
         self, drafts: Sequence[ports.Draft], *, action: Action | None = None
     ) -> ports.RememberReport:
@@ -317,16 +328,8 @@ _PARTS_BELOW = (
 """Compaction and part of all compactions from which `id` goes on, in order."""
 
 
-class CompactionStore(StorePart):
+class CompactionStore(IntakeStore):
     """Keeps the messages that compactions replaced by a summary."""
-
-    _intake: Callable[[EngineSession], IntakeTransaction]
-    """Makes the intake of a transaction."""
-    _same: str
-    """Selects the id of a memory with a text, session, source and role, of a time if it is given.
-
-    Only memories with an id chosen by the agent count.
-    """
 
     @writes
     def add(
@@ -376,7 +379,7 @@ class CompactionStore(StorePart):
             earliest = shift(memory.created_at, -ABOUT)
             latest = shift(memory.created_at, ABOUT)
         id: str | None = session.scalar(
-            self._same,
+            self._intake.same_message,
             hash=forgetting.content_hash(memory.content),
             content=memory.content,
             session=memory.session,

@@ -185,10 +185,7 @@ class VectorStore(StorePart):
         """Delete the vectors of the memories at these row numbers, to be embedded again."""
         session.delete("embedding", memory_seq=positions)
         if positions:
-            self._requeue(session, positions)
-
-    def _requeue(self, session: EngineSession, positions: Sequence[int]) -> None:
-        """Let memories be embedded again, where an engine saves up to which row number all were."""
+            session.requeue_embedding(positions)
 
     @reads
     def newest_position(self, session: CommonSession) -> int:

@@ -367,12 +367,54 @@ class CommonSession(Protocol):
     def delete_episode(self, seq: int) -> None:
         """Delete the summary at this row number with its index entries."""
 
+    def return_originals(
+        self, key: Literal["seq", "episode_seq"], value: int
+    ) -> list[int]:
+        """Move an original, or all of an episode, to working memory; return their row numbers.
+
+        `key` tells whether `value` is the row number of the original or the episode. Their exact
+        values are deleted.
+        """
+
+    def leave_secrets(self, seq: int, episode: int) -> None:
+        """Before an original leaves its episode, mark its secrets as secret in the other originals."""
+
+    def restate_details(self, seq: int, episode: int, memory: MemoryRecord) -> None:
+        """Extract an edited original's exact values again; its secrets stay marked in the others."""
+
+    def write_words(
+        self,
+        seq: int,
+        episode: int | None,
+        *,
+        before: MemoryRecord,
+        after: MemoryRecord,
+    ) -> None:
+        """Write text and index entries of an edited memory, and delete its vector.
+
+        `episode` is the row number of its episode; None in working memory.
+        """
+
+    def erase_texts(self, originals: Sequence[tuple[int, str, str]]) -> None:
+        """Erase text, metadata and index entries of originals, each a row number, text and speaker."""
+
+    def memory_table(self, episode: int | None) -> str:
+        """Return the table with the memories of working memory, or of an episode at a row number."""
+        return self.memory_tables[0 if episode is None else -1]
+
+    def requeue_embedding(self, positions: Sequence[int], /) -> None:  # noqa: ARG002
+        """Let memories be embedded again, where an engine saves up to which row number all were."""
+        return
+
 
 class Engine(Protocol):
     """Runs transactions about one owner's memory."""
 
     def reading(self) -> AbstractContextManager[Any]:
         """Lend a session that sees one snapshot while the block runs."""
+
+    def streaming(self) -> AbstractContextManager[Any]:
+        """Lend a session as `reading` does, to a block that may take long between two statements."""
 
     def write(self, work: Callable[[Any], R], *, durable: bool = True) -> R:
         """Call `work` with a session in a write transaction; return the result of `work`.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,10 +19,10 @@ from mnemosyned.memory.values import (
     Tier,
     UndoableAction,
 )
+from mnemosyned.storage.common.injections import erase_injected_texts
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
     CommonSession,
-    EngineSession,
     StorePart,
     instant,
     reads,
@@ -215,17 +214,11 @@ class RetentionStore(StorePart):
                 "their words; restoring this one would delete it. `get` shows this one",
                 field="id",
             )
-        self._return_pinned(session, seq, episode)
+        session.leave_secrets(seq, episode)
+        session.return_originals("seq", seq)
+        session.update(session.memory_table(None), {"pinned": True}, seq=seq)
         removed, emptied = invalidate(session, [episode])
         return Removal(archived=1, removed=removed, emptied=emptied)
-
-    @abstractmethod
-    def _return_pinned(self, session: EngineSession, seq: int, episode: int) -> None:
-        """Move the original at row number `seq` from its episode to working memory, and pin it.
-
-        `episode` is the row number of its episode. Other originals of the episode whose text
-        contains a secret of the memory have that value marked as secret.
-        """
 
     @reads
     def prunable(
@@ -259,9 +252,29 @@ class RetentionStore(StorePart):
             newest=max(times, default=None),
         )
 
-    @abstractmethod
-    def prune(self, ids: Sequence[str], *, now: datetime) -> int:
+    @writes
+    def prune(
+        self, session: CommonSession, ids: Sequence[str], *, now: datetime
+    ) -> int:
         """Delete text, vectors and revisions of originals; return how many had a text. Exact values stay."""
+        # What was forgotten or restored meanwhile is not among them.
+        originals = session.execute(
+            "SELECT m.seq, m.content, m.role FROM placed AS p "
+            "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+            f"WHERE m.owner = %(owner)s AND {session.of_ids} AND m.content != ''",
+            ids=list(ids),
+        ).fetchall()
+        seqs = [seq for seq, _, _ in originals]
+        session.erase_texts(originals)
+        for table in ("embedding", "revision"):
+            session.delete(table, memory_seq=seqs)
+        session.insert_each(
+            "memory_state",
+            [{"memory_seq": seq, "pruned_at": now} for seq in seqs],
+            replace_by("memory_seq", ["pruned_at"]),
+        )
+        erase_injected_texts(session, ids)
+        return len(seqs)
 
 
 def _read_unpruned(
@@ -363,7 +376,7 @@ class UndoStore(StorePart):
                 "working_state",
                 [
                     {"memory_seq": original, "held_until": held_until}
-                    for original in self._return_originals(session, seq)
+                    for original in session.return_originals("episode_seq", seq)
                 ],
                 replace_by("memory_seq", ["held_until"]),
             )
@@ -373,10 +386,6 @@ class UndoStore(StorePart):
             gone += [upper for upper, number in above.items() if number in removed]
         session.update("consolidation_log", {"undone_at": now}, episode_id=gone)
         return result
-
-    @abstractmethod
-    def _return_originals(self, session: EngineSession, episode: int) -> list[int]:
-        """Move all originals of the episode at a row number to working memory; return their row numbers."""
 
 
 def _read_undoable(

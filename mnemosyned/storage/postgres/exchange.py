@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
 
@@ -14,7 +13,6 @@ from mnemosyned.memory.fields import column_list
 from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.exchange import (
-    ExchangeStore,
     ExportSnapshot,
     PlacedMemory,
     RestoreTransaction,
@@ -28,16 +26,14 @@ from mnemosyned.storage.common.rows import (
     exported_revision_from,
 )
 from mnemosyned.storage.common.session import Row
-from mnemosyned.storage.postgres.connections import Use
 from mnemosyned.storage.postgres.memories import (
-    INSERT_FRESH,
     INSERT_MEMORIES,
     INSERT_PLACED,
     detail_columns,
     values_by_column,
 )
-from mnemosyned.storage.postgres.pool import PostgresEngine
 from mnemosyned.storage.postgres.session import (
+    INSERT_FRESH,
     TAGS,
     PostgresSession,
     memory_values,
@@ -260,24 +256,3 @@ def _memory_row_values(owner: int, placed: PlacedMemory) -> dict[str, object]:
         values["content_hash"] = content_hash("") if known is None else known
         values["words"], values["grams"] = [], None
     return values
-
-
-READER_S = 600
-"""Seconds that whoever reads an export may take for a part of it, which others do not wait for."""
-
-
-class PostgresExchange(ExchangeStore):
-    """An `ExchangeStore` of one owner in PostgreSQL."""
-
-    _engine: PostgresEngine
-
-    _exporting = PostgresExporting
-    _restoring = PostgresRestoring
-
-    @contextmanager
-    def _snapshot(self) -> Iterator[PostgresSession]:
-        with self._engine.pool.reading(self._engine.owner, use=Use.STREAM) as session:
-            session.execute(
-                f"SET LOCAL idle_in_transaction_session_timeout = '{READER_S}s'"
-            )
-            yield session

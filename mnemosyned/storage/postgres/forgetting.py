@@ -373,7 +373,7 @@ class PostgresDeletion(DeletionStore):
         for seq in session.select_column(
             "placed", "seq", "AND secrets IS NOT NULL", seq=episodes
         ):
-            memories.leave_secrets(session, seq, episodes[seq])
+            session.leave_secrets(seq, episodes[seq])
         session.delete("memory", seq=[memory.seq for memory in found])
         session.note_rewording()
         for tier in (Tier.WORKING, Tier.ARCHIVE):

@@ -5,86 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from datetime import datetime
 from itertools import chain
-from typing import Any, Literal
-
-import msgspec
+from typing import Any
 
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy
 from mnemosyned.fairness import pause_for_other_owners
-from mnemosyned.memory.edit import details_with
-from mnemosyned.memory.fields import EDITED_FIELDS, ROW_FIELDS, FieldKind, column_list
+from mnemosyned.memory.fields import ROW_FIELDS, FieldKind
 from mnemosyned.memory.ports import Draft, Promotion, RememberReport
 from mnemosyned.memory.values import Action, Episode, MemoryRecord, Tier
 from mnemosyned.storage.common import records
-from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransaction
-from mnemosyned.storage.common.injections import erase_injected_texts
-from mnemosyned.storage.common.session import writes
 from mnemosyned.storage.common.sleep import SleepStore
 from mnemosyned.storage.common.state import insert_tags_and_validity
-from mnemosyned.storage.common.undo import RetentionStore, UndoStore
-from mnemosyned.storage.postgres.fulltext import gram_hashes, word_hashes
 from mnemosyned.storage.postgres.pool import PostgresEngine
 from mnemosyned.storage.postgres.session import (
-    KIND_NUMBERS,
-    OF_ID,
+    INSERT_FRESH,
     OF_IDS,
     PostgresSession,
     Values,
-    detail_pairs,
+    detail_texts,
     memory_values,
-    values_of,
-)
-from mnemosyned.storage.postgres.vectors import requeue_embedding
-from mnemosyned.text.terms import glued_words
-
-_HOLDING = (
-    "SELECT p.seq, p.details, p.secrets, m.content FROM placed AS p "
-    "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
-    "WHERE p.owner = %(owner)s AND p.episode_seq = %(episode)s AND p.seq != %(seq)s AND EXISTS "
-    "(SELECT 1 FROM unnest(%(values)s::text[]) AS v (value) WHERE strpos(m.content, v.value) > 0)"
 )
 
 
 def detail_columns(originals: Iterable[Values]) -> dict[str, list[str | None]]:
     """Return plain exact values and secrets of originals as columns of JSON texts, None for none."""
-    texts = [_detail_texts(values) for values in originals]
+    texts = [detail_texts(values) for values in originals]
     return {
         "details": [plain for plain, _ in texts],
         "secrets": [secret for _, secret in texts],
     }
-
-
-def leave_secrets(session: PostgresSession, seq: int, episode: int) -> None:
-    """Before an original leaves its episode, mark its secrets as secret in the other originals."""
-    own = session.select_value("placed", "secrets", seq=seq)
-    secrets = detail_pairs(own)
-    if not secrets:
-        return
-    others = session.execute(
-        _HOLDING, episode=episode, seq=seq, values=[value for _, value in secrets]
-    ).fetchall()
-    for other, plain, secret, content in others:
-        held = {pair: True for pair in secrets if pair[1] in content}
-        _write_details(session, other, values_of(plain, secret) | held)
-
-
-def _write_details(session: PostgresSession, seq: int, values: Values) -> None:
-    """Store the exact values of the original at row number `seq` in place of its former ones."""
-    plain, secret = _detail_texts(values)
-    session.update("placed", {"details": plain, "secrets": secret}, seq=seq)
-
-
-def _detail_texts(values: Values) -> tuple[str | None, str | None]:
-    """Return the plain values and the secrets in `values`, each as JSON text; None for none."""
-    items: dict[bool, list[int | str]] = {False: [], True: []}
-    for (kind, value), is_secret in sorted(values.items()):
-        items[is_secret] += [KIND_NUMBERS[kind], value]
-    plain, secret = (
-        msgspec.json.encode(each).decode() if each else None for each in items.values()
-    )
-    return plain, secret
 
 
 _TYPES = {
@@ -112,12 +61,6 @@ INSERT_MEMORIES = (
     f"AS r ({_COLUMNS}, words, grams, seq) WHERE o.owner = %(owner)s"
 )
 """All rows in one statement; arrays within arrays go as text, as their lengths differ."""
-INSERT_FRESH = (
-    "INSERT INTO fresh (owner, seq, created_at) "
-    "SELECT o.owner, r.seq, r.created_at FROM owner AS o "
-    "CROSS JOIN unnest(%(seq)s::bigint[], %(created_at)s::timestamptz[]) AS r (seq, created_at) "
-    "WHERE o.owner = %(owner)s"
-)
 # The numbers of new memories come from the owner's row: nobody waits for them, and nothing is
 # inserted for an owner that was removed.
 _COUNT_NEW = (
@@ -162,6 +105,18 @@ SAID_BEFORE = (
 )
 
 
+# Ids that the product gave are no agent's own.
+SAME_MESSAGE = (
+    f"SELECT m.id FROM memory AS m WHERE m.owner = %(owner)s AND {SAID} "
+    "AND m.session_id = %(session)s AND m.content = %(content)s "
+    "AND m.source IS NOT DISTINCT FROM %(source)s::text AND m.role = %(role)s "
+    "AND NOT starts_with(m.id, 'm-') AND (%(earliest)s::timestamptz IS NULL "
+    "OR m.created_at BETWEEN %(earliest)s::timestamptz AND %(latest)s::timestamptz) "
+    "ORDER BY EXISTS (SELECT 1 FROM placed AS p WHERE p.owner = %(owner)s AND p.seq = m.seq), "
+    "m.seq LIMIT 1"
+)
+
+
 class PostgresIntake(records.IntakeTransaction):
     """New memories on their way into working memory.
 
@@ -171,6 +126,7 @@ class PostgresIntake(records.IntakeTransaction):
 
     _session: PostgresSession
     _said = SAID_BEFORE
+    same_message = SAME_MESSAGE
 
     def _insert(self, memories: Sequence[MemoryRecord]) -> None:
         insert_new(self._session, memories)
@@ -265,31 +221,6 @@ INSERT_PLACED = (
     "FROM owner AS o CROSS JOIN unnest(%(seqs)s::bigint[], %(homes)s::bigint[], "
     "%(details)s::text[], %(secrets)s::text[]) AS r WHERE o.owner = %(owner)s"
 )
-_RETURN = (
-    "DELETE FROM placed AS p USING memory AS m "
-    "WHERE p.owner = %(owner)s AND m.owner = %(owner)s AND m.seq = p.seq AND p.{key} = %(value)s "
-    "RETURNING m.seq, m.created_at, length(m.content)"
-)
-
-
-def return_originals(
-    session: PostgresSession, key: Literal["seq", "episode_seq"], value: int
-) -> list[int]:
-    """Move the original at row number `value`, or all originals of an episode, to working memory.
-
-    `key` tells whether `value` is the row number of the original or the episode. Their exact values
-    are deleted. Return the row numbers in ascending order.
-    """
-    rows = session.execute(_RETURN.format(key=key), value=value).fetchall()
-    rows.sort()
-    seqs = [seq for seq, _, _ in rows]
-    if seqs:
-        times = [created_at for _, created_at, _ in rows]
-        session.execute(INSERT_FRESH, seq=seqs, created_at=times)
-    characters = sum(size for _, _, size in rows)
-    session.add_to_totals(Tier.ARCHIVE, count=-len(seqs), characters=-characters)
-    session.add_to_totals(Tier.WORKING, count=len(seqs), characters=characters)
-    return seqs
 
 
 class PostgresRecords(records.RecordStore):
@@ -304,150 +235,6 @@ class PostgresRecords(records.RecordStore):
             intake = PostgresIntake(session)
             remembered = intake.remember(drafts, action)
         return replace(remembered, working=intake.working)
-
-
-_HASH = "('x' || encode(substr(sha256(convert_to(m.content, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint"
-"""`content_hash` of what is to be pruned."""
-_PRUNE = (
-    "UPDATE memory AS m SET content = '', metadata = '{}', words = '{}', grams = NULL, "
-    "content_hash = r.hash FROM unnest(%(seqs)s::bigint[], %(hashes)s::bigint[]) AS r (seq, hash) "
-    "WHERE m.owner = %(owner)s AND m.seq = r.seq"
-)
-
-
-class PostgresRetention(RetentionStore):
-    """A `RetentionStore` of one owner in PostgreSQL."""
-
-    def _return_pinned(self, session: PostgresSession, seq: int, episode: int) -> None:
-        leave_secrets(session, seq, episode)
-        return_originals(session, "seq", seq)
-        session.update("memory", {"pinned": True}, seq=seq)
-
-    @writes
-    def prune(
-        self, session: PostgresSession, ids: Sequence[str], *, now: datetime
-    ) -> int:
-        # What was forgotten or restored meanwhile is not among them.
-        rows = session.execute(
-            f"SELECT m.seq, length(m.content), {_HASH} FROM placed AS p "
-            "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
-            f"WHERE m.owner = %(owner)s AND {OF_IDS} AND m.content != ''",
-            ids=list(ids),
-        ).fetchall()
-        seqs = [seq for seq, _, _ in rows]
-        # Not in the statement that changes the words: Citus calls no such function there.
-        session.execute(_PRUNE, seqs=seqs, hashes=[hash for _, _, hash in rows])
-        for table in ("embedding", "revision"):
-            session.delete(table, memory_seq=seqs)
-        session.execute(
-            "INSERT INTO memory_state (owner, memory_seq, pruned_at) "
-            "SELECT o.owner, r.seq, %(now)s FROM owner AS o "
-            "CROSS JOIN unnest(%(seqs)s::bigint[]) AS r (seq) WHERE o.owner = %(owner)s "
-            "ON CONFLICT (owner, memory_seq) DO UPDATE SET pruned_at = excluded.pruned_at",
-            seqs=seqs,
-            now=now,
-        )
-        erase_injected_texts(session, ids)
-        session.note_rewording()
-        session.add_to_totals(
-            Tier.ARCHIVE, characters=-sum(size for _, size, _ in rows)
-        )
-        return len(seqs)
-
-
-class PostgresUndo(UndoStore):
-    """An `UndoStore` of one owner in PostgreSQL."""
-
-    def _return_originals(self, session: PostgresSession, episode: int) -> list[int]:
-        return return_originals(session, "episode_seq", episode)
-
-
-# Ids that the product gave are no agent's own.
-_SAME = (
-    f"SELECT m.id FROM memory AS m WHERE m.owner = %(owner)s AND {SAID} "
-    "AND m.session_id = %(session)s AND m.content = %(content)s "
-    "AND m.source IS NOT DISTINCT FROM %(source)s::text AND m.role = %(role)s "
-    "AND NOT starts_with(m.id, 'm-') AND (%(earliest)s::timestamptz IS NULL "
-    "OR m.created_at BETWEEN %(earliest)s::timestamptz AND %(latest)s::timestamptz) "
-    "ORDER BY EXISTS (SELECT 1 FROM placed AS p WHERE p.owner = %(owner)s AND p.seq = m.seq), "
-    "m.seq LIMIT 1"
-)
-
-
-class PostgresCompactions(records.CompactionStore):
-    """A `CompactionStore` of one owner in PostgreSQL."""
-
-    _intake = PostgresIntake
-    _same = _SAME
-
-
-_EDITED = column_list(EDITED_FIELDS, "m.")
-_WRITE_WORDS = (
-    "UPDATE memory SET content = %(content)s, words = %(words)s, "
-    "grams = %(grams)s WHERE owner = %(owner)s AND seq = %(seq)s"
-)
-
-
-class PostgresEditing(EditTransaction):
-    """The edits of one transaction."""
-
-    _session: PostgresSession
-
-    _edited = (
-        f"SELECT m.seq, p.episode_seq, {_EDITED} FROM memory AS m "
-        "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
-        f"WHERE m.owner = %(owner)s AND {OF_ID}"
-    )
-
-    def _write_fields(self, target: EditTarget) -> None:
-        super()._write_fields(target)
-        before, after = target.edit.before, target.edit.after
-        if before.created_at != after.created_at:
-            self._session.update(
-                "fresh", {"created_at": after.created_at}, seq=target.seq
-            )
-
-    def _write_words(self, target: EditTarget) -> None:
-        session = self._session
-        before, after = target.edit.before, target.edit.after
-        session.execute(
-            _WRITE_WORDS,
-            seq=target.seq,
-            content=after.content,
-            words=word_hashes(
-                session.owner, after.content, after.role, *glued_words(after.content)
-            ),
-            grams=gram_hashes(session.owner, after.content),
-        )
-        session.delete("embedding", memory_seq=target.seq)
-        requeue_embedding(session, [target.seq])
-        session.note_rewording()
-        tier = Tier.WORKING if target.episode is None else Tier.ARCHIVE
-        session.add_to_totals(tier, characters=len(after.content) - len(before.content))
-
-    def _restate_details(self, target: EditTarget, episode: int) -> None:
-        leave_secrets(self._session, target.seq, episode)
-        others = self._session.column(
-            "SELECT p.secrets FROM placed AS p WHERE p.owner = %(owner)s "
-            "AND p.episode_seq = %(episode)s AND p.seq != %(seq)s AND p.secrets IS NOT NULL",
-            episode=episode,
-            seq=target.seq,
-        )
-        secrets = [pair for text in others for pair in detail_pairs(text)]
-        restated = details_with(target.edit.after, secrets)
-        values = {(str(each.kind), each.value): each.sensitive for each in restated}
-        _write_details(self._session, target.seq, values)
-        leave_secrets(self._session, target.seq, episode)
-
-    def _move_back(self, seq: int, episode: int) -> None:
-        leave_secrets(self._session, seq, episode)
-        return_originals(self._session, "seq", seq)
-
-
-class PostgresChanges(ChangeStore):
-    """A `ChangeStore` of one owner in PostgreSQL."""
-
-    _editing = PostgresEditing
 
 
 PROMOTION_TRIES = 10

@@ -478,6 +478,10 @@ def _check_owner(session: PostgresSession) -> None:
         raise NotFound("this owner was removed from the database")
 
 
+READER_S = 600
+"""Seconds that whoever reads an export may take for a part of it, which others do not wait for."""
+
+
 class PostgresEngine:
     """The transactions about the rows of one owner.
 
@@ -491,6 +495,15 @@ class PostgresEngine:
     def reading(self) -> AbstractContextManager[PostgresSession]:
         """Lend a session that sees one snapshot while the block runs."""
         return self.pool.reading(self.owner)
+
+    @contextmanager
+    def streaming(self) -> Iterator[PostgresSession]:
+        """Lend a session as `reading` does, on a connection that may be kept for long."""
+        with self.pool.reading(self.owner, use=Use.STREAM) as session:
+            session.execute(
+                f"SET LOCAL idle_in_transaction_session_timeout = '{READER_S}s'"
+            )
+            yield session
 
     def write(self, work: Callable[[PostgresSession], R], *, durable: bool = True) -> R:
         """Call `work` with a session in a write transaction; return the result of `work`."""

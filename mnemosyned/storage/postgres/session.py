@@ -17,10 +17,11 @@ import psycopg
 
 from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.instants import in_zone
-from mnemosyned.memory.edit import Position
+from mnemosyned.memory.edit import Position, details_with
 from mnemosyned.memory.engine_ports import LOCAL_NAME, LOCAL_OWNER
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.fields import ROW_FIELDS, column_list
+from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.storage.common.rows import (
     column_values,
@@ -162,6 +163,39 @@ def detail_pairs(text: str | None) -> list[tuple[str, str]]:
     ]
 
 
+def detail_texts(values: Values) -> tuple[str | None, str | None]:
+    """Return the plain values and the secrets in `values`, each as JSON text; None for none."""
+    items: dict[bool, list[int | str]] = {False: [], True: []}
+    for (kind, value), is_secret in sorted(values.items()):
+        items[is_secret] += [KIND_NUMBERS[kind], value]
+    plain, secret = (
+        msgspec.json.encode(each).decode() if each else None for each in items.values()
+    )
+    return plain, secret
+
+
+_HOLDING = (
+    "SELECT p.seq, p.details, p.secrets, m.content FROM placed AS p "
+    "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+    "WHERE p.owner = %(owner)s AND p.episode_seq = %(episode)s AND p.seq != %(seq)s AND EXISTS "
+    "(SELECT 1 FROM unnest(%(values)s::text[]) AS v (value) WHERE strpos(m.content, v.value) > 0)"
+)
+INSERT_FRESH = (
+    "INSERT INTO fresh (owner, seq, created_at) "
+    "SELECT o.owner, r.seq, r.created_at FROM owner AS o "
+    "CROSS JOIN unnest(%(seq)s::bigint[], %(created_at)s::timestamptz[]) AS r (seq, created_at) "
+    "WHERE o.owner = %(owner)s"
+)
+_RETURN = (
+    "DELETE FROM placed AS p USING memory AS m "
+    "WHERE p.owner = %(owner)s AND m.owner = %(owner)s AND m.seq = p.seq AND p.{key} = %(value)s "
+    "RETURNING m.seq, m.created_at, length(m.content)"
+)
+_PRUNE = (
+    "UPDATE memory AS m SET content = '', metadata = '{}', words = '{}', grams = NULL, "
+    "content_hash = r.hash FROM unnest(%(seqs)s::bigint[], %(hashes)s::bigint[]) AS r (seq, hash) "
+    "WHERE m.owner = %(owner)s AND m.seq = r.seq"
+)
 Statement = tuple[str, Mapping[str, object]]
 """A statement and its values by name."""
 _UNSTORABLE = re.compile("[\\x00\ud800-\udfff]")
@@ -463,6 +497,89 @@ class PostgresSession(CommonSession):
         for values, secret, id, superseded in rows:
             for pair, is_secret in values_of(values, secret).items():
                 yield detail_from((*pair, is_secret, id, superseded))
+
+    def return_originals(
+        self, key: Literal["seq", "episode_seq"], value: int
+    ) -> list[int]:
+        rows = sorted(self.execute(_RETURN.format(key=key), value=value).fetchall())
+        seqs = [seq for seq, _, _ in rows]
+        if seqs:
+            times = [created_at for _, created_at, _ in rows]
+            self.execute(INSERT_FRESH, seq=seqs, created_at=times)
+        characters = sum(size for _, _, size in rows)
+        self.add_to_totals(Tier.ARCHIVE, count=-len(seqs), characters=-characters)
+        self.add_to_totals(Tier.WORKING, count=len(seqs), characters=characters)
+        return seqs
+
+    def leave_secrets(self, seq: int, episode: int) -> None:
+        secrets = detail_pairs(self.select_value("placed", "secrets", seq=seq))
+        if not secrets:
+            return
+        others = self.execute(
+            _HOLDING, episode=episode, seq=seq, values=[value for _, value in secrets]
+        ).fetchall()
+        for other, plain, secret, content in others:
+            held = {pair: True for pair in secrets if pair[1] in content}
+            self._write_details(other, values_of(plain, secret) | held)
+
+    def _write_details(self, seq: int, values: Values) -> None:
+        """Store the exact values of the original at row number `seq` in place of its former ones."""
+        plain, secret = detail_texts(values)
+        self.update("placed", {"details": plain, "secrets": secret}, seq=seq)
+
+    def restate_details(self, seq: int, episode: int, memory: MemoryRecord) -> None:
+        self.leave_secrets(seq, episode)
+        others = self.column(
+            "SELECT p.secrets FROM placed AS p WHERE p.owner = %(owner)s "
+            "AND p.episode_seq = %(episode)s AND p.seq != %(seq)s AND p.secrets IS NOT NULL",
+            episode=episode,
+            seq=seq,
+        )
+        secrets = [pair for text in others for pair in detail_pairs(text)]
+        restated = details_with(memory, secrets)
+        values = {(str(each.kind), each.value): each.sensitive for each in restated}
+        self._write_details(seq, values)
+        self.leave_secrets(seq, episode)
+
+    def write_words(
+        self,
+        seq: int,
+        episode: int | None,
+        *,
+        before: MemoryRecord,
+        after: MemoryRecord,
+    ) -> None:
+        content = after.content
+        words = word_hashes(self.owner, content, after.role, *glued_words(content))
+        changes = {
+            "content": content,
+            "words": words,
+            "grams": gram_hashes(self.owner, content),
+        }
+        self.update("memory", changes, seq=seq)
+        self.delete("embedding", memory_seq=seq)
+        self.requeue_embedding([seq])
+        self.note_rewording()
+        tier = Tier.WORKING if episode is None else Tier.ARCHIVE
+        self.add_to_totals(tier, characters=len(content) - len(before.content))
+
+    def erase_texts(self, originals: Sequence[tuple[int, str, str]]) -> None:
+        self.execute(
+            _PRUNE,
+            seqs=[seq for seq, _, _ in originals],
+            hashes=[content_hash(content) for _, content, _ in originals],
+        )
+        self.note_rewording()
+        characters = sum(len(content) for _, content, _ in originals)
+        self.add_to_totals(Tier.ARCHIVE, characters=-characters)
+
+    def requeue_embedding(self, positions: Sequence[int], /) -> None:
+        """Let all memories from the lowest of these row numbers on be checked for vectors again."""
+        self.execute(
+            "UPDATE embedding_model SET done = %(before)s "
+            "WHERE owner = %(owner)s AND done > %(before)s",
+            before=min(positions) - 1,
+        )
 
     def ensure_owner(self) -> None:
         """Insert the owner's row if it is missing."""

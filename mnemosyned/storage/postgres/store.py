@@ -15,21 +15,23 @@ from mnemosyned.memory import engine_ports
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
 from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
+from mnemosyned.storage.common.edits import ChangeStore
 from mnemosyned.storage.common.endings import EndingStore
+from mnemosyned.storage.common.exchange import ExchangeStore
 from mnemosyned.storage.common.injections import InjectionStore
 from mnemosyned.storage.common.learnings import LearningStore
-from mnemosyned.storage.common.records import tier_totals
+from mnemosyned.storage.common.records import CompactionStore, tier_totals
 from mnemosyned.storage.common.session import Row, StorePart, reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import AgentStore, ClockStore, WatchStore
-from mnemosyned.storage.common.undo import ActionStore
+from mnemosyned.storage.common.undo import ActionStore, RetentionStore, UndoStore
 from mnemosyned.storage.postgres import forgetting, health, memories, roles, schema
 from mnemosyned.storage.postgres.connections import (
     connected_apart,
     connected_once,
     explaining_failures,
 )
-from mnemosyned.storage.postgres.exchange import PostgresExchange
+from mnemosyned.storage.postgres.exchange import PostgresExporting, PostgresRestoring
 from mnemosyned.storage.postgres.listing import PostgresLists
 from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.storage.postgres.pool import Pool, PostgresEngine
@@ -122,24 +124,24 @@ class PostgresStore(MemoryStore):
         self.pool = pool
         engine = PostgresEngine(pool, owner)
         frequencies = Frequencies()
-        self.memories = memories.PostgresRecords(engine)
+        self.memories = memories.PostgresRecords(engine, memories.PostgresIntake)
         self.search = PostgresSearch(engine, frequencies)
         self.lists = PostgresLists(engine)
         self.deletion = forgetting.PostgresDeletion(engine)
-        self.changes = memories.PostgresChanges(engine)
+        self.changes = ChangeStore(engine)
         self.learnings = LearningStore(engine)
-        self.compactions = memories.PostgresCompactions(engine)
+        self.compactions = CompactionStore(engine, memories.PostgresIntake)
         self.vectors = PostgresVectors(engine, searched=ready.searches)
         self.maintenance = PostgresMaintenance(
             engine, frequencies, read_only=ready.read_only
         )
         self.sleep = memories.PostgresSleep(engine)
         self.rollups = RollupStore(engine)
-        self.retention = memories.PostgresRetention(engine)
-        self.undo = memories.PostgresUndo(engine)
+        self.retention = RetentionStore(engine)
+        self.undo = UndoStore(engine)
         self.actions = ActionStore(engine)
         self.grace = forgetting.PostgresGrace(engine)
-        self.exchange = PostgresExchange(engine)
+        self.exchange = ExchangeStore(engine, PostgresExporting, PostgresRestoring)
         self.agents = AgentStore(engine)
         self.endings = EndingStore(engine)
         self.injections = InjectionStore(engine)

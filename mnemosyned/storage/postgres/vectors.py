@@ -27,15 +27,6 @@ NUMBERS_MAX = 16_000
 """Numbers that a `halfvec` of pgvector may have."""
 
 
-def requeue_embedding(session: PostgresSession, positions: Sequence[int]) -> None:
-    """Let all memories from the lowest of these row numbers on be checked for vectors again."""
-    session.execute(
-        "UPDATE embedding_model SET done = %(before)s "
-        "WHERE owner = %(owner)s AND done > %(before)s",
-        before=min(positions) - 1,
-    )
-
-
 def pgvector_text(vector: bytes) -> str | None:
     """Return a vector as pgvector's text; None if pgvector cannot store it."""
     if is_four_bits(vector):
@@ -272,8 +263,6 @@ class PostgresVectors(VectorStore):
     ) -> list[int]:
         kept = self._store_vectors(session, model, vectors, {})
         return [seq for seq in vectors if seq in kept]
-
-    _requeue = staticmethod(requeue_embedding)
 
     @reads
     def news(

@@ -11,7 +11,6 @@ import msgspec
 from mnemosyned.memory import exchange
 from mnemosyned.memory.fields import column_list
 from mnemosyned.storage.common.exchange import (
-    ExchangeStore,
     ExportSnapshot,
     PlacedMemory,
     RestoreTransaction,
@@ -26,7 +25,7 @@ from mnemosyned.storage.common.rows import (
 )
 from mnemosyned.storage.common.session import Row, optional_instant
 from mnemosyned.storage.sqlite.fulltext import index_memories
-from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED, insert_details
+from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED
 from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row
 
 _STATE = (
@@ -186,8 +185,7 @@ class SqliteRestoring(RestoreTransaction):
             else:
                 self._session.execute(_INSERT_ARCHIVED, (*values, home))
         insert_states(self._session, memories)
-        insert_details(
-            self._session,
+        self._session.insert_details(
             [
                 (seq, *detail)
                 for memory, seq, home in memories
@@ -223,10 +221,3 @@ class SqliteRestoring(RestoreTransaction):
             (position[0], vector.vector, vector.digest),
         )
         return bool(inserted.rowcount)
-
-
-class SqliteExchange(ExchangeStore):
-    """An `ExchangeStore` on one SQLite file."""
-
-    _exporting = SqliteExporting
-    _restoring = SqliteRestoring

@@ -25,7 +25,7 @@ from mnemosyned.storage.common.session import reads
 from mnemosyned.storage.common.state import insert_tags_and_validity
 from mnemosyned.storage.sqlite import fulltext
 from mnemosyned.storage.sqlite.listing import bind_by_place, term_conditions
-from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED, leave_secrets
+from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED
 from mnemosyned.storage.sqlite.session import SqliteSession, memory_row
 from mnemosyned.storage.sqlite.writer import SqliteEngine
 
@@ -120,7 +120,7 @@ class SqliteDeletion(DeletionStore):
             table = "working_memory"
             if memory.episode is not None:
                 table = "archive"
-                leave_secrets(session, memory.seq, memory.episode)
+                session.leave_secrets(memory.seq, memory.episode)
             indexed += session.execute(
                 f"DELETE FROM {table} WHERE seq = ? RETURNING seq, content, role",
                 (memory.seq,),

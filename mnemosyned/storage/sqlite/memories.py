@@ -5,94 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from itertools import chain
-from typing import Literal, TypeVar, cast
+from typing import TypeVar, cast
 
-from mnemosyned.memory.edit import details_with
 from mnemosyned.memory.engine_ports import TEXT_CHARS_MAX, EmbeddingInput
-from mnemosyned.memory.fields import EDITED_FIELDS, column_list
-from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.ports import Promotion
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.search.query import Match, Query
 from mnemosyned.storage.common import records
-from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransaction
-from mnemosyned.storage.common.injections import erase_injected_texts
 from mnemosyned.storage.common.search import VectorStore
 from mnemosyned.storage.common.session import reads, writes
 from mnemosyned.storage.common.sleep import SleepStore
-from mnemosyned.storage.common.state import insert_tags_and_validity, set_state
-from mnemosyned.storage.common.undo import RetentionStore, UndoStore
-from mnemosyned.storage.sqlite.fulltext import index_memories, unindex_memory
+from mnemosyned.storage.common.state import insert_tags_and_validity
+from mnemosyned.storage.sqlite.fulltext import index_memories
 from mnemosyned.storage.sqlite.listing import memory_filter
 from mnemosyned.storage.sqlite.search import SqliteIndex
 from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row
 from mnemosyned.storage.sqlite.writer import SqliteEngine
-from mnemosyned.text.details import Detail
 
 T = TypeVar("T")
-
-
-def insert_episode_details(
-    session: SqliteSession, details: Sequence[Detail], episode: int
-) -> None:
-    """Insert the exact values of originals of the episode at row number `episode`."""
-    seqs: dict[str, int] = dict(
-        session.execute("SELECT id, seq FROM archive WHERE episode_seq = ?", (episode,))
-    )
-    insert_details(
-        session,
-        [
-            (seqs[each.memory], str(each.kind), each.value, each.sensitive)
-            for each in details
-        ],
-    )
-
-
-def insert_details(
-    session: SqliteSession, rows: Sequence[tuple[int, str, str, bool]]
-) -> None:
-    """Insert exact values: the original's row number, kind, value, and whether it is a secret."""
-    session.executemany(
-        "INSERT OR IGNORE INTO detail_kind (name) VALUES (?)",
-        {(kind,) for _, kind, _, _ in rows},
-    )
-    kinds = dict(session.execute("SELECT name, number FROM detail_kind"))
-    session.executemany(
-        "INSERT INTO detail (memory_seq, kind, value, sensitive) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT DO NOTHING",
-        [(seq, kinds[kind], value, secret) for seq, kind, value, secret in rows],
-    )
-
-
-def leave_secrets(session: SqliteSession, seq: int, episode: int) -> None:
-    """Before an original leaves its episode, mark its secrets as secret in the other originals."""
-    for kind, value in session.execute(
-        "SELECT kind, value FROM detail WHERE memory_seq = ? AND sensitive", (seq,)
-    ).fetchall():
-        session.execute(
-            "INSERT INTO detail (memory_seq, kind, value, sensitive) SELECT seq, ?, ?, 1 "
-            "FROM archive WHERE episode_seq = ? AND seq != ? AND instr(content, ?) "
-            "ON CONFLICT DO UPDATE SET sensitive = 1",
-            (kind, value, episode, seq, value),
-        )
-
-
-def return_originals(
-    session: SqliteSession, key: Literal["seq", "episode_seq"], value: int
-) -> list[int]:
-    """Move an original, or all of an episode, to working memory; return their row numbers."""
-    session.execute(
-        f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
-        f"SELECT seq, {MEMORY_COLUMNS} FROM archive WHERE {key} = ?",
-        (value,),
-    )
-    gone = session.execute(
-        f"DELETE FROM archive WHERE {key} = ? RETURNING seq", (value,)
-    )
-    return [seq for (seq,) in gone.fetchall()]
 
 
 TOGETHER = 50
@@ -121,12 +53,27 @@ SAID_BEFORE = (
 )
 
 
+# Ids that the product gave are no agent's own.
+_SAME_MESSAGE = (
+    "content_hash = :hash AND content = :content AND +session_id = :session AND source IS :source "
+    "AND role = :role AND id NOT GLOB 'm-*' "
+    "AND (:earliest IS NULL OR created_at BETWEEN :earliest AND :latest)"
+)
+
+
+SAME_MESSAGE = (
+    f"SELECT id FROM working_memory WHERE {_SAME_MESSAGE} "
+    f"UNION ALL SELECT id FROM archive WHERE {_SAME_MESSAGE} LIMIT 1"
+)
+
+
 @dataclass
 class SqliteIntake(records.IntakeTransaction):
     """New memories on their way into working memory and its index."""
 
     _session: SqliteSession
     _said = SAID_BEFORE
+    same_message = SAME_MESSAGE
     _inserted: list[tuple[int, MemoryRecord]] = field(default_factory=list)
 
     def _insert(self, memories: Sequence[MemoryRecord]) -> None:
@@ -152,119 +99,6 @@ class SqliteIntake(records.IntakeTransaction):
         index_memories(self._session, texts)
         count = "SELECT count FROM tier_totals WHERE tier = 'working'"
         return int(self._session.execute(count).fetchone()[0])
-
-
-class SqliteRecords(records.RecordStore):
-    """A `RecordStore` on one SQLite file."""
-
-    _intake = SqliteIntake
-
-
-class SqliteRetention(RetentionStore):
-    """A `RetentionStore` on one SQLite file."""
-
-    def _return_pinned(self, session: SqliteSession, seq: int, episode: int) -> None:
-        leave_secrets(session, seq, episode)
-        return_originals(session, "seq", seq)
-        session.execute("UPDATE working_memory SET pinned = 1 WHERE seq = ?", (seq,))
-
-    @writes
-    def prune(
-        self, session: SqliteSession, ids: Sequence[str], *, now: datetime
-    ) -> int:
-        pruned = 0
-        for id in ids:
-            row = session.execute(
-                "SELECT seq, content, role FROM archive WHERE id = ? AND content != ''",
-                (id,),
-            ).fetchone()
-            if row is None:  # forgotten or restored meanwhile
-                continue
-            unindex_memory(session, *row)
-            session.execute(
-                "UPDATE archive SET content = '', metadata = '{}' WHERE seq = ?",
-                row[:1],
-            )
-            for table in ("embedding", "revision"):
-                session.execute(f"DELETE FROM {table} WHERE memory_seq = ?", row[:1])
-            set_state(session, row[0], "pruned_at", now)
-            pruned += 1
-        erase_injected_texts(session, ids)
-        return pruned
-
-
-class SqliteUndo(UndoStore):
-    """An `UndoStore` on one SQLite file."""
-
-    def _return_originals(self, session: SqliteSession, episode: int) -> list[int]:
-        return return_originals(session, "episode_seq", episode)
-
-
-# Ids that the product gave are no agent's own.
-_SAME_MESSAGE = (
-    "content_hash = :hash AND content = :content AND +session_id = :session AND source IS :source "
-    "AND role = :role AND id NOT GLOB 'm-*' "
-    "AND (:earliest IS NULL OR created_at BETWEEN :earliest AND :latest)"
-)
-
-
-class SqliteCompactions(records.CompactionStore):
-    """A `CompactionStore` on one SQLite file."""
-
-    _intake = SqliteIntake
-    _same = (
-        f"SELECT id FROM working_memory WHERE {_SAME_MESSAGE} "
-        f"UNION ALL SELECT id FROM archive WHERE {_SAME_MESSAGE} LIMIT 1"
-    )
-
-
-_EDITED = column_list(EDITED_FIELDS)
-
-
-class SqliteEditing(EditTransaction):
-    """The edits of one transaction."""
-
-    _session: SqliteSession
-
-    _edited = (
-        f"SELECT seq, NULL, {_EDITED} FROM working_memory WHERE id = :id UNION ALL "
-        f"SELECT seq, episode_seq, {_EDITED} FROM archive WHERE id = :id"
-    )
-
-    def _write_words(self, target: EditTarget) -> None:
-        session, seq = self._session, target.seq
-        before, after = target.edit.before, target.edit.after
-        if before.content != after.content:
-            session.execute(
-                f"UPDATE {self._memory_table(target)} SET content = ?, content_hash = ? WHERE seq = ?",
-                (after.content, content_hash(after.content), seq),
-            )
-        unindex_memory(session, seq, before.content, before.role)
-        index_memories(session, [(seq, after.content, after.role)])
-        session.execute("DELETE FROM embedding WHERE memory_seq = ?", (seq,))
-
-    def _restate_details(self, target: EditTarget, episode: int) -> None:
-        session, seq = self._session, target.seq
-        leave_secrets(session, seq, episode)
-        session.execute("DELETE FROM detail WHERE memory_seq = ?", (seq,))
-        secrets = session.execute(
-            "SELECT k.name, d.value FROM archive AS a JOIN detail AS d ON d.memory_seq = a.seq "
-            "JOIN detail_kind AS k ON k.number = d.kind WHERE a.episode_seq = ? AND d.sensitive",
-            (episode,),
-        ).fetchall()
-        details = details_with(target.edit.after, secrets)
-        insert_episode_details(session, details, episode)
-        leave_secrets(session, seq, episode)
-
-    def _move_back(self, seq: int, episode: int) -> None:
-        leave_secrets(self._session, seq, episode)
-        return_originals(self._session, "seq", seq)
-
-
-class SqliteChanges(ChangeStore):
-    """A `ChangeStore` on one SQLite file."""
-
-    _editing = SqliteEditing
 
 
 class SqliteVectors(VectorStore):
@@ -372,6 +206,6 @@ class SqliteSleep(SleepStore):
             session.execute(f"DELETE FROM working_memory {among}", ids=ids)
             # Where some were not there or are pinned, the caller takes all of it back.
             if episode.details and moved == len(ids):
-                insert_episode_details(session, episode.details, seq)
+                session.insert_episode_details(episode.details, seq)
             total += moved
         return total

@@ -23,7 +23,6 @@ from mnemosyned.memory.masking import mask_memories
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.storage.common.state import invalidate
 from mnemosyned.storage.sqlite import fulltext, schema
-from mnemosyned.storage.sqlite.memories import insert_details
 from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.text.exact_values import extract_details
 
@@ -427,9 +426,8 @@ def _extract_episode_again(connection: SqliteSession, episode: int) -> tuple[int
         changed += 1
         has_new_secret |= any(wanted[pair] and not old.get(pair) for pair in wanted)
         connection.execute("DELETE FROM detail WHERE memory_seq = ?", (seq,))
-        insert_details(
-            connection,
-            [(seq, *pair, is_secret) for pair, is_secret in wanted.items()],
+        connection.insert_details(
+            [(seq, *pair, is_secret) for pair, is_secret in wanted.items()]
         )
     return changed, has_new_secret
 

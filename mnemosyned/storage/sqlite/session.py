@@ -11,12 +11,12 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
 from mnemosyned.instants import in_zone
-from mnemosyned.memory.edit import Position
+from mnemosyned.memory.edit import Position, details_with
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.fields import ROW_FIELDS, FieldKind, column_list
 from mnemosyned.memory.forgetting import content_hash
@@ -261,6 +261,93 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     def delete_episode(self, seq: int) -> None:
         self._write_episode_grams(seq, remove=True)
         self.execute("DELETE FROM episodic_memory WHERE seq = ?", (seq,))
+
+    def insert_details(self, rows: Sequence[tuple[int, str, str, bool]]) -> None:
+        """Insert exact values: the original's row number, kind, value, and whether it is a secret."""
+        self.executemany(
+            "INSERT OR IGNORE INTO detail_kind (name) VALUES (?)",
+            {(kind,) for _, kind, _, _ in rows},
+        )
+        kinds = dict(self.execute("SELECT name, number FROM detail_kind"))
+        self.executemany(
+            "INSERT INTO detail (memory_seq, kind, value, sensitive) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT DO NOTHING",
+            [(seq, kinds[kind], value, secret) for seq, kind, value, secret in rows],
+        )
+
+    def insert_episode_details(self, details: Sequence[Detail], episode: int) -> None:
+        """Insert the exact values of originals of the episode at row number `episode`."""
+        seqs: dict[str, int] = dict(
+            self.execute(
+                "SELECT id, seq FROM archive WHERE episode_seq = ?", (episode,)
+            )
+        )
+        self.insert_details(
+            [
+                (seqs[each.memory], str(each.kind), each.value, each.sensitive)
+                for each in details
+            ]
+        )
+
+    def return_originals(
+        self, key: Literal["seq", "episode_seq"], value: int
+    ) -> list[int]:
+        self.execute(
+            f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
+            f"SELECT seq, {MEMORY_COLUMNS} FROM archive WHERE {key} = ?",
+            (value,),
+        )
+        gone = self.execute(
+            f"DELETE FROM archive WHERE {key} = ? RETURNING seq", (value,)
+        )
+        return [seq for (seq,) in gone.fetchall()]
+
+    def leave_secrets(self, seq: int, episode: int) -> None:
+        for kind, value in self.execute(
+            "SELECT kind, value FROM detail WHERE memory_seq = ? AND sensitive", (seq,)
+        ).fetchall():
+            self.execute(
+                "INSERT INTO detail (memory_seq, kind, value, sensitive) SELECT seq, ?, ?, 1 "
+                "FROM archive WHERE episode_seq = ? AND seq != ? AND instr(content, ?) "
+                "ON CONFLICT DO UPDATE SET sensitive = 1",
+                (kind, value, episode, seq, value),
+            )
+
+    def restate_details(self, seq: int, episode: int, memory: MemoryRecord) -> None:
+        self.leave_secrets(seq, episode)
+        self.execute("DELETE FROM detail WHERE memory_seq = ?", (seq,))
+        secrets = self.execute(
+            "SELECT k.name, d.value FROM archive AS a JOIN detail AS d ON d.memory_seq = a.seq "
+            "JOIN detail_kind AS k ON k.number = d.kind WHERE a.episode_seq = ? AND d.sensitive",
+            (episode,),
+        ).fetchall()
+        self.insert_episode_details(details_with(memory, secrets), episode)
+        self.leave_secrets(seq, episode)
+
+    def write_words(
+        self,
+        seq: int,
+        episode: int | None,
+        *,
+        before: MemoryRecord,
+        after: MemoryRecord,
+    ) -> None:
+        if before.content != after.content:
+            self.execute(
+                f"UPDATE {self.memory_table(episode)} "
+                "SET content = ?, content_hash = ? WHERE seq = ?",
+                (after.content, content_hash(after.content), seq),
+            )
+        fulltext.unindex_memory(self, seq, before.content, before.role)
+        fulltext.index_memories(self, [(seq, after.content, after.role)])
+        self.execute("DELETE FROM embedding WHERE memory_seq = ?", (seq,))
+
+    def erase_texts(self, originals: Sequence[tuple[int, str, str]]) -> None:
+        for seq, content, role in originals:
+            fulltext.unindex_memory(self, seq, content, role)
+            self.execute(
+                "UPDATE archive SET content = '', metadata = '{}' WHERE seq = ?", (seq,)
+            )
 
     def _write_episode_grams(self, seq: int, *, remove: bool = False) -> None:
         """Write the entry of a summary in the second index, or remove it; no trigger does it."""

@@ -14,14 +14,16 @@ from mnemosyned.logs import logger
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
 from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
+from mnemosyned.storage.common.edits import ChangeStore
 from mnemosyned.storage.common.endings import EndingStore
+from mnemosyned.storage.common.exchange import ExchangeStore
 from mnemosyned.storage.common.injections import InjectionStore
 from mnemosyned.storage.common.learnings import LearningStore
-from mnemosyned.storage.common.records import tier_totals
+from mnemosyned.storage.common.records import CompactionStore, RecordStore, tier_totals
 from mnemosyned.storage.common.session import StorePart, reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import AgentStore, ClockStore, WatchStore
-from mnemosyned.storage.common.undo import ActionStore
+from mnemosyned.storage.common.undo import ActionStore, RetentionStore, UndoStore
 from mnemosyned.storage.sqlite import fulltext, memories, ownership
 from mnemosyned.storage.sqlite.connections import (
     Checkpoints,
@@ -34,7 +36,7 @@ from mnemosyned.storage.sqlite.connections import (
     storage_failed,
 )
 from mnemosyned.storage.sqlite.copies import CopyDamaged, back_up
-from mnemosyned.storage.sqlite.exchange import SqliteExchange
+from mnemosyned.storage.sqlite.exchange import SqliteExporting, SqliteRestoring
 from mnemosyned.storage.sqlite.forgetting import SqliteDeletion, SqliteGrace
 from mnemosyned.storage.sqlite.listing import SqliteLists
 from mnemosyned.storage.sqlite.schema import refuse_foreign, schema_version, upgrade
@@ -171,21 +173,21 @@ class SqliteStore(MemoryStore):
         file.renewed = self._renew
         frequencies = Frequencies()
         engine = SqliteEngine(self._writer, self._readers)
-        self.memories = memories.SqliteRecords(engine)
+        self.memories = RecordStore(engine, memories.SqliteIntake)
         self.lists = SqliteLists(engine)
         self.search = SqliteSearch(engine, frequencies)
         self.sleep = memories.SqliteSleep(engine)
         self.rollups = RollupStore(engine)
         self.deletion = SqliteDeletion(engine, checkpoint=self._checkpoints.run)
-        self.changes = memories.SqliteChanges(engine)
+        self.changes = ChangeStore(engine)
         self.learnings = LearningStore(engine)
-        self.compactions = memories.SqliteCompactions(engine)
+        self.compactions = CompactionStore(engine, memories.SqliteIntake)
         self.vectors = memories.SqliteVectors(engine)
-        self.retention = memories.SqliteRetention(engine)
-        self.undo = memories.SqliteUndo(engine)
+        self.retention = RetentionStore(engine)
+        self.undo = UndoStore(engine)
         self.actions = ActionStore(engine)
         self.grace = SqliteGrace(engine)
-        self.exchange = SqliteExchange(engine)
+        self.exchange = ExchangeStore(engine, SqliteExporting, SqliteRestoring)
         self.agents = AgentStore(engine)
         self.endings = EndingStore(engine)
         self.injections = InjectionStore(engine)
