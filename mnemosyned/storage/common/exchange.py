@@ -7,10 +7,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
+from datetime import datetime
 from functools import partial
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
 
 from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.consolidation import LogEntry
@@ -46,6 +49,8 @@ from mnemosyned.storage.common.rows import (
     LOG,
     MOVED_TABLES,
     exported_episode_from,
+    exported_fields_from,
+    exported_revision_from,
     revision_row,
 )
 from mnemosyned.storage.common.session import (
@@ -54,6 +59,7 @@ from mnemosyned.storage.common.session import (
     Engine,
     Row,
     StorePart,
+    optional_instant,
     writes,
 )
 from mnemosyned.storage.common.sleep import insert_log
@@ -364,8 +370,44 @@ def export_condition(chosen: MemoryFilter, alias: str) -> str:
     return f"1 = 1{listing.join_conditions(conditions).text}"
 
 
+TAGS_AND_REVISIONS = (
+    "(SELECT json_agg(t.name)::text FROM tag AS t "
+    "WHERE t.owner = %(owner)s AND t.memory_seq = m.seq), "
+    "(SELECT json_agg(json_build_array(r.seq, r.changed_at, r.content, r.content_hash, r.fields))::text "
+    "FROM revision AS r WHERE r.owner = %(owner)s AND r.memory_seq = m.seq)"
+)
+"""The last two columns of an exported memory `m`."""
+_decode_tags = msgspec.json.Decoder(list[str]).decode
+_decode_revisions = msgspec.json.Decoder(
+    list[tuple[int, datetime, str | None, int, str]]
+).decode
+_ORIGINALS = "(SELECT count(*) FROM placed AS p WHERE p.owner = %(owner)s AND p.episode_seq = e.seq)"
+
+
 class ExportSnapshot(ABC):
-    """The records of one snapshot, each part read as it is asked for; an engine adds memories."""
+    """The records of one snapshot, each part read as it is asked for, by statements of an engine."""
+
+    _working: ClassVar[str]
+    """Formats the selection of the working memories that meet a condition `where`.
+
+    The columns are row number, text hash, five times (valid until, superseded, pruned, held until,
+    known to be in the future), those of `ROW_FIELDS`, the episode's id, two of exact values for
+    `_read_details`, and `TAGS_AND_REVISIONS`.
+    """
+    _archived: ClassVar[str]
+    """Formats the selection of originals `m` that meet `where`, of `episodes` as a condition on `e`.
+
+    The columns are those of `_working`, the order is that of episodes, then of originals.
+    """
+    _has_others: ClassVar[str]
+    """Formats the condition that an episode `e` has an original `o` which does not meet a condition."""
+    _superseded: ClassVar[str]
+    """Formats the selection of ids of superseded memories `m` that meet a condition, and successors.
+
+    Those in working memory come first.
+    """
+    _vectors: ClassVar[str]
+    """Selects memory id, model, digest and vector of all vectors, in the order of the memories."""
 
     def __init__(self, session: CommonSession, chosen: MemoryFilter) -> None:
         self._session = session
@@ -383,13 +425,21 @@ class ExportSnapshot(ABC):
 
     def records(self) -> Iterator[Record]:
         """Yield the records that the filter selects, one kind after the other."""
-        yield from self._episodes()
+        where = export_condition(self._chosen, "m")
+        others = self._has_others.format(export_condition(self._chosen, "o"))
+        # Each episode whose originals are all exported, followed by these.
+        yield from self._episodes(f"NOT {others}" if self._chosen.is_set else "1 = 1")
         if self._chosen.is_set:
-            yield from self._loose_originals()
-        yield from self._working()
+            # Without their episodes, as these are not exported whole.
+            with_text = f"{where} AND m.content != ''"
+            yield from self._memories(
+                self._archived.format(episodes=others, where=with_text)
+            )
+        yield from self._memories(self._working.format(where=where))
         if not (self._chosen.columns or self._chosen.tags):
             yield from self._rollups()
-        yield from self._supersessions()
+        for memory, newer, *_ in self._stream(self._superseded.format(where)):
+            yield ExportedSupersession(memory=memory, superseded_by=newer)
         if not self._chosen.excludes_summaries:
             for kept in (LEARNINGS, LOG):
                 rows = self._stream(
@@ -429,21 +479,47 @@ class ExportSnapshot(ABC):
         episodes = self._session.select_value("episode", "count(*)")
         return {"memory": memories, "episode": episodes}
 
-    @abstractmethod
-    def _episodes(self) -> Iterator[Record]:
-        """Yield each episode whose originals are all exported, followed by its originals."""
+    def _episodes(self, chosen: str) -> Iterator[Record]:
+        """Yield the episodes `e` that meet a condition, each followed by its originals."""
+        whole = f"e.level = 0 AND {chosen}"
+        # Two streams in the same order, so that an episode costs no round trip.
+        originals = self._memories(self._archived.format(episodes=whole, where="1 = 1"))
+        episodes = self._stream(
+            f"SELECT {EXPORTED_EPISODE}, {_ORIGINALS} FROM episode AS e "
+            f"WHERE e.owner = %(owner)s AND {whole} ORDER BY e.seq"
+        )
+        for *row, count in episodes:
+            yield exported_episode_from(row, originals=count)
+            yield from islice(originals, count)
+
+    def _memories(self, statement: str) -> Iterator[ExportedMemory]:
+        """Yield the memories that a statement selects, with tags, exact values and revisions."""
+        for seq, content_hash, *row in self._stream(statement):
+            times = map(optional_instant, row[:5])
+            valid_until, superseded_at, pruned_at, held_until, future_since = times
+            *values, episode, plain, secret, tags, revisions = row[5:]
+            yield ExportedMemory(
+                **exported_fields_from(values, content_hash),
+                seq=seq,
+                tags=tuple(sorted(_decode_tags(tags or "[]"))),
+                episode=episode,
+                valid_until=valid_until,
+                superseded_at=superseded_at,
+                pruned_at=pruned_at,
+                held_until=held_until,
+                future_since=future_since,
+                details=tuple(self._read_details(plain, secret)),
+                revisions=tuple(
+                    exported_revision_from(revision[1:])
+                    for revision in sorted(_decode_revisions(revisions or "[]"))
+                ),
+            )
 
     @abstractmethod
-    def _loose_originals(self) -> Iterator[Record]:
-        """Yield exported originals, without their episode, of episodes that are not exported whole."""
-
-    @abstractmethod
-    def _working(self) -> Iterator[Record]:
-        """Yield the exported working memories, in the order they were stored."""
-
-    @abstractmethod
-    def _supersessions(self) -> Iterator[Record]:
-        """Yield a link from each exported superseded memory to its successor, exported or not."""
+    def _read_details(
+        self, plain: str | None, secret: str | None
+    ) -> Iterable[tuple[str, str, bool]]:
+        """Return kind and value of exact values from their columns, and whether they are secrets."""
 
     def _rollups(self) -> Iterator[Record]:
         """Yield the exported summaries of days, weeks and months, each after its members."""
@@ -477,9 +553,6 @@ class ExportSnapshot(ABC):
         for row, group in groupby(rows, key=itemgetter(slice(-1))):
             parts = tuple(part for *_, part in group if part is not None)
             yield COMPACTIONS.read(row, parts=parts)
-
-    _vectors: str
-    """Selects memory id, model, digest and vector of all vectors, in the order of the memories."""
 
 
 class ExchangeStore(StorePart):

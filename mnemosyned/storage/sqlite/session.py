@@ -116,6 +116,8 @@ _TRANSLATIONS = [
         (r"\bgreatest\(", "max("),
         (r" OFFSET 0\b", ""),  # for the planner of PostgreSQL
         (r"\bIS DISTINCT FROM\b", "IS NOT"),
+        (r"\bjson_agg\(", "json_group_array("),
+        (r"\bjson_build_array\(", "json_array("),
         (r"\bILIKE\b", "LIKE"),
         (r"\b(FROM|JOIN|INTO|UPDATE) episode\b", r"\1 episodic_memory"),
         (r"\b(FROM|JOIN|INTO|UPDATE) placed\b", r"\1 archive"),
