@@ -43,7 +43,7 @@ from mnemosyned.memory.capture import AgentCall
 from mnemosyned.memory.exchange import AnyRecord, ExportedMemory, RestoreReport
 from mnemosyned.service import exchange as moves
 from mnemosyned.service.exchange import compare_recalls
-from mnemosyned.storage.postgres.exchange import PostgresExchange
+from mnemosyned.storage.common.exchange import ExchangeStore
 from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.verbs.memories import Get, Recall, Remember
 from mnemosyned.verbs.retention import Restore
@@ -137,17 +137,17 @@ def amid_a_move(
 ) -> None:
     """Let something happen when so many parts are stored."""
     calls = iter(range(100))
-    restore = PostgresExchange.restore
+    restore = ExchangeStore.restore
 
     def disturbed(
-        exchange: PostgresExchange, records: Sequence[AnyRecord]
+        exchange: ExchangeStore, records: Sequence[AnyRecord]
     ) -> RestoreReport:
         if next(calls) == parts:
             incident()
         return restore(exchange, records)
 
     patched.setattr(moves, "BATCH_RECORDS", 20)
-    patched.setattr(PostgresExchange, "restore", disturbed)
+    patched.setattr(ExchangeStore, "restore", disturbed)
 
 
 def test_the_next_step_that_is_printed_works_as_it_stands(dsn: str) -> None:

@@ -1,4 +1,4 @@
-"""Memories and exact values by their rows: stored, moved, edited, pruned, undone and read by id."""
+"""Memories by their rows: new ones, messages known by their words, and moves to the archive."""
 
 from __future__ import annotations
 

@@ -417,7 +417,7 @@ class PostgresSession(CommonSession):
         rows = self.execute(
             "SELECT m.id, m.seq, (SELECT p.episode_seq FROM placed AS p "
             "WHERE p.owner = %(owner)s AND p.seq = m.seq) FROM memory AS m "
-            "WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[])",
+            f"WHERE m.owner = %(owner)s AND {OF_IDS}",
             ids=list(ids),
         )
         return {id: (seq, episode) for id, seq, episode in rows}

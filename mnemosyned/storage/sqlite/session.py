@@ -1,4 +1,4 @@
-"""The session of a file, and rows: where a table's columns meet the fields of memories.
+"""The session of a file: memories, exact values and summaries by their rows.
 
 Its statements have values by place, or by name as both engines write them.
 """
