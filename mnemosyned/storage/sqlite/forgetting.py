@@ -20,11 +20,11 @@ from mnemosyned.storage.common.forgetting import (
     GraceStore,
     chosen_conditions,
 )
-from mnemosyned.storage.common.listing import tag_conditions
+from mnemosyned.storage.common.listing import join_conditions, tag_conditions
 from mnemosyned.storage.common.session import reads
 from mnemosyned.storage.common.state import insert_tags_and_validity
 from mnemosyned.storage.sqlite import fulltext
-from mnemosyned.storage.sqlite.listing import bind_by_place, term_conditions
+from mnemosyned.storage.sqlite.listing import term_conditions
 from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED
 from mnemosyned.storage.sqlite.session import SqliteSession, memory_row
 from mnemosyned.storage.sqlite.writer import SqliteEngine
@@ -81,7 +81,7 @@ class SqliteDeletion(DeletionStore):
 
     @reads
     def select(self, session: SqliteSession, choice: ForgetFilter) -> list[str]:
-        where, values = bind_by_place(
+        narrow = join_conditions(
             [
                 *chosen_conditions(choice, "memory"),
                 *tag_conditions(choice.tags, "seq"),
@@ -97,7 +97,8 @@ class SqliteDeletion(DeletionStore):
                 else "id"
             )
             rows = session.execute(
-                f"SELECT {columns} FROM {table} WHERE 1{where} ORDER BY seq", values
+                f"SELECT {columns} FROM {table} WHERE 1{narrow.text} ORDER BY seq",
+                **narrow.values,
             )
             ids += [id for id, *texts in rows if is_named_in(texts, named)]
         return ids

@@ -1,11 +1,9 @@
-"""Pages of lists in a file, and filters of its memories, bound by place as its statements are."""
+"""Pages of lists in a file, and filters of its memories."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from mnemosyned.memory.listing import LIST_LIMITS
 from mnemosyned.memory.values import Tier
@@ -24,13 +22,12 @@ from mnemosyned.storage.common.listing import (
     time_conditions,
 )
 from mnemosyned.storage.sqlite.fulltext import any_of, glued_terms
-from mnemosyned.storage.sqlite.session import SqliteSession, stored_form, translate
+from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.text.stems import accent_variants
 from mnemosyned.text.terms import Terms
 
 FEW_MAX = 5_000
 """So many rows of the sessions asked for are named before the words are looked for."""
-_VALUE = re.compile(r":(\w+)")
 
 
 class SqliteFilter(NamedTuple):
@@ -38,27 +35,13 @@ class SqliteFilter(NamedTuple):
 
     joins: str
     where: str
-    values: Sequence[Any]
+    values: Mapping[str, object]
     only: Sequence[int] | None = None
     """All rows that pass, ascending, where they are so few that words are looked for around them
     alone: a session has lines side by side, and a common word a million."""
 
 
-EVERYTHING = SqliteFilter("", "", ())
-
-
-def bind_by_place(conditions: Iterable[Condition]) -> tuple[str, list[Any]]:
-    """Return conditions in SQLite's dialect, each after an AND, and their values in order."""
-    joined = join_conditions(conditions)
-    text, names = _text_by_place(joined.text)
-    return text, [stored_form(joined.values[name]) for name in names]
-
-
-@lru_cache(maxsize=256)
-def _text_by_place(text: str) -> tuple[str, Sequence[str]]:
-    """Return a condition in SQLite's dialect, and the names of its values in order."""
-    translated = translate(text)
-    return _VALUE.sub("?", translated), _VALUE.findall(translated)
+EVERYTHING = SqliteFilter("", "", {})
 
 
 def tables_of(tier: Tier | None) -> tuple[str, ...]:
@@ -99,14 +82,14 @@ def query_filter(session: SqliteSession, query: Query) -> SqliteFilter:
         named = one_of_condition("name", "tags", query.tags)
         text = f"seq IN (SELECT memory_seq FROM tag WHERE {named.text})"
         conditions.append(named._replace(text=text))
-    where, values = bind_by_place(conditions)
+    held = join_conditions(conditions)
     rows: list[int] = []
     for table in tables_of(query.tier):
-        found = session.execute(
-            f"SELECT seq FROM {table} WHERE 1{where} LIMIT ?",
-            (*values, FEW_MAX + 1 - len(rows)),
+        rows += session.column(
+            f"SELECT seq FROM {table} WHERE 1{held.text} LIMIT :limit",
+            **held.values,
+            limit=FEW_MAX + 1 - len(rows),
         )
-        rows += [seq for (seq,) in found]
     return narrow if len(rows) > FEW_MAX else narrow._replace(only=sorted(rows))
 
 
@@ -126,15 +109,15 @@ def memory_filter(query: Query) -> SqliteFilter:
         conditions.append(Condition(f"{table}.seq IS NOT NULL", {}))
     joins = "LEFT JOIN working_memory AS w ON w.seq = f.rowid "
     joins += "LEFT JOIN archive AS a ON a.seq = f.rowid"
-    where, values = bind_by_place([*conditions, *asked_conditions(query, "f.rowid")])
-    return SqliteFilter(joins if conditions else "", where, values)
+    narrow = join_conditions([*conditions, *asked_conditions(query, "f.rowid")])
+    return SqliteFilter(joins if conditions else "", *narrow)
 
 
 def episode_filter(query: Query) -> SqliteFilter:
     """Return the filter that a question sets for a search in the full-text indexes of summaries."""
     conditions = summary_conditions(query)
     joins = "JOIN episodic_memory AS e ON e.seq = f.rowid" if conditions else ""
-    return SqliteFilter(joins, *bind_by_place(conditions))
+    return SqliteFilter(joins, *join_conditions(conditions))
 
 
 _HOMES = ("working_memory", "archive", "episodic_memory")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -154,14 +153,14 @@ class SqliteVectors(VectorStore):
     ) -> list[Match]:
         # Pruned memories are left out: row numbers may come from vectors that were deleted since.
         narrow = memory_filter(query)
-        rows = session.execute(
-            f"SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(?)) AS f {narrow.joins} "
-            "WHERE f.rowid IN (SELECT seq FROM memory_text WHERE seq = f.rowid) "
+        rows = session.column(
+            "SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(:positions)) AS f "
+            f"{narrow.joins} WHERE f.rowid IN (SELECT seq FROM memory_text WHERE seq = f.rowid) "
             f"{narrow.where}",
-            (json.dumps(list(positions)), *narrow.values),
+            positions=list(positions),
+            **narrow.values,
         )
-        scores = {seq: 0.0 for (seq,) in rows}
-        return SqliteIndex(session).read_matches(scores, {})
+        return SqliteIndex(session).read_matches(dict.fromkeys(rows, 0.0), {})
 
 
 class SqliteSleep(SleepStore):

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from heapq import nlargest
-from typing import Any
 
 from mnemosyned.memory.ports import SearchStore
 from mnemosyned.memory.values import Tier
@@ -42,7 +41,6 @@ from mnemosyned.storage.sqlite.fulltext import (
 from mnemosyned.storage.sqlite.listing import (
     EVERYTHING,
     SqliteFilter,
-    bind_by_place,
     episode_filter,
     memory_filter,
     query_filter,
@@ -54,9 +52,9 @@ from mnemosyned.text.languages.tables import TimeOrder
 STRETCHES_MAX, GAP_MIN = 16, 1_000
 """To begin a stretch costs as much as a common word's rows in one of a thousand."""
 _AROUND = (
-    "SELECT f.rowid FROM json_each(?) AS stretch CROSS JOIN {table} AS f "
-    "WHERE f.{table} MATCH ? AND f.rowid BETWEEN stretch.value ->> 0 AND stretch.value ->> 1 "
-    "AND +f.rowid IN (SELECT value FROM json_each(?)) ORDER BY f.rowid DESC LIMIT ?"
+    "SELECT f.rowid FROM json_each(:stretches) AS stretch CROSS JOIN {table} AS f "
+    "WHERE f.{table} MATCH :match AND f.rowid BETWEEN stretch.value ->> 0 AND stretch.value ->> 1 "
+    "AND +f.rowid IN (SELECT value FROM json_each(:only)) ORDER BY f.rowid DESC LIMIT :limit"
 )
 
 
@@ -85,14 +83,15 @@ class FtsWords(WordRows):
         self._glued = glued
         self._select = (
             f"SELECT f.rowid FROM {{table}} AS f {narrow.joins} "
-            f"WHERE {{table}} MATCH ? {narrow.where} ORDER BY f.rowid DESC LIMIT ?"
+            f"WHERE {{table}} MATCH :match {narrow.where} ORDER BY f.rowid DESC LIMIT :limit"
         )
-        self._joined: tuple[str, ...] = ()
-        self._values: tuple[Any, ...] = tuple(narrow.values)
+        self._values = narrow.values
         if narrow.only:
             self._select = _AROUND
-            self._joined = (json.dumps(covering_ranges(narrow.only)),)
-            self._values = (json.dumps(narrow.only),)
+            self._values = {
+                "stretches": json.dumps(covering_ranges(narrow.only)),
+                "only": json.dumps(narrow.only),
+            }
 
     @cached_property
     def last(self) -> int:
@@ -109,21 +108,22 @@ class FtsWords(WordRows):
             )
         rows: list[int] = []
         for table, match in matches.items():
-            found = self._session.execute(
+            others = self._session.column(
                 self._select.format(table=table),
-                (*self._joined, match, *self._values, limit),
-            ).fetchall()
-            others = [seq for (seq,) in found]
+                match=match,
+                limit=limit,
+                **self._values,
+            )
             rows = sorted({*rows, *others}, reverse=True)[:limit] if rows else others
         return rows
 
     def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:
-        found = self._session.execute(
-            "SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(?)) AS f "
+        return self._session.column(
+            "SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(:rows)) AS f "
             f"{self._narrow.joins} WHERE 1 {self._narrow.where}",
-            (json.dumps(rows), *self._narrow.values),
+            rows=list(rows),
+            **self._narrow.values,
         )
-        return [seq for (seq,) in found.fetchall()]
 
     def expect(self, asked: Iterable[tuple[Forms, int]]) -> None:
         """Do nothing, as reading words ahead saves no time in a local file."""
@@ -179,9 +179,12 @@ class SqliteIndex(CommonIndex):
         return self._session.execute(
             "SELECT seq, score FROM ("
             f"SELECT f.rowid AS seq, -bm25({index}) AS score "
-            f"FROM {index} AS f {narrow.joins} WHERE {index} MATCH ? {narrow.where} "
-            "ORDER BY f.rowid DESC LIMIT ?) ORDER BY score DESC LIMIT ?",
-            (any_of(terms), *narrow.values, SCORED_MAX, limit),
+            f"FROM {index} AS f {narrow.joins} WHERE {index} MATCH :match {narrow.where} "
+            "ORDER BY f.rowid DESC LIMIT :most) ORDER BY score DESC LIMIT :limit",
+            match=any_of(terms),
+            most=SCORED_MAX,
+            limit=limit,
+            **narrow.values,
         ).fetchall()
 
     def best_episodes(
@@ -190,8 +193,10 @@ class SqliteIndex(CommonIndex):
         narrow = episode_filter(query)
         rows = self._session.execute(
             f"SELECT f.rowid, -bm25(episode_fts) AS score FROM episode_fts AS f {narrow.joins} "
-            f"WHERE episode_fts MATCH ? {narrow.where} ORDER BY score DESC LIMIT ?",
-            (any_of(forms), *narrow.values, limit),
+            f"WHERE episode_fts MATCH :match {narrow.where} ORDER BY score DESC LIMIT :limit",
+            match=any_of(forms),
+            limit=limit,
+            **narrow.values,
         )
         found = dict(rows.fetchall())
         if self._glued["episode"]:
@@ -238,12 +243,13 @@ class SqliteIndex(CommonIndex):
     ) -> list[int]:
         """Return up to `limit` row numbers that match an expression and the filters of a question."""
         narrow = memory_filter(query)
-        rows = self._session.execute(
-            f"SELECT f.rowid FROM {table} AS f {narrow.joins} "
-            f"WHERE {table} MATCH ? {narrow.where} ORDER BY f.rowid {direction} LIMIT ?",
-            (match, *narrow.values, limit),
+        return self._session.column(
+            f"SELECT f.rowid FROM {table} AS f {narrow.joins} WHERE {table} MATCH :match "
+            f"{narrow.where} ORDER BY f.rowid {direction} LIMIT :limit",
+            match=match,
+            limit=limit,
+            **narrow.values,
         )
-        return [position for (position,) in rows]
 
     def read_beginnings(
         self, positions: Collection[int]
@@ -278,12 +284,12 @@ class SqliteIndex(CommonIndex):
             (match.position - REACH, match.position + REACH, match.session)
             for match in matches
         ]
-        where, values = EVERYTHING.where, EVERYTHING.values
-        if not query.selects_all:
-            conditions = listing.column_conditions(query.own_columns, "{}")
-            where, values = bind_by_place(
-                [*conditions, *listing.asked_conditions(query, "seq")]
-            )
+        narrow = listing.join_conditions(
+            [
+                *listing.column_conditions(query.own_columns, "{}"),
+                *listing.asked_conditions(query, "seq"),
+            ]
+        )
         since = instant_text(query.since) if query.since else ""
         until = instant_text(query.until) if query.until else "~"
         around: list[list[int]] = [[] for _ in matches]
@@ -292,10 +298,11 @@ class SqliteIndex(CommonIndex):
             tables.append("archive")
         for table in tables:
             rows = self._session.execute(
-                f"SELECT near.key, seq, source, created_at FROM json_each(?) AS near "
+                f"SELECT near.key, seq, source, created_at FROM json_each(:reaches) AS near "
                 f"CROSS JOIN {table} WHERE seq BETWEEN near.value ->> 0 AND near.value ->> 1 "
-                f"AND session_id = near.value ->> 2{where}",
-                (json.dumps(reaches), *values),
+                f"AND session_id = near.value ->> 2{narrow.text}",
+                reaches=reaches,
+                **narrow.values,
             )
             for number, seq, source, created_at in rows.fetchall():
                 if source == matches[number].source and since <= created_at < until:
