@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 HOOKS_PATH = "/hooks"
 OK = 200
+TIMED_OUT = 504
 REFUSED = frozenset(range(400, 500)) - {LIMITED}
 """Statuses with which the daemon says that it will never take a call."""
 ANSWER_BYTES_MAX = 1 << 20
@@ -132,7 +133,8 @@ def _handle_event(started: float) -> None:
     from mnemosyned.agents.hooks import fallback  # noqa: PLC0415
 
     late = build_envelope(payload)
-    print_once(fallback.put_aside(place, payload, late))
+    notes = fallback.DOWN_NOTES if status == 0 else fallback.BUSY_NOTES
+    print_once(fallback.put_aside(place, payload, late, notes))
 
 
 def _raise_time_is_up(*_: object) -> None:
@@ -155,14 +157,16 @@ def read_limit(usual_s: float) -> float:
 def post_in_time(
     post: Callable[[], tuple[int, bytes]], limit_s: float
 ) -> tuple[int, bytes]:
-    """Return status and body of what `post` gets, or status 0 after the time limit."""
+    """Return status and body of what `post` gets: `TIMED_OUT` after the limit, 0 if nothing answers."""
     try:
         try:
             signal.setitimer(signal.ITIMER_REAL, limit_s, AGAIN_S)
             return post()
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-    except (OSError, ValueError, TimeIsUp):
+    except TimeIsUp:
+        return TIMED_OUT, NOTHING
+    except (OSError, ValueError):
         return 0, NOTHING
 
 

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 WARN_EVERY_S = 3_600
-WAITING_NOTE = (
-    "mnemosyned does not answer; what is said now waits and is remembered when it runs again: "
-    "mnem start"
+DOWN_NOTES = (
+    "mnemosyned does not answer; what is said now waits until it runs again: mnem start",
+    "mnemosyned does not answer and its spool is full; start it: mnem start",
 )
-FULL_NOTE = "mnemosyned does not answer and its spool is full; start it: mnem start"
+BUSY_NOTES = (
+    "mnemosyned runs, but is busy; what is said now waits and is remembered later",
+    "mnemosyned runs, but is busy, and its spool is full; if this goes on: mnem doctor",
+)
+"""What the user is told of a call that waits, and of a full spool."""
 
 
 def put_aside(
-    place: str,
-    payload: bytes,
-    envelope: bytes,
-    *,
-    notes: tuple[str, str] = (WAITING_NOTE, FULL_NOTE),
+    place: str, payload: bytes, envelope: bytes, notes: tuple[str, str]
 ) -> bytes:
     """Put a call into a spool if its event stores memories; return the JSON object to print.
 

@@ -122,8 +122,6 @@ class Server:
         """The byte from which the last answer has the transcript read; None if not."""
         self.is_urgent = False
         """Whether that is to happen before the tool goes on."""
-        self.is_slow = False
-        """Whether the server was asked and did not answer in time."""
         self._connection: socket.socket | None = None
 
     def post(self, body: bytes) -> tuple[int, bytes]:
@@ -136,17 +134,13 @@ class Server:
             f"Content-Length: {len(body)}\r\n"
         )
         request = head.encode() + self.remote.headers + b"\r\n" + body
-        try:
-            connection = self._connection = self._connection or self._connect()
-            response = exchange(
-                connection,
-                request,
-                reset_is_unread=False,
-                bytes_max=client.ANSWER_BYTES_MAX,
-            )
-        except client.TimeIsUp:
-            self.is_slow = True
-            raise
+        connection = self._connection = self._connection or self._connect()
+        response = exchange(
+            connection,
+            request,
+            reset_is_unread=False,
+            bytes_max=client.ANSWER_BYTES_MAX,
+        )
         if not response.stays_open:
             self._connection = None
         wanted = response.headers.get("mnemosyne-transcript", "")
@@ -201,7 +195,7 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
     if status in client.REFUSED:
         client.print_once(client.NOTHING)
         return
-    if server.is_slow:
+    if status == client.TIMED_OUT:
         spool.touch(server.place, AWAY)
     # Loaded here: with the server up nothing of it is needed.
     from mnemosyned.agents.hooks import fallback  # noqa: PLC0415
@@ -211,7 +205,7 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
     late = client.build_envelope(payload, further=further)
     reason = f"answers {server.status}" if server.status else "does not answer"
     notes = note.format(url=url, reason=reason), FULL_NOTE.format(url=url)
-    client.print_once(fallback.put_aside(server.place, payload, late, notes=notes))
+    client.print_once(fallback.put_aside(server.place, payload, late, notes))
 
 
 def _send_rest(server: Server, envelope: Fields, path: str) -> None:
