@@ -59,7 +59,6 @@ def user() -> Iterator[User]:
             yield User(home)
 
 
-@pytest.mark.thorough
 def test_the_hooks_that_were_written_store_and_a_check_sees_it(user: User) -> None:
     user.mnem("setup", "claude-code", "--yes")
     hooks = user.settings(".claude/settings.json")["hooks"]
