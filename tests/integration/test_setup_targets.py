@@ -389,6 +389,24 @@ def test_all_tools_together_are_undone_to_the_byte(home: Home) -> None:
     assert_undone_without_journal(home, before)
 
 
+@pytest.mark.parametrize("text", ["null", "[]", "{", ""])
+def test_another_tools_file_without_an_object_keeps_no_undo_from_its_work(
+    home: Home, text: str
+) -> None:
+    home.write("cursor", "foreign")
+    before = home.snapshot()
+    home.apply("cursor")
+    other = home.path / ".gemini" / "settings.json"
+    other.parent.mkdir()
+    other.write_text(text)
+
+    assert home.undo() == []
+
+    assert other.read_text() == text
+    shutil.rmtree(other.parent)
+    assert home.snapshot() == before
+
+
 def test_without_a_journal_what_is_not_ours_stays(home: Home) -> None:
     file = home.path / ".cursor" / "hooks.json"
     file.parent.mkdir()

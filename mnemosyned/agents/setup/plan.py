@@ -291,7 +291,7 @@ def recognize_edit(
         else:
             members = [part for part in parts if isinstance(part, SettingsPart)]
             written = _find_our_parts(_parse_document(file, content), members)
-    except (Unreadable, FileRefused):
+    except (NotEditable, Unreadable, FileRefused):
         return None
     if not written:
         return None
