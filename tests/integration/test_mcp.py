@@ -674,7 +674,24 @@ def test_a_summary_is_expanded_to_its_originals_page_by_page(
         offset = page["next_offset"]
     assert len(shown) == summary["originals"]
     assert set(ids) >= {part["id"] for part in shown}
-    assert client.call("get", id=summary["id"])["kind"] == "episode"
+    got = client.call("get", id=summary["id"])
+    assert got["kind"] == "episode"
+    # The time of what was said, and not of the cycle.
+    assert got["date"] == page["date"] == summary["date"] == shown[-1]["date"]
+
+
+def test_a_day_and_its_parts_have_the_dates_of_what_was_said(
+    lab: Lab, client: McpPeer
+) -> None:
+    _remember(lab, "The lamp in room 4 is broken.", "The lamp in room 5 flickers.")
+    said = lab.list().memories[0].created_at
+    lab.clock.advance(days=9)
+    lab.sleep()
+    (day,) = lab.list(level="day").episodes
+    page = client.call("expand", id=day.id)
+    dates = {page["date"], client.call("get", id=day.id)["date"]}
+    dates |= {part["date"] for part in page["parts"]}
+    assert {date[:10] for date in dates} == {said.date().isoformat()}
 
 
 def test_a_long_original_is_cut_and_says_so(lab: Lab, client: McpPeer) -> None:

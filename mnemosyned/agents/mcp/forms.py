@@ -381,6 +381,11 @@ def kind_of(item: MemoryRecord | Episode) -> str:
     return LEVELS[item.level] if isinstance(item, Episode) else "memory"
 
 
+def said_at(item: MemoryRecord | Episode) -> datetime:
+    """Return the time of a memory, or of the last one in a summary, as in the hits of a recall."""
+    return item.covers_until if isinstance(item, Episode) else item.created_at
+
+
 def make_part(item: MemoryRecord | Episode, zone: tzinfo | None) -> SummaryPart:
     """Return a memory or summary as a part of the summary above, with its text cut."""
     words = neutralize(item.content)
@@ -388,7 +393,7 @@ def make_part(item: MemoryRecord | Episode, zone: tzinfo | None) -> SummaryPart:
     role = "" if isinstance(item, Episode) else item.role
     return SummaryPart(
         id=item.id,
-        date=minute_of(item.created_at, zone),
+        date=minute_of(said_at(item), zone),
         text=text,
         role=one_line(role, 40),
         kind=kind_of(item),

@@ -186,7 +186,7 @@ def get(context: ToolContext, tool: forms.GetTool) -> forms.MemoryText:
     return forms.MemoryText(
         id=item.id,
         kind=forms.kind_of(item),
-        date=forms.minute_of(item.created_at, zone),
+        date=forms.minute_of(forms.said_at(item), zone),
         text=text,
         session=item.session,
         source=forms.one_line(item.source or "", 60),
@@ -210,7 +210,7 @@ def expand(context: ToolContext, tool: forms.ExpandTool) -> forms.SummaryExpansi
     return forms.SummaryExpansion(
         id=expanded.episode.id,
         kind=forms.kind_of(expanded.episode),
-        date=forms.minute_of(expanded.episode.created_at, zone),
+        date=forms.minute_of(forms.said_at(expanded.episode), zone),
         parts=shown,
         next_offset=end if end < len(below) else None,
     )
