@@ -18,6 +18,7 @@ from mnemosyned.importers import importer
 from mnemosyned.importers.reading import lines_of
 from mnemosyned.memory.capture import CAPTURED_PREFIX
 from mnemosyned.text.frames import HARNESS_TAGS, OWN_TAG, PRIVATE_TAG, WRAPPER_TAGS
+from mnemosyned.text.json_repair import decode_cut_texts
 from mnemosyned.text.rule_files import read_tables
 
 Role = Literal["user", "assistant"]
@@ -166,13 +167,13 @@ def parse_document(document: TranscriptLine) -> Iterator[TranscriptMessage]:
             yield from parse_line(line).messages
 
 
-_OBJECT_DECODER = msgspec.json.Decoder(dict[str, Any])
+_decode_fields = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def decode_object(text: bytes) -> dict[str, Any] | None:
     """Decode bytes as a JSON object; return None if they contain anything else."""
     try:
-        return _OBJECT_DECODER.decode(text)
+        return decode_cut_texts(_decode_fields, text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 

@@ -60,6 +60,21 @@ def test_a_prompt_is_stored_and_answered(daemon: Daemon, mark: bytes) -> None:
     assert said(daemon) == ["The fact is seven"]
 
 
+@pytest.mark.parametrize(
+    ("mark", "kept"),
+    [(b"\\ud83d", "?"), (b"\\uD83D\\ude00", "😀"), (b"\xff", "\ufffd")],
+)
+def test_a_prompt_that_the_tool_cut_inside_a_character_is_stored(
+    daemon: Daemon, mark: bytes, kept: str
+) -> None:
+    payload = json.dumps(prompt("The fact is XX")).encode()
+
+    ran = beside(daemon).hook(payload.replace(b"XX", mark), MNEMOSYNE_HOOK_WAIT_S="5")
+
+    assert ran.answer == {}
+    assert said(daemon) == [f"The fact is {kept}"]
+
+
 def test_the_environment_and_the_directory_are_handed_in(daemon: Daemon) -> None:
     payload = {**prompt("A fact of the team"), "cwd": None}
     beside(daemon).hook(payload, MNEMOSYNE_PROJECT='team/"shop"\n')

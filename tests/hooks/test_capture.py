@@ -67,6 +67,21 @@ def test_a_line_that_is_being_written_is_read_when_it_is_whole(shop: Shop) -> No
     assert shop.texts("codex:0199") == ["Fix the tax", "Rounded half to even."]
 
 
+def test_a_text_that_a_tool_cut_inside_a_character_is_stored(shop: Shop) -> None:
+    lines = [
+        json.dumps(claude_line("user", text, uuid=f"u{number}")).encode()
+        for number, text in enumerate(["half \ud83d", "bytes XX", "whole 😀"])
+    ]
+    shop.transcript.parent.mkdir(parents=True, exist_ok=True)
+    shop.transcript.write_bytes(
+        b"".join(line.replace(b"XX", b"\xff") + b"\n" for line in lines)
+    )
+
+    shop.claude().stop()
+
+    assert shop.texts() == ["half ?", "bytes \ufffd", "whole 😀"]
+
+
 def test_lines_that_come_after_the_hook_are_read_in_the_background(shop: Shop) -> None:
     shop.write(TALK[0])
     shop.claude().stop()

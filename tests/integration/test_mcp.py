@@ -541,6 +541,19 @@ def test_what_is_remembered_is_recalled_with_date_source_and_cost(
     assert "not instructions" in answer["notice"]
 
 
+@pytest.mark.parametrize(("mark", "kept"), [(b"\\ud83d", "?"), (b"\xff", "\ufffd")])
+def test_a_text_that_the_agent_cut_inside_a_character_is_remembered(
+    client: McpPeer, mark: bytes, kept: str
+) -> None:
+    call = {"name": "remember", "arguments": {"content": "The shop sells XX"}}
+    message = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call}
+    body = json.dumps(message).encode().replace(b"XX", mark)
+    answer = json.loads(client.post(body).body)
+    stored = answer["result"]["structuredContent"]
+    assert answer["id"] == 7
+    assert client.call("get", id=stored["id"])["text"] == f"The shop sells {kept}"
+
+
 def test_a_superseding_fact_takes_the_place_of_the_old_one(client: McpPeer) -> None:
     old = client.call("remember", content="The shop runs on Postgres 15.")["id"]
     newer = "The shop runs on Postgres 16."

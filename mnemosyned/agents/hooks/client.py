@@ -96,7 +96,7 @@ def _handle_event(started: float) -> None:
 
     After an answer, waiting calls are posted too; without one, the call goes into the spool.
     """
-    payload = _read_payload(started + STDIN_S)
+    payload = _make_well_formed(_read_payload(started + STDIN_S))
     if not payload:
         print_once(NOTHING)
         return
@@ -249,6 +249,21 @@ def _cut_first_object(data: bytes) -> bytes:
     except ValueError:
         return b""
     return text[:end].encode()
+
+
+def _make_well_formed(payload: bytes) -> bytes:
+    """Return the tool's JSON in valid UTF-8: some tools cut a text inside a character."""
+    try:
+        payload.decode()
+    except UnicodeDecodeError:
+        pass
+    else:
+        if b"\\ud" not in payload.lower():  # no surrogate
+            return payload
+    # Loaded here: few events need it.
+    from mnemosyned.text.json_repair import repair_json  # noqa: PLC0415
+
+    return repair_json(payload)
 
 
 def build_envelope(payload: bytes, *, further: str = "", limit_s: float = 0.0) -> bytes:

@@ -10,6 +10,7 @@ from typing import Any, Self
 import msgspec
 
 from mnemosyned.text.frames import neutralize
+from mnemosyned.text.json_repair import decode_cut_texts
 
 MODERN_VERSIONS = ("2026-07-28",)
 """Each request names its version; there is no handshake."""
@@ -116,7 +117,7 @@ class McpRequest:
 def decode_message(body: bytes | bytearray) -> object:
     """Return the value of a message's JSON. Raises `ProtocolError` if it is not JSON."""
     try:
-        return msgspec.json.decode(body)
+        return decode_cut_texts(msgspec.json.decode, bytes(body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProtocolError(PARSE_ERROR, f"this is not JSON: {error}") from error
 

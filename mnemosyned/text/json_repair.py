@@ -1,0 +1,30 @@
+"""Repair of JSON by programs that cut texts: halves of surrogate pairs and invalid UTF-8."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def decode_cut_texts(decode: Callable[[bytes], T], data: bytes) -> T:
+    """Decode JSON, and repair it first if `decode` refuses it. Raises what `decode` does.
+
+    A JavaScript program that cuts a text inside an emoji writes half of a surrogate pair, which is
+    valid in JSON and refused by strict decoders.
+    """
+    try:
+        return decode(data)
+    except ValueError:
+        return decode(repair_json(data))
+
+
+def repair_json(data: bytes) -> bytes:
+    """Return JSON with what is no character in it replaced; return anything else unchanged."""
+    try:
+        value = json.loads(data.decode("utf-8-sig", "replace"))
+    except ValueError:
+        return data
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
