@@ -28,6 +28,19 @@ printf '{"hookSpecificOutput":{"hookEventName":"%s","additionalContext":"told by
     "$name" "$name"
 """
 """A hook that begins at once: the plugin leaves one that is late."""
+TWO_SESSIONS = """
+import { mnem } from "./plugin.mjs";
+
+const parts = [{ type: "text", text: "Look into it." }];
+const info = { id: "m1", role: "user", time: { created: 0 } };
+const session = {
+  get: async ({ path: { id } }) => ({ data: { id, parentID: id === "part" ? "main" : undefined } }),
+  messages: async () => ({ data: [{ info, parts }] }),
+};
+const { event } = await mnem({ client: { session }, directory: "/w" });
+for (const sessionID of ["part", "main"])
+  await event({ event: { type: "session.idle", properties: { sessionID } } });
+"""
 
 
 @pytest.fixture
@@ -147,3 +160,16 @@ def test_the_plugin_of_opencode_hands_over_each_event_once(user: User) -> None:
     assert all(each["id"] and each["timestamp"] for each in by_name["Stop"]["messages"])
     for name in ("SessionStart", "UserPromptSubmit"):
         assert model.was_told(f"told by {name}")
+
+
+def test_the_plugin_of_opencode_leaves_out_what_is_said_to_a_subagent(
+    user: User,
+) -> None:
+    hook = user.write("mnem-hook", HOOK)
+    hook.chmod(0o755)
+    programs = Programs(mnem=hook.with_name("mnem"), hook=hook)
+    user.write("plugin.mjs", template_text("opencode_plugin.js", programs))
+    user.run("node", str(user.write("sessions.mjs", TWO_SESSIONS)))
+
+    (line,) = (user.home / "calls.jsonl").read_text().splitlines()
+    assert json.loads(line)["session_id"] == "main"

@@ -74,8 +74,19 @@ export const mnem = async ({ client, directory }) => {
     ...more,
   });
 
-  const store = async (name, id) =>
-    ask(event(name, id, { messages: await messages(id) }), STORE_MS);
+  const isSubagent = async (id) => {
+    try {
+      const { data } = await client.session.get({ path: { id } });
+      return Boolean(data?.parentID);
+    } catch {
+      return false;
+    }
+  };
+
+  const store = async (name, id) => {
+    if (await isSubagent(id)) return;
+    await ask(event(name, id, { messages: await messages(id) }), STORE_MS);
+  };
 
   return {
     "chat.message": async ({ sessionID }, output) => {
