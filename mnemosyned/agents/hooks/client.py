@@ -46,8 +46,10 @@ LIMIT_S = 0.24
 LIMIT_MAX_S = 5.0
 """Longest wait that a setting may ask for: tools kill a hook that takes longer."""
 WAIT_VARIABLE = "MNEMOSYNE_HOOK_WAIT_S"
-FALLBACK_S = 1.0
-"""Longest time to store a call, which takes milliseconds unless the machine is very busy."""
+FALLBACK_S = 2.5
+"""Longest time to store a call, which takes milliseconds unless the machine is very busy.
+
+After it the call is lost, and tools wait 3 s or longer for a hook."""
 HAND_IN_S = 0.25
 """Time from the start in which calls of the spool are handed in."""
 HAND_IN_MIN_S = 0.1
