@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -68,6 +69,17 @@ def _delete_abandoned(parent: Path) -> None:
                 os.close(descriptor)
 
 
+def _close_in_its_process(stack: ExitStack, opened_by: int) -> None:
+    """Close what the process `opened_by` opened; in a fork of it, let nothing be closed, ever."""
+    if os.getpid() == opened_by:
+        stack.close()
+        return
+    # Loaded here: few programs fork. The end of the stack would write to the other process's file.
+    import ctypes  # noqa: PLC0415
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(stack))
+
+
 class Memory(Verbs):
     """Every verb on one database file, without a daemon.
 
@@ -91,12 +103,18 @@ class Memory(Verbs):
     ) -> None:
         asleep = {} if "MNEMOSYNE_AUTO_SLEEP" in os.environ else {"auto_sleep": False}
         self._stack = ExitStack()
+        self._opened_by = 0
+        """The process that has the file open; 0 if that is a daemon."""
         self._caller: Caller
         try:
             self._open_database(os.fspath(database), {**asleep, **settings}, clock)
         except BaseException:
             self._stack.close()
             raise
+        # Also at the end of the program, while what is needed for closing still exists.
+        self._close = weakref.finalize(
+            self, _close_in_its_process, self._stack, os.getpid()
+        )
 
     def _open_database(
         self, database: str, settings: dict[str, object], clock: Clock | None
@@ -109,6 +127,7 @@ class Memory(Verbs):
         try:
             memory = self._stack.enter_context(open_memory(config, clock=clock))
             self._caller = memory.service
+            self._opened_by = os.getpid()
         except DatabaseInUse:
             owner = database_owner(config.database_path)
             if owner is None or owner.socket is None:
@@ -123,11 +142,16 @@ class Memory(Verbs):
 
     def call(self, request: Request[R]) -> R:
         """Carry out a request and return its result. Raises `MnemosynedError` if it fails."""
+        if self._opened_by not in (0, os.getpid()):
+            raise DatabaseInUse(
+                f"process {self._opened_by} opened this memory before a fork, and no other can use "
+                "it; run a daemon, and use Client"
+            )
         return self._caller.call(validate(request))
 
     def close(self) -> None:
         """Stop the background threads and close the database."""
-        self._stack.close()
+        self._close()
 
 
 class AsyncMemory(AsyncVerbs):

@@ -161,6 +161,41 @@ def test_closing_leaves_no_thread_behind(database: Path) -> None:
         memory.recall("x")
 
 
+FORKED = """
+import os, sys
+from mnemosyned import Memory
+from mnemosyned.errors import DatabaseInUse
+
+memory = Memory(sys.argv[1])
+memory.remember("before", id="1")
+if os.fork() == 0:
+    try:
+        memory.remember("in the fork", id="2")
+    except DatabaseInUse as error:
+        print(error, flush=True)
+    memory.close()
+    sys.exit(0)
+print(os.wait()[1], memory.remember("after", id="3").stored, flush=True)
+"""
+
+
+def test_a_fork_leaves_the_file_to_the_process_that_opened_it(database: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", FORKED, str(database)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    refused, parent = ran.stdout.splitlines()
+    assert "before a fork" in refused
+    assert parent == "0 True"
+    assert ran.stderr == ""  # though the program did not close it
+    with Memory(database) as memory:
+        assert sorted(known.id for known in memory.list().memories) == ["1", "3"]
+
+
 def test_a_relative_path_holds_when_the_program_changes_its_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
