@@ -297,8 +297,6 @@ class FoundMemory(NamedTuple):
 class DeletionStore(StorePart):
     """Deletes memories and learnings for good."""
 
-    _named: str
-    """Selects which of `names` a memory or summary has in a column."""
     _unless_named: str
     """Ends a selection of names `n.name`: without those that a memory or summary has in a column."""
 
@@ -516,9 +514,12 @@ class DeletionStore(StorePart):
             ("session_id", sessions, ""),
             ("source", sources, None),
         ):
-            gone = {*names}.difference(
-                session.column(self._named.format(column), names=sorted(names))
+            named = " UNION ".join(
+                f"SELECT DISTINCT {column} FROM {table} "
+                f"WHERE owner = %(owner)s AND {column} = ANY(%(names)s::text[])"
+                for table in (session.memory_tables[0], "episode")
             )
+            gone = {*names}.difference(session.column(named, names=sorted(names)))
             for table in NAMING if gone else ():
                 session.update(table, {column: nameless}, **{column: gone})
 

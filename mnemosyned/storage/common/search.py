@@ -7,7 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from mnemosyned.memory.engine_ports import EmbeddingInput, StorageSearch, VectorNews
+from mnemosyned.memory.engine_ports import (
+    TEXT_CHARS_MAX,
+    EmbeddingInput,
+    StorageSearch,
+    VectorNews,
+)
 from mnemosyned.memory.fields import FILTER_FIELDS, column_list
 from mnemosyned.memory.periods import Level
 from mnemosyned.memory.values import Tier
@@ -145,11 +150,28 @@ class VectorStore(StorePart):
     def use_model(self, name: str, identity: str) -> int:
         """Return the number of a model, assigned at its first use, by the fingerprint `identity`."""
 
-    @abstractmethod
+    @reads
     def without_vector(
-        self, model: int, *, after: int, before: int, limit: int
+        self, session: CommonSession, model: int, *, after: int, before: int, limit: int
     ) -> list[EmbeddingInput]:
         """Return up to `limit` memories between row numbers without a vector of a model, newest first."""
+        rows = [
+            EmbeddingInput._make(row)
+            for table in session.memory_tables
+            for row in session.execute(
+                f"SELECT m.seq, m.role, substr(m.content, 1, {TEXT_CHARS_MAX}) "
+                f"FROM {table} AS m WHERE m.owner = %(owner)s "
+                "AND m.seq > %(after)s AND m.seq < %(before)s AND m.content != '' "
+                "AND NOT EXISTS (SELECT 1 FROM embedding AS v WHERE v.owner = %(owner)s "
+                "AND v.memory_seq = m.seq AND v.model = %(model)s) "
+                "ORDER BY m.seq DESC LIMIT %(limit)s",
+                model=model,
+                after=after,
+                before=before,
+                limit=limit,
+            )
+        ]
+        return sorted(rows, reverse=True)[:limit]
 
     @abstractmethod
     def keep_vectors(self, model: int, vectors: Mapping[int, bytes]) -> list[int]:

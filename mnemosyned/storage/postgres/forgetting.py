@@ -332,11 +332,6 @@ class PostgresDeletion(DeletionStore):
 
     _engine: PostgresEngine
 
-    _named = " UNION ".join(
-        f"SELECT DISTINCT {{0}} FROM {table} "
-        "WHERE owner = %(owner)s AND {0} = ANY(%(names)s::text[])"
-        for table in ("memory", "episode")
-    )
     _unless_named = (
         "WHERE NOT "
         "(EXISTS (SELECT 1 FROM memory AS m WHERE m.owner = %(owner)s AND m.{0} = n.name) "

@@ -113,13 +113,6 @@ class PostgresVectorSearch(StorePart, engine_ports.StorageSearch):
             raise engine_ports.ComparisonTooSlow from error
 
 
-_WITHOUT = (
-    f"SELECT m.seq, m.role, left(m.content, {engine_ports.TEXT_CHARS_MAX}) FROM memory AS m "
-    "WHERE m.owner = %(owner)s AND m.seq > %(after)s AND m.seq < %(before)s "
-    "AND m.content != '' AND NOT EXISTS (SELECT 1 FROM embedding AS v "
-    "WHERE v.owner = %(owner)s AND v.memory_seq = m.seq AND v.model = %(model)s) "
-    "ORDER BY m.seq DESC LIMIT %(limit)s"
-)
 # Pruned memories have no words in the archive.
 _KEEP = (
     "INSERT INTO embedding (owner, memory_seq, model, vector, version{column}) "
@@ -241,21 +234,6 @@ class PostgresVectors(VectorStore):
     def count(self, session: PostgresSession, model: int) -> int:
         """Return the number of memories that have a vector of a model."""
         return int(session.select_value("embedding", "count(*)", model=model))
-
-    @reads
-    def without_vector(
-        self,
-        session: PostgresSession,
-        model: int,
-        *,
-        after: int,
-        before: int,
-        limit: int,
-    ) -> list[engine_ports.EmbeddingInput]:
-        rows = session.execute(
-            _WITHOUT, model=model, after=after, before=before, limit=limit
-        )
-        return list(map(engine_ports.EmbeddingInput._make, rows))
 
     @writes
     def keep_vectors(

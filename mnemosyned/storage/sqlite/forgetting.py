@@ -63,10 +63,6 @@ class SqliteDeletion(DeletionStore):
     _engine: SqliteEngine
 
     # Not row by row, as sources have no index.
-    _named = " UNION ".join(
-        f"SELECT DISTINCT {{0}} FROM {table} WHERE {{0}} = ANY(%(names)s::text[])"
-        for table in ("working_memory", "episodic_memory")
-    )
     _unless_named = (
         "EXCEPT SELECT {0} FROM working_memory EXCEPT SELECT {0} FROM episodic_memory"
     )

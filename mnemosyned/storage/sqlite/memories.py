@@ -8,7 +8,6 @@ from functools import partial
 from itertools import chain
 from typing import TypeVar, cast
 
-from mnemosyned.memory.engine_ports import TEXT_CHARS_MAX, EmbeddingInput
 from mnemosyned.memory.ports import Promotion
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.search.query import Match, Query
@@ -112,23 +111,6 @@ class SqliteVectors(VectorStore):
             digest=identity,
         )
         return number
-
-    @reads
-    def without_vector(
-        self, session: SqliteSession, model: int, *, after: int, before: int, limit: int
-    ) -> list[EmbeddingInput]:
-        rows = [
-            EmbeddingInput._make(row)
-            for table in ("working_memory", "archive")
-            for row in session.execute(
-                f"SELECT seq, role, substr(content, 1, {TEXT_CHARS_MAX}) FROM {table} AS m "
-                "WHERE seq > ? AND seq < ? AND content != '' AND NOT EXISTS "
-                "(SELECT 1 FROM embedding WHERE model = ? AND memory_seq = m.seq) "
-                "ORDER BY seq DESC LIMIT ?",
-                (after, before, model, limit),
-            )
-        ]
-        return sorted(rows, reverse=True)[:limit]
 
     @writes
     def keep_vectors(
