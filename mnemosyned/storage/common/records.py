@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import ClassVar
 
 from mnemosyned.conversation.archived import ABOUT, list_archived_memory_ids
@@ -49,7 +49,9 @@ from mnemosyned.text.details import Detail
 class IntakeTransaction(ABC):
     """Transaction that stores drafts; known ones are answered."""
 
-    _session: EngineSession
+    _drafts: Sequence[ports.Draft]
+    _action: Action | None = None
+    _session: EngineSession = field(init=False)
     _said: ClassVar[str]
     """Selects id and time of the first memory with a text, session and source.
 
@@ -61,14 +63,13 @@ class IntakeTransaction(ABC):
     Only memories with an id chosen by the agent count.
     """
 
-    def remember(
-        self, drafts: Sequence[ports.Draft], action: Action | None = None
-    ) -> ports.RememberReport:
+    def run(self, session: EngineSession) -> ports.RememberReport:
         """Insert the drafts that are new; return one answer for each draft in order, and counts.
 
         A memory that was forgotten before is not stored again. The new memories are recorded as
         those of the `action`. Raises `IdTaken` and `NotFound`.
         """
+        self._session, drafts = session, self._drafts
         given = [draft.memory.id for draft in drafts if not draft.has_new_id]
         known: dict[str, forgetting.Known] = {}
         if given:
@@ -133,11 +134,11 @@ class IntakeTransaction(ABC):
             self._insert(waiting)
         learned = keeper.inserted_count if keeper else 0
         report = ports.RememberReport(acknowledged, self._finish(), learned)
-        if action:
+        if self._action:
             stored = [answer.id for answer in acknowledged if answer.stored]
             positions = self._session.positions_of(stored).values()
             changed = [(seq, "") for seq, _ in positions]
-            record_action(self._session, action, changed)
+            record_action(self._session, self._action, changed)
         return report
 
     def _answer_known(
@@ -280,9 +281,7 @@ class RecordStore(IntakeStore):
 
         Raises `IdTaken`, and `NotFound` for the id that a draft should supersede.
         """
-        return self._engine.write(
-            lambda session: self._intake(session).remember(drafts, action)
-        )
+        return self._engine.write(self._intake(drafts, action).run)
 
 
 def tier_totals(session: CommonSession) -> dict[Tier, TierTotals]:
@@ -344,9 +343,8 @@ class CompactionStore(IntakeStore):
         }
         known = {id: self._known_memory(session, messages[id]) for id in messages}
         homes = {id: home or id for id, home in known.items()}
-        self._intake(session).remember(
-            [messages[id].draft for id, home in known.items() if home is None]
-        )
+        new = [messages[id].draft for id, home in known.items() if home is None]
+        self._intake(new).run(session)
         for compaction in compactions:
             record = compaction.record
             parts = tuple(

@@ -231,9 +231,9 @@ class PostgresRecords(records.RecordStore):
     def remember(
         self, drafts: Sequence[Draft], *, action: Action | None = None
     ) -> RememberReport:
+        intake = PostgresIntake(drafts, action)
         with self._engine.pool.writing(self._engine.owner, at_once=True) as session:
-            intake = PostgresIntake(session)
-            remembered = intake.remember(drafts, action)
+            remembered = intake.run(session)
         return replace(remembered, working=intake.working)
 
 

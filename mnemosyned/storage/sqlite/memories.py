@@ -69,7 +69,7 @@ SAME_MESSAGE = (
 class SqliteIntake(records.IntakeTransaction):
     """New memories on their way into working memory and its index."""
 
-    _session: SqliteSession
+    _session: SqliteSession = field(init=False)
     _said = SAID_BEFORE
     same_message = SAME_MESSAGE
     _inserted: list[tuple[int, MemoryRecord]] = field(default_factory=list)
