@@ -28,7 +28,8 @@ from mnemosyned.socket_path import (
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
 HOOKS_PATH = "/hooks"
 OK = 200
@@ -69,10 +70,6 @@ ENVIRONMENT = (
     "MNEMOSYNE_PROJECT",
 )
 """Variables that name the tool, the session or the project."""
-DIRECTORY_KEYS = ("cwd", "working_dir", "directory")
-WORKSPACE_KEYS = ("workspace_roots", "workspacePaths")
-TRANSCRIPT_KEYS = ("transcript_path", "transcriptPath")
-"""Keys of the tools' JSON for a directory, for a list of them, and for the transcript's path."""
 NOTHING = b"{}"
 
 
@@ -280,13 +277,9 @@ def build_envelope(payload: bytes, *, further: str = "", limit_s: float = 0.0) -
         if name in os.environ
     )
     arguments = ",".join(map(_quote_json_string, sys.argv[1:3]))
-    try:
-        directory = os.getcwd()
-    except OSError:  # deleted
-        directory = ""
     head = (
         f'{{"environment":{{{variables}}},"arguments":[{arguments}],'
-        f'"directory":{_quote_json_string(directory)},"time":{time.time():.3f},'
+        f'"directory":{_quote_json_string(working_directory())},"time":{time.time():.3f},'
         f'"late":{"false" if limit_s else "true"},"limit_s":{limit_s},{further}"payload":'
     )
     return head.encode() + payload.removeprefix(b"\xef\xbb\xbf") + b"}"
@@ -297,3 +290,36 @@ def _quote_json_string(text: str) -> str:
     known = text.encode("utf-8", "replace").decode()
     escaped = known.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join([c for c in escaped if c >= " "]) + '"'
+
+
+def working_directory() -> str:
+    """Return the working directory; empty if it was deleted."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+# ------------------------------------------------------- the tool's own JSON
+
+
+def find_text(fields: Mapping[str, Any], keys: Iterable[str]) -> str:
+    """Return the first text under one of the keys that is not empty, or ""."""
+    values = map(fields.get, keys)
+    return next((text for text in values if isinstance(text, str) and text), "")
+
+
+def find_transcript(fields: Mapping[str, Any], environment: Mapping[str, str]) -> str:
+    """Return the path of the transcript that a tool names; empty without one."""
+    named = find_text(fields, ("transcript_path", "transcriptPath"))
+    return named or environment.get("CURSOR_TRANSCRIPT_PATH", "")
+
+
+def find_directory(fields: Mapping[str, Any]) -> str:
+    """Return the directory that a tool's JSON names, or its first workspace; empty without one."""
+    if named := find_text(fields, ("cwd", "working_dir", "directory")):
+        return named
+    for roots in map(fields.get, ("workspace_roots", "workspacePaths")):
+        if isinstance(roots, list) and roots and isinstance(roots[0], str):
+            return roots[0].removeprefix("file://")
+    return ""

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from enum import StrEnum
 from typing import Any
 
-from mnemosyned.agents.hooks.client import (
-    DIRECTORY_KEYS,
-    TRANSCRIPT_KEYS,
-    WORKSPACE_KEYS,
-)
+from mnemosyned.agents.hooks.client import find_directory, find_text, find_transcript
 from mnemosyned.importers import transcripts
 from mnemosyned.importers.importer import moment_from
 from mnemosyned.text.rule_files import read_tables
@@ -94,9 +90,7 @@ def parse_call(
     `directory` and `arguments` are the hook process's own. Names with a NUL character become empty,
     as no store takes them, except a transcript's, which is refused later.
     """
-    transcript = _find_first_text(
-        payload, TRANSCRIPT_KEYS, limit=PATH_CHARS_MAX
-    ) or environment.get("CURSOR_TRANSCRIPT_PATH", "")
+    transcript = find_transcript(payload, environment)[:PATH_CHARS_MAX]
     client = client_of(payload, environment, transcript, arguments)
     name = _find_event_name(payload, arguments)
     letters = re.sub(r"[^a-z]", "", name.lower())
@@ -111,7 +105,7 @@ def parse_call(
         directory=_empty_if_nul(_find_directory(client, payload, environment))
         or _empty_if_nul(directory),
         transcript=transcript,
-        source=_empty_if_nul(_find_first_text(payload, _FIELDS["source"])),
+        source=_empty_if_nul(find_text(payload, _FIELDS["source"])[:NAME_CHARS_MAX]),
         prompt=_find_said("prompt", payload, letters),
         reply=_find_said("reply", payload, letters),
         messages=tuple(
@@ -159,8 +153,8 @@ def _find_marked_clients(
 
 def _find_event_name(payload: Payload, arguments: tuple[str, ...]) -> str:
     """Return the event's name in the tool's own words; empty if unknown."""
-    if named := _find_first_text(payload, _FIELDS["name"]):
-        return named
+    if named := find_text(payload, _FIELDS["name"]):
+        return named[:NAME_CHARS_MAX]
     if len(arguments) > 1:
         return arguments[1][:NAME_CHARS_MAX]
     if "invocationNum" in payload:  # a tool that names no events
@@ -173,27 +167,18 @@ def _find_conversation_id(
     payload: Payload, environment: Environment, transcript: str
 ) -> str:
     """Return the conversation's id, or the transcript's file name up to its first dot."""
-    limit = CONVERSATION_CHARS_MAX
-    if named := _find_first_text(payload, _FIELDS["conversation"], limit=limit):
-        return named
-    for variable in ("CLAUDE_CODE_SESSION_ID", "GEMINI_SESSION_ID"):
-        if environment.get(variable):
-            return environment[variable][:limit]
-    return transcript.rpartition("/")[2].partition(".")[0]
+    named = find_text(payload, _FIELDS["conversation"]) or find_text(
+        environment, ("CLAUDE_CODE_SESSION_ID", "GEMINI_SESSION_ID")
+    )
+    in_path = transcript.rpartition("/")[2].partition(".")[0]
+    return named[:CONVERSATION_CHARS_MAX] or in_path
 
 
 def _find_directory(client: str, payload: Payload, environment: Environment) -> str:
     """Return the directory of the tool's project, or its current one; empty without any."""
-    for variable in _TABLES["project_variables"].get(client, ()):
-        if environment.get(variable):
-            return environment[variable][:PATH_CHARS_MAX]
-    if named := _find_first_text(payload, DIRECTORY_KEYS, limit=PATH_CHARS_MAX):
-        return named
-    for key in WORKSPACE_KEYS:
-        roots = payload.get(key)
-        if isinstance(roots, list) and roots and isinstance(roots[0], str):
-            return roots[0].removeprefix("file://")[:PATH_CHARS_MAX]
-    return ""
+    variables = _TABLES["project_variables"].get(client, ())
+    named = find_text(environment, variables) or find_directory(payload)
+    return named[:PATH_CHARS_MAX]
 
 
 def _find_said(table: str, payload: Payload, letters: str) -> str:
@@ -215,17 +200,6 @@ def _find_said(table: str, payload: Payload, letters: str) -> str:
 def _empty_if_nul(text: str) -> str:
     """Return the text, or an empty text if a NUL character is in it."""
     return "" if "\0" in text else text
-
-
-def _find_first_text(
-    payload: Payload, keys: Iterable[str], *, limit: int = NAME_CHARS_MAX
-) -> str:
-    """Return the first text under one of the keys, cut at `limit` characters, or ""."""
-    for key in keys:
-        value = payload.get(key)
-        if isinstance(value, str) and value:
-            return value[:limit]
-    return ""
 
 
 # -------------------------------------------------------------------- answers

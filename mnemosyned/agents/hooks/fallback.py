@@ -9,7 +9,7 @@ import tomllib
 import zlib
 
 from mnemosyned.agents.hooks import spool
-from mnemosyned.agents.hooks.client import TRANSCRIPT_KEYS
+from mnemosyned.agents.hooks.client import find_text, find_transcript
 
 TYPE_CHECKING = False
 
@@ -45,8 +45,7 @@ def put_aside(
         return b"{}"
     with open(os.path.join(os.path.dirname(__file__), "events.toml"), "rb") as file:
         tables = tomllib.load(file)
-    keys = tables["fields"]["name"]
-    name = next((fields[key] for key in keys if isinstance(fields.get(key), str)), "")
+    name = find_text(fields, tables["fields"]["name"])
     letters = "".join(filter(str.isalpha, name)).lower()
     is_kept = True
     if not name or any(letters in names.split() for names in tables["events"].values()):
@@ -65,8 +64,7 @@ def put_aside(
 
 def choose_file_name(fields: dict[str, Any]) -> str:
     """Return the name of a call's file in the spool: one per transcript, else one per call."""
-    paths = (fields.get(key) for key in TRANSCRIPT_KEYS)
-    transcript = next((path for path in paths if isinstance(path, str)), "")
+    transcript = find_transcript(fields, os.environ)
     if os.path.isfile(transcript):
         stem = "".join(filter(str.isalnum, os.path.basename(transcript)))[-60:]
         return f"t-{stem}-{zlib.crc32(transcript.encode('utf-8', 'replace')):08x}"

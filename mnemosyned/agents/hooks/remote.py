@@ -92,20 +92,9 @@ def handle_event(payload: bytes) -> str | None:
 
 def find_directory(fields: Fields) -> str:
     """Return the directory of the event's project, by the environment, the tool's JSON or ours."""
-    for name in client.ENVIRONMENT:
-        if name.endswith("_PROJECT_DIR") and os.environ.get(name):
-            return os.environ[name]
-    for key in client.DIRECTORY_KEYS:
-        if isinstance(fields.get(key), str) and fields[key]:
-            return str(fields[key])
-    for key in client.WORKSPACE_KEYS:
-        roots = fields.get(key)
-        if isinstance(roots, list) and roots and isinstance(roots[0], str):
-            return roots[0].removeprefix("file://")
-    try:
-        return os.getcwd()
-    except OSError:  # deleted
-        return ""
+    variables = [name for name in client.ENVIRONMENT if name.endswith("_PROJECT_DIR")]
+    named = client.find_text(os.environ, variables) or client.find_directory(fields)
+    return named or client.working_directory()
 
 
 class Server:
@@ -169,7 +158,7 @@ class Server:
         """
         try:
             envelope = json.loads(content)
-            path = find_transcript(envelope["payload"])
+            path = client.find_transcript(envelope["payload"], envelope["environment"])
         except (ValueError, LookupError, TypeError, AttributeError):
             return 400
         envelope["transcript"] = describe_transcript(path)
@@ -182,7 +171,7 @@ class Server:
 
 def _post_event(server: Server, payload: bytes, fields: Fields, further: str) -> None:
     """Post an event, print the answer, and send what the server lacks, or spool the call."""
-    path = find_transcript(fields)
+    path = client.find_transcript(fields, os.environ)
     described = json.dumps(describe_transcript(path))
     with_transcript = f'{further}"transcript":{described},'
     limit_s = client.read_limit(LIMIT_S)
@@ -253,13 +242,6 @@ def send_or_keep(server: Server, envelope: Fields, path: str, wanted: int) -> No
 
 
 # ------------------------------------------------------------- transcripts
-
-
-def find_transcript(fields: Fields) -> str:
-    """Return the path of the transcript that a tool's JSON or the environment names, or empty."""
-    paths = [fields.get(key) for key in client.TRANSCRIPT_KEYS]
-    paths.append(os.environ.get("CURSOR_TRANSCRIPT_PATH"))
-    return next((path for path in paths if isinstance(path, str) and path), "")
 
 
 def describe_transcript(path: str) -> Fields | None:

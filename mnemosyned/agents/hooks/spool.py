@@ -104,15 +104,11 @@ def put(place: str, name: str, content: bytes) -> int:
         return 0
     temporary = os.path.join(place, f"{TEMPORARY}{os.getpid()}-{time.time_ns()}")
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
-    descriptor = os.open(temporary, flags, 0o600)
-    try:
-        left = memoryview(content)
-        while left:
-            left = left[os.write(descriptor, left) :]
-        os.fsync(descriptor)
-        changed_ns = os.fstat(descriptor).st_mtime_ns
-    finally:
-        os.close(descriptor)
+    with open(os.open(temporary, flags, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+        changed_ns = os.fstat(file.fileno()).st_mtime_ns
     path = os.path.join(place, name)
     if os.path.isdir(path):
         _set_aside(path)
