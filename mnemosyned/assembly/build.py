@@ -321,21 +321,9 @@ class WatcherHost:
 
         with self._lock:
             if self._watcher is None:
-                cycle = self.service.sleeper.cycle
-                reader = watched_files.FileReader(
-                    service=self.service,
-                    watches=self.service.store.watches,
-                    agents=self.service.store.agents,
-                    capture=self.capture,
-                    clock=cycle.clock,
-                )
-                self._watcher = watcher.Watcher(
-                    watches=self.service.store.watches,
-                    reader=reader,
-                    clock=cycle.clock,
-                    gate=cycle.gate,
-                    settings=self.service.settings,
-                ).__enter__()
+                reader = watched_files.FileReader(self.service, self.capture)
+                made = watcher.Watcher(self.service, reader)
+                self._watcher = made.__enter__()
             return self._watcher
 
 

@@ -7,21 +7,16 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 
-from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import DatabaseUnreachable, Kind, MemoryBusy, MnemosynedError
 from mnemosyned.importers import transcripts
 from mnemosyned.logs import logger
 from mnemosyned.memory.capture import AgentCall, AgentSession
-from mnemosyned.memory.clock import Clock
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Remember, RememberMany
-
-if TYPE_CHECKING:
-    from mnemosyned.storage.common.surroundings import AgentStore
 
 BACKGROUND = "background"
 """The event under which captures of the background thread are counted."""
@@ -164,19 +159,15 @@ class Capture:
 
     def __init__(
         self,
-        *,
         service: MemoryService,
-        agents: AgentStore,
-        clock: Clock,
-        settings: SettingsInForce,
         on_stored: Callable[[AgentSession, Sequence[Remember]], object] | None = None,
     ) -> None:
         """Store messages by `service`; call `on_stored` with each batch of new ones that hooks told."""
         self._on_stored = on_stored
         self._service = service
-        self._agents = agents
-        self._clock = clock
-        self._settings = settings
+        self._agents = service.store.agents
+        self._clock = service.sleeper.cycle.clock
+        self._settings = service.settings
         self._capturing = threading.Lock()
         self._due = DueQueue(WAITING_MAX)
         self._thread: threading.Thread | None = None

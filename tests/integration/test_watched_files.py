@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from support.agents import claude_line, write_lines
-from support.fakes import FakeClock
 from support.import_samples import write_sample
 from support.services import Lab
 from support.settings import settings_in_force
@@ -21,8 +20,6 @@ from mnemosyned.importers.watch import watched_files, watcher
 from mnemosyned.importers.watch.watched_files import FileReader, files_below
 from mnemosyned.importers.watch.watcher import Watcher
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.sleep.context import ForegroundGate
-from mnemosyned.storage.sqlite.store import SqliteStore
 
 LONG = "Water it every day in the evening. " * 70
 ROSES, BEANS, PEAS = (
@@ -80,21 +77,15 @@ class Garden:
         return found.project
 
     def follow(self, path: Path, **options: Any) -> Watcher:  # noqa: ANN401
-        return follow(self.lab.store, self.reader, path, **options)
+        return follow(self.lab, self.reader, path, **options)
 
 
 def follow(
-    store: SqliteStore, reader: FileReader, path: Path, *, settle_s: float = 0.01
+    lab: Lab, reader: FileReader, path: Path, *, settle_s: float = 0.01
 ) -> Watcher:
-    return Watcher(
-        watches=store.watches,
-        reader=reader,
-        clock=FakeClock(),
-        gate=ForegroundGate(),
-        settings=settings_in_force(
-            {"watch.paths": [str(path)], "watch.settle_s": settle_s}
-        ),
-    )
+    settings = {"watch.paths": [str(path)], "watch.settle_s": settle_s}
+    lab.settings.config = settings_in_force(settings).config
+    return Watcher(lab.service, reader)
 
 
 @pytest.fixture
@@ -104,20 +95,7 @@ def garden(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Garden:
     monkeypatch.setattr(watcher, "LOOK_S", 0.05)
     monkeypatch.setattr(watcher, "RESCAN_S", 3_600.0)
     lab.clock.advance(days=4_000)  # past the times of the files of today
-    agents = lab.store.agents
-    capture = Capture(
-        service=lab.service,
-        agents=agents,
-        clock=lab.clock,
-        settings=lab.service.settings,
-    )
-    reader = TrippingReader(
-        service=lab.service,
-        watches=lab.store.watches,
-        agents=agents,
-        capture=capture,
-        clock=lab.clock,
-    )
+    reader = TrippingReader(lab.service, Capture(lab.service))
     return Garden(lab, reader, tmp_path)
 
 
@@ -320,7 +298,7 @@ class SlowReader(FileReader):
 
 
 def test_a_file_whose_reading_takes_long_is_read_less_often(
-    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("GROW_S", 0.01), ("SLOW_S", 0.01), ("RESCAN_S", 60.0)):
         monkeypatch.setattr(watcher, name, value)
@@ -328,7 +306,7 @@ def test_a_file_whose_reading_takes_long_is_read_less_often(
     path.touch()
     slow = SlowReader()
 
-    with follow(store, slow, tmp_path, settle_s=5.0):
+    with follow(lab, slow, tmp_path, settle_s=5.0):
         wait_until(lambda: slow.readings > 0)
         began = time.monotonic()
         for _ in range(60):

@@ -92,22 +92,16 @@ class HookService:
     """Answers hooks: captures conversations and injects context. Safe from any thread."""
 
     def __init__(self, service: MemoryService, *, home: Path | None = None) -> None:
-        self._agents = agents = service.store.agents
+        self._agents = service.store.agents
         self._ledger = service.store.injections
-        self._clock = clock = service.sleeper.cycle.clock
+        self._clock = service.sleeper.cycle.clock
         self._settings = service.settings
         self._home = home
         self._events = service.events
         self._briefings = service.briefings
         self._reminder = reminder.Reminder(service)
         self._service = service
-        self.capture = Capture(
-            service=service,
-            agents=agents,
-            clock=clock,
-            settings=service.settings,
-            on_stored=self._note_repetitions,
-        )
+        self.capture = Capture(service, self._note_repetitions)
         self._injecting = [threading.Lock() for _ in range(LOCKS)]
         """By session, so that two hooks of one event do not inject the same."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -31,13 +31,9 @@ from mnemosyned.importers.importer import (
 )
 from mnemosyned.importers.projects import project_of
 from mnemosyned.memory.capture import AgentSession, WatchedFile
-from mnemosyned.memory.clock import Clock
 from mnemosyned.paths import printable_path
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Get, Remember
-
-if TYPE_CHECKING:
-    from mnemosyned.storage.common.surroundings import AgentStore, WatchStore
 
 REFUSAL_EVENT = "watched_memory_refused"
 
@@ -174,15 +170,15 @@ NOTE_FORMATS: tuple[ImportFormat, ...] = (ClaudeMemory(), Notes())
 SPECSTORY = SpecStory()
 
 
-@dataclass(kw_only=True)
 class FileReader:
     """Stores the new content of one file at a time."""
 
-    service: MemoryService
-    watches: WatchStore
-    agents: AgentStore
-    capture: Capture
-    clock: Clock
+    def __init__(self, service: MemoryService, capture: Capture) -> None:
+        self._service = service
+        self._watches = service.store.watches
+        self._clock = service.sleeper.cycle.clock
+        self._agents = service.store.agents
+        self._capture = capture
 
     def read(self, path: str, pause: Callable[[], bool]) -> int:
         """Store what is new in a file since its last reading; return the number of new memories.
@@ -194,112 +190,91 @@ class FileReader:
         if present is None:
             return 0
         before = self._find_saved_state(present)
+        now = WatchedFile(
+            path=printable_path(path),
+            file=present.file,
+            size=present.size,
+            modified_ns=present.modified_ns,
+            read_at=self._clock.now(),
+        )
         source = ImportSource.of_path(Path(path))
-        identity = transcripts.identify_transcript(printable_path(path), source.head)
+        identity = transcripts.identify_transcript(now.path, source.head)
         if identity:
-            return self._read_transcript(present, before, identity, pause)
-        if SPECSTORY.recognizes(source):
-            return self._read_specstory(present, before)
-        for format in NOTE_FORMATS:
-            if format.recognizes(source):
-                return self._read_note(present, before, format, source)
-        for format in GROWING:
-            if format.recognizes(source):
-                return self._read_growing(present, before, format, source)
-        return self._save_state(present, before, format="", position=START)
+            now = self._read_transcript(path, now, before, identity, pause)
+        elif SPECSTORY.recognizes(source):
+            now = self._read_specstory(source, now)
+        elif format := _find_format(NOTE_FORMATS, source):
+            now = self._read_note(format, source, now, before)
+        elif format := _find_format(GROWING, source):
+            now = self._read_growing(format, source, now, before)
+        total = now.stored + (before.stored if before else 0)
+        self._watches.keep_file(replace(now, stored=total))
+        return now.stored
 
     def _find_saved_state(self, present: FileState) -> WatchedFile | None:
         """Return the state saved about a file, also under a former name, or None."""
-        known = self.watches.file(printable_path(present.path))
+        known = self._watches.file(printable_path(present.path))
         if known:
             return known
-        for moved in self.watches.moved_from(present.file):
+        for moved in self._watches.moved_from(present.file):
             if state_of(moved.path) is None:
-                self.watches.drop_files([moved.path])
+                self._watches.drop_files([moved.path])
                 return moved
         return None
-
-    def _save_state(
-        self,
-        present: FileState,
-        before: WatchedFile | None,
-        *,
-        format: str,
-        position: str,
-        memories: dict[str, str] | None = None,
-        stored: int = 0,
-    ) -> int:
-        """Save a file's state, format, and the position up to which it was read; return `stored`."""
-        self.watches.keep_file(
-            WatchedFile(
-                path=printable_path(present.path),
-                file=present.file,
-                size=present.size,
-                modified_ns=present.modified_ns,
-                format=format,
-                position=position,
-                memories=memories or {},
-                stored=stored + (before.stored if before else 0),
-                read_at=self.clock.now(),
-            )
-        )
-        return stored
 
     # ----------------------------------------------------------- transcripts
 
     def _read_transcript(
         self,
-        present: FileState,
+        path: str,
+        now: WatchedFile,
         before: WatchedFile | None,
         identity: transcripts.TranscriptIdentity,
         pause: Callable[[], bool],
-    ) -> int:
+    ) -> WatchedFile:
         """Store a transcript's messages from the saved position until `pause` returns True."""
-        session = self._find_or_add_session(present, identity)
-        position, file, stored = 0, "", 0
-        if before:
-            file = before.file
-            if before.format == TRANSCRIPT:
-                position = int(before.position or 0)
-        while True:
-            try:
+        session = self._find_or_add_session(now, identity)
+        position, file = 0, before.file if before else ""
+        if before and before.format == TRANSCRIPT:
+            position = int(before.position or 0)
+        stored, is_whole = 0, False
+        with suppress(transcripts.TranscriptRefused):  # deleted meanwhile
+            while True:
                 reading = transcripts.read_transcript(
-                    present.path,
+                    path,
                     position=position,
                     file=file,
                     bytes_max=READ_BYTES,
                     anywhere=True,
                 )
-            except transcripts.TranscriptRefused:  # deleted meanwhile
-                return stored
-            stored += self.capture.store_messages(
-                session,
-                reading.messages,
-                conversation=reading.conversation,
-                by_hook=False,
-            )
-            if reading.complete or reading.position == position or pause():
-                break
-            position, file = reading.position, reading.file
-        is_whole = reading.complete or reading.position == position
-        seen = present if is_whole else replace(present, size=-1)
-        return self._save_state(
-            replace(seen, file=reading.file or present.file),
-            before,
+                stored += self._capture.store_messages(
+                    session,
+                    reading.messages,
+                    conversation=reading.conversation,
+                    by_hook=False,
+                )
+                is_whole = reading.complete or reading.position == position
+                position, file = reading.position, reading.file
+                if is_whole or pause():
+                    break
+        return replace(
+            now,
+            file=file or now.file,
+            size=now.size if is_whole else -1,
             format=TRANSCRIPT,
-            position=str(reading.position),
+            position=str(position),
             stored=stored,
         )
 
     def _find_or_add_session(
-        self, present: FileState, identity: transcripts.TranscriptIdentity
+        self, now: WatchedFile, identity: transcripts.TranscriptIdentity
     ) -> AgentSession:
         """Return the agent's session; add one, without a transcript for hooks to read again."""
-        known = self.agents.session(identity.session)
+        known = self._agents.session(identity.session)
         if known:
             return known
-        modified = datetime.fromtimestamp(present.modified_ns / 1e9, tz=UTC)
-        seen_at = min(modified, self.clock.now())
+        modified = datetime.fromtimestamp(now.modified_ns / 1e9, tz=UTC)
+        seen_at = min(modified, now.read_at)
         session = AgentSession(
             session=identity.session,
             client=identity.client,
@@ -309,64 +284,54 @@ class FileReader:
             project=project_of(identity.directory).key,
             directory=identity.directory,
         )
-        self.agents.keep_session(session)
+        self._agents.keep_session(session)
         return session
 
     # --------------------------------------------------------------- others
 
-    def _read_specstory(self, present: FileState, before: WatchedFile | None) -> int:
-        """Store what is new in a conversation that SpecStory wrote again; return the number."""
+    def _read_specstory(self, source: ImportSource, now: WatchedFile) -> WatchedFile:
+        """Store what is new in a conversation that SpecStory wrote again."""
         stored = 0
-        try:
-            identity, messages = read_specstory(Path(present.path))
-        except SourceRefused:
-            pass  # it names no conversation yet
-        else:
-            stored = self.capture.store_messages(
-                self._find_or_add_session(present, identity),
+        with suppress(SourceRefused):  # it names no conversation yet
+            identity, messages = read_specstory(source.path)
+            stored = self._capture.store_messages(
+                self._find_or_add_session(now, identity),
                 messages,
                 conversation=identity.conversation,
                 by_hook=False,
             )
-        return self._save_state(
-            present, before, format=SPECSTORY.name, position=START, stored=stored
-        )
+        return replace(now, format=SPECSTORY.name, stored=stored)
 
     def _read_note(
         self,
-        present: FileState,
-        before: WatchedFile | None,
         format: ImportFormat,
         source: ImportSource,
-    ) -> int:
-        """Store the changed sections of a note as memories, and return how many were new."""
+        now: WatchedFile,
+        before: WatchedFile | None,
+    ) -> WatchedFile:
+        """Store the changed sections of a note as memories."""
         records = format.read(source, START)
         parts = [each.memory for each in records if isinstance(each, ImportItem)]
         known = dict(before.memories) if before else {}
-        version = str(present.modified_ns)
-        memories, stored = store_note(self.service, parts, known, version=version)
-        return self._save_state(
-            present,
-            before,
-            format=format.name,
-            position=START,
-            memories=memories or known,
-            stored=stored,
+        version = str(now.modified_ns)
+        memories, stored = store_note(self._service, parts, known, version=version)
+        return replace(
+            now, format=format.name, memories=memories or known, stored=stored
         )
 
     def _read_growing(
         self,
-        present: FileState,
-        before: WatchedFile | None,
         format: ImportFormat,
         source: ImportSource,
-    ) -> int:
+        now: WatchedFile,
+        before: WatchedFile | None,
+    ) -> WatchedFile:
         """Store a file's records after the saved position, or all of a replaced file."""
         is_same = (
             before is not None
             and before.format == format.name
-            and before.file == present.file
-            and before.size <= present.size
+            and before.file == now.file
+            and before.size <= now.size
         )
         position = before.position if before and is_same else START
         records = format.read(source, position)
@@ -374,12 +339,17 @@ class FileReader:
         stored = 0
         while batch := list(islice(items, BATCH)):
             stored += store_batch(
-                self.service,
+                self._service,
                 [item.memory for item in batch],
                 background=True,
                 refusal_event=REFUSAL_EVENT,
             )
             position = batch[-1].position
-        return self._save_state(
-            present, before, format=format.name, position=position, stored=stored
-        )
+        return replace(now, format=format.name, position=position, stored=stored)
+
+
+def _find_format(
+    formats: Sequence[ImportFormat], source: ImportSource
+) -> ImportFormat | None:
+    """Return the first of the formats that can read a source, or None."""
+    return next((format for format in formats if format.recognizes(source)), None)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import msgspec
 from watchdog.events import (
@@ -24,19 +24,14 @@ from watchdog.events import (
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 
-from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound, ShuttingDown
 from mnemosyned.importers.capture import DueQueue
 from mnemosyned.importers.importer import PARSE_ERRORS, file_identity
 from mnemosyned.importers.watch import watched_files
 from mnemosyned.logs import logger
-from mnemosyned.memory.clock import Clock
 from mnemosyned.paths import path_fault, printable_path, shown_path
-from mnemosyned.sleep.context import ForegroundGate
+from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.upkeep import PATHS_MAX, Watch, WatchedFolder, Watching
-
-if TYPE_CHECKING:
-    from mnemosyned.storage.common.surroundings import WatchStore
 
 CHANGES = frozenset(
     {EVENT_TYPE_CLOSED, EVENT_TYPE_CREATED, EVENT_TYPE_MODIFIED, EVENT_TYPE_MOVED}
@@ -135,20 +130,14 @@ class Watcher:
     """Watches folders; safe from any thread."""
 
     def __init__(
-        self,
-        *,
-        watches: WatchStore,
-        reader: watched_files.FileReader,
-        clock: Clock,
-        gate: ForegroundGate,
-        settings: SettingsInForce,
+        self, service: MemoryService, reader: watched_files.FileReader
     ) -> None:
-        self._watches = watches
+        self._watches = service.store.watches
         self._reader = reader
-        self._clock = clock
-        self._gate = gate
-        self._settings = settings
-        self._due = DueQueue(settings.config.watch.files_max)
+        self._clock = service.sleeper.cycle.clock
+        self._gate = service.sleeper.cycle.gate
+        self._settings = service.settings
+        self._due = DueQueue(self._settings.config.watch.files_max)
         self._notifications = Notifications(self._put_changed_file, self.update_folders)
         self._problems: dict[str, str] = {}
         self._without_events = False
