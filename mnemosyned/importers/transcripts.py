@@ -103,44 +103,26 @@ def parse_line(line: TranscriptLine) -> ParsedLine:
     kind, message, time = line.get("type"), line.get("message"), line.get("timestamp")
     if isinstance(line.get("payload"), Mapping):
         return _parse_codex(line)
-    if kind in ("user", "assistant") and isinstance(message, Mapping):
-        return _parse_claude(line, message)
+    if kind in ("user", "assistant") and isinstance(message, Mapping):  # Claude, Qwen
+        if "toolUseResult" in line or any(map(line.get, _TABLES["claude_not_said"])):
+            return NOTHING
+        content = message.get("content", message.get("parts"))
+        return _parse_said(kind, content, time, id=line.get("uuid"), is_copied=True)
     if "role" in line and isinstance(message, Mapping):  # Cursor: no ids and no times
-        content = message.get("content")
-        said = _parse_message(line["role"], text_of(content), time)
-        return ParsedLine(said, calls_tool=_calls_tool(content))
+        return _parse_said(line["role"], message.get("content"), time)
+    id, data = line.get("id"), line.get("data")
     if kind in ("user", "gemini") and "content" in line:  # tool calls beside the text
-        said = _parse_message(kind, text_of(line["content"]), time, id=line.get("id"))
-        return ParsedLine(said, calls_tool=bool(line.get("toolCalls")))
+        calls = bool(line.get("toolCalls"))
+        return _parse_said(kind, line["content"], time, id=id, calls_tool=calls)
     if isinstance(line.get("$set"), Mapping):  # Gemini CLI replaces all messages
         return ParsedLine(tuple(parse_document(line["$set"])))
     if isinstance(line.get("source"), str) and "content" in line:  # Antigravity
-        text = text_of(line["content"])
-        said = _parse_message(line["source"], text, line.get("created_at"))
-        return ParsedLine(said, calls_tool=bool(line.get("tool_calls")))
-    data = line.get("data")
+        time, calls = line.get("created_at"), bool(line.get("tool_calls"))
+        return _parse_said(line["source"], line["content"], time, calls_tool=calls)
     if isinstance(kind, str) and isinstance(data, Mapping):  # Copilot
-        said = _parse_message(
-            kind, text_of(data.get("content")), time, id=line.get("id")
-        )
         calls = kind.startswith("tool.") or bool(data.get("toolRequests"))
-        return ParsedLine(said, calls_tool=calls)
+        return _parse_said(kind, data.get("content"), time, id=id, calls_tool=calls)
     return NOTHING
-
-
-def _parse_claude(line: TranscriptLine, message: TranscriptLine) -> ParsedLine:
-    """Return the message or tool call in a line of Claude Code or Qwen Code."""
-    if "toolUseResult" in line or any(map(line.get, _TABLES["claude_not_said"])):
-        return NOTHING
-    content = message.get("content", message.get("parts"))
-    said = _parse_message(
-        line["type"],
-        text_of(content),
-        line.get("timestamp"),
-        id=line.get("uuid"),
-        is_copied=True,
-    )
-    return ParsedLine(said, calls_tool=_calls_tool(content))
 
 
 def _parse_codex(line: TranscriptLine) -> ParsedLine:
@@ -148,14 +130,12 @@ def _parse_codex(line: TranscriptLine) -> ParsedLine:
     payload, kind, time = line["payload"], line.get("type"), line.get("timestamp")
     inner = payload.get("type")
     if kind == "event_msg":
-        return ParsedLine(_parse_message(inner, payload.get("message"), time))
+        return _parse_said(inner, payload.get("message"), time)
     if kind != "response_item":
         return NOTHING
     if inner == "message":
-        said = _parse_message(
-            payload.get("role"), text_of(payload.get("content")), time
-        )
-        return ParsedLine(said, is_copy=True)
+        said = _parse_said(payload.get("role"), payload.get("content"), time)
+        return ParsedLine(said.messages, is_copy=True)
     return ParsedLine(calls_tool=importer.text_in(inner) in TOOL_KINDS)
 
 
@@ -203,18 +183,24 @@ def _calls_tool(content: object) -> bool:
     )
 
 
-def _parse_message(
+def _parse_said(
     kind: object,
-    text: object,
+    content: object,
     moment: object,
     *,
     id: object = None,
     is_copied: bool = False,
-) -> tuple[TranscriptMessage, ...]:
-    """Return a message in a tuple, empty for a blank text or unknown speaker `kind`."""
+    calls_tool: bool = False,
+) -> ParsedLine:
+    """Return a line's message, none for a blank text or unknown speaker `kind`, and tool calls.
+
+    Tool calls are parts of the content, or named by `calls_tool`.
+    """
+    text = text_of(content)
+    calls_tool = calls_tool or _calls_tool(content)
     role = ROLES.get(kind) if isinstance(kind, str) else None
-    if role is None or not isinstance(text, str) or not text.strip():
-        return ()
+    if role is None or not text.strip():
+        return ParsedLine(calls_tool=calls_tool)
     message = TranscriptMessage(
         role=role,
         text=text,
@@ -222,7 +208,7 @@ def _parse_message(
         unique_id=importer.text_in(id),
         is_copied=is_copied,
     )
-    return (message,)
+    return ParsedLine((message,), calls_tool=calls_tool)
 
 
 # ------------------------------------------------------------------- identity
