@@ -239,12 +239,11 @@ def _read_first_time(part: PlannedPart) -> datetime:
 
 
 BATCH_ITEMS = 500
-BATCH_CHARS = 2_000_000
-"""Characters of a batch: as JSON they stay below the daemon's limit for a body."""
 BATCH_LINES = 1_000
-BATCH_BYTES = 2 << 20
-_MEMORY_PLACE = re.compile(r"memories\[(\d+)\]\.?")
-_LINE_PLACE = re.compile(r"lines\[(\d+)\]")
+BATCH_SIZE = 2_000_000
+"""Characters of memories, or bytes of lines: as JSON they stay below the daemon's limit for a body."""
+_PLACE = re.compile(r"(?:memories|lines)\[(\d+)\]")
+_MEMORY_PLACE = re.compile(r"memories\[\d+\]\.?")
 
 
 # --------------------------------------------------------------------- journal
@@ -519,6 +518,10 @@ class ImportRun:
         return self.report
 
 
+Batch = list[ImportItem | ExportGroup]
+"""Memories, or lines of an export: no source has both."""
+
+
 class PartImport:
     """The import of one part, from the position of an earlier import on."""
 
@@ -528,11 +531,9 @@ class PartImport:
         self._journal = journal = run.journals.get(str(part.source.root))
         self._entry = entry = journal.entry(part.source) if journal else None
         self._bytes = entry.bytes if entry else 0
-        self._items: list[ImportItem] = []
-        self._chars = 0
-        self._groups: list[ExportGroup] = []
-        self._lines = 0
-        self._group_bytes = 0
+        self._batch: Batch = []
+        self._count = self._size = 0
+        """Memories or lines of the batch, and their characters or bytes."""
 
     def read(self) -> None:
         """Send the source's records after the journal's position, and mark the source as done."""
@@ -545,8 +546,7 @@ class PartImport:
         position = self._entry.position if self._entry else START
         for record in self._read_records(position):
             self._add_record(record)
-        self._send_items()
-        self._send_groups()
+        self._send_batch()
         if self._journal:
             self._journal.write(source, position, self._bytes, done=True)
 
@@ -559,56 +559,66 @@ class PartImport:
             yield BadRecord(source.name, f"cannot be read: {error.strerror or error}")
 
     def _add_record(self, record: ImportRecord) -> None:
-        """Add a record to the next batch, and send the batch if it is full; count a bad record."""
+        """Add a record to the batch, which is sent first if it has no room; count a bad record."""
         run = self._run
-        self._bytes += record.size
         if isinstance(record, BadRecord):
             run.report.add_problem(record)
-        elif isinstance(record, ImportItem):
-            metadata = record.memory.metadata
-            self._chars += len(record.memory.content)
-            self._chars += len(str(metadata)) if metadata else 0
-            self._items.append(record)
-            if len(self._items) >= BATCH_ITEMS or self._chars >= BATCH_CHARS:
-                self._send_items()
-        elif run.preview:
+        elif isinstance(record, ExportGroup) and run.preview:
             run.preview.add_group(record, self._part.format.name)
         else:
-            self._lines += record.lines
-            self._group_bytes += len(record.data)
-            if self._lines > BATCH_LINES or self._group_bytes > BATCH_BYTES:
-                self._send_groups()
-                self._lines, self._group_bytes = record.lines, len(record.data)
-            self._groups.append(record)
+            if isinstance(record, ImportItem):
+                metadata = record.memory.metadata
+                size = len(record.memory.content)
+                size += len(str(metadata)) if metadata else 0
+                count, count_max = 1, BATCH_ITEMS
+            else:
+                count, size, count_max = record.lines, len(record.data), BATCH_LINES
+            if self._count + count > count_max or self._size + size > BATCH_SIZE:
+                self._send_batch()
+            self._batch.append(record)
+            self._count += count
+            self._size += size
+        self._bytes += record.size
         run.progress(record.size, run.report)
 
-    def _send_items(self) -> None:
-        """Send the waiting memories as one batch, without those refused; save the position."""
-        run = self._run
-        items, self._items, self._chars = self._items, [], 0
-        while items:
-            memories = [item.memory for item in items]
+    def _send_batch(self) -> None:
+        """Send the waiting records, without those refused; save the position in the journal."""
+        batch, self._batch, self._count, self._size = self._batch, [], 0, 0
+        while batch:
             try:
-                dry_run = run.preview is not None
-                answer = run.caller.call(
-                    RememberMany(memories, dry_run=dry_run, import_id=run.id)
-                )
+                self._send_records(batch)
             except MnemosynedError as error:
-                item = items.pop(_find_refused_item(error, len(items)))
-                is_changed = isinstance(error, IdTaken)
-                if is_changed and self._part.format.edits_changed:
-                    self._edit_memory(item)
+                refused = batch.pop(_find_refused_record(error, batch))
+                is_edit = isinstance(error, IdTaken) and self._part.format.edits_changed
+                if is_edit and isinstance(refused, ImportItem):
+                    self._edit_memory(refused)
                 else:
-                    self._report_refused(item, error)
+                    self._report_refused(refused, error)
                 continue
-            if run.preview:
-                run.preview.add(items, self._part.format.name)
-                for learning in answer.would_learn:
-                    run.preview.count_learning(learning)
-            else:
-                run.report.add_stored(answer)
-                self._save_position(items[-1])
+            if self._journal:
+                position = batch[-1].position
+                self._journal.write(self._part.source, position, self._bytes)
             return
+
+    def _send_records(self, batch: Batch) -> None:
+        """Send memories, or else lines of an export, and count them. Raises the daemon's error."""
+        run = self._run
+        if groups := [each for each in batch if isinstance(each, ExportGroup)]:
+            lines = b"".join(group.data for group in groups)
+            restored = run.transfers.restore(lines, run.id)
+            run.report.add_restored(restored, groups[0].place)
+            return
+        items = [each for each in batch if isinstance(each, ImportItem)]
+        memories = [item.memory for item in items]
+        dry_run = run.preview is not None
+        request = RememberMany(memories, dry_run=dry_run, import_id=run.id)
+        answer = run.caller.call(request)
+        if run.preview:
+            run.preview.add(items, self._part.format.name)
+            for learning in answer.would_learn:
+                run.preview.count_learning(learning)
+        else:
+            run.report.add_stored(answer)
 
     def _edit_memory(self, item: ImportItem) -> None:
         """Give the memory of a changed record its present text, or report the refusal."""
@@ -622,54 +632,26 @@ class PartImport:
         else:
             self._run.report.edited += 1
 
-    def _report_refused(self, item: ImportItem, error: MnemosynedError) -> None:
-        """Report a record as bad, as the daemon refused its memory."""
+    def _report_refused(
+        self, record: ImportItem | ExportGroup, error: MnemosynedError
+    ) -> None:
+        """Report a record as bad, as the daemon refused it."""
         reason = f"{_MEMORY_PLACE.sub('', error.message)} ({error.code})"
-        self._run.report.add_problem(BadRecord(item.place, reason, item.position))
-
-    def _send_groups(self) -> None:
-        """Send the waiting lines as one batch, without groups refused; save the position."""
-        run = self._run
-        groups, self._groups = self._groups, []
-        while groups:
-            lines = b"".join(group.data for group in groups)
-            try:
-                restored = run.transfers.restore(lines, run.id)
-            except (InvalidRequest, MalformedJson) as error:
-                group = groups.pop(_find_refused_group(groups, error))
-                reason = f"{error.message} ({error.code})"
-                run.report.add_problem(BadRecord(group.place, reason, group.position))
-                continue
-            run.report.add_restored(restored, groups[0].place)
-            self._save_position(groups[-1])
-            return
-
-    def _save_position(self, last: ImportItem | ExportGroup) -> None:
-        """Save in the journal, if there is one, that the source was imported up to a record."""
-        if self._journal:
-            self._journal.write(self._part.source, last.position, self._bytes)
+        self._run.report.add_problem(BadRecord(record.place, reason, record.position))
 
 
-def _find_refused_item(error: MnemosynedError, count: int) -> int:
-    """Return the index of the memory that an error names. Raises the error without one."""
-    place = _MEMORY_PLACE.match(error.field or "")
-    if isinstance(error, MalformedJson):
-        raise error
-    if place:
-        return int(place[1])
-    if count == 1 and error.kind in (Kind.INVALID, Kind.CONFLICT) and error.field:
-        return 0  # a batch of one is named without its number
-    raise error
-
-
-def _find_refused_group(batch: Sequence[ExportGroup], error: MnemosynedError) -> int:
-    """Return the index of the group with the line of an error. Raises the error without one."""
-    place = _LINE_PLACE.match(error.field or "")
+def _find_refused_record(error: MnemosynedError, batch: Batch) -> int:
+    """Return the index of the record that an error names. Raises the error if it names none."""
+    place = _PLACE.match(error.field or "")
     if place is None:
+        is_about_one = len(batch) == 1 and isinstance(batch[0], ImportItem)
+        is_refusal = error.kind in (Kind.INVALID, Kind.CONFLICT) and error.field
+        if is_about_one and is_refusal and not isinstance(error, MalformedJson):
+            return 0  # a batch of one is named without its number
         raise error
     left = int(place[1])
-    for index, group in enumerate(batch):
-        if left < group.lines:
+    for index, record in enumerate(batch):
+        left -= record.lines if isinstance(record, ExportGroup) else 1
+        if left < 0:
             return index
-        left -= group.lines
     raise error
