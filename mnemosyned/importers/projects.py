@@ -24,13 +24,11 @@ _SCP = re.compile(r"(?:[^@/\s]+@)?(?P<host>[^:/\s]+):(?!//)(?P<path>.+)")
 class Project:
     """The project that a session belongs to; no dataclass, as hooks cannot wait for its module."""
 
-    __slots__ = ("key", "name", "root")
+    __slots__ = ("key", "root")
 
-    def __init__(self, key: str, name: str = "", root: str = "") -> None:
+    def __init__(self, key: str, root: str = "") -> None:
         self.key = key
         """The same for every clone, worktree and subdirectory; empty for no project."""
-        self.name = name
-        """A short name to show, never to compare."""
         self.root = root
         """The directory at its top, as far as it is known."""
 
@@ -52,7 +50,7 @@ def project_of(
     """
     path = os.fspath(directory) if directory else ""
     if chosen := override.strip()[:KEY_CHARS_MAX]:
-        return Project(chosen, _cut_last_part(chosen), path)
+        return Project(chosen, path)
     if not os.path.isabs(path) or "\0" in path:
         return NO_PROJECT
     start = os.path.realpath(path)
@@ -66,7 +64,7 @@ def project_of(
         if (git := _find_git_directory(root)) is not None:
             return _identify_repository(root, git)
         root = os.path.dirname(root)
-    return Project(start[:KEY_CHARS_MAX], _cut_last_part(start), start)
+    return Project(start[:KEY_CHARS_MAX], start)
 
 
 def _find_git_directory(root: str) -> str | None:
@@ -89,8 +87,8 @@ def _identify_repository(root: str, git: str) -> Project:
     is_plain = os.path.basename(common) == ".git"
     home = os.path.dirname(common) if is_plain else common
     url = _find_origin_url(_read_text(os.path.join(common, "config")))
-    key = (_normalize_url(url, root=home) if url else home)[:KEY_CHARS_MAX]
-    return Project(key, _cut_last_part(key), root)
+    key = _normalize_url(url, root=home) if url else home
+    return Project(key[:KEY_CHARS_MAX], root)
 
 
 def _find_origin_url(config: str) -> str:
@@ -132,11 +130,6 @@ def _make_local_key(path: str, root: str) -> str:
     """Return the absolute path of a git remote on this machine, without ".git"."""
     place = os.path.realpath(os.path.join(root, path))
     return place.removesuffix("/.git").removesuffix(".git")
-
-
-def _cut_last_part(key: str) -> str:
-    """Return what follows the last slash of a path or project key, as a short name."""
-    return key.rstrip("/").rpartition("/")[2] or key
 
 
 def _read_text(path: str) -> str:

@@ -40,7 +40,7 @@ def test_every_spelling_of_an_origin_is_one_project(
 ) -> None:
     project = project_of(repository(tmp_path / "w", origin=origin), home=tmp_path)
 
-    assert (project.key, project.name) == ("github.com/ann/shop", "shop")
+    assert project.key == "github.com/ann/shop"
 
 
 def test_two_hosts_ports_owners_and_folders_are_different_projects(
@@ -122,7 +122,7 @@ def test_no_directory_is_no_project(directory: str | None) -> None:
 def test_an_override_wins(tmp_path: Path) -> None:
     project = project_of(repository(tmp_path / "w"), override=" team/shop ")
 
-    assert (project.key, project.name) == ("team/shop", "shop")
+    assert project.key == "team/shop"
 
 
 def test_files_that_would_block_or_are_damaged_are_passed_over(tmp_path: Path) -> None:
