@@ -522,6 +522,25 @@ def convert_records(
             yield from parse_record(partial(convert, record), place, position, size)
 
 
+def read_grouped_lines(
+    source: ImportSource,
+    position: str,
+    take_line: Callable[[TextLine, Record | None], Record | None],
+    convert: Callable[[Record], Remember | None],
+    *,
+    noun: str,
+) -> Records:
+    """Yield the memories of a source's groups of lines after the position of a record.
+
+    `take_line` is as for `group_lines`, `convert` and `noun` as for `convert_records`.
+    """
+    start = RecordPosition.parse(position)
+    with open_text(source) as text:
+        lines = lines_of(text, offset=start.offset)
+        records = group_lines(lines, take_line, start.number)
+        yield from convert_records(source, records, convert, noun=noun, start=start)
+
+
 SQLITE_SIGNATURE = b"SQLite format 3\0"
 WAL_VERSION_AT = 18
 """The byte of a SQLite file that is 2 if the database has a write-ahead log."""

@@ -23,6 +23,7 @@ from mnemosyned.importers.importer import (
     stable_id,
     text_in,
 )
+from mnemosyned.importers.transcripts import text_of
 from mnemosyned.verbs.memories import Remember
 
 Json = Mapping[str, Any]
@@ -243,13 +244,7 @@ def _read_claude_messages(conversation: Json) -> Iterator[Remember]:
 
 def _read_claude_text(message: Json) -> str:
     """Return a Claude message's words and its attached files' text, below their names."""
-    parts = message.get("content")
-    texts = [
-        text_in(part.get("text"))
-        for part in (parts if isinstance(parts, list) else ())
-        if isinstance(part, Mapping) and part.get("type") == "text"
-    ]
-    said = ["\n".join(filter(None, texts)) or text_in(message.get("text"))]
+    said = [text_of(message.get("content")) or text_in(message.get("text"))]
     attached = [*(message.get("attachments") or ()), *(message.get("files") or ())]
     for file in attached:
         name = text_in(file.get("file_name")) or "a file"

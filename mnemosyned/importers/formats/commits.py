@@ -170,14 +170,10 @@ class SavedLog(importer.ImportFormat):
         self, source: importer.ImportSource, position: str
     ) -> importer.Records:
         """Yield the commits in the output of `git log` after a position, "byte offset/number"."""
-        start = reading.RecordPosition.parse(position)
         make = partial(_memory_of_commit, source.text_path.stem)
-        with reading.open_text(source) as text:
-            lines = reading.lines_of(text, offset=start.offset)
-            commits = reading.group_lines(lines, _take_saved_line, start.number)
-            yield from reading.convert_records(
-                source, commits, make, noun="commit", start=start
-            )
+        return reading.read_grouped_lines(
+            source, position, _take_saved_line, make, noun="commit"
+        )
 
 
 def _take_saved_line(line: reading.TextLine, commit: _Commit | None) -> _Commit | None:

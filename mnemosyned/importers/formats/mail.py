@@ -44,13 +44,9 @@ class Mailbox(importer.ImportFormat):
         self, source: importer.ImportSource, position: str
     ) -> importer.Records:
         """Yield the mails of an mbox file after a position, "byte offset/number of the mail"."""
-        start = reading.RecordPosition.parse(position)
-        with source.open() as opened:
-            lines = reading.lines_of(opened, offset=start.offset)
-            mails = reading.group_lines(lines, _take_mail_line, start.number)
-            yield from reading.convert_records(
-                source, mails, _memory_of_mail, noun="mail", start=start
-            )
+        return reading.read_grouped_lines(
+            source, position, _take_mail_line, _memory_of_mail, noun="mail"
+        )
 
 
 def _take_mail_line(line: reading.TextLine, mail: _Mail | None) -> _Mail | None:

@@ -55,17 +55,10 @@ class ShellHistory(importer.ImportFormat):
         """Yield the commands of a history after a position, "byte offset/number of the command"."""
         shell = shell_of(source) or "bash"
         modified = datetime.fromtimestamp(source.path.stat().st_mtime, tz=UTC)
-        start = reading.RecordPosition.parse(position)
         make = partial(_memory_of_command, shell, modified)
-        take_line = partial(_take_line, shell)
-        with source.open() as opened:
-            # zsh has an encoding of its own.
-            stream = opened if shell == "zsh" else reading.as_utf8(opened)
-            lines = reading.lines_of(stream, offset=start.offset)
-            commands = reading.group_lines(lines, take_line, start.number)
-            yield from reading.convert_records(
-                source, commands, make, noun="command", start=start
-            )
+        return reading.read_grouped_lines(
+            source, position, partial(_take_line, shell), make, noun="command"
+        )
 
 
 def shell_of(source: importer.ImportSource) -> str:
