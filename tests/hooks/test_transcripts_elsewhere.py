@@ -97,6 +97,21 @@ def test_a_prompt_that_waited_brings_what_was_said(shop: Shop, link: Link) -> No
     assert shop.texts() == SAID
 
 
+def test_a_call_that_waited_brings_the_transcript_of_its_own_environment(
+    shop: Shop, link: Link, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.write(*TALK)
+    late = {**envelope_of(shop.transcript, "SessionEnd"), "late": True}
+    path = late["payload"].pop("transcript_path")
+    late["environment"] = {"CURSOR_TRANSCRIPT_PATH": path}
+    monkeypatch.setenv("CURSOR_TRANSCRIPT_PATH", str(tmp_path / "another.jsonl"))
+
+    assert cast("remote.Server", link).post_late(json.dumps(late).encode()) == 200
+
+    sessions = shop.store.agents.sessions_of("github.com/ann/shop", 1)
+    assert shop.texts(*sessions) == SAID
+
+
 def test_lines_that_were_not_sent_wait_for_another_hook(shop: Shop, link: Link) -> None:
     shop.write(*TALK)
     envelope = envelope_of(shop.transcript, "SessionEnd")

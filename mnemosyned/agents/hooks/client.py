@@ -17,7 +17,7 @@ import sys
 import time
 
 from mnemosyned.agents.hooks import spool
-from mnemosyned.client.http import LIMITED, exchange, foreign_listener
+from mnemosyned.client.http import exchange, foreign_listener
 from mnemosyned.socket_path import (
     SOCKET_VARIABLE,
     URL_VARIABLE,
@@ -32,10 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 HOOKS_PATH = "/hooks"
-OK = 200
 TIMED_OUT = 504
-REFUSED = frozenset(range(400, 500)) - {LIMITED}
-"""Statuses with which the daemon says that it will never take a call."""
 ANSWER_BYTES_MAX = 1 << 20
 
 STDIN_S = 1.0
@@ -117,7 +114,7 @@ def _handle_event(started: float) -> None:
     limit_s = read_limit(LIMIT_S)
     envelope = build_envelope(payload, further=further, limit_s=limit_s)
     status, answer = post_in_time(lambda: post(path, envelope), limit_s)
-    if status == OK:
+    if status == spool.OK:
         print_once(answer)
         if spool.list_waiting(place):
             left = started + HAND_IN_S - time.monotonic()
@@ -125,7 +122,7 @@ def _handle_event(started: float) -> None:
             spool.hand_in(place, lambda envelope: post(path, envelope)[0])
         return
     signal.setitimer(signal.ITIMER_REAL, FALLBACK_S, AGAIN_S)
-    if status in REFUSED:
+    if status in spool.REFUSED:
         print_once(NOTHING)
         return
     # Loaded here: with the daemon up nothing of it is needed.

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from math import ceil, log
 
 from mnemosyned.conversation import injected
@@ -322,29 +323,24 @@ class Reminder:
             found = self._service.call(recall, groups={} if sessions else groups)
             return relevance.select_relevant_hits(found.hits)
 
+        choose = partial(self._choose_lines, session, query, known)
         hits = recall_hits(None) if groups or not others else []
-        shared = self._choose_lines(
-            session, query, [hit for hit in hits if hit.owner], known
-        )
-        if others and (
-            lines := self._choose_lines(
-                session, query, recall_hits(list(others)), known
-            )
-        ):
+        shared = choose([hit for hit in hits if hit.owner])
+        if others and (lines := choose(recall_hits(list(others)))):
             return [*lines, *shared]
         own = [hit for hit in hits or recall_hits(None) if not hit.owner]
         projects = self._store.agents.projects_of([hit.session for hit in own])
         free = [
             hit for hit in own if projects.get(hit.session, "") in ("", session.project)
         ]
-        return [*self._choose_lines(session, query, free, known), *shared]
+        return [*choose(free), *shared]
 
     def _choose_lines(
         self,
         session: AgentSession,
         query: str,
-        hits: Sequence[Hit],
         known: Collection[str],
+        hits: Sequence[Hit],
     ) -> list[BearingLine]:
         """Return the lines of hits that share enough keywords with the query, as snippets."""
         asked = parse_terms(query)

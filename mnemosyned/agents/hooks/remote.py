@@ -164,8 +164,8 @@ class Server:
         envelope["transcript"] = describe_transcript(path)
         status, _ = self.post(json.dumps(envelope).encode())
         wanted = self.wanted
-        if status == client.OK and wanted is not None:
-            return client.OK if send_messages(self, envelope, path, wanted) else 503
+        if status == spool.OK and wanted is not None:
+            return spool.OK if send_messages(self, envelope, path, wanted) else 503
         return status
 
 
@@ -177,11 +177,11 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
     limit_s = client.read_limit(LIMIT_S)
     envelope = client.build_envelope(payload, further=with_transcript, limit_s=limit_s)
     status, answer = client.post_in_time(lambda: server.post(envelope), limit_s)
-    if status == client.OK:
+    if status == spool.OK:
         client.print_once(answer)
         _send_rest(server, json.loads(envelope), path)
         return
-    if status in client.REFUSED:
+    if status in spool.REFUSED:
         client.print_once(client.NOTHING)
         return
     if status == client.TIMED_OUT:
@@ -284,7 +284,7 @@ def send_messages(server: Server, envelope: Fields, path: str, wanted: int) -> b
             "conversation": reading.conversation,
         }
         call = {**envelope, "late": True, "transcript": sent}
-        if server.post(msgspec.json.encode(call))[0] != client.OK:
+        if server.post(msgspec.json.encode(call))[0] != spool.OK:
             return False
         if reading.complete:
             break

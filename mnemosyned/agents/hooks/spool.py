@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+OK = 200
+REFUSED = frozenset(range(400, 500)) - {LIMITED}
+"""Statuses with which the daemon says that it will never take a call."""
 FILES_MAX = 2_000
 BYTES_MAX = 32 << 20
 HANDED_IN_MAX = 50
@@ -150,11 +153,9 @@ def hand_in(place: str, post: Callable[[bytes], int]) -> None:
         handed_in += 1
         is_old = time.time_ns() - before > KEPT_S * 1_000_000_000
         answer = post(content)
-        is_refused = 400 <= answer < 500 and answer != LIMITED
-        if answer == 200 or is_refused or is_old:
-            delete_unchanged(path, before)
-        else:
+        if not (answer == OK or answer in REFUSED or is_old):
             return
+        delete_unchanged(path, before)
 
 
 def _list_waiting_names(place: str) -> list[str]:
