@@ -261,7 +261,7 @@ def test_files_whose_names_are_not_utf_8_are_read_once_each(garden: Garden) -> N
     (folder / os.fsdecode(b"d\xe9r")).mkdir(parents=True)
     for name in (b"caf\xe9.md", b"caf\xe8.md", b"d\xe9r/tea.md"):
         garden.write("Water it every day.", path=folder / os.fsdecode(name))
-    first = [garden.read(path=Path(file.path)) for file in files_below(str(folder))]
+    first = [garden.read(path=Path(path)) for path, _ in files_below(str(folder))]
 
     with garden.follow(folder):
         garden.write("Cut it in spring.", path=folder / os.fsdecode(b"ros\xe9.md"))

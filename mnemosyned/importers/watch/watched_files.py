@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -109,28 +109,14 @@ PROGRAM_FOLDERS = ("/.obsidian", "/.trash", "/.git/")
 """Marks of folders with a program's own files."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileState:
-    """The present state of a regular file."""
-
-    path: str
-    file: str
-    """Device and inode."""
-    size: int
-    modified_ns: int
-
-
-def state_of(path: str) -> FileState | None:
-    """Return a file's present state; None unless it is a regular file of this user."""
+def status_of(path: str) -> os.stat_result | None:
+    """Return a file's present status; None unless it is a regular file of this user."""
     try:
         status = os.lstat(path)
     except (OSError, ValueError):
         return None
     is_own = status.st_uid in (os.geteuid(), os.getuid())
-    if not (stat.S_ISREG(status.st_mode) and is_own):
-        return None
-    identity = file_identity(status)
-    return FileState(path, identity, status.st_size, status.st_mtime_ns)
+    return status if stat.S_ISREG(status.st_mode) and is_own else None
 
 
 def may_have_format(path: str) -> bool:
@@ -142,14 +128,13 @@ def may_have_format(path: str) -> bool:
     return "hist" in lower and HISTORY_NAMES.fullmatch(lower) is not None
 
 
-def files_below(root: str) -> Iterator[FileState]:
-    """Yield a file, or the files below a folder, with names of watched formats.
+def files_below(root: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield path and status of a file, or of those below a folder with names of watched formats.
 
     Links, hidden folders and folders of dependencies are skipped.
     """
-    state = state_of(root)
-    if state:
-        yield state
+    if status := status_of(root):
+        yield root, status
         return
     for folder, folders, names in os.walk(root):
         is_deep = folder.count("/") - root.count("/") >= DEPTH_MAX
@@ -159,8 +144,8 @@ def files_below(root: str) -> Iterator[FileState]:
             if not (is_deep or name.startswith(".") or name in SKIPPED)
         ]
         for path in (os.path.join(folder, name) for name in sorted(names)):  # noqa: PTH118
-            if may_have_format(path) and (found := state_of(path)):
-                yield found
+            if may_have_format(path) and (status := status_of(path)):
+                yield path, status
 
 
 TRANSCRIPT = "transcript"
@@ -186,17 +171,17 @@ class FileReader:
         `pause` is called between pieces of a transcript; if it returns True, the reading stops there.
         Raises storage errors and `OSError`, after which a file is read again from the same position.
         """
-        present = state_of(path)
-        if present is None:
+        status = status_of(path)
+        if status is None:
             return 0
-        before = self._find_saved_state(present)
         now = WatchedFile(
             path=printable_path(path),
-            file=present.file,
-            size=present.size,
-            modified_ns=present.modified_ns,
+            file=file_identity(status),
+            size=status.st_size,
+            modified_ns=status.st_mtime_ns,
             read_at=self._clock.now(),
         )
+        before = self._find_saved_state(now)
         source = ImportSource.of_path(Path(path))
         identity = transcripts.identify_transcript(now.path, source.head)
         if identity:
@@ -211,13 +196,13 @@ class FileReader:
         self._watches.keep_file(replace(now, stored=total))
         return now.stored
 
-    def _find_saved_state(self, present: FileState) -> WatchedFile | None:
+    def _find_saved_state(self, now: WatchedFile) -> WatchedFile | None:
         """Return the state saved about a file, also under a former name, or None."""
-        known = self._watches.file(printable_path(present.path))
+        known = self._watches.file(now.path)
         if known:
             return known
-        for moved in self._watches.moved_from(present.file):
-            if state_of(moved.path) is None:
+        for moved in self._watches.moved_from(now.file):
+            if status_of(moved.path) is None:
                 self._watches.drop_files([moved.path])
                 return moved
         return None

@@ -300,19 +300,17 @@ class Watcher:
             if not os.path.exists(root):  # noqa: PTH110
                 continue  # it may come back, and is then read on
             states = self._watches.states(root)
-            for file in watched_files.files_below(root):
+            for path, status in watched_files.files_below(root):
                 if room <= 0:
                     self._problems[root] = (
                         f"only {files_max:,} files are followed; raise watch.files_max"
                     )
                     return
                 room -= 1
-                if states.pop(printable_path(file.path), None) != (
-                    file.size,
-                    file.modified_ns,
-                ):
-                    yield file.path
-            missing = [path for path in states if watched_files.state_of(path) is None]
+                present = (status.st_size, status.st_mtime_ns)
+                if states.pop(printable_path(path), None) != present:
+                    yield path
+            missing = [path for path in states if watched_files.status_of(path) is None]
             # Those that moved were found under their new name by now.
             self._watches.drop_files(missing)
 
