@@ -139,6 +139,14 @@ def saved_connection() -> SavedConnection | None:
         raise ValueError(f"{file} is damaged; run `mnem login URL` again") from error
 
 
+def working_directory() -> str:
+    """Return the working directory; empty if it was deleted."""
+    try:
+        return os.getcwd()  # noqa: PTH109 `pathlib` takes 10 ms to load
+    except OSError:
+        return ""
+
+
 def connection_for(directory: str | None = None) -> SavedConnection | None:
     """Return the login's connection if the memory of a directory, by default this, is there.
 
@@ -150,8 +158,5 @@ def connection_for(directory: str | None = None) -> SavedConnection | None:
     if saved is None:
         return None
     if directory is None:
-        try:
-            directory = os.getcwd()  # noqa: PTH109
-        except OSError:  # deleted
-            directory = EVERYWHERE
+        directory = working_directory() or EVERYWHERE
     return None if saved.enter(directory) == LOCAL else saved

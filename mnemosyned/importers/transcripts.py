@@ -107,21 +107,21 @@ def parse_line(line: TranscriptLine) -> ParsedLine:
         if "toolUseResult" in line or any(map(line.get, _TABLES["claude_not_said"])):
             return NOTHING
         content = message.get("content", message.get("parts"))
-        return _parse_said(kind, content, time, id=line.get("uuid"), is_copied=True)
+        return parse_said(kind, content, time, id=line.get("uuid"), is_copied=True)
     if "role" in line and isinstance(message, Mapping):  # Cursor: no ids and no times
-        return _parse_said(line["role"], message.get("content"), time)
+        return parse_said(line["role"], message.get("content"), time)
     id, data = line.get("id"), line.get("data")
     if kind in ("user", "gemini") and "content" in line:  # tool calls beside the text
         calls = bool(line.get("toolCalls"))
-        return _parse_said(kind, line["content"], time, id=id, calls_tool=calls)
+        return parse_said(kind, line["content"], time, id=id, calls_tool=calls)
     if isinstance(line.get("$set"), Mapping):  # Gemini CLI replaces all messages
         return ParsedLine(tuple(parse_document(line["$set"])))
     if isinstance(line.get("source"), str) and "content" in line:  # Antigravity
         time, calls = line.get("created_at"), bool(line.get("tool_calls"))
-        return _parse_said(line["source"], line["content"], time, calls_tool=calls)
+        return parse_said(line["source"], line["content"], time, calls_tool=calls)
     if isinstance(kind, str) and isinstance(data, Mapping):  # Copilot
         calls = kind.startswith("tool.") or bool(data.get("toolRequests"))
-        return _parse_said(kind, data.get("content"), time, id=id, calls_tool=calls)
+        return parse_said(kind, data.get("content"), time, id=id, calls_tool=calls)
     return NOTHING
 
 
@@ -130,11 +130,11 @@ def _parse_codex(line: TranscriptLine) -> ParsedLine:
     payload, kind, time = line["payload"], line.get("type"), line.get("timestamp")
     inner = payload.get("type")
     if kind == "event_msg":
-        return _parse_said(inner, payload.get("message"), time)
+        return parse_said(inner, payload.get("message"), time)
     if kind != "response_item":
         return NOTHING
     if inner == "message":
-        said = _parse_said(payload.get("role"), payload.get("content"), time)
+        said = parse_said(payload.get("role"), payload.get("content"), time)
         return ParsedLine(said.messages, is_copy=True)
     return ParsedLine(calls_tool=importer.text_in(inner) in TOOL_KINDS)
 
@@ -183,7 +183,7 @@ def _calls_tool(content: object) -> bool:
     )
 
 
-def _parse_said(
+def parse_said(
     kind: object,
     content: object,
     moment: object,

@@ -23,6 +23,7 @@ from mnemosyned.socket_path import (
     URL_VARIABLE,
     connection_path,
     socket_path,
+    working_directory,
 )
 
 TYPE_CHECKING = False
@@ -287,14 +288,6 @@ def _quote_json_string(text: str) -> str:
     known = text.encode("utf-8", "replace").decode()
     escaped = known.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join([c for c in escaped if c >= " "]) + '"'
-
-
-def working_directory() -> str:
-    """Return the working directory; empty if it was deleted."""
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""
 
 
 # ------------------------------------------------------- the tool's own JSON

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC
 from enum import StrEnum
 from typing import Any
 
 from mnemosyned.agents.hooks.client import find_directory, find_text, find_transcript
 from mnemosyned.importers import transcripts
-from mnemosyned.importers.importer import moment_from
 from mnemosyned.text.rule_files import read_tables
 
 NAME_CHARS_MAX = 120
@@ -240,36 +238,19 @@ MESSAGES_MAX = 1_000
 
 def hook_messages(call: HookCall) -> tuple[transcripts.TranscriptMessage, ...]:
     """Return the messages that a tool's plugin sent, or else prompt and reply, cleaned."""
-    if call.messages:
-        return tuple(_parse_messages(call.messages[-MESSAGES_MAX:]))
-    if call.client == "opencode":  # its plugin sends the same again, with ids
-        return ()
-    said: tuple[tuple[transcripts.Role, str], ...] = (
-        ("user", call.prompt if call.event is HookEvent.PROMPT else ""),
-        ("assistant", call.reply),
-    )
-    return tuple(
-        transcripts.TranscriptMessage(role=role, text=text)
-        for role, words in said
-        if (text := transcripts.clean(words))
-    )
-
-
-def _parse_messages(
-    messages: tuple[Payload, ...],
-) -> Iterator[transcripts.TranscriptMessage]:
-    """Yield the messages in a plugin's list that have a known role and words."""
-    for message in messages:
-        kind = message.get("role")
-        role = transcripts.ROLES.get(kind) if isinstance(kind, str) else None
-        text = transcripts.clean(
-            transcripts.text_of(message.get("content", message.get("text")))
-        )
-        if role and text:
-            time = message.get("timestamp", message.get("created_at"))
-            yield transcripts.TranscriptMessage(
-                role=role,
-                text=text,
-                created_at=moment_from(time, zone=UTC),
-                unique_id=str(message.get("id") or ""),
-            )
+    said: list[transcripts.TranscriptMessage] = []
+    for message in call.messages[-MESSAGES_MAX:]:
+        said += transcripts.parse_said(
+            message.get("role"),
+            message.get("content", message.get("text")),
+            message.get("timestamp", message.get("created_at")),
+            id=str(message.get("id") or ""),
+        ).messages
+    # The plugin of OpenCode sends prompt and reply again, with ids.
+    if not call.messages and call.client != "opencode":
+        prompt = call.prompt if call.event is HookEvent.PROMPT else ""
+        said = [
+            transcripts.TranscriptMessage(role="user", text=prompt),
+            transcripts.TranscriptMessage(role="assistant", text=call.reply),
+        ]
+    return tuple(transcripts.clean_messages(said))

@@ -17,7 +17,12 @@ from mnemosyned.agents.hooks import client, spool
 from mnemosyned.client.http import LIMITED, exchange
 from mnemosyned.client.remote import RemoteDaemon, remote_daemon, remote_of
 from mnemosyned.importers.projects import project_of
-from mnemosyned.socket_path import LOCAL, saved_connection, url_from_environment
+from mnemosyned.socket_path import (
+    LOCAL,
+    saved_connection,
+    url_from_environment,
+    working_directory,
+)
 
 TYPE_CHECKING = False
 
@@ -94,7 +99,7 @@ def find_directory(fields: Fields) -> str:
     """Return the directory of the event's project, by the environment, the tool's JSON or ours."""
     variables = [name for name in client.ENVIRONMENT if name.endswith("_PROJECT_DIR")]
     named = client.find_text(os.environ, variables) or client.find_directory(fields)
-    return named or client.working_directory()
+    return named or working_directory()
 
 
 class Server:

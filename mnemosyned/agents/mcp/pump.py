@@ -17,6 +17,7 @@ from contextlib import suppress
 from mnemosyned.client import http
 from mnemosyned.client.address import Address, IdleConnections, address_of
 from mnemosyned.errors import ForeignDaemon, InvalidRequest, RemoteFault
+from mnemosyned.socket_path import working_directory
 
 TYPE_CHECKING = False
 """Type checkers take it for true; `typing`, which has it too, takes 10 ms to load."""
@@ -367,13 +368,9 @@ def read_lines(
 
 def origin_here() -> dict[str, str]:
     """Return facts by which the daemon tells clients apart, by name."""
-    try:
-        directory = os.getcwd()  # noqa: PTH109 `pathlib` takes 10 ms to load
-    except OSError:
-        directory = ""
     day = "{}-{:02}-{:02}".format(*time.localtime())
     return {
-        "directory": directory,
+        "directory": working_directory(),
         "life": f"{day}-{os.urandom(6).hex()}",
         "project": os.environ.get("MNEMOSYNE_PROJECT", ""),
         "claude_session": os.environ.get("CLAUDE_CODE_SESSION_ID", ""),
