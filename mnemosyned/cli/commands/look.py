@@ -261,14 +261,13 @@ class PeriodReader:
         day = first
         while day <= last:
             if summary := weeks.get(day):
-                parts.append(PeriodPart(day, day + 6 * ONE_DAY, summary))
-                day += 7 * ONE_DAY
-                continue
-            if summary := days.get(day):
-                parts.append(PeriodPart(day, day, summary))
+                part = PeriodPart(day, day + 6 * ONE_DAY, summary)
+            elif summary := days.get(day):
+                part = PeriodPart(day, day, summary)
             else:
-                parts.append(self._read_memories(day, MEMORIES_OF_A_DAY))
-            day += ONE_DAY
+                part = self._read_memories(day, MEMORIES_OF_A_DAY)
+            parts.append(part)
+            day = part.last + ONE_DAY
         return parts
 
     def read_summaries(
