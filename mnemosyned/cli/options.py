@@ -40,10 +40,7 @@ _TYPED = "mnemosyned.address"
 
 
 def address_options(*, hidden: bool, taken: Sequence[str] = ()) -> list[click.Option]:
-    """Return the click options --socket, --url, --token-file, --ca and --owner.
-
-    Names in `taken` are left out; `hidden` leaves the options out of the help page.
-    """
+    """Return the click options of the address, but those in `taken`; `hidden` leaves them out of the help."""
     return [
         click.Option(
             # Commands have arguments of these names.

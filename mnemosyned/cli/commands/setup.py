@@ -92,10 +92,7 @@ def diff_text(change: FileChange, name: str, *, whole: bool = False) -> str:
 
 
 def next_steps_text(plan: ToolPlan, confirmed: str) -> str:
-    """Return the text after a setup: the written files, what is next, how to undo.
-
-    `confirmed` is what the tool's own program says of the entry, or empty.
-    """
+    """Return the text after a setup; `confirmed` is what the tool's own program says of the entry."""
     shown = plan.site.machine.short_path
     written = ", ".join(shown(change.file) for change in plan.changed_files)
     target = plan.target
