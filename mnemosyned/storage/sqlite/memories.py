@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import TypeVar, cast
+from typing import cast
 
 from mnemosyned.memory.ports import Promotion
 from mnemosyned.memory.values import Episode, MemoryRecord
@@ -21,9 +21,6 @@ from mnemosyned.storage.sqlite.listing import memory_filter
 from mnemosyned.storage.sqlite.search import SqliteIndex
 from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row
 from mnemosyned.storage.sqlite.writer import SqliteEngine
-
-T = TypeVar("T")
-
 
 TOGETHER = 50
 """Memories that one statement takes: it binds all values of each, and older builds bind 999 in all."""
@@ -57,8 +54,6 @@ _SAME_MESSAGE = (
     "AND role = :role AND id NOT GLOB 'm-*' "
     "AND (:earliest IS NULL OR created_at BETWEEN :earliest AND :latest)"
 )
-
-
 SAME_MESSAGE = (
     f"SELECT id FROM working_memory WHERE {_SAME_MESSAGE} "
     f"UNION ALL SELECT id FROM archive WHERE {_SAME_MESSAGE} LIMIT 1"
