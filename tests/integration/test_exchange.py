@@ -26,6 +26,7 @@ from mnemosyned.errors import DaemonBusy, InvalidRequest, InvalidText
 from mnemosyned.importers.formats import json_files
 from mnemosyned.importers.formats.json_files import ExportFile
 from mnemosyned.importers.importer import BadRecord, ExportGroup, ImportSource
+from mnemosyned.importers.run import recognize_format
 from mnemosyned.memory.exchange import RestoreReport
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.service import exchange
@@ -228,6 +229,21 @@ def test_a_whole_export_is_restored_as_it_was_sent(mine: Person, other: Person) 
     whole = b"".join(mine.exported())
 
     assert other.service.restore_lines(whole).stored == {"memory": 2}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_an_export_that_another_program_saved_is_still_one(
+    mine: Person, tmp_path: Path, encoding: str
+) -> None:
+    mine.remember_all("The bike is blue.", "The bell is old.")
+    file = tmp_path / "saved.jsonl"
+    file.write_text(b"".join(mine.exported()).decode(), encoding)
+    source = ImportSource.of_path(file)
+
+    records = list(ExportFile().read_records(source, ""))
+
+    assert isinstance(recognize_format(source), ExportFile)
+    assert {type(each) for each in records} == {ExportGroup}
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ class ExportFile(ImportFormat):
 
     def recognizes(self, source: ImportSource) -> bool:
         """Return True if the first line is the header of an export by `mnem export`."""
-        first = source.head.partition(b"\n")[0]
+        first = reading.as_utf8(io.BytesIO(source.head)).readline()
         try:
             kind = parse_line_kind(first)
         except MnemosynedError:
@@ -175,7 +175,7 @@ class ExportFile(ImportFormat):
         An episode comes with its originals. Earlier lines are read again for the checksum.
         """
         reader = _ExportReader(source, start=int(position or 0))
-        with source.open() as opened:
+        with reading.open_text(source) as opened:
             yield from reader.read(opened)
 
 
