@@ -277,6 +277,12 @@ class SuccessorFinder:
         """Return the likeliest successors of a quote, each after its log odds, of `least` or more."""
         likeness = self._compare_with_all(quote.source_id, quote.text)
         likeness_min = LIKENESS_SHARE_MIN * likeness.to_nearest
+        stated = self._memories.get(quote.memory)
+        # The vector of a message says little about one of its rules alone.
+        is_part = bool(quote.memory) and (
+            stated is None or says_more(stated.content, quote.text)
+        )
+        shared = self._share_subject(quote.text) if is_part else {}
         newer = [
             (likeness.to_each[place], -place)
             for place, each in enumerate(
@@ -286,6 +292,7 @@ class SuccessorFinder:
             )
             if each.memory.id != quote.source_id
             and likeness.to_each[place] >= likeness_min
+            and (not is_part or shared.get(place))
         ]
         rated: list[tuple[float, int]] = []
         for _, place in nlargest(RATED_MAX, newer):

@@ -129,6 +129,36 @@ def test_an_older_statement_is_told_behind_a_newer(older: str, newer: str) -> No
     assert told(memories, "m5", "m0", endings=likely) == [line]
 
 
+def test_a_rule_has_no_successor_by_the_vector_of_its_message_alone() -> None:
+    message = "We deploy the hub on Thursdays at ten. Always keep your answers short."
+    memories = said(message, *OTHERS, "no longer on Thursdays, Tuesdays from now on")
+    newer, older = memories[0], memories[-1]
+    near = {(newer.id, older.id): 0.7}
+    rule_of_days, rule = (
+        replace(quote(older), id=f"rule-{number}", text=text, memory=older.id)
+        for number, text in enumerate(message.split(". "))
+    )
+    finder = SuccessorFinder(
+        list(find_statements(memories)),
+        edits=BriefingEdits(),
+        endings_of=lambda _: {},
+        compare=lambda ids: MemoryComparison(
+            lambda one: {
+                id: near.get((one, id), near.get((id, one), 0.1)) for id in ids
+            },
+            lambda *_: 0.0,
+        ),
+    )
+
+    rules = InjectedSection("Rules:", [rule_of_days, rule], 2_000)
+    (section,) = finder.put_newest_first([rules])
+
+    lines = [
+        [each.text, *(old.text for old in each.related)] for each in section.quotes
+    ]
+    assert lines == [[memories[0].content, rule_of_days.text], [rule.text]]
+
+
 def test_a_part_of_an_identifier_names_the_subject() -> None:
     older = find_subject("images get pushed to registry.lumo.example")
 
