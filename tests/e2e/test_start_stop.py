@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from subprocess import CompletedProcess
+from subprocess import PIPE, CompletedProcess
 
 import pytest
 from e2e.conftest import Start
-from e2e.daemons import kept, mnem, short_room
+from e2e.daemons import environment, kept, mnem, short_room
+from e2e.programs import BIN
 
 from mnemosyned import Memory
 from mnemosyned.daemon.main import LogFile
@@ -66,6 +68,21 @@ def test_a_daemon_is_started_asked_and_stopped(run: Run) -> None:
     assert b"stopped process" in stopped.stderr
     assert (over.returncode, over.stderr) == (0, b"no daemon runs\n")
     assert run("status").returncode == 3
+
+
+def test_of_several_starts_at_once_each_says_that_the_daemon_runs() -> None:
+    with short_room() as home:
+        variables = environment(home, PATH="")
+        starts = [
+            subprocess.Popen([BIN / "mnem", "start"], env=variables, stderr=PIPE)
+            for _ in range(3)
+        ]
+        said = [each.communicate()[1] for each in starts]
+        stopped = mnem("stop", home=home, PATH="")
+
+    assert [each.returncode for each in starts] == [0, 0, 0]
+    pid = stopped.stderr.split()[2]
+    assert all(b"as process " + pid in each for each in said)
 
 
 @pytest.mark.thorough

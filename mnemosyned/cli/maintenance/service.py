@@ -107,11 +107,14 @@ def daemon_environment(pid: int) -> dict[str, str]:
     return {}
 
 
-def start_detached(former: StoppedDaemon | None = None) -> None:
+def start_detached(
+    former: StoppedDaemon | None = None, *, config: Config | None = None
+) -> None:
     """Start a daemon in a new session, and print the process id once the daemon is ready.
 
-    It gets the options and variables of `former`, or else the variables of this shell. Raises
-    `DaemonUnreachable`, with the end of the log, if it is not ready in time.
+    It gets the options and variables of `former`, or else the variables of this shell. If it ends
+    because another daemon with `config` was faster, print that one's. Raises `DaemonUnreachable`,
+    with the end of the log, if it is not ready in time.
     """
     others = {
         name: value
@@ -153,6 +156,8 @@ def start_detached(former: StoppedDaemon | None = None) -> None:
         output = (
             process.stdout.read().decode(errors="replace") if process.stdout else ""
         )
+    if config and _is_running(config):
+        return
     logged = ""
     with suppress(OSError), log.open("rb") as file:
         file.seek(begins)
@@ -444,20 +449,11 @@ def start_daemon(config: Config) -> None:
     If it runs already, only print its process. Raises `DatabaseInUse` if it has another database,
     `DaemonUnreachable`, and `ConfigInvalid` for an impossible database.
     """
-    wanted = str(config.location)
-    if process := configured_daemon(config):
-        _refuse_program(process)
-        database = database_of(process)
-        if database and database != wanted:
-            raise errors.DatabaseInUse(
-                f"the daemon runs already, as process {process.pid}, with {database}, and these "
-                f"settings name {wanted}: run `mnem stop`, then `mnem start`"
-            )
-        say(f"the daemon runs already, as process {process.pid}", err=True)
+    if _is_running(config):
         return
     unit = present_unit()
     if not (unit and unit.loaded):
-        start_detached()
+        start_detached(config=config)
         return
     pid = _start_unit()
     theirs = daemon_environment(pid)
@@ -468,6 +464,26 @@ def start_daemon(config: Config) -> None:
         names = ", ".join(unread)
         remedy = f"`mnem config set`, or systemctl --user edit {UNIT}"
         say(f"it does not read {names} of this shell: {remedy}", err=True)
+
+
+def _is_running(config: Config) -> bool:
+    """Return whether a daemon runs, and print its process then.
+
+    Raises `DatabaseInUse` if it has another database, or a program has this one open.
+    """
+    wanted = str(config.location)
+    process = configured_daemon(config)
+    if process is None:
+        return False
+    _refuse_program(process)
+    database = database_of(process)
+    if database and database != wanted:
+        raise errors.DatabaseInUse(
+            f"the daemon runs already, as process {process.pid}, with {database}, and these "
+            f"settings name {wanted}: run `mnem stop`, then `mnem start`"
+        )
+    say(f"the daemon runs already, as process {process.pid}", err=True)
+    return True
 
 
 def stop_daemon(
