@@ -533,8 +533,8 @@ def stop_daemon(
         show_progress("")
     if not ended:
         raise errors.DaemonUnreachable(
-            f"process {process.pid} still works on its last consolidation after {wait_s:g} s; it "
-            "ends by itself, and another `mnem stop` cuts it short"
+            f"process {process.pid} has not ended after {wait_s:g} s; another `mnem stop` cuts a "
+            f"last consolidation short, and kill -9 {process.pid} ends it without loss if it hangs"
         )
     took = time.monotonic() - began
     say(f"stopped process {process.pid} in {took:.1f} s", err=True)
