@@ -119,6 +119,8 @@ def _is_abbreviation(line: str, start: int, stop: int, end: int) -> bool:
         return False
     if word[-1:].isdigit() and _DATE.search(before):
         return True
+    if word.isdigit() and line[end : end + 1].isdigit():  # "2026. 5. 4."
+        return True
     return _ABBREVIATION.fullmatch(word.lstrip("(\"'")) is not None
 
 
