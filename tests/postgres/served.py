@@ -131,7 +131,7 @@ def serve_in_process(
     dsn: str, *, now: Callable[[], float] = time.monotonic, groups_max: int = 8
 ) -> Iterator[Service]:
     """Serve the owners of a database without rounds in the background; `now` ages known tokens."""
-    settings = {"limits.content_bytes_max": 10_000}
+    settings = {"limits.content_bytes_max": 10_000, "sleep.tick_s": 3_600}
     with open_memories(dsn, FakeClock(), settings) as (stores, memories):
         remote = OwnerResources(
             tokens=TokenCache(stores.owners, now=now),
