@@ -82,14 +82,20 @@ PAGES_MAX = 20
 def make_record_memory(text: str, value: Mapping[str, Any], **fields: Any) -> Remember:  # noqa: ANN401
     """Return a memory that contains the JSON object `value`, for `read_record_value`.
 
-    A search finds it by `text`, or by the JSON itself if that is too large for metadata. Raises
-    `InvalidRequest` for a value that is no JSON.
+    A search finds it by `text`, or by the JSON itself if that is too large for metadata, or contains
+    what cannot be stored unescaped. Raises `InvalidRequest` for a value that is no JSON.
     """
     try:
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InvalidRequest(f"the value cannot be written as JSON: {error}") from error
-    if len(written.encode(errors="replace")) > METADATA_BYTES_MAX - ENVELOPE_BYTES:
+    encoded = written.encode(errors="replace")
+    is_cut = encoded.decode() != written  # inside a character
+    if is_cut:
+        written = json.dumps(value)
+    # NUL and half a character can be stored as their escapes in JSON.
+    is_escaped = is_cut or r"\u0000" in written
+    if is_escaped or len(encoded) > METADATA_BYTES_MAX - ENVELOPE_BYTES:
         return Remember(written, metadata={IN_CONTENT: True}, **fields)
     return Remember(text, metadata={VALUE: value}, **fields)
 

@@ -22,9 +22,10 @@ from mnemosyned.adapters.common import (
     run_steps_async,
 )
 from mnemosyned.client.asynchronous import AsyncClient
+from mnemosyned.errors import NotFound
 from mnemosyned.verbs.facade import AsyncCaller
 from mnemosyned.verbs.memories import Remember
-from mnemosyned.verbs.retention import Forget
+from mnemosyned.verbs.retention import Forget, Forgotten
 
 TEXT_FIELDS = ("content", "output", "arguments", "summary", "text", "refusal")
 """Fields with words, of an item and of the parts of its content."""
@@ -97,7 +98,12 @@ class MnemosyneSession(SessionABC):
         lines = yield from list_records(session=self.session_id, source=self._source)
         for line in reversed(lines):
             item: TResponseInputItem | None = yield from read_record_value(line.id)
-            yield Forget(line.id)
+            try:
+                forgotten: Forgotten = yield Forget(line.id)
+            except NotFound:
+                continue
+            if not forgotten.memories:  # another call took it at the same time
+                continue
             if item is not None:
                 return item
         return None

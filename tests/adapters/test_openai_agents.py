@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -72,6 +73,28 @@ async def test_items_of_every_kind_come_back_as_they_were(client: AsyncClient) -
     assert await session.get_items(2) == TALK[-2:]
     assert await session.pop_item() == TALK[-1]
     assert await session.get_items() == TALK[:-1]
+
+
+@with_client
+async def test_what_no_memory_can_contain_comes_back_too(client: AsyncClient) -> None:
+    items: list[Any] = [
+        {"type": "function_call_output", "call_id": "c", "output": text}
+        for text in ("ELF \0 binary", "an emoji cut in half: \ud83d", "whole: 😀")
+    ]
+    session = MnemosyneSession("odd", client)
+    await session.add_items(items)
+
+    assert await session.get_items() == items
+
+
+@with_client
+async def test_each_item_is_popped_once(client: AsyncClient) -> None:
+    session = MnemosyneSession("popped", client)
+    await session.add_items(TALK)
+
+    popped = await asyncio.gather(*(session.pop_item() for _ in range(len(TALK) + 1)))
+
+    assert sorted(map(str, popped)) == sorted(map(str, [*TALK, None]))
 
 
 @with_client
