@@ -66,9 +66,10 @@ class SleepScheduler:
         self._cap_asked = threading.Event()
         # Not a job of APScheduler: its thread dies of a job that ends while it is shut down.
         self._cap_executor = concurrent.futures.ThreadPoolExecutor(1, "capacity")
+        self._executor = ThreadPoolExecutor(1)
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
-            executors={"default": ThreadPoolExecutor(1)},
+            executors={"default": self._executor},
             job_defaults={
                 "coalesce": True,
                 "max_instances": 1,
@@ -84,7 +85,9 @@ class SleepScheduler:
     def stop(self) -> None:
         """Stop the schedule, the checks and the capacity's thread; wait for running work."""
         self._stopped.set()
-        self._scheduler.shutdown(wait=True)
+        self._scheduler.shutdown(wait=False)
+        # Not while APScheduler has its lock, for which a cycle that failed waits.
+        self._executor.shutdown(wait=True)
         self._ticker.join()
         self._cap_executor.shutdown(wait=True)
 

@@ -96,6 +96,30 @@ def running(
         scheduler.stop()
 
 
+def test_a_cycle_that_fails_while_the_scheduler_stops_does_not_hold_it_up() -> None:
+    may_fail = threading.Event()
+
+    def fail() -> None:
+        may_fail.wait(WAIT_S)
+        raise DatabaseUnreachable("the server is down")
+
+    nights = Nights(fail)
+    scheduler = SleepScheduler(
+        sleep=nights.sleep, enforce_cap=lambda: None, check_triggers=list
+    )
+    scheduler.start()
+    scheduler.set_schedule(schedule())
+    nights.wait()
+
+    stopping = threading.Thread(target=scheduler.stop, daemon=True)
+    stopping.start()
+    stopping.join(0.2)  # by now it waits for the cycle
+    may_fail.set()
+    stopping.join(WAIT_S)
+
+    assert not stopping.is_alive()
+
+
 def schedule(
     interval: timedelta = SOON, *, auto: bool = True, cron: str | None = None
 ) -> Config:
