@@ -252,6 +252,18 @@ def test_another_user_is_not_let_in_at_the_socket(daemon: Daemon) -> None:
     assert [line["uid"] for line in daemon.events("peer_refused")] == [STRANGER]
 
 
+@needs_root
+def test_another_user_cannot_reach_the_socket_nor_read_the_token(door: Door) -> None:
+    (line,) = door.daemon.events("listening")
+    read = f"import os, sys; os.setuid({STRANGER}); open(sys.argv[1]).read()"
+
+    reached = run_python(ASK_AS_STRANGER, door.daemon.socket)
+    learned = run_python(read, line["token_file"])
+
+    assert reached.stdout.strip() == "PermissionError"
+    assert "PermissionError" in learned.stderr
+
+
 @pytest.mark.parametrize(
     ("setting", "reason"),
     [

@@ -120,6 +120,15 @@ def test_a_long_answer_goes_through_the_pager(asked: Daemon) -> None:
         assert seen().count(b"paged:") > 5
 
 
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_styles_are_left_away_where_asked(asked: Daemon, name: str, value: str) -> None:
+    settings: Any = {name: value}
+
+    with on_terminal(asked, "recall", "tea", **settings) as (process, seen):
+        assert process.wait(WAIT_S) == 0
+        assert b"\x1b" not in seen()
+
+
 # `mnem`: its help, and completion in a shell.
 
 SOME_COMMANDS = ("recall", "import", "status")

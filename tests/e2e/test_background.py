@@ -67,9 +67,50 @@ def test_it_sleeps_on_its_schedule_only_if_told_to(start: Start) -> None:
     assert awake.post("status").body["sleep"]["due"] == 4
 
 
+# The daemon's own triggers, and what a terminal shows of a cycle that somebody asked for.
+
+
+AWAKE = {
+    "MNEMOSYNE_AUTO_SLEEP": "true",
+    "MNEMOSYNE_SLEEP_TICK_S": "0.05",
+    "MNEMOSYNE_SLEEP_MIN_AGE_MINUTES": "0.0001",
+}
+
+
+def remember_old(daemon: Daemon, count: int, **fields: str) -> None:
+    memories = [{"content": f"Note {at} of the day.", **fields} for at in range(count)]
+    daemon.post("remember_many", memories=memories)
+
+
+def triggers(daemon: Daemon) -> list[str]:
+    return [
+        name
+        for (name,) in rows(daemon.database, 'SELECT "trigger" FROM consolidation_log')
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "value"),
+    [
+        ("count", "ON_COUNT", "6"),
+        ("size", "ON_BYTES", "1000"),
+        ("idle", "ON_IDLE_MINUTES", "0.005"),
+        ("tokens", "ON_SESSION_TOKENS", "500"),
+    ],
+)
+def test_a_trigger_that_is_switched_on_starts_a_cycle_and_is_logged(
+    start: Start, name: str, setting: str, value: str
+) -> None:
+    daemon = start(**AWAKE, **{f"MNEMOSYNE_SLEEP_{setting}": value})
+
+    remember_old(daemon, 90, source="chat")
+    eventually(lambda: triggers(daemon), f"{name} starts a cycle")
+
+    assert set(triggers(daemon)) == {name}
+
+
 def test_on_a_terminal_a_cycle_shows_how_far_it_is(daemon: Daemon) -> None:
-    notes = [{"content": f"Note {at}.", "created_at": LONG_AGO} for at in range(9)]
-    daemon.post("remember_many", memories=notes)
+    remember_old(daemon, 9, created_at=LONG_AGO)
     reader, terminal = pty.openpty()
 
     slept = subprocess.run(
@@ -87,6 +128,19 @@ def test_on_a_terminal_a_cycle_shows_how_far_it_is(daemon: Daemon) -> None:
     assert "sleeping" in shown
     assert "9/9" in shown
     assert slept.stdout.decode().startswith("done in")
+
+
+def test_working_memory_stays_under_its_cap(start: Start) -> None:
+    daemon = start(MNEMOSYNE_WM_MAX="50")
+
+    for number in range(160):
+        daemon.post("remember", id=f"n{number:03}", content=f"This is memory {number}.")
+
+    query = "SELECT id FROM working_memory ORDER BY seq"
+    eventually(lambda: len(rows(daemon.database, query)) <= 50, "it is under its cap")
+    assert rows(daemon.database, query)[-1] == ("n159",)
+    assert kept(daemon.database) == [f"n{number:03}" for number in range(160)]
+    assert set(triggers(daemon)) == {"cap"}
 
 
 # SIGHUP: the settings are read again, or refused whole.
@@ -155,11 +209,9 @@ def test_sighup_changes_what_is_logged(configured: Daemon, reload: Reload) -> No
         ("wm_maxx: 5\n", "did you mean wm_max?"),
         ("wm_max: [\n", "line 2"),
         ("auto_sleep: true\nsleep:\n  cron: 99 3 * * *\n", "sleep.cron"),
-        # It would send memories away.
-        ("llm:\n  endpoint: http://192.0.2.1/v1\n", "llm.local_only"),
         (None, "settings.yaml"),
     ],
-    ids=["out of range", "unknown", "no yaml", "impossible cron", "elsewhere", "gone"],
+    ids=["out of range", "unknown", "no yaml", "impossible cron", "gone"],
 )
 def test_broken_settings_are_refused_and_the_old_stay(
     configured: Daemon, reload: Reload, broken: str | None, reason: str
@@ -193,6 +245,17 @@ def test_a_daily_backup_needs_a_folder_alone(start: Start, tmp_path: Path) -> No
     assert (kept(copy), damage(copy)) == ([], [])
     assert str(copy) in forgotten["backups"]
     assert len(daemon.events("backup_made")) == 1
+
+
+def test_a_failed_backup_is_warned_of(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "copies").write_text("in the way")
+    daemon = start(MNEMOSYNE_BACKUP_DIR=str(tmp_path / "copies"), **TICK)
+
+    eventually(lambda: daemon.events("backup_failed"), "the failure in the log")
+
+    (warning,) = daemon.post("status").body["warnings"]
+    assert warning.startswith("the last scheduled backup failed: the backup folder")
+    assert b"the last scheduled backup failed" in daemon.mnem().stdout
 
 
 # The built-in encoder in a daemon as it comes: by meaning, across languages, without a step.

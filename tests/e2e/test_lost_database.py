@@ -58,6 +58,18 @@ def test_a_deleted_database_is_put_back_though_nobody_writes(start: Start) -> No
     assert damage(daemon.database) == []
 
 
+def test_a_deleted_database_is_put_back_by_a_stop(daemon: Daemon) -> None:
+    remember(daemon, "a")
+    daemon.database.unlink()
+    daemon.database.with_name("memory.db-wal").unlink()
+    daemon.database.with_name("memory.db-shm").unlink()
+
+    assert daemon.stop() == 0
+
+    assert kept(daemon.database) == ["a"]
+    assert damage(daemon.database) == []
+
+
 def test_a_deleted_folder_is_put_back(start: Start, tmp_path: Path) -> None:
     daemon = start(database=tmp_path / "state" / "memory.db")
     remember(daemon, "a")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, eventually, rows
-from support.endpoints import process, says, serving, waits
+from support.endpoints import process, quotes, says, serving, waits
 
 pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 
@@ -101,6 +102,59 @@ def test_a_stop_signal_ends_what_the_model_writes(start: Start, last: str) -> No
     ) == [(GROUPS if last == "true" else 1,)]
     assert {name for name, _ in reasons(daemon.database)} == {"aaak"}
     assert len(endpoint.seen) == 1
+
+
+@pytest.mark.parametrize(("deadline_s", "asked"), [("60", False), ("300", True)])
+def test_a_model_writes_at_the_end_where_the_deadline_has_ample_room(
+    start: Start, deadline_s: str, *, asked: bool
+) -> None:
+    with serving(quotes) as endpoint:
+        daemon = start(
+            MNEMOSYNE_LLM_ENDPOINT=endpoint.url,
+            MNEMOSYNE_SLEEP_SHUTDOWN_DEADLINE_S=deadline_s,
+        )
+        fill(daemon)
+
+        code = daemon.stop()
+
+    assert code == 0
+    assert (len(endpoint.seen) == GROUPS) is asked
+    assert len(reasons(daemon.database)) == GROUPS
+    assert {reason is None for _, reason in reasons(daemon.database)} == {asked}
+
+
+def test_a_second_signal_ends_what_a_model_writes_at_the_end(start: Start) -> None:
+    with serving(waits(30, quotes)) as endpoint:
+        daemon = start(
+            MNEMOSYNE_LLM_ENDPOINT=endpoint.url,
+            MNEMOSYNE_SLEEP_SHUTDOWN_DEADLINE_S="300",
+        )
+        fill(daemon)
+        daemon.process.send_signal(signal.SIGTERM)
+        eventually(lambda: endpoint.seen, "the model writes")
+
+        began = time.monotonic()
+        code = daemon.stop()
+
+    assert code == 0
+    assert time.monotonic() - began < STOP_S
+    assert len(endpoint.seen) == 1
+    assert len(reasons(daemon.database)) == 1, (
+        "the group under way, by rule; the rest waits"
+    )
+
+
+def test_no_reload_sends_memories_away(start: Start, tmp_path: Path) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("wm_max: 500\n")
+    daemon = start("--config", str(settings))
+
+    settings.write_text("wm_max: 600\nllm:\n  endpoint: http://192.0.2.1/v1\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    eventually(lambda: daemon.events("config_refused"), "the settings are refused")
+    status = daemon.post("status").body
+
+    assert (status["wm_max"], status["summarizer"]["state"]) == (500, "rules")
 
 
 def test_a_model_comes_with_a_reload(start: Start, tmp_path: Path) -> None:

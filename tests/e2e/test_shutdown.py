@@ -171,6 +171,17 @@ def test_the_next_start_does_what_a_deadline_left(start: Start, backlog: Path) -
 
 
 @pytest.mark.thorough
+def test_a_deadline_of_zero_leaves_all(start: Start, backlog: Path) -> None:
+    daemon = start(database=backlog, MNEMOSYNE_SLEEP_SHUTDOWN_DEADLINE_S="0")
+
+    assert daemon.stop() == 0
+    assert rows(backlog, "SELECT count(*) FROM episodic_memory WHERE level = 0") == [
+        (0,)
+    ]
+    assert daemon.events("final_consolidation_failed") == []
+
+
+@pytest.mark.thorough
 def test_the_final_cycle_takes_over(start: Start, backlog: Path) -> None:
     daemon = start(database=backlog)
 
