@@ -38,6 +38,7 @@ class Forked:
         self._told = os.fdopen(told, "rb", buffering=0)
         line = self._line(START_S)
         if not line:
+            self._told.close()
             raise subprocess.SubprocessError("the template forked nothing")
         self.pid = int(line)
 
