@@ -87,7 +87,8 @@ SCENES = (
     Scene(
         "look",
         "Look around",
-        "`mnem list` shows the newest memories first, by day. A number selects an entry of that list.",
+        "`mnem list` shows the newest memories first, by day. In the next commands, the number of an entry "
+        "stands for its id.",
         ("mnem list", "mnem get 2"),
     ),
     Scene(
@@ -244,8 +245,8 @@ def record() -> None:
                 terminal.run("cd")
             sys.stderr.write(f"{scene.title}\n")
     head = (
-        "# A first day\n\n`make first-day` recorded this page in a terminal of 80 × 24, from the "
-        "installation to a found memory.\n"
+        "# A first day\n\nThis page shows a first day with mnemosyned. `make first-day` recorded it in a "
+        "terminal of 80 × 24.\n"
     )
     PAGE.write_text("\n".join([head, *sections]), encoding="utf-8")
 
