@@ -15,7 +15,7 @@ from mnemosyned.summary.statements import COURTESY_WORDS_MAX, is_courtesy
 from mnemosyned.text.frames import neutralize_line
 from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.secrets.masking import PLACEHOLDER, mask_secrets
-from mnemosyned.text.sentences import split_sentences
+from mnemosyned.text.sentences import contains_statement, split_sentences
 from mnemosyned.text.tokens import (
     COMMONPLACE_KINDS,
     EXACT_KINDS,
@@ -267,12 +267,20 @@ def says_more(text: str, known: str) -> bool:
     return len(words & find_keywords(known)) < SAME_SHARE * len(words)
 
 
-def leave_out(content: str, texts: Sequence[str]) -> str:
-    """Return a memory's text without the sentences that say no more than one of the texts."""
-    return "\n".join(
+def leave_out(rules: Sequence[str], text: str, message: str) -> str:
+    """Return a text from a message without the sentences that state its rules, on one line.
+
+    It is empty if a rule is not in the words of the message, as an edit of the rule stands for them, and
+    if the message may be about a secret: the rest of it may be that.
+    """
+    words = {token.surface.lower() for token in tokenize(message)}
+    is_about_secret = not words.isdisjoint(_WORDS["secret_talk"])
+    if is_about_secret or not all(contains_statement(message, rule) for rule in rules):
+        return ""
+    return " ".join(
         sentence
-        for sentence, _ in split_sentences(content)
-        if all(says_more(sentence, text) for text in texts)
+        for sentence, _ in split_sentences(text)
+        if all(says_more(sentence, rule) for rule in rules)
     )
 
 

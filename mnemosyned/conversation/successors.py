@@ -163,9 +163,14 @@ class SuccessorFinder:
                     continue
                 newest, *older = chain
                 id = line_of.setdefault(newest.id, newest.id)
-                if id in lines and says_more(newest.text, lines[id].text):
-                    # A learning has the place of its message, which says more.
-                    id = line_of[newest.id] = newest.id
+                if id in lines:
+                    source = lines[id].source_id
+                    rules = [
+                        each for each in lines.values() if each.source_id == source
+                    ]
+                    if says_more(newest.text, " ".join(each.text for each in rules)):
+                        # Learnings have the place of their message, which says more.
+                        id = line_of[newest.id] = newest.id
                 if id not in lines:
                     lines[id] = newest
                     line_of.setdefault(newest.source_id, id)

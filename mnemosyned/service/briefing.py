@@ -120,15 +120,18 @@ class BriefingService:
             memories = agents.latest(others, SESSION_READ_MAX)  # all of a long session
         learnings = self.learnings_in(project, edits)[:LEARNINGS_MAX]
         pinned = list(self._pinned_quotes(project, edits))
-        told = [
-            memory
-            for memory in memories
-            if not (edits.is_dropped(memory.id) or edits.is_pinned(memory.id))
+        stated = [
+            statement
+            for statement in find_statements(memories)
+            if not (
+                edits.is_dropped(statement.memory.id)
+                or edits.is_pinned(statement.memory.id)
+            )
         ]
         known = [find_keywords(learning.text) for learning in learnings]
         known += [find_keywords(quote.text) for quote in pinned]
         finder = SuccessorFinder(
-            list(find_statements(told)),
+            stated,
             edits=edits,
             endings_of=self.store.endings.of,
             compare=self.compare,
@@ -136,13 +139,14 @@ class BriefingService:
         learned: dict[str, list[str]] = defaultdict(list)
         for learning in learnings:
             learned[learning.memory or ""].append(learning.text)
-        besides = [
-            replace(memory, content=leave_out(memory.content, learned[memory.id]))
-            if memory.id in learned
-            else memory
-            for memory in told
-        ]
-        stated = list(drop_repetitions(list(find_statements(besides)), known=known))
+        besides = []
+        for each in stated:
+            if rules := learned.get(each.memory.id):
+                text = leave_out(rules, each.text, each.memory.content)
+                each = replace(each, text=text, keywords=find_keywords(text))  # noqa: PLW2901
+            if each.text:
+                besides.append(each)
+        stated = list(drop_repetitions(besides, known=known))
         left = [each for each in stated if each.kind is StatementKind.OPEN][:OPEN_MAX]
         last = [
             each

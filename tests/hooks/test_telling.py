@@ -247,6 +247,27 @@ def test_a_start_tells_what_a_message_says_besides_its_rule(shop: Shop) -> None:
     assert text.count("answers short") == 1
 
 
+@pytest.mark.parametrize(
+    ("message", "secret"),
+    [
+        ("Always use this password:\nhunter22x", "hunter22x"),
+        ("Always use this token: \nabcD3fGh1JkLmN0pQrS", "abcD3fGh1JkLmN0pQrS"),
+        (
+            "Never write the password into the repo. The password is: \nhunter22x",
+            "hunter22x",
+        ),
+    ],
+)
+def test_what_is_told_besides_a_rule_is_no_secret(
+    shop: Shop, message: str, secret: str
+) -> None:
+    shop.say(message)
+    rate_texts_with(shop, "password", "token")
+
+    assert secret not in shop.codex().start()
+    assert secret not in shop.codex("0200").ask("Which password do we use?")
+
+
 def test_a_prompt_is_told_what_a_message_says_besides_its_rule(shop: Shop) -> None:
     shop.say("We deploy payhub on port 8443. Always keep your answers short.")
     rate_texts_with(shop, "short")
@@ -255,6 +276,25 @@ def test_a_prompt_is_told_what_a_message_says_besides_its_rule(shop: Shop) -> No
 
     assert "port 8443" in text
     assert text.count("answers short") == 1
+
+
+def test_of_an_edited_rule_a_prompt_is_told_the_new_words_alone(shop: Shop) -> None:
+    shop.say("We deploy payhub on port 8443. Always keep your answers short.")
+    rate_texts_with(shop, "answers")
+    (rule,) = [each for each in shop.learnings().learnings if "short" in each.text]
+    shop.edit_learning(rule.id, text="Always keep your answers long.")
+
+    text = shop.codex().ask("On which port do we deploy payhub?")
+
+    assert "instruction] Always keep your answers long." in text
+    assert "short" not in text
+
+
+def test_a_rule_without_keywords_is_told(shop: Shop) -> None:
+    shop.say("Always say why.")
+    rate_texts_with(shop, "why")
+
+    assert "instruction] Always say why." in shop.codex().ask("scale the bread")
 
 
 def test_a_removed_rule_leaves_the_ledger_that_told_it_with_another(shop: Shop) -> None:

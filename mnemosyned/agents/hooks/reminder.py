@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -17,7 +17,7 @@ from mnemosyned.conversation.briefing import (
     has_substance,
     is_question,
     is_sample,
-    says_more,
+    leave_out,
 )
 from mnemosyned.conversation.learnings.relevance import (
     find_least_shown,
@@ -143,21 +143,15 @@ class Reminder:
             ]
         lines.sort(key=lambda line: -line.score)
         rules = self._find_rules(session, query, now, edits, learnings)
+        messages_read = {each.memory.id: each.memory.content for each in read}
         lines = [
-            line
+            rest
             for line in lines
-            if says_more(
-                line.quote.text,
-                " ".join(rule.text for rule in rules if rule.memory == line.quote.id),
-            )
+            if (rest := _leave_out_rules(line, rules, messages_read))
         ]
         # The rules of one message are one line.
         messages = list(dict.fromkeys(rule.source_id for rule in rules))
         lines = lines[: TOLD_MAX - min(len(messages), RULES_MIN)]
-        texts = {line.quote.id: line.quote.text for line in lines}
-        rules = [
-            rule for rule in rules if says_more(rule.text, texts.get(rule.memory, ""))
-        ]
         told_of = messages[: TOLD_MAX - len(lines)]
         rules = [rule for rule in rules if rule.source_id in told_of]
         sections = [
@@ -373,6 +367,19 @@ class Reminder:
             )
             chosen.append(BearingLine(CONFIDENCE_WEIGHT * hit.confidence, quote))
         return chosen
+
+
+def _leave_out_rules(
+    line: BearingLine,
+    rules: Sequence[injected.InjectedQuote],
+    messages: Mapping[str, str],
+) -> BearingLine | None:
+    """Return a line without the rules of its message, of `messages` by id; None if nothing is left."""
+    stated = [rule.text for rule in rules if rule.memory == line.quote.id]
+    if not stated:
+        return line
+    text = leave_out(stated, line.quote.text, messages.get(line.quote.id, ""))
+    return replace(line, quote=replace(line.quote, text=text)) if text else None
 
 
 def _join_messages(
