@@ -380,3 +380,20 @@ def test_what_other_programs_keep_is_found_at_its_usual_place(
         "~/.claude/projects",
         "~/.claude/projects/*/memory",
     ]
+
+
+@pytest.mark.parametrize(
+    "words", ["[1, 2, 3]", '[{"name": "api", "port": 8443}]', '["eggs", "milk"]']
+)
+def test_a_message_of_letta_that_is_json_is_read_as_its_words(
+    tmp_path: Path, words: str
+) -> None:
+    path = write_sample("letta", tmp_path)
+    agents = json.loads(path.read_text())
+    message = next(
+        each for each in agents["agents"][0]["messages"] if each["role"] == "user"
+    )
+    message["content"] = words
+    path.write_text(json.dumps(agents))
+
+    assert words in texts(path)

@@ -30,7 +30,6 @@ from mnemosyned.importers.importer import (
     text_in,
 )
 from mnemosyned.importers.projects import project_of
-from mnemosyned.importers.transcripts import text_of
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.verbs.memories import Remember
 
@@ -395,7 +394,10 @@ class Letta(StoreFormat):
 def _add_words(message: Row) -> Row:
     """Return a message of Letta with the `words` that were said, in an event or a tool's call."""
     role, content = message.get("role"), message.get("content")
-    words = text_of(_list_in(content))
+    # A text may itself be JSON.
+    parts = [object_in(part) for part in _list_in(content)]
+    texts = [text_in(each.get("text")) for each in parts if each.get("type") == "text"]
+    words = "\n".join(filter(None, texts)) or text_in(content)
     if role == "user":
         event = object_in(words)
         if text_in(event.get("type")):
