@@ -542,9 +542,9 @@ def clean_messages(
     messages: Sequence[TranscriptMessage],
 ) -> Iterator[TranscriptMessage]:
     """Yield cleaned messages, the last of an id, without empty ones and announcements of calls."""
-    latest: dict[str, TranscriptMessage] = {}
+    latest: dict[str | int, TranscriptMessage] = {}
     for position, message in enumerate(messages):
-        latest[message.unique_id or str(position)] = message
+        latest[message.unique_id or position] = message
     for message in latest.values():
         text = clean(message.text)
         may_announce = message.before_tool and message.role == "assistant"

@@ -25,6 +25,6 @@ def repair_json(data: bytes) -> bytes:
     """Return JSON with what is no character in it replaced; return anything else unchanged."""
     try:
         value = json.loads(data.decode("utf-8-sig", "replace"))
-    except ValueError:
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+    except (ValueError, RecursionError):  # no JSON, or nested too deeply
         return data
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")

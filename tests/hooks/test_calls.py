@@ -13,6 +13,8 @@ from mnemosyned.agents.hooks.events import (
     parse_call,
     takes_context,
 )
+from mnemosyned.importers.transcripts import TranscriptMessage, clean_messages
+from mnemosyned.text.json_repair import repair_json
 
 LINES = Path(__file__).parents[1] / "data" / "hooks" / "calls.jsonl"
 """Every event of every tool, and calls that are easily mistaken, each with what it says."""
@@ -110,3 +112,20 @@ def test_blocking_nothing_to_say_never_stops_or_continues_an_agent() -> None:
     assert make_answer(call_of("cursor", HookEvent.STOP, "stop")) == {}
     prompt = call_of("cursor", HookEvent.PROMPT, "beforeSubmitPrompt")
     assert make_answer(prompt) == {"continue": True}
+
+
+def test_messages_without_ids_are_not_replaced_by_those_whose_ids_are_numbers() -> None:
+    said = [
+        TranscriptMessage(role="user", text="Move the release to Friday."),
+        TranscriptMessage(
+            role="user", text="Ask Ann about the invoices.", unique_id="0"
+        ),
+    ]
+
+    assert [each.text for each in clean_messages(said)] == [each.text for each in said]
+
+
+def test_json_that_is_nested_too_deeply_to_be_repaired_is_left_as_it_is() -> None:
+    data = b'{"a": "\\ud83d", "b": ' + b"[" * 200_000
+
+    assert repair_json(data) == data
