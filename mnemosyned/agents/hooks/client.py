@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 HOOKS_PATH = "/hooks"
-TIMED_OUT = 504
+TIMED_OUT = -1
 ANSWER_BYTES_MAX = 1 << 20
 
 STDIN_S = 1.0

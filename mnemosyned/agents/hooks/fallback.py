@@ -64,7 +64,8 @@ def put_aside(
 
 def choose_file_name(fields: dict[str, Any]) -> str:
     """Return the name of a call's file in the spool: one per transcript, else one per call."""
-    transcript = find_transcript(fields, os.environ)
+    # Not one that the environment alone names: unless it can be read, each call has words of its own.
+    transcript = find_transcript(fields, {})
     if os.path.isfile(transcript):
         stem = "".join(filter(str.isalnum, os.path.basename(transcript)))[-60:]
         return f"t-{stem}-{zlib.crc32(transcript.encode('utf-8', 'replace')):08x}"
