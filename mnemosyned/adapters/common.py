@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -75,6 +76,8 @@ IN_CONTENT = "value_in_content"
 """The metadata key of a record that is in the content, as JSON: it is too large for metadata."""
 ENVELOPE_BYTES = 100
 """Bytes of metadata around a value, with a margin."""
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a character, as of an emoji that was cut."""
 PAGES_MAX = 20
 """Pages of a listing, of 10,000 memories each."""
 
@@ -92,7 +95,7 @@ def make_record_memory(text: str, value: Mapping[str, Any], **fields: Any) -> Re
     encoded = written.encode(errors="replace")
     is_cut = encoded.decode() != written  # inside a character
     if is_cut:
-        written = json.dumps(value)
+        written = _HALF.sub(lambda half: rf"\u{ord(half[0]):04x}", written)
     # NUL and half a character can be stored as their escapes in JSON.
     is_escaped = is_cut or r"\u0000" in written
     if is_escaped or len(encoded) > METADATA_BYTES_MAX - ENVELOPE_BYTES:

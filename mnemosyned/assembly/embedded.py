@@ -111,7 +111,8 @@ class Memory(Verbs):
         except BaseException:
             self._stack.close()
             raise
-        # Also at the end of the program, while what is needed for closing still exists.
+        # Also at the end of the program, while what is needed for closing still exists; not with
+        # `auto_sleep`, whose threads Python waits for before that.
         self._close = weakref.finalize(
             self, _close_in_its_process, self._stack, os.getpid()
         )
@@ -142,12 +143,16 @@ class Memory(Verbs):
 
     def call(self, request: Request[R]) -> R:
         """Carry out a request and return its result. Raises `MnemosynedError` if it fails."""
+        self.check_process()
+        return self._caller.call(validate(request))
+
+    def check_process(self) -> None:
+        """Raise `DatabaseInUse` in a fork of the process that opened the database."""
         if self._opened_by not in (0, os.getpid()):
             raise DatabaseInUse(
                 f"process {self._opened_by} opened this memory before a fork, and no other can use "
                 "it; run a daemon, and use Client"
             )
-        return self._caller.call(validate(request))
 
     def close(self) -> None:
         """Stop the background threads and close the database."""
@@ -220,6 +225,7 @@ class AsyncMemory(AsyncVerbs):
         """
         if self._memory is None:
             raise RuntimeError("it is not open; use `async with AsyncMemory(…)`")
+        self._memory.check_process()  # a fork has none of the threads below
         loop = asyncio.get_running_loop()
         async with self._turns:
             return await loop.run_in_executor(self._threads, self._memory.call, request)

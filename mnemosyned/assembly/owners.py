@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
@@ -221,10 +221,9 @@ class OwnerMemory:
     owner: int
     service: MemoryService
 
-    @cached_property
-    def hooks(self) -> HookService:
+    def __post_init__(self) -> None:
+        self.hooks = HookService(self.service)
         """The service for agents' hooks, without a thread of its own."""
-        return HookService(self.service)
 
 
 class OwnerMemories:

@@ -388,8 +388,8 @@ class Daemon:
         """
         pid = str(os.getpid())
         has_watchdog = os.environ.get("WATCHDOG_PID", pid) == pid
-        watchdog_us = os.environ.get("WATCHDOG_USEC") if has_watchdog else None
-        beat = min(HEARTBEAT_S, int(watchdog_us) / 2e6) if watchdog_us else HEARTBEAT_S
+        watchdog_us = int(os.environ.get("WATCHDOG_USEC") or 0) * has_watchdog
+        beat = min(HEARTBEAT_S, watchdog_us / 2e6) if watchdog_us else HEARTBEAT_S
         waited, wall = time.monotonic(), time.clock_gettime(time.CLOCK_REALTIME)
         while True:
             received = signal.sigtimedwait({*STOP_SIGNALS, signal.SIGHUP}, beat)
