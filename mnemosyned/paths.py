@@ -22,8 +22,6 @@ DATABASE_PATH_BYTES_MAX = 512
 """Bytes of a path that SQLite takes, with the suffix of its journal."""
 DATABASE_SUFFIX = ".before-restore-20260101T000000Z-journal"
 """The longest suffix of a file beside a database: of one that a restore set aside."""
-NEW_FILE_SUFFIX = "..4194304-1800000000000000000"
-"""The longest that `replacing_file` adds to a name."""
 SOCKET_PATH_BYTES_MAX = 107
 """Bytes of a path that the system takes for a Unix socket."""
 DEPTH_MAX = 256

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -16,9 +16,12 @@ import msgspec
 from mnemosyned.cli.calls import run_with_bar
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest, MnemosynedError, StorageFailed
-from mnemosyned.paths import path_fault, replacing_file
+from mnemosyned.paths import path_fault
 from mnemosyned.verbs.retention import BackedUp, Backup
 from mnemosyned.verbs.upkeep import Status
+
+PRIVATE = 0o600
+PARTIAL = ".partial"
 
 
 def check_target(path: Path, *, force: bool) -> None:
@@ -37,14 +40,23 @@ def check_target(path: Path, *, force: bool) -> None:
 @contextmanager
 def open_whole_file(path: Path) -> Iterator[BinaryIO]:
     """Yield a new file that takes the name `path` after the block, or is deleted on failure."""
-    with ExitStack() as stack:
-        try:
-            file = stack.enter_context(replacing_file(path.resolve()))
-        except OSError as error:
-            raise InvalidRequest(
-                f"{path} cannot be written: {error.strerror}", field="file"
-            ) from error
-        yield file
+    target = path.resolve()
+    partial = target.with_name(target.name + PARTIAL)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        descriptor = os.open(partial, flags, PRIVATE)
+    except OSError as error:
+        raise InvalidRequest(
+            f"{path} cannot be written: {error.strerror}", field="file"
+        ) from error
+    try:
+        with os.fdopen(descriptor, "wb", 1 << 20) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 PARTS_MAX = 1_000

@@ -16,7 +16,7 @@ import msgspec
 
 from mnemosyned.cli.arguments import make_parameters, read_fields
 from mnemosyned.cli.calls import call_daemon, connect_to_daemon, on_interrupt
-from mnemosyned.cli.commands.backup import check_target, open_whole_file
+from mnemosyned.cli.commands.backup import PARTIAL, check_target, open_whole_file
 from mnemosyned.cli.options import json_option, prints_json, refuse_url
 from mnemosyned.cli.output import terminal
 from mnemosyned.cli.output.listing import local_day
@@ -24,7 +24,7 @@ from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.exchange import ExportedEpisode, ExportedMemory
-from mnemosyned.paths import NEW_FILE_SUFFIX, require_usable_path
+from mnemosyned.paths import require_usable_path
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.exchange import (
@@ -84,7 +84,7 @@ def export_command(
             field="reveal",
         )
     if file != "-":
-        require_usable_path(file, field="file", suffix=NEW_FILE_SUFFIX)
+        require_usable_path(file, field="file", suffix=PARTIAL)
     if file != "-" and not _is_folder_of_days(file, format_name):
         check_target(Path(file), force=force)
     with on_interrupt(NOTHING_WRITTEN), connect_to_daemon(context) as client:
