@@ -1,4 +1,4 @@
-"""Backups under load, and kills amid backups: whole or absent, never harmed.
+"""Backups under load, and kills amid backups and restores: whole or absent, never harmed.
 
 BACKUPS sets how many backups are made under load, KILLS how often each process is killed.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -20,7 +21,8 @@ from e2e.daemons import WAIT_S, Daemon, environment, eventually, kept, running
 from e2e.programs import BIN
 
 from mnemosyned.cli.maintenance.databases import restore_database
-from mnemosyned.errors import SleepInProgress
+from mnemosyned.errors import MnemosynedError, SleepInProgress
+from mnemosyned.storage.sqlite.ownership import lock_database
 
 pytestmark = [pytest.mark.e2e, pytest.mark.backup]
 
@@ -165,3 +167,59 @@ def test_a_kill_amid_a_backup_leaves_it_whole_or_absent(
         f"{KILLS} kills of the {victim}, {amid} of them amid the backup: {whole} whole, "
         f"{KILLS - whole} absent"
     )
+
+
+RESTORE = """
+import sys
+from pathlib import Path
+from mnemosyned.cli.maintenance.databases import restore_database
+print("ready", flush=True)
+sys.stdin.readline()
+restore_database(Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+def test_a_killed_restore_leaves_the_old_or_the_new(
+    large: Path, tmp_path: Path
+) -> None:
+    chance = random.Random(KILLS)
+    copy = tmp_path / "copy.db"
+    finished = 0
+    for _ in range(KILLS):
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", RESTORE, str(copy), str(large)],
+            env=environment(tmp_path),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert process.stdin
+        assert process.stdout
+        process.stdout.readline()
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        time.sleep(chance.uniform(0.0, 0.4))
+        process.kill()
+        process.wait(WAIT_S)
+        process.stdin.close()
+        process.stdout.close()
+
+        with lock_database(large):  # as the next start does
+            pass
+        stored = len(kept(large))
+        assert stored in (BACKLOG, BACKLOG + 1)
+        assert damage(large) == []
+        aside = sorted(tmp_path.glob("memory.db.before-restore-*Z"))
+        if stored == BACKLOG:
+            finished += 1
+            assert len(kept(aside[-1])) == BACKLOG + 1
+            large.unlink()
+            aside[-1].rename(large)
+    print(f"{KILLS} kills amid restores: {finished} finished, the others not begun")
+
+
+def test_a_daemons_file_is_not_restored(large: Path, tmp_path: Path) -> None:
+    with (
+        running(tmp_path, database=large),
+        pytest.raises(MnemosynedError, match="in use by process"),
+    ):
+        restore_database(tmp_path / "copy.db", large)

@@ -314,3 +314,7 @@ def test_the_help_of_every_subcommand_has_an_example() -> None:
             waiting += [(f"{path} {word}", members[word]) for word in members]
             if not members:
                 assert f"Example: {path}" in str(each.epilog), path
+
+
+def test_every_command_is_in_a_group_of_the_help() -> None:
+    assert all(command.group for command in COMMANDS.values())

@@ -635,3 +635,11 @@ def test_a_file_from_before_is_healed(database: Path, before: Path) -> None:
             "WHERE content != ''"
         ).fetchall()
     assert hashes == [(content_hash(WORDLESS),)] * 3
+
+
+def test_a_file_without_such_memories_stays(database: Path, before: Path) -> None:
+    with open_store(database, migrations=before):
+        pass
+
+    with open_store(database) as store:
+        assert not store.deletion.purge_due()

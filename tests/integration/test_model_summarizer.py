@@ -200,3 +200,9 @@ def test_a_small_model_is_not_asked_and_the_summary_says_why() -> None:
     assert summary.text == rules.summarize(EPISODE).text
     assert "small has fewer than 500 million weights" in summary.fallback_reason
     assert "small has fewer than 500 million weights" in chain.status().reason
+
+
+def test_what_a_model_wraps_around_its_summary_is_taken_off() -> None:
+    model = ScriptedModel(f"<think>hm</think>Sure! Here is the summary:\n\n{GOOD}</s>")
+
+    assert summarizer(model).summarize(EPISODE).text == GOOD

@@ -374,3 +374,12 @@ def test_a_vector_of_earlier_words_made_during_an_edit_is_made_again(
     wait_until(lambda: bool(service.call(Recall(query="dentist")).hits))
 
     assert car(service) == []
+
+
+def test_what_is_found_by_meaning_obeys_the_filters(service: MemoryService) -> None:
+    remember_embedded(service, "The tesla came", session="one")
+    remember_embedded(service, "Another tesla came", session="two")
+
+    answer = service.call(Recall(query="car", session="two"))
+
+    assert contents(answer) == ["Another tesla came"]
