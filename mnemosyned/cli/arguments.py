@@ -50,7 +50,10 @@ FIRST = {"tag": "tags", "untag": "tags"}
 def make_parameter(
     verb: type[Request[Any]], field: msgspec.inspect.Field
 ) -> click.Parameter:
-    """Return a click argument for a positional field of a verb, else an option; its value is the typed text."""
+    """Return a click argument for a positional field of a verb, else an option.
+
+    The value stays the typed text, which the verb parses later.
+    """
     kind, description = _unwrap_metadata(field.type)
     if field.name in (*verb.__match_args__, FIRST.get(verb.verb_name())):
         metavar: str | None = None

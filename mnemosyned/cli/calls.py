@@ -112,7 +112,10 @@ BAR_EVERY_S = 0.2
 def connect_to_daemon(
     context: click.Context, *, timeout_s: float = TIMEOUT_S
 ) -> Connection:
-    """Return a connection to the daemon that was named, or the configured one. Raises `InvalidRequest`."""
+    """Return a connection to the daemon named on the command line, or the configured one.
+
+    `timeout_s` limits a call. Raises `InvalidRequest` for an address that cannot be used.
+    """
     remote = typed_remote(context)
     if remote is None:
         return Connection(

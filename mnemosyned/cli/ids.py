@@ -59,7 +59,10 @@ def save_list(ids: Sequence[str]) -> None:
 
 
 def id_in_last_list(number: int) -> str:
-    """Return the id of entry `number`, from 1, in this terminal's last list. Raises `InvalidRequest`."""
+    """Return the id of entry `number`, from 1, in this terminal's last list.
+
+    Raises `InvalidRequest` if there is no list, no such entry, or no id in the entry.
+    """
     try:
         ids = _list_file().read_text("utf-8").split("\n")[:-1]
     except (OSError, UnicodeDecodeError):
@@ -120,7 +123,10 @@ def id_fields(verb: str) -> tuple[str, ...]:
 
 
 def _resolve_id(word: str, verb: str, client: Connection) -> str:
-    """Return the whole id for a number, prefix or id, else the word. Raises `InvalidRequest`, as above."""
+    """Return the whole id for a typed number, prefix or id; a word without a match as it is.
+
+    Raises `InvalidRequest` for an ambiguous prefix and for a number without an id.
+    """
     number = number_of(word)
     if number is not None and is_marked(word):
         return id_in_last_list(number)

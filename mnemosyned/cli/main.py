@@ -45,7 +45,10 @@ class CommandTable(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return a command's name, itself, and the words after. Raises `click.UsageError` with the nearest."""
+        """Return the name of the command in `args`, the command, and the words after the name.
+
+        Raises `click.UsageError` for an unknown name, with the nearest known one.
+        """
         name = args[0]
         if name in self._entries or name.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
@@ -117,7 +120,10 @@ def load_command(entry: Command) -> click.Command:
 
 
 def _prepare_command(command: click.Command, *, is_local: bool) -> None:
-    """Add hidden options of address and format to a command and those below; refuse a URL if `is_local`."""
+    """Add the options of address and format, hidden, to a command and its subcommands.
+
+    If `is_local`, the command raises `InvalidRequest` when a URL is given.
+    """
     command.context_settings.setdefault("help_option_names", ["-h", "--help"])
     taken = [name for parameter in command.params for name in parameter.opts]
     command.params += options.address_options(hidden=True, taken=taken)

@@ -40,7 +40,10 @@ _TYPED = "mnemosyned.address"
 
 
 def address_options(*, hidden: bool, taken: Sequence[str] = ()) -> list[click.Option]:
-    """Return the click options of the address, but those in `taken`; `hidden` leaves them out of the help."""
+    """Return the click options --socket, --url, --token-file, --ca and --owner.
+
+    Names in `taken` are left out; `hidden` leaves the options out of the help page.
+    """
     return [
         click.Option(
             # Commands have arguments of these names.
@@ -86,7 +89,10 @@ def typed_url(context: click.Context) -> str | None:
 
 
 def typed_remote(context: click.Context) -> RemoteDaemon | None:
-    """Return the daemon behind the URL, or of the login here; None for a socket. Raises `InvalidRequest`."""
+    """Return the daemon behind the given URL, or of the login here; None for a socket.
+
+    Raises `InvalidRequest`.
+    """
     url = typed_url(context)
     typed = typed_address(context)
     try:
@@ -146,7 +152,10 @@ FORMAT_HELP = (
 
 
 def chosen_format() -> str:
-    """Return the output format: by option, MNEM_FORMAT, or terminal. Raises `click.UsageError` for another."""
+    """Return the output format: by option, MNEM_FORMAT, or by whether a terminal reads.
+
+    Raises `click.UsageError` for an unknown format in MNEM_FORMAT.
+    """
     chosen: str = _root_meta().get(_FORMAT) or os.environ.get(VARIABLE, "")
     if not chosen:
         # Loaded here: the help page prints without it.

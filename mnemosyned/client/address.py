@@ -35,7 +35,10 @@ class Address:
     """The argument of `connect`."""
 
     def connect(self, timeout_s: float) -> socket.socket:
-        """Return a new connection, within `timeout_s`. Raises `OSError`; `ForeignDaemon` for another user."""
+        """Return a new connection to the daemon, waiting up to `timeout_s` seconds.
+
+        Raises `OSError`, and `ForeignDaemon` if an untrusted user listens there.
+        """
         connection = self.open()
         with ClosedOnFailure(connection):
             # With a full backlog the kernel waits, as long as a send may take, only where the

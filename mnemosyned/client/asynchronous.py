@@ -225,7 +225,10 @@ class AsyncClient(AsyncVerbs):
     async def _exchange_over(
         self, connection: socket.socket, data: bytes
     ) -> http.HttpResponse:
-        """Send a request over a connection, keep or close it; return the answer. Raises `Unread`, `OSError`."""
+        """Send a request over a connection, keep or close it, and return the complete response.
+
+        Raises `Unread` if the request can be sent again, and `OSError`.
+        """
         sent = False
         response = http.HttpResponse()
         try:

@@ -238,7 +238,10 @@ class Connection:
             ended = reader.ended_for_good
 
     def page(self, path: str) -> str:
-        """Return the text at a path. Raises `DaemonUnreachable`, and `MnemosynedError` without such a page."""
+        """Return the text at a path such as `/metrics`.
+
+        Raises `DaemonUnreachable`, and `MnemosynedError` if there is no such page.
+        """
         head = f"GET {path} HTTP/1.1\r\n".encode() + self._address.headers + b"\r\n"
         call = PreparedCall(data=head, timeout_s=self._timeout_s, repeatable=True)
         answer = self._send_call(call)
@@ -277,7 +280,10 @@ class Connection:
     def _exchange_over(
         self, connection: socket.socket, call: PreparedCall
     ) -> http.HttpResponse:
-        """Send a call over a connection, keep or close it; return the complete response. Raises `OSError`."""
+        """Send a call over a connection, keep or close it, and return the complete response.
+
+        Raises `OSError`.
+        """
         with http.ClosedOnFailure(connection):
             connection.settimeout(call.timeout_s)
             answer = http.exchange(

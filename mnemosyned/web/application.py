@@ -313,7 +313,10 @@ class WebApplication:
             yield from stream
 
     def _let_in(self, request: HttpRequest, session: WebSession | None) -> Response:
-        """Return the response that gives a browser with a one-time key a session, or raise `Unauthorized`."""
+        """Return the response that gives a browser with a one-time key a session.
+
+        Raises `Unauthorized` for a key that is not valid.
+        """
         if session:
             return redirect_to("/")
         session = self.access.redeem_key(_first_values(request.query).get("key", ""))

@@ -38,7 +38,10 @@ _send = cast("Callable[..., object]", edit.callback)
 
 
 def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN401
-    """Send the changes given as options, or made in the editor; return the code. Raises `InvalidRequest`."""
+    """Send the changes given as options, or those made in the editor; return the exit code.
+
+    Raises `InvalidRequest` without a terminal.
+    """
     if given.get("text") == "-":
         given["text"] = read_standard_input(WORDS)
     changes = any(given.get(name) not in (None, ()) for name in CHANGES)

@@ -92,7 +92,10 @@ def diff_text(change: FileChange, name: str, *, whole: bool = False) -> str:
 
 
 def next_steps_text(plan: ToolPlan, confirmed: str) -> str:
-    """Return the text after a setup; `confirmed` is what the tool's own program says of the entry."""
+    """Return the text after a setup: the written files, what is next, how to undo.
+
+    `confirmed` is what the tool's own program says of the entry, or empty.
+    """
     shown = plan.site.machine.short_path
     written = ", ".join(shown(change.file) for change in plan.changed_files)
     target = plan.target
@@ -499,7 +502,10 @@ class SetupRun:
         return options.EXIT_NOTHING if problem or failed or missing else 0
 
     def write_plugins(self, folder: Path) -> int:
-        """Write the plugin packages to an empty folder, or raise `InvalidRequest`; return the exit code."""
+        """Write the plugin packages of the tools to an empty folder; return the exit code.
+
+        Raises `InvalidRequest` for a folder that is not empty.
+        """
         if folder.exists() and any(folder.iterdir()):
             raise InvalidRequest(f"{folder} is not empty")
         written = write_packages(folder)

@@ -73,7 +73,10 @@ class RequestRow:
 
 
 def read_figures(page: str, *, moment: float) -> Figures:
-    """Return the figures in the metrics page, 0 if missing, as of a monotonic `moment` in seconds."""
+    """Return the figures in the daemon's metrics page, in Prometheus's format; 0 if missing.
+
+    `moment` is the time of reading by a monotonic clock, in seconds.
+    """
     figures = Figures(moment)
     for match in filter(None, map(_LINE.fullmatch, page.splitlines())):
         name, value = match["name"], float(match["value"])

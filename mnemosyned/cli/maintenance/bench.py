@@ -136,7 +136,10 @@ class ConversationReplay:
     def run(
         self, messages: Sequence[Said], advance: Callable[[int, int], object]
     ) -> None:
-        """Replay the messages, sleeping each night; `advance` takes the size and number of those done."""
+        """Replay the messages, with a sleep in every night after a day that had any.
+
+        `advance` is called with the size and number of messages done.
+        """
         report = self._report
         report.first, report.last = messages[0][0], messages[-1][0]
         night = self._next_night(messages[0][0])

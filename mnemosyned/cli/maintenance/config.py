@@ -246,7 +246,10 @@ def unset(keys: tuple[str, ...], *, no_reload: bool) -> None:
 
 
 def write_changes(changes: Mapping[str, Value], file: Path) -> Path:
-    """Check changes together and write them to the file; UNSET is for a default. Raises `ConfigInvalid`."""
+    """Check changes of settings together and write them to the file; return its path.
+
+    UNSET restores a default. Raises `ConfigInvalid`; nothing is written then.
+    """
     for key in changes:
         _check_key(key)
     defaults = Config()

@@ -155,7 +155,10 @@ def invite(
 def _invitees_in(
     file: TextIO, scopes: list[Scope], days: int | None
 ) -> list[verbs.Invitee]:
-    """Return the owners in a CSV file, `scopes` and `days` where it names none. Raises `click.BadParameter`."""
+    """Return the owners in a CSV file, with `scopes` and `days` where it names none.
+
+    Raises `click.BadParameter` with the line at fault.
+    """
     rows = csv.DictReader(file, skipinitialspace=True)
     invitees: list[verbs.Invitee] = []
     for row in rows:

@@ -559,7 +559,10 @@ def start_again(stopped: StoppedDaemon) -> None:
 
 
 def _start_unit() -> int:
-    """Start the unit, print its process; return the id. Raises `DaemonUnreachable` if it does not run then."""
+    """Start the unit, print the process to standard error, and return its id.
+
+    Raises `DaemonUnreachable` if the unit does not run then.
+    """
     answer = systemctl("start", UNIT, timeout_s=CHANGE_TIMEOUT_S)
     unit = present_unit()
     if answer is None or answer.returncode != 0 or unit is None or not unit.is_running:

@@ -560,7 +560,10 @@ def make_handler(
     *,
     tcp_resources: ResourcesOf | None = None,
 ) -> Route:
-    """Return a function that answers, counts and times requests, over TCP by what `tcp_resources` returns."""
+    """Return a function that answers, counts and times a request by the resource at its path.
+
+    `tcp_resources`, if given, returns the resources for a request over TCP.
+    """
     health = Resource(lambda _: HEALTHY)  # asked by other methods than GET alone
     table = {
         **dict.fromkeys((*HEALTH_PATHS, *metrics.PROBE_PATHS), health),

@@ -295,7 +295,10 @@ class Workers:
             thread.start()
 
     def put(self, connection: ClientConnection, request: HttpRequest) -> bool:
-        """Queue a request for a worker, which alone uses its connection; False if `WAITING_MAX` wait."""
+        """Queue a request for a worker, which alone uses the connection until it is answered.
+
+        Returns False if `WAITING_MAX` requests of its owner wait already.
+        """
         owner = self._owner_of(request) if self._owner_of else 0
         with self._changing:
             if not self._waiting:
