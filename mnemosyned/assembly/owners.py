@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -220,10 +220,15 @@ class OwnerMemory:
 
     owner: int
     service: MemoryService
+    _hooks: HookService | None = None
+    _making: threading.Lock = field(default_factory=threading.Lock)
 
-    def __post_init__(self) -> None:
-        self.hooks = HookService(self.service)
-        """The service for agents' hooks, without a thread of its own."""
+    @property
+    def hooks(self) -> HookService:
+        """The one service for agents' hooks, made when first asked for: rounds open many memories."""
+        with self._making:
+            self._hooks = self._hooks or HookService(self.service)
+            return self._hooks
 
 
 class OwnerMemories:

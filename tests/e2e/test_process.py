@@ -112,8 +112,15 @@ def test_the_watchdog_starves_when_the_socket_is_silent(start: Start) -> None:
     assert daemon.notices.received.count(FED) == fed
 
 
-def test_a_watchdog_meant_for_another_process_is_not_fed(start: Start) -> None:
-    daemon = start(**WATCHED, WATCHDOG_PID="1")
+@pytest.mark.parametrize(
+    "variables",
+    [{**WATCHED, "WATCHDOG_PID": "1"}, {"WATCHDOG_USEC": "0"}],
+    ids=["another process's", "off"],
+)
+def test_a_watchdog_that_is_not_the_daemons_is_not_fed(
+    start: Start, variables: dict[str, str]
+) -> None:
+    daemon = start(**variables)
 
     daemon.process.send_signal(signal.SIGHUP)  # the same turn of the loop would feed it
     eventually(lambda: daemon.events("config_reloaded"), "one turn of the loop")

@@ -4,8 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.cases import each_case
 
+from mnemosyned.adapters.common import make_record_memory
+from mnemosyned.agents.hooks.client import TIMED_OUT, post_in_time
 from mnemosyned.agents.hooks.events import (
     HookCall,
     HookEvent,
@@ -13,6 +16,7 @@ from mnemosyned.agents.hooks.events import (
     parse_call,
     takes_context,
 )
+from mnemosyned.agents.hooks.fallback import choose_file_name
 from mnemosyned.importers.transcripts import TranscriptMessage, clean_messages
 from mnemosyned.text.json_repair import repair_json
 
@@ -129,3 +133,25 @@ def test_json_that_is_nested_too_deeply_to_be_repaired_is_left_as_it_is() -> Non
     data = b'{"a": "\\ud83d", "b": ' + b"[" * 200_000
 
     assert repair_json(data) == data
+
+
+def test_calls_whose_transcript_only_the_environment_names_wait_in_a_file_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "chat.jsonl"
+    path.touch()
+    monkeypatch.setenv("CURSOR_TRANSCRIPT_PATH", str(path))
+
+    names = {choose_file_name({"prompt": text}) for text in ("first", "second")}
+
+    assert len(names) == 2
+
+
+def test_a_504_of_a_proxy_is_no_time_out() -> None:
+    assert post_in_time(lambda: (504, b"{}"), 5.0)[0] != TIMED_OUT
+
+
+def test_a_record_with_half_a_character_is_found_by_its_other_letters() -> None:
+    made = make_record_memory("", {"title": "Größe 你好 \ud83d"})
+
+    assert "Größe 你好" in made.content

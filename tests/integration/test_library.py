@@ -196,6 +196,38 @@ def test_a_fork_leaves_the_file_to_the_process_that_opened_it(database: Path) ->
         assert sorted(known.id for known in memory.list().memories) == ["1", "3"]
 
 
+FORKED_ASYNC = """
+import asyncio, os, sys
+from mnemosyned import AsyncMemory
+from mnemosyned.errors import DatabaseInUse
+
+async def main():
+    async with AsyncMemory(sys.argv[1]) as memory:
+        await memory.remember("before", id="1")
+        if os.fork() == 0:
+            try:
+                await memory.remember("in the fork", id="2")
+            except DatabaseInUse as error:
+                print(error, flush=True)
+            os._exit(0)
+        os.wait()
+
+asyncio.run(main())
+"""
+
+
+def test_a_fork_of_a_program_with_asyncio_is_refused_at_once(database: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", FORKED_ASYNC, str(database)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert "before a fork" in ran.stdout
+
+
 def test_a_relative_path_holds_when_the_program_changes_its_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

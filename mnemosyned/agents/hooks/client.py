@@ -255,7 +255,7 @@ def _make_well_formed(payload: bytes) -> bytes:
     except UnicodeDecodeError:
         pass
     else:
-        if b"\\ud" not in payload.lower():  # no surrogate
+        if b"\\ud" not in payload and b"\\uD" not in payload:  # no surrogate
             return payload
     # Loaded here: few events need it.
     from mnemosyned.text.json_repair import repair_json  # noqa: PLC0415
