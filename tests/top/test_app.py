@@ -22,7 +22,7 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
 from mnemosyned import Client
-from mnemosyned.cli.commands.top_app import Top
+from mnemosyned.cli.commands.top_app import StateRead, Top
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import DaemonUnreachable, NotFound
 
@@ -98,8 +98,16 @@ async def until_shown(pilot: Pilot[None], id: str, words: str) -> None:
     await until(pilot, lambda: words in shown(pilot, id))
 
 
+async def until_open(pilot: Pilot[None], id: str) -> None:
+    """Wait until the screen with this widget is on top and takes keys, which may be after its key."""
+    await until(
+        pilot, lambda: bool(pilot.app.screen.query(f"#{id}") and pilot.app.focused)
+    )
+
+
 async def until_text(pilot: Pilot[None], words: str) -> None:
     """Wait until the record that was opened has these words."""
+    await until_open(pilot, "text")
     text = pilot.app.screen.query_one("#text", Static)
     await until(pilot, lambda: words in str(text.content))
 
@@ -167,12 +175,14 @@ async def test_a_memory_is_opened_and_left(pilot: Pilot[None]) -> None:
     await pilot.press("enter")
     await until_text(pilot, "Tea at nine.")
     await pilot.press("escape")
-    assert pilot.app.screen.query("#latest")
+    await until_open(pilot, "latest")
 
 
 @plays
 async def test_words_are_searched_and_a_hit_is_opened(pilot: Pilot[None]) -> None:
-    await pilot.press("slash", *"sp hammock", "enter")
+    await pilot.press("slash")
+    await until_open(pilot, "question")
+    await pilot.press(*"sp hammock", "enter")
     hits = pilot.app.screen.query_one("#hits", OptionList)
     await until(pilot, lambda: hits.option_count == 1)
     await pilot.press("enter")
@@ -222,10 +232,25 @@ async def test_a_restart_is_survived(pilot: Pilot[None], daemon: Daemon) -> None
 
 @plays
 async def test_q_quits_while_a_search_is_open_by_escape(pilot: Pilot[None]) -> None:
-    await pilot.press("slash", "q")
+    await pilot.press("slash")
+    await until_open(pilot, "question")
+    await pilot.press("q")
     assert pilot.app.is_running
-    await pilot.press("escape", "q")
+    await pilot.press("escape")
+    await until_open(pilot, "latest")
+    await pilot.press("q")
     await until(pilot, lambda: not pilot.app.is_running)
+
+
+def test_a_state_that_arrives_after_q_is_dropped(daemon: Daemon) -> None:
+    top = Top(Connection(daemon.socket), Connection(daemon.socket))
+
+    async def play() -> None:
+        async with top.run_test(size=SMALL) as pilot:
+            await pilot.press("q")
+        top.on_state_read(StateRead(None, "gone"))
+
+    asyncio.run(play())
 
 
 @pytest.mark.parametrize(

@@ -278,6 +278,8 @@ class Top(App[None]):
 
     def on_state_read(self, message: StateRead) -> None:
         """Show the daemon's state in the panels, or dim them and show why there is none."""
+        if not self.is_running:  # `q` has closed the panels
+            return
         snapshot, minute = message.snapshot, self._feed.minute
         panels = self.screen_stack[0].query_one("#panels")
         panels.set_class(snapshot is None, "lost")
@@ -316,7 +318,7 @@ class Top(App[None]):
     def _show_events(self) -> None:
         """Show the newest events in their panel, if there are new ones."""
         events = list(self._events)
-        if events == self._events_shown:
+        if events == self._events_shown or not self.is_running:
             return
         self._events_shown = events
         limit = EVENTS_SHOWN_TALL if self._is_tall else EVENTS_SHOWN
