@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -19,8 +20,9 @@ from mnemosyned.assembly.build import open_memory
 from mnemosyned.client.blocking import Client
 from mnemosyned.config.loading import load_config
 from mnemosyned.config.settings import IN_MEMORY
-from mnemosyned.errors import DatabaseInUse
+from mnemosyned.errors import DatabaseInUse, StorageFailed
 from mnemosyned.memory.clock import Clock
+from mnemosyned.storage.sqlite.connections import CLOSED
 from mnemosyned.storage.sqlite.ownership import database_owner
 from mnemosyned.verbs.facade import AsyncVerbs, Caller, Verbs
 from mnemosyned.verbs.request import Request, validate
@@ -111,8 +113,7 @@ class Memory(Verbs):
         except BaseException:
             self._stack.close()
             raise
-        # Also at the end of the program, while what is needed for closing still exists; not with
-        # `auto_sleep`, whose threads Python waits for before that.
+        # Also at the end of the program, while what is needed for closing still exists.
         self._close = weakref.finalize(
             self, _close_in_its_process, self._stack, os.getpid()
         )
@@ -144,6 +145,8 @@ class Memory(Verbs):
     def call(self, request: Request[R]) -> R:
         """Carry out a request and return its result. Raises `MnemosynedError` if it fails."""
         self.check_process()
+        if not self._close.alive:
+            raise StorageFailed(CLOSED)
         return self._caller.call(validate(request))
 
     def check_process(self) -> None:
@@ -180,7 +183,10 @@ class AsyncMemory(AsyncVerbs):
         self._database = database
         self._clock = clock
         self._settings = settings
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="memory")
+        self._new_threads = partial(
+            ThreadPoolExecutor, threads, thread_name_prefix="memory"
+        )
+        self._threads = self._new_threads()
         self._turns = asyncio.Semaphore(threads)
         self._memory: Memory | None = None
 
@@ -209,12 +215,14 @@ class AsyncMemory(AsyncVerbs):
 
     async def close(self) -> None:
         """Wait until running calls have finished, then close the database."""
+        memory, self._memory = self._memory, None
+        threads, self._threads = self._threads, self._new_threads()
 
         def wait_and_close() -> None:
             """Wait until the calls in the threads have finished, then close the memory."""
-            self._threads.shutdown()
-            if self._memory is not None:
-                self._memory.close()
+            threads.shutdown()
+            if memory is not None:
+                memory.close()
 
         await asyncio.to_thread(wait_and_close)
 
@@ -223,9 +231,10 @@ class AsyncMemory(AsyncVerbs):
 
         Raises `MnemosynedError` if it fails, `RuntimeError` if the memory is not open.
         """
-        if self._memory is None:
+        memory = self._memory
+        if memory is None:
             raise RuntimeError("it is not open; use `async with AsyncMemory(…)`")
-        self._memory.check_process()  # a fork has none of the threads below
+        memory.check_process()  # a fork has none of the threads below
         loop = asyncio.get_running_loop()
         async with self._turns:
-            return await loop.run_in_executor(self._threads, self._memory.call, request)
+            return await loop.run_in_executor(self._threads, memory.call, request)

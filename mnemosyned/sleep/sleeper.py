@@ -59,7 +59,9 @@ class SleepScheduler:
     def __post_init__(self) -> None:
         self._stopped = threading.Event()
         # By its own wait, which no step of the wall clock shortens or draws out.
-        self._ticker = threading.Thread(target=self._check_repeatedly, name="triggers")
+        self._ticker = threading.Thread(
+            target=self._check_repeatedly, name="triggers", daemon=True
+        )
         self.description = "off"
         """The schedule in words: "off", "every 30 minutes" or "cron 0 3 * * * (UTC)"."""
         self._plan: IntervalTrigger | CronTrigger | None = None

@@ -157,8 +157,39 @@ def test_closing_leaves_no_thread_behind(database: Path) -> None:
     memory.close()
 
     assert threading.active_count() == before
-    with pytest.raises(StorageFailed):
+    with pytest.raises(StorageFailed, match="closed"):
         memory.recall("x")
+
+
+UNTIDY = """
+import sys
+from mnemosyned import Memory
+from mnemosyned.errors import StorageFailed
+
+memory = Memory(sys.argv[1])
+memory.close()
+try:
+    memory.recall("x")
+except StorageFailed as error:
+    print(error)
+memory = Memory(sys.argv[1], auto_sleep=True)
+print(memory.remember("x").stored)
+"""
+
+
+def test_a_program_ends_without_closing_and_a_closed_memory_logs_nothing(
+    database: Path,
+) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", UNTIDY, str(database)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert ran.stdout.splitlines() == ["the memory is closed; open it again", "True"]
+    assert ran.stderr == ""
 
 
 FORKED = """
@@ -351,10 +382,18 @@ def test_an_opening_that_is_cancelled_leaves_the_file_free(tmp_path: Path) -> No
 
 
 def test_a_database_that_is_not_open_says_how_to_open_it(tmp_path: Path) -> None:
+    async def use(database: AsyncMemory) -> None:
+        async with database:
+            assert not (await database.recall("tea")).hits
+
     database = AsyncMemory(tmp_path / "memory.db")
 
     with pytest.raises(RuntimeError, match="async with"):
         asyncio.run(database.recall("tea"))
     asyncio.run(database.close())
+    asyncio.run(use(database))
+    with pytest.raises(RuntimeError, match="async with"):
+        asyncio.run(database.recall("tea"))
+    asyncio.run(use(database))
     with pytest.raises(ValueError, match="at least 1"):
         AsyncMemory(tmp_path / "memory.db", threads=0)
