@@ -20,7 +20,7 @@ from mnemosyned.assembly.build import open_memory
 from mnemosyned.client.blocking import Client
 from mnemosyned.config.loading import load_config
 from mnemosyned.config.settings import IN_MEMORY
-from mnemosyned.errors import DatabaseInUse, StorageFailed
+from mnemosyned.errors import ConfigInvalid, DatabaseInUse, StorageFailed
 from mnemosyned.memory.clock import Clock
 from mnemosyned.storage.sqlite.connections import CLOSED
 from mnemosyned.storage.sqlite.ownership import database_owner
@@ -122,6 +122,10 @@ class Memory(Verbs):
         self, database: str, settings: dict[str, object], clock: Clock | None
     ) -> None:
         """Open the database, or connect to the daemon that has it open."""
+        if not database:  # to the settings, the default of the daemon
+            raise ConfigInvalid(
+                "database is empty; name a file, or :memory:", field="database"
+            )
         if database == IN_MEMORY:
             directory = self._stack.enter_context(private_directory())
             database = str(directory / "memory.db")

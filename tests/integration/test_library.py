@@ -192,6 +192,11 @@ def test_a_program_ends_without_closing_and_a_closed_memory_logs_nothing(
     assert ran.stderr == ""
 
 
+def test_an_empty_path_is_refused() -> None:
+    with pytest.raises(ConfigInvalid, match="name a file"):
+        Memory("")
+
+
 FORKED = """
 import os, sys
 from mnemosyned import Memory
