@@ -70,6 +70,14 @@ async def remember_all(caller: AsyncCaller, memories: Sequence[Remember]) -> Non
         await caller.call(RememberMany(batch))
 
 
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+def make_storable(text: str) -> str:
+    """Return a text with replacement characters for NUL and halves of characters, as of a cut emoji."""
+    return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 VALUE = "value"
 """The metadata key of the record."""
 IN_CONTENT = "value_in_content"

@@ -16,7 +16,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from mnemosyned.adapters.common import memory_section, remember_all
+from mnemosyned.adapters.common import make_storable, memory_section, remember_all
 from mnemosyned.client.asynchronous import AsyncClient
 from mnemosyned.memory.values import DEFAULT_SESSION
 from mnemosyned.verbs.facade import AsyncCaller
@@ -117,7 +117,7 @@ def _texts_in(message: ModelMessage) -> Iterator[tuple[str, str]]:
         else:
             continue
         if text.strip():
-            yield role, text
+            yield role, make_storable(text)
 
 
 def _last_prompt(messages: Sequence[ModelMessage]) -> tuple[int, str]:

@@ -70,6 +70,15 @@ async def test_a_message_without_matches_shows_nothing(client: AsyncClient) -> N
 
 
 @with_client
+async def test_what_no_memory_can_contain_is_replaced(client: AsyncClient) -> None:
+    block = make_block(client)
+    await block.aput([user("The canoe\0 is called Edda \ud83d.")])
+
+    shown = await block.aget([user("What is the canoe\0 called \ud83d?")])
+    assert "The canoe\ufffd is called Edda \ufffd." in shown
+
+
+@with_client
 async def test_one_session_or_all(client: AsyncClient) -> None:
     block = make_block(client)
     await block.aput([user("The zeppelin is blue.")], session_id="first")

@@ -85,6 +85,16 @@ async def test_a_conversation_keeps_one_section_and_remembers_each_text_once(
 
 
 @with_client
+async def test_what_no_memory_can_contain_fails_no_run(client: AsyncClient) -> None:
+    talks = Talks(client)
+    result = await talks.agent.run("The canoe\0 is called Edda \ud83d.")
+    await talks.agent.run("And the oar?", message_history=result.all_messages())
+
+    hit = (await client.recall("canoe Edda", source=talks.source)).hits[0]
+    assert hit.content == "The canoe\ufffd is called Edda \ufffd."
+
+
+@with_client
 async def test_conversations_are_sessions_unless_named(client: AsyncClient) -> None:
     for named, session in ((None, "kites"), ("mine", "mine")):
         talks = Talks(client, session=named)
