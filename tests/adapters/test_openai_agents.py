@@ -79,7 +79,12 @@ async def test_items_of_every_kind_come_back_as_they_were(client: AsyncClient) -
 async def test_what_no_memory_can_contain_comes_back_too(client: AsyncClient) -> None:
     items: list[Any] = [
         {"type": "function_call_output", "call_id": "c", "output": text}
-        for text in ("ELF \0 binary", "an emoji cut in half: \ud83d", "whole: 😀", " \n")
+        for text in (
+            "ELF \0 binary",
+            "an emoji cut in half: \ud83d",
+            "whole: 😀",
+            " \n",
+        )
     ]
     session = MnemosyneSession("odd", client)
     await session.add_items(items)
