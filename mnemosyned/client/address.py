@@ -145,13 +145,15 @@ def address_of(
 
 
 class IdleConnections:
-    """A pool of open connections that no call uses; safe to use from several threads."""
+    """A pool of open connections that no call uses; safe to use from several threads and forks."""
 
     def __init__(self) -> None:
         self._connections: deque[socket.socket] = deque()
+        self._process = os.getpid()
 
     def take(self) -> socket.socket | None:
         """Return the newest idle connection that is still open, or None; close others."""
+        self._close_inherited()
         while True:  # ends with the last idle one
             try:
                 connection = self._connections.pop()
@@ -163,10 +165,17 @@ class IdleConnections:
 
     def put(self, connection: socket.socket) -> None:
         """Add a connection to the pool, or close it if the pool is full."""
+        self._close_inherited()
         if len(self._connections) < IDLE_MAX:
             self._connections.append(connection)
         else:
             connection.close()
+
+    def _close_inherited(self) -> None:
+        """Close, in a fork, the connections from before it: either process would read the other's answers."""
+        if self._process != os.getpid():
+            self.close()
+            self._process = os.getpid()
 
     def close(self) -> None:
         """Close all connections in the pool."""

@@ -6,6 +6,8 @@ import asyncio
 import gc
 import random
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -170,6 +172,36 @@ def test_more_threads_than_idle_connections_share_a_client(daemon: Daemon) -> No
     gc.collect()  # a socket nobody closed is a warning, and so a failure, here
 
     assert len(kept(daemon.database)) == 120
+
+
+FORKED = """
+import os, sys
+from mnemosyned import Client
+
+def read(client, id):
+    return all(client.get(id).memory.content == id for _ in range(200))
+
+with Client(sys.argv[1], timeout_s=20) as client:
+    for id in ("parent", "child"):
+        client.remember(id, id=id)
+    if child := os.fork():
+        works = read(client, "parent")
+        print(works, os.waitpid(child, 0)[1])
+    else:
+        os._exit(not read(client, "child"))
+"""
+
+
+def test_a_fork_does_not_read_the_answers_of_its_parent(daemon: Daemon) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", FORKED, str(daemon.socket)],
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=True,
+    )
+
+    assert (ran.stdout, ran.stderr) == ("True 0\n", "")
 
 
 def test_memory_of_a_file_with_a_daemon_goes_through_the_daemon(daemon: Daemon) -> None:
