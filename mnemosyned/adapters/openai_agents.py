@@ -72,7 +72,9 @@ class MnemosyneSession(SessionABC):
 
     def _memory_of(self, item: Mapping[str, Any]) -> Remember:
         """Return the memory that stores an item of the conversation, with its role or type."""
-        text = "\n".join(_texts_in(item)).strip() or json.dumps(item, ensure_ascii=False)
+        text = "\n".join(_texts_in(item)).strip() or json.dumps(
+            item, ensure_ascii=False
+        )
         return make_record_memory(
             text,
             item,
