@@ -85,6 +85,20 @@ def test_of_several_starts_at_once_each_says_that_the_daemon_runs() -> None:
     assert all(b"as process " + pid in each for each in said)
 
 
+def test_a_daemon_starts_with_a_long_directory_of_temporary_files(
+    tmp_path: Path,
+) -> None:
+    long = tmp_path / ("t" * 100)
+    long.mkdir()
+    with short_room() as home:
+        started = mnem("start", home=home, PATH="", TMPDIR=str(long))
+        stopped = mnem("stop", home=home, PATH="")
+
+    assert b"started, as process" in started.stderr
+    assert b"stopped process" in stopped.stderr
+    assert list(long.iterdir()) == []
+
+
 @pytest.mark.thorough
 def test_a_start_that_fails_says_why(run: Run) -> None:
     failed = run("start", endpoint="http://example.com/v1")

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -130,8 +130,12 @@ def start_detached(
     with (
         TemporaryDirectory(prefix="mnem-") as folder,
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as inbox,
+        ExitStack() as cleanup,
     ):
-        notify = str(Path(folder, "notify"))
+        # At most 107 bytes fit in the address of a socket, and TMPDIR may be longer.
+        directory = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+        cleanup.callback(os.close, directory)
+        notify = f"/proc/{os.getpid()}/fd/{directory}/notify"
         inbox.bind(notify)
         inbox.settimeout(POLL_S)
         process = subprocess.Popen(  # noqa: S603 our own program
