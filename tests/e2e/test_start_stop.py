@@ -70,11 +70,14 @@ def test_a_daemon_is_started_asked_and_stopped(run: Run) -> None:
     assert run("status").returncode == 3
 
 
-def test_of_several_starts_at_once_each_says_that_the_daemon_runs() -> None:
+@pytest.mark.parametrize("command", ["start", "restart"])
+def test_of_several_starts_at_once_each_says_that_the_daemon_runs(command: str) -> None:
     with short_room() as home:
         variables = environment(home, PATH="")
+        if command == "restart":
+            mnem("start", home=home, PATH="")
         starts = [
-            subprocess.Popen([BIN / "mnem", "start"], env=variables, stderr=PIPE)
+            subprocess.Popen([BIN / "mnem", command], env=variables, stderr=PIPE)
             for _ in range(3)
         ]
         said = [each.communicate()[1] for each in starts]

@@ -395,7 +395,7 @@ def restart() -> None:
     config = loading.load_config(loading.config_file())
     _ = config.location  # raises before anything is stopped
     if stopped := stop_daemon(config):
-        start_again(stopped)
+        start_again(stopped, config)
     else:
         start_daemon(config)
 
@@ -554,12 +554,15 @@ def _refuse_program(process: DatabaseProcess) -> None:
         )
 
 
-def start_again(stopped: StoppedDaemon) -> None:
-    """Start a stopped daemon again: by systemd, or with its former options and environment."""
+def start_again(stopped: StoppedDaemon, config: Config | None = None) -> None:
+    """Start a stopped daemon again: by systemd, or with its former options and environment.
+
+    `config` is for `start_detached`.
+    """
     if stopped.by_systemd:
         _start_unit()
     else:
-        start_detached(stopped)
+        start_detached(stopped, config=config)
 
 
 def _start_unit() -> int:
