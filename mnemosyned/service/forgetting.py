@@ -533,11 +533,10 @@ class RetentionService:
         if request.dry_run:
             return self._preview_forget(request, selected, kept)
         grace = None if request.now else self._begin_grace()
-        if selected.ids or selected.learned:
-            now = self.cycle.clock.now()
-            call = grace.call if grace else new_id(now)
-            self.store.actions.record(Action(call, ActionKind.FORGET, now))
-        return self._forget_selected(selected, kept, grace)
+        now = self.cycle.clock.now()
+        call = grace.call if grace else new_id(now)
+        action = Action(call, ActionKind.FORGET, now)
+        return self._forget_selected(selected, kept, grace, action=action)
 
     def forget_import(self, ids: Sequence[str], import_id: str) -> verbs.Forgotten:
         """Delete an import's memories that were not changed since; another import can bring them again."""
@@ -556,11 +555,14 @@ class RetentionService:
         grace: Grace | None,
         *,
         import_id: str | None = None,
+        action: Action | None = None,
     ) -> verbs.Forgotten:
         """Delete the selected memories, of an import those unchanged since, and recoverable ones for good."""
         began = time.monotonic()
         removal = Removal(working=self._finish(kept))
-        removal |= self._forget_in_chunks(selected, grace, import_id=import_id)
+        removal |= self._forget_in_chunks(
+            selected, grace, import_id=import_id, action=action
+        )
         problem = self.rewrite_stale_or_log(highest=Level.EPISODE)
         self.cycle.gate.rest_after(time.monotonic() - began)
         removal = replace(removal, in_force=removal.in_force - set(selected.ids))
@@ -629,7 +631,12 @@ class RetentionService:
         return complete
 
     def _forget_in_chunks(
-        self, selected: SelectedMemories, grace: Grace | None, *, import_id: str | None
+        self,
+        selected: SelectedMemories,
+        grace: Grace | None,
+        *,
+        import_id: str | None,
+        action: Action | None,
     ) -> Removal:
         """Forget memories chunk by chunk, then learnings; return the counts. Raises `PartlyDone`."""
         ids, learned = selected.ids, selected.learned
@@ -639,7 +646,7 @@ class RetentionService:
             self._forgotten.note(chunk)
             try:
                 removal = self.store.deletion.forget(
-                    chunk, grace=grace, import_id=import_id
+                    chunk, grace=grace, import_id=import_id, action=action
                 )
             except BaseException:
                 self._forgotten.withdraw(chunk)
@@ -650,13 +657,16 @@ class RetentionService:
         def forget_learnings() -> Removal:
             """Delete the learnings, recorded as the memories are; return the counts."""
             self._forgotten.note(learned)
-            return self.store.deletion.forget_learnings(learned, grace=grace)
+            return self.store.deletion.forget_learnings(
+                learned, grace=grace, action=action
+            )
 
         # The learnings beside them go last, as one more chunk.
         works: list[Callable[[], Removal]] = [
             partial(forget_chunk, chunk) for chunk in split_into_chunks(ids, CHUNK)
         ]
-        works.append(forget_learnings)
+        if learned:
+            works.append(forget_learnings)
         removals = run_in_chunks(
             works,
             1,

@@ -212,7 +212,7 @@ def test_old_actions_and_those_beyond_the_limit_expire(
 ) -> None:
     remember_batch(store, memory("1"))
     store.changes.tag(["1"], ["a"], action=action("old"))
-    store.actions.record(action("young", ActionKind.FORGET, days=1))
+    store.deletion.forget(["2"], action=action("young", ActionKind.FORGET, days=1))
     store.changes.tag(["1"], ["b"], action=action("new", days=2))
     assert not store.actions.are_expired(NOON - timedelta(days=1))
 

@@ -9,7 +9,7 @@ from support.fakes import trio
 from support.leftovers import left_of
 from support.services import Lab
 
-from mnemosyned.errors import CannotUndo, InvalidRequest, NotFound
+from mnemosyned.errors import CannotUndo, InvalidRequest, NotFound, StorageFailed
 from mnemosyned.memory.values import ACTIONS_KEPT, ActionStep
 from mnemosyned.verbs.memories import EditMemory, Pin, Remember, Tag, Unpin, Untag
 from mnemosyned.verbs.request import Request
@@ -323,6 +323,24 @@ def test_an_undo_that_was_interrupted_blocks_no_earlier_action(
     assert lab.memory("pan").importance == 0.5
     assert everything(lab) == before
     assert list_kinds(lab) == []
+
+
+def test_a_forget_that_failed_blocks_no_earlier_action(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.do(EditMemory("pan", importance=0.9))
+
+    def fail(*_: object, **__: object) -> None:
+        raise StorageFailed("the disk is full")
+
+    with monkeypatch.context() as full:
+        full.setattr(lab.store.deletion, "_find", fail)
+        with pytest.raises(StorageFailed):
+            lab.forget("kettle", now=True)
+    undone = lab.undo()
+
+    assert undone.actions[0].kind == "edit"
+    assert lab.memory("pan").importance == 0.5
 
 
 def test_an_undo_leaves_out_what_is_forgotten_at_the_same_time(

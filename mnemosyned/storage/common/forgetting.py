@@ -28,7 +28,7 @@ from mnemosyned.memory.forgetting import (
     keys_of_forgotten,
     name_matcher,
 )
-from mnemosyned.memory.values import MemoryRecord, Recoverable
+from mnemosyned.memory.values import Action, MemoryRecord, Recoverable
 from mnemosyned.storage.common import listing, state
 from mnemosyned.storage.common.endings import forget_endings, restore_ending
 from mnemosyned.storage.common.injections import forget_injected_words
@@ -54,6 +54,7 @@ from mnemosyned.storage.common.session import (
 from mnemosyned.storage.common.undo import (
     changed_after,
     delete_actions,
+    insert_action,
 )
 
 LEARNING = "learning"
@@ -392,6 +393,7 @@ class DeletionStore(StorePart):
         *,
         grace: Grace | None = None,
         import_id: str | None = None,
+        action: Action | None = None,
     ) -> Removal:
         """Delete memories with their index entries; return what changed. Unknown ids are skipped.
 
@@ -400,6 +402,8 @@ class DeletionStore(StorePart):
         one; without remaining members it is deleted. Memories of the import
         `import_id` that were changed since stay, and a source that is read again brings the others back.
         """
+        if action:
+            insert_action(session, action)
         found = self._find(session, ids)
         if import_id:
             changed = changed_after(session, import_id)
@@ -467,8 +471,11 @@ class DeletionStore(StorePart):
         ids: Sequence[str],
         *,
         grace: Grace | None = None,
+        action: Action | None = None,
     ) -> Removal:
         """Delete learnings, and keep copies until `grace` ends or request a purge; return the counts."""
+        if action:
+            insert_action(session, action)
         if grace:
             copies = {
                 f"{LEARNING}:{learning.id}": ForgottenCopy(learnings=[learning])

@@ -53,7 +53,7 @@ def record_action(
     steps = list(changed)
     if action is None or not steps:
         return
-    _insert_action(session, action)
+    insert_action(session, action)
     number = session.select_value(
         "undo_action", "seq", id=action.id, kind=action.kind.value
     )
@@ -66,7 +66,7 @@ def record_action(
     session.insert_each("undo_step", rows, UNLESS_KNOWN)
 
 
-def _insert_action(session: CommonSession, action: Action) -> None:
+def insert_action(session: CommonSession, action: Action) -> None:
     """Insert an action unless it is recorded, as by an earlier part of an import."""
     session.insert(
         "undo_action",
@@ -104,11 +104,6 @@ def changed_after(session: CommonSession, id: str) -> set[int]:
 
 class ActionStore(StorePart):
     """Recorded actions, and the memories that each one changed."""
-
-    @writes
-    def record(self, session: CommonSession, action: Action) -> None:
-        """Record an action whose memories are found elsewhere, as those of a forget are."""
-        _insert_action(session, action)
 
     @reads
     def actions(
