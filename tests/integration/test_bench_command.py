@@ -47,11 +47,12 @@ def test_it_says_what_would_have_been_given_and_its_cost(transcripts: Path) -> N
         "row security",
     ):
         assert part in text
+    assert r"\x1b" not in text
     assert "of the" in text.partition("cost: ")[2]
 
 
 def test_its_json_has_every_injection_with_its_reasons(transcripts: Path) -> None:
-    report = json.loads(shown(str(transcripts), "--json"))
+    report = json.loads(shown(str(transcripts), "--json", "--show"))
 
     assert (report["conversations"], report["messages"]) == (2, 3)
     told = report["injections"]

@@ -15,9 +15,9 @@ from mnemosyned.agents.hooks.events import CLIENTS
 from mnemosyned.agents.hooks.service import HookEnvelope, HookService
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.assembly.embedded import private_directory
-from mnemosyned.cli.options import json_option
+from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.conversation import injection_lines
-from mnemosyned.cli.output.show import say_result
+from mnemosyned.cli.output.show import escape_strings, say_result
 from mnemosyned.cli.output.terminal import count_of, local_time, progress_line, say
 from mnemosyned.config.loading import load_config
 from mnemosyned.errors import InvalidRequest
@@ -242,9 +242,9 @@ def bench(paths: tuple[Path, ...], *, show: bool) -> None:
             progress_line("replaying", "message", size) as advance,
         ):
             ConversationReplay(memory, clock, report).run(messages, advance)
-    if show:
-        for injection in report.injections:
-            say("\n".join([*injection_lines(injection), ""]))
+    if show and not prints_json():  # which lists them, too
+        for injection in escape_strings(report.injections):
+            say("\n".join([*injection_lines(injection), ""]), styled=True)
     say_result(report, "\n".join(report_lines(report)))
 
 
