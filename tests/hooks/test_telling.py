@@ -517,3 +517,16 @@ def test_what_a_user_has_to_say_again_counts_as_a_miss_unless_it_was_told(
     assert missed.prompt.startswith("We decided to use Postgres")
     assert DECISION in missed.lines[0].text
     assert shop.status().injections.said_again == 1
+
+
+def test_what_a_user_says_again_is_no_miss_if_its_learning_was_given(
+    shop: Shop, clock: FakeClock
+) -> None:
+    rule = "Always answer in British English with short sentences."
+    shop.codex("0300").ask(rule)
+    clock.advance(minutes=10)
+    agent = shop.codex("0301")
+    assert rule in agent.start()
+    agent.ask(rule)
+
+    assert not shop.injections(outcome=InjectionOutcome.SAID_AGAIN).injections

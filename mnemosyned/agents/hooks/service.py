@@ -48,6 +48,8 @@ REPEATED_CHECKED_MAX = 3
 REPEATED_KEYWORDS_MIN = 3
 REPEATED_SHARE_MIN = 0.6
 """Share of keywords in common from which a message repeats an earlier one."""
+GIVEN_READ_MAX = 100
+"""Newest injections of a session that are searched for what a user says again."""
 SAMPLE = "What did Ann decide about the cart service yesterday?"
 """A prompt that takes every step of a recall."""
 NO_CONVERSATION = "the call names no conversation"
@@ -335,7 +337,11 @@ class HookService:
                 and len(words & (said := find_keywords(line.content)))
                 >= REPEATED_SHARE_MIN * len(words | said)
             ]
-            if known and not any(line.id in shown for line in known):
+            if (
+                known
+                and not any(line.id in shown for line in known)
+                and not self._was_given(session, words)
+            ):
                 line = injections.InjectedLine(
                     id=known[0].id,
                     text=known[0].content[: injections.PROMPT_CHARS_MAX],
@@ -353,6 +359,18 @@ class HookService:
                         outcome=injections.InjectionOutcome.SAID_AGAIN,
                     )
                 )
+
+    def _was_given(self, session: AgentSession, words: frozenset[str]) -> bool:
+        """Return whether a line given in a session, such as a learning, has most of the keywords."""
+        given = self._ledger.find(
+            injections.InjectionFilter(session=session.session), limit=GIVEN_READ_MAX
+        )
+        return any(
+            len(words & find_keywords(line.text)) >= REPEATED_SHARE_MIN * len(words)
+            for injection in given
+            if injection.outcome is not injections.InjectionOutcome.SAID_AGAIN
+            for line in injection.lines
+        )
 
     def _count_call(
         self, call: HookCall, event: str, outcome: HookOutcome, duration_s: float
