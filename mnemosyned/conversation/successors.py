@@ -12,6 +12,7 @@ from heapq import nlargest
 from itertools import takewhile
 from math import log
 from operator import mul
+from types import MappingProxyType
 from typing import NamedTuple
 
 from mnemosyned.conversation.briefing import (
@@ -114,13 +115,18 @@ class SuccessorFinder:
         endings_of: EndingsOf,
         compare: Callable[[Sequence[str]], MemoryComparison],
         known: Collection[str] = (),
+        sources: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Find successors among `statements`, which come newest first, in a person's words by `edits`."""
+        """Find successors among `statements`, which come newest first, in a person's words by `edits`.
+
+        `sources` are those of other memories, by id.
+        """
         self._statements = [
             each for each in statements if not edits.is_dropped(each.memory.id)
         ][:STATEMENTS_MAX]
         self._memories = {each.memory.id: each.memory for each in self._statements}
         self._known = known
+        self._sources = sources
         self._edits = edits
         self._endings_of = endings_of
         self._compare = compare
@@ -224,13 +230,13 @@ class SuccessorFinder:
         """
 
         def make_newer(id: str, text: str, said: datetime, why: str) -> InjectedQuote:
-            """Return a newer quote from a memory; its origin is empty unless it is a statement here."""
+            """Return a newer quote from a memory; its origin is empty unless it is known here."""
             memory = self._memories.get(id)
             return InjectedQuote(
                 id=id,
                 text=self._edits.text_of(id) or text,
                 said=said,
-                source=memory.source or "" if memory else "",
+                source=(memory.source or "") if memory else self._sources.get(id, ""),
                 speaker=memory.role if memory else "",
                 reason=f"{why} ({quote.reason})",
             )

@@ -310,3 +310,23 @@ def test_a_prompt_is_told_what_a_group_knows(anna: Memory, bert: Memory) -> None
     assert "is Ibis" in told.body.decode()
     assert "team" in told.body.decode()
     assert "Ibis" not in anna.ask(sent, owner="anna").body.decode()
+
+
+def test_a_prompt_is_told_what_replaced_a_statement_of_a_group(
+    anna: Memory, bert: Memory
+) -> None:
+    share(bert, "The scanner is in room 12", created_at="2026-03-02")
+    share(bert, "The scanner is now in room 31", created_at="2026-03-09")
+    payload = {
+        "hook_event_name": "UserPromptSubmit",
+        "session_id": "6a1f",
+        "prompt": "Which room is the scanner in?",
+        "cwd": "/home/anna/heron",
+    }
+
+    told = anna.ask(by_post("hooks", {"payload": payload}, path="/hooks")).body.decode()
+
+    assert (
+        "[2026-03-09, team] The scanner is now in room 31 "
+        "(until 2026-03-09: [2026-03-02, team] The scanner is in room 12)"
+    ) in told

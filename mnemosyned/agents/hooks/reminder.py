@@ -28,7 +28,7 @@ from mnemosyned.conversation.successors import SuccessorFinder
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.injections import BriefingEdits
-from mnemosyned.memory.values import Hit, Learning
+from mnemosyned.memory.values import EndedStatement, Hit, Learning
 from mnemosyned.service.briefing import quote_learning, quote_memory
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.text.dates.questions import parse_times
@@ -84,6 +84,10 @@ class BearingLine:
 
     score: float
     quote: injected.InjectedQuote
+    owner: str = ""
+    """The group whose memory it is from; empty for one's own."""
+    ended: Sequence[EndedStatement] = ()
+    """Of a group's line: its statements that newer memories of the group ended."""
 
 
 class Reminder:
@@ -166,12 +170,15 @@ class Reminder:
                 ("Standing rules for this:", rules),
             )
         ]
+        shared = [line for line in lines if line.owner]
+        ended = {line.quote.id: line.ended for line in shared}
         finder = SuccessorFinder(
             [each for each in read if each.memory.id not in asked],
             edits=edits,
-            endings_of=self._store.endings.of,
+            endings_of=lambda ids: {**ended, **self._store.endings.of(ids)},
             compare=self._service.vectors.compare,
             known=known,
+            sources={each.by: line.owner for line in shared for each in line.ended},
         )
         joined = [
             replace(section, quotes=_join_messages(section.quotes))
@@ -365,7 +372,9 @@ class Reminder:
                 speaker=line.role,
                 reason=hit.why,
             )
-            chosen.append(BearingLine(CONFIDENCE_WEIGHT * hit.confidence, quote))
+            score = CONFIDENCE_WEIGHT * hit.confidence
+            ended = line.ended if hit.owner else ()
+            chosen.append(BearingLine(score, quote, hit.owner or "", ended))
         return chosen
 
 
