@@ -16,10 +16,10 @@ from support.vector_service import (
 )
 
 from mnemosyned.config.settings import SettingsInForce
-from mnemosyned.errors import EmbedderFailed, ModelUnavailable
+from mnemosyned.errors import DatabaseUnreachable, EmbedderFailed, ModelUnavailable
 from mnemosyned.memory.ports import Draft
 from mnemosyned.memory.values import EmbedderState
-from mnemosyned.search.vectors import indexer as module
+from mnemosyned.search.vectors import embedding, indexer as module
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import EditMemory, Recall, Remember
@@ -230,6 +230,29 @@ def test_questions_are_answered_and_memories_forgotten_while_the_older_vectors_a
     assert (contents(answer), answer.note) == (["A dentist came"], "")
     wait_until(lambda: again.call(Status()).embedder.searched == 20)
     assert car(again) == []
+
+
+def test_an_edit_during_an_outage_of_the_database_is_embedded_right_after_it(
+    service: MemoryService, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (id,) = remember_embedded(service, "The tesla came")
+    monkeypatch.setattr(embedding, "RETRY_S", 10 * WAIT_S)
+    monkeypatch.setattr(embedding, "STORAGE_RETRY_S", 0.01)
+    drop_vectors = store.vectors.drop_vectors
+    outage = [DatabaseUnreachable("nothing was kept: it is gone", reason="it is gone")]
+
+    def drop_or_fail(positions: Sequence[int]) -> None:
+        if outage:
+            raise outage.pop()
+        drop_vectors(positions)
+
+    monkeypatch.setattr(store.vectors, "drop_vectors", drop_or_fail)
+    service.call(EditMemory(id, text="The plums are ripe"))
+
+    wait_until(lambda: not outage and not car(service))
+    wait_until_embedded(service, 1)
+    assert service.call(Status()).embedder.state is EmbedderState.READY
+    assert car(service) == []
 
 
 def test_another_model_embeds_everything_anew_while_words_still_find_it(

@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
-from mnemosyned.errors import EmbedderFailed, MnemosynedError, ModelUnavailable
+from mnemosyned.errors import (
+    DatabaseUnreachable,
+    EmbedderFailed,
+    MemoryBusy,
+    MnemosynedError,
+    ModelUnavailable,
+)
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.engine_ports import (
     ComparisonTooSlow,
@@ -113,6 +119,8 @@ class DirectQuestion:
 
 RETRY_S = 300.0
 """Pause before a model that cannot be run is tried again."""
+STORAGE_RETRY_S = 5.0
+"""The same while the database cannot be reached or is busy."""
 STOP_S = 10.0
 
 
@@ -156,9 +164,10 @@ class EmbeddingThread(ABC):
         """Log and count a memory that the model refused."""
 
     def _run(self) -> None:
-        """Call `_work` until the thread is to stop, again in `RETRY_S` seconds after each error."""
+        """Call `_work` until the thread is to stop, again a pause after each error."""
         while not self._closing.is_set():
             reason = ""
+            pause_s = RETRY_S
             try:
                 self._work()
             except ModelUnavailable as error:
@@ -169,11 +178,13 @@ class EmbeddingThread(ABC):
                 log_failure("embedding_failed", error)
                 ours = isinstance(error, MnemosynedError)
                 reason = str(error) if ours else "it failed; the log says how"
+                if isinstance(error, DatabaseUnreachable | MemoryBusy):
+                    reason, pause_s = error.reason, STORAGE_RETRY_S
             if reason and not self._closing.is_set():
                 self._change_status(state=EmbedderState.UNAVAILABLE, reason=reason)
                 name = self._embedder.name
                 log.warning("embedding_unavailable", model=name, reason=reason)
-            self._closing.wait(RETRY_S)
+            self._closing.wait(pause_s)
 
     def _embed_rows(
         self, rows: Sequence[EmbeddingInput]

@@ -167,7 +167,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         while not self._closing.is_set():
             self._wake.clear()
             self._answer_questions()
-            if self._forgot.is_set():
+            if self._forgot.is_set() or self._reworded:
                 self._forgot.clear()
                 spans = _merge_spans([*self._drop_reworded(), *spans])
                 self._recount_vectors(index)
@@ -210,11 +210,11 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
 
     def _drop_reworded(self) -> list[tuple[int, int]]:
         """Delete the vectors of edited memories; return the spans to embed again, without their ends."""
-        positions = []
-        while self._reworded:
-            positions.append(self._reworded.popleft())
+        positions = list(self._reworded)
         if positions:
             self._store.drop_vectors(positions)
+        for _ in positions:  # not before: after an error they are dropped again
+            self._reworded.popleft()
         return [(position - 1, position + 1) for position in sorted(positions)]
 
     def _newest_position(self, top: int, *, gather: bool) -> int:
