@@ -1,5 +1,6 @@
 """`mnem doctor` on broken installations: each fault is found, named, and mended where that is safe."""
 
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -167,6 +168,22 @@ def test_a_whole_installation_is_sound_and_looking_changes_nothing(home: Home) -
     assert bad(findings) == ["no daemon runs"]
     sound = {each.check for each in findings if each.severity is Severity.OK}
     assert {"settings", "database", "permissions", "disk", "programs"} <= sound
+
+
+def test_what_the_daemon_cannot_write_to_is_found(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = {home.database, home.database.parent}
+    access = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: path not in closed and access(path, mode)
+    )
+
+    found = [each.text for each in look(home) if each.check == "permissions"]
+
+    assert found == [
+        f"you cannot write to {path}" for path in (home.database.parent, home.database)
+    ]
 
 
 def test_a_database_in_use_is_not_repaired(home: Home) -> None:

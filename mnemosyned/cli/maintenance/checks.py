@@ -492,19 +492,20 @@ BY_HAND = timedelta(days=7)
 
 
 def check_permissions(installation: Installation) -> Iterator[Finding]:
-    """Yield findings on files of the memory that other users may open."""
+    """Yield findings on files of the memory that other users may open, or this user cannot write."""
     database = installation.database
-    files = [
-        database,
-        *(database.with_name(database.name + suffix) for suffix in ("-wal", "-shm")),
-        installation.config_file,
-        paths.token_path(),
-    ]
+    written = [database.with_name(database.name + end) for end in ("", "-wal", "-shm")]
+    files = [*written, installation.config_file, paths.token_path()]
     folders = [database.parent, installation.config_file.parent, paths.models_dir()]
     findings = [_permission_finding(path, 0o077) for path in files]
     # A folder of others may be looked into, but not written to.
     findings += [_permission_finding(path, 0o022) for path in dict.fromkeys(folders)]
     bad = [finding for finding in findings if finding]
+    bad += [
+        problem("permissions", f"you cannot write to {path}", f"chmod u+w {path}")
+        for path in (database.parent, *written)
+        if path.exists() and not os.access(path, os.W_OK)
+    ]
     yield from bad
     if not bad:
         yield ok("permissions", "the files of the memory are open to you alone")
