@@ -192,6 +192,13 @@ def test_a_program_ends_without_closing_and_a_closed_memory_logs_nothing(
     assert ran.stderr == ""
 
 
+def test_a_program_that_opens_a_file_twice_hears_that_it_has_it_open(
+    database: Path,
+) -> None:
+    with Memory(database), pytest.raises(DatabaseInUse, match="It is this process"):
+        Memory(database)
+
+
 def test_an_empty_path_is_refused() -> None:
     with pytest.raises(ConfigInvalid, match="name a file"):
         Memory("")

@@ -440,9 +440,11 @@ def lock_database(database: Path) -> Iterator[int]:
         except BlockingIOError:
             owner = database_owner(database) or DatabaseProcess(0, None)
             where = f", which listens on {owner.socket}" if owner.socket else ""
+            advice = "Talk to that one, stop it, or choose another database."
+            if owner.pid == os.getpid():
+                advice = "It is this process: use the memory it has open, or close that first."
             raise DatabaseInUse(
-                f"{database} is in use by process {owner.pid or 'unknown'}{where}. "
-                "Talk to that one, stop it, or choose another database."
+                f"{database} is in use by process {owner.pid or 'unknown'}{where}. {advice}"
             ) from None
         resolved = _resolve_links(database)
         finish_restore(resolved)
