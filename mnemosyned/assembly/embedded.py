@@ -210,7 +210,8 @@ class AsyncMemory(AsyncVerbs):
             self._memory = await asyncio.shield(asyncio.wrap_future(opening))
         except BaseException:
             opening.add_done_callback(close_opened)
-            self._threads.shutdown(wait=False)
+            threads, self._threads = self._threads, self._new_threads()
+            threads.shutdown(wait=False)
             raise
         return self
 

@@ -406,6 +406,8 @@ def test_a_database_that_is_not_open_says_how_to_open_it(tmp_path: Path) -> None
     asyncio.run(use(database))
     with pytest.raises(RuntimeError, match="async with"):
         asyncio.run(database.recall("tea"))
+    with Memory(tmp_path / "memory.db"), pytest.raises(DatabaseInUse):
+        asyncio.run(use(database))
     asyncio.run(use(database))
     with pytest.raises(ValueError, match="at least 1"):
         AsyncMemory(tmp_path / "memory.db", threads=0)
