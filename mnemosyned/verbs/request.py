@@ -45,6 +45,10 @@ _SAID = {
 _BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 _LENGTH = re.compile(r"Expected `(\w+)` of length ([<>]=) (\d+)")
 _RANGE = re.compile(r"Expected `\w+` ([<>]=?) (-?[\d.]+)")
+# an escaped backslash, a pair of surrogates, or half of one (group 1), which JSON allows
+_SURROGATES = re.compile(
+    rb"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(\\u[dD][89a-fA-F][\da-fA-F]{2})"
+)
 _KIND = re.compile(r"Expected `([^`]*)`(?:, got `(\w+)`)?\Z")
 
 
@@ -260,10 +264,14 @@ def parse(verb: type[V], body: bytes | bytearray) -> V:
     except msgspec.ValidationError as error:
         raise _field_error(error, verb) from error
     except UnicodeDecodeError as error:
-        raise errors.InvalidText(
-            f"the body is not UTF-8 at byte {error.start}; encode it first"
-        ) from error
+        raise errors.InvalidText("the body is not UTF-8; encode it first") from error
     except (msgspec.DecodeError, RecursionError) as error:
+        if half := next(
+            (escape[1] for escape in _SURROGATES.finditer(body) if escape[1]), b""
+        ):
+            raise errors.InvalidText(
+                f"the body has {half.decode()} without its other half; send whole characters"
+            ) from error
         raise errors.MalformedJson(f"the body is not JSON: {error}") from error
     for place, part in _requests_within(request):
         values = zip(part.__struct_fields__, msgspec.structs.astuple(part), strict=True)

@@ -156,7 +156,7 @@ def test_bytes_other_than_utf8_are_refused(
             surface.caller.remember("caf\udce9")
 
     assert (answer.status, answer.error[0]) == (400, "invalid_text")
-    assert (half.status, half.error[0]) == (400, "malformed_json")
+    assert (half.status, half.error[0]) == (400, "invalid_text")
     assert (argument.returncode, piped.returncode) == (2, 2)
     assert b"not valid Unicode at character" in argument.stderr
     assert b"not UTF-8 at byte 3" in piped.stderr

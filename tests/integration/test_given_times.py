@@ -141,6 +141,9 @@ def test_other_mistakes_next_to_a_time_in_words_are_told_too() -> None:
     ("after", "code"),
     [
         (b'"\xe9"}', "invalid_text"),
+        (rb'"\ud83d"}', "invalid_text"),
+        (rb'"a\\\uDE00 b \ud83d\ude00"}', "invalid_text"),
+        (rb'"\\ud83d \ud83d\ude00', "malformed_json"),
         (b"[" * 100_000, "malformed_json"),
         (b"", "malformed_json"),
     ],
