@@ -376,7 +376,7 @@ class MemoryService:
         """Return the hits for a question, best first, with secrets masked unless revealed.
 
         They are from this memory and those of `groups`, ranked as if all were in one; memories of
-        groups are left out, with a note, if they fail or after `GROUPS_S` seconds.
+        groups are left out, with a note, if they fail or after `GROUPS_S` seconds of their search.
         """
         begin = time.perf_counter()
         self.endings.find_soon()
@@ -388,13 +388,15 @@ class MemoryService:
 
     def _recall(self, request: verbs.Recall, groups: Groups) -> verbs.Recalled:
         """Return the hits for a question, as `recall` does."""
-        begin = time.perf_counter()
         query = reading.make_query(request, now=self._clock.now())
         asked = query.topic or request.query
         question = self.vectors.ask(asked)
         found, note = self.search(query, question)
         searched: dict[str | None, MemoryService] = {None: self}
         candidates, notes = [found], [note]
+        begin = (
+            time.perf_counter()
+        )  # a slow search of one's own memory leaves out no group
         for name, open_memory in groups.items():
             note = f"the memory of {name} was left out, for lack of time"
             if time.perf_counter() - begin < GROUPS_S:

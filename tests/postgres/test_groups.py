@@ -13,6 +13,7 @@ from postgres.served import Memory, Service, serve_in_process
 
 from mnemosyned.memory.engine_ports import OWN_SCOPES, Scope
 from mnemosyned.service.audit import REQUESTER
+from mnemosyned.service.service import GROUPS_S, MemoryService
 
 pytestmark = pytest.mark.postgres
 
@@ -103,6 +104,28 @@ def test_the_right_memory_comes_first(anna: Memory) -> None:
         assert scores == sorted(scores, reverse=True)
     assert len(hits(anna, "deploy", limit=5)) == 5
     assert hits(anna, "where does the zeppelin Hindenburg land?") == []
+
+
+def test_a_slow_search_of_ones_own_memory_leaves_out_no_group(
+    anna: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share(anna, "The staging server is called heron.")
+    moments = [0.0]
+    search = MemoryService.search
+
+    def search_slowly(*arguments: Any) -> Any:  # noqa: ANN401 as `MemoryService.search`
+        if not moments[0]:  # one's own memory is searched first
+            moments[0] += 10 * GROUPS_S
+        return search(*arguments)
+
+    monkeypatch.setattr(MemoryService, "search", search_slowly)
+    monkeypatch.setattr(
+        "mnemosyned.service.service.time.perf_counter", lambda: moments[0]
+    )
+
+    (hit,) = hits(anna, "what is the staging server called?")
+
+    assert hit["owner"] == "team"
 
 
 def test_empty_groups_leave_an_answer_as_it_is(anna: Memory) -> None:
