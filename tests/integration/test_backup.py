@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +18,7 @@ from support.services import Lab, make_keeper
 
 from mnemosyned import Memory
 from mnemosyned.backup_schedule import backup_name
-from mnemosyned.cli.commands.backup import back_up
+from mnemosyned.cli.commands.backup import back_up, open_whole_file
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest, StorageFailed
 from mnemosyned.service.backups import NAME, BackupKeeper, forgotten_since
@@ -55,6 +56,34 @@ def test_a_backup_is_a_memory_of_its_own(memory: Memory, tmp_path: Path) -> None
         assert opened.execute("PRAGMA application_id").fetchone() == (0x4D6E656D,)
         assert opened.execute("PRAGMA journal_mode").fetchone() == ("delete",)
     assert ids(copy) == ["a"]
+
+
+def test_backups_to_one_file_at_once_do_not_disturb_each_other(
+    memory: Memory, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy.sqlite"
+    memory.remember("tea at four", id="a")
+
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(memory.backup, [str(copy)] * 12))
+
+    assert {each.memories for each in done} == {1}
+    assert ids(copy) == ["a"]
+
+
+def test_two_writers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "export.jsonl"
+
+    with open_whole_file(path) as first:
+        first.write(b"whole")
+        with (
+            pytest.raises(InvalidRequest, match="another process writes"),
+            open_whole_file(path),
+        ):
+            pass
+
+    assert path.read_bytes() == b"whole"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import sys
@@ -42,21 +43,33 @@ def open_whole_file(path: Path) -> Iterator[BinaryIO]:
     """Yield a new file that takes the name `path` after the block, or is deleted on failure."""
     target = path.resolve()
     partial = target.with_name(target.name + PARTIAL)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         descriptor = os.open(partial, flags, PRIVATE)
     except OSError as error:
         raise InvalidRequest(
             f"{path} cannot be written: {error.strerror}", field="file"
         ) from error
-    try:
-        with os.fdopen(descriptor, "wb", 1 << 20) as file:
+    with os.fdopen(descriptor, "wb", 1 << 20) as file:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_ours = os.path.samestat(os.fstat(descriptor), partial.stat())
+        except (BlockingIOError, FileNotFoundError):
+            is_ours = False
+        if not is_ours:
+            raise InvalidRequest(
+                f"another process writes {path}; try again when it is done",
+                field="file",
+            )
+        try:
+            file.truncate()
             yield file
             file.flush()
-            os.fsync(file.fileno())
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+            os.fsync(descriptor)
+            partial.replace(target)  # still locked: the next one opens a new file
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
 
 
 PARTS_MAX = 1_000

@@ -11,6 +11,7 @@ import glob
 import os
 import re
 import sqlite3
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
@@ -31,6 +32,8 @@ from mnemosyned.storage.sqlite.repair import (
 )
 
 PRIVATE = 0o600
+_backing_up = threading.Lock()
+"""Held during a backup: another one to the same file has the same name until it is whole."""
 PARTIAL = ".partial"
 """The end of a copy's name until it is whole."""
 UNPURGED = "an index is damaged, and may still hold words of what was forgotten"
@@ -98,7 +101,7 @@ def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> Cop
     leads to another file by now. Raises `CopyDamaged`, sqlite3.Error and OSError, and leaves an
     earlier `target` as it was.
     """
-    with closing(open_to_read(database)) as source:
+    with _backing_up, closing(open_to_read(database)) as source:
         source.execute("SELECT 1 FROM sqlite_schema").fetchone()  # opens the log
         check()
         partial = copy_beside(source, target)
