@@ -504,7 +504,8 @@ def _is_in_scope(
 def add_endings(store: EndingStore, hits: Sequence[Hit], *, reveal: bool) -> list[Hit]:
     """Return the hits with the statements that newer memories ended, and these memories first.
 
-    A hit that ended one before it is moved to the place before. Secrets are masked unless `reveal`.
+    A hit that ended one before it is moved to the place before, with those that ended its own. Secrets
+    are masked unless `reveal`.
     """
     ids = [id for hit in hits for id in (hit.id, *(line.id for line in hit.lines))]
     ended = store.of(ids) if ids else {}
@@ -524,18 +525,22 @@ def add_endings(store: EndingStore, hits: Sequence[Hit], *, reveal: bool) -> lis
         for hit in hits
     ]
     answer: list[Hit] = []
+    added: set[str] = set()
+
+    def add(hit: Hit) -> None:
+        """Add a hit behind those that ended its statements, each of them likewise."""
+        if hit.id in added:
+            return
+        added.add(hit.id)
+        every = (hit.ended, *(line.ended for line in hit.lines))
+        by = {each.by for ended in every for each in ended}
+        for other in noted if by else ():
+            if not by.isdisjoint((other.id, *(line.id for line in other.lines))):
+                add(other)
+        answer.append(hit)
+
     for hit in noted:
-        shown = {hit.id, *(line.id for line in hit.lines)}
-        place = next(
-            (
-                index
-                for index, other in enumerate(answer)
-                for ended in (other.ended, *(line.ended for line in other.lines))
-                if any(each.by in shown for each in ended)
-            ),
-            len(answer),
-        )
-        answer.insert(place, hit)
+        add(hit)
     return answer
 
 
