@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from datetime import datetime
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from email.utils import parseaddr, parsedate_to_datetime
@@ -24,6 +25,8 @@ _REPLY = re.compile(
 
 @dataclass(slots=True)
 class _Mail(reading.FileRecord):
+    arrival: str = ""
+    """The time of its "From …" line."""
     data: bytearray = field(default_factory=bytearray)
     is_after_blank: bool = False
     """Whether its last line is blank, so that a mail may begin with the next."""
@@ -52,7 +55,7 @@ class Mailbox(importer.ImportFormat):
 def _take_mail_line(line: reading.TextLine, mail: _Mail | None) -> _Mail | None:
     """Return a new mail if the line begins one, else add it to the last and return None."""
     if (mail is None or mail.is_after_blank) and _BEGIN.match(line.data):
-        return _Mail()
+        return _Mail(arrival=line.data.decode("latin-1").split(None, 2)[-1])
     if mail:
         if len(mail.data) < MAIL_BYTES_MAX:
             mail.data += b"\n" if line.too_long else line.data[:MAIL_BYTES_MAX]
@@ -67,12 +70,7 @@ def _memory_of_mail(mail: _Mail) -> Remember:
     subject = importer.clean_name(_decode_header(message, "subject"))
     name, address = parseaddr(_decode_header(message, "from"))
     topic = _REPLY.sub("", subject) or "without subject"
-    try:
-        date = importer.moment_from(
-            parsedate_to_datetime(_decode_header(message, "date"))
-        )
-    except (ValueError, TypeError, IndexError):
-        date = None
+    date = _parse_date(_decode_header(message, "date"))
     text = _extract_mail_text(message)
     if not (subject or text):
         raise ValueError("it has neither subject nor text")
@@ -85,7 +83,7 @@ def _memory_of_mail(mail: _Mail) -> Remember:
         session=f"mail:{topic}",
         source="mail",
         role=name or address,
-        created_at=date,
+        created_at=date or _parse_date(mail.arrival),
         metadata={
             "subject": subject,
             "from": importer.clean_name(_decode_header(message, "from")),
@@ -93,6 +91,14 @@ def _memory_of_mail(mail: _Mail) -> Remember:
         },
         tags=_decode_header(message, "x-gmail-labels").split(","),
     )
+
+
+def _parse_date(text: str) -> datetime | None:
+    """Return the time in a mail's header; None if there is none that exists."""
+    try:
+        return importer.moment_from(parsedate_to_datetime(text))
+    except (ValueError, TypeError, IndexError):
+        return None
 
 
 def _decode_header(message: EmailMessage, name: str) -> str:

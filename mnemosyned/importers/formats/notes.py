@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,11 @@ class ParsedNote:
     """Reason why the front matter cannot be read; the body then begins with it."""
 
 
-class _LoaderWithoutAliases(yaml.SafeLoader):
-    """A loader that refuses aliases: a few lines with them make gigabytes."""
+class _FrontMatterLoader(yaml.SafeLoader):
+    """A loader that refuses aliases, as a few lines with them make gigabytes.
+
+    A date that does not exist, such as 2024-02-30, is a text.
+    """
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """Compose the next YAML node; raise `ConstructorError` for an alias."""
@@ -49,6 +52,18 @@ class _LoaderWithoutAliases(yaml.SafeLoader):
             )
         return super().compose_node(parent, index)
 
+    def construct_time_or_text(self, node: yaml.ScalarNode) -> date | str:
+        """Return the date or time of a YAML node, or its text if no such day exists."""
+        try:
+            return self.construct_yaml_timestamp(node)
+        except ValueError:
+            return str(node.value)
+
+
+_FrontMatterLoader.add_constructor(
+    "tag:yaml.org,2002:timestamp", _FrontMatterLoader.construct_time_or_text
+)
+
 
 def split_note(text: str) -> ParsedNote:
     """Split a note into the fields of its front matter and the body, or name the problem."""
@@ -57,7 +72,7 @@ def split_note(text: str) -> ParsedNote:
     if block is None:
         return ParsedNote(text)
     try:
-        fields = yaml.load(block[1], Loader=_LoaderWithoutAliases)  # noqa: S506 a SafeLoader
+        fields = yaml.load(block[1], Loader=_FrontMatterLoader)  # noqa: S506 a SafeLoader
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         problem = getattr(error, "problem", None) or str(error)
         return ParsedNote(text, problem=f"the front matter is not YAML: {problem}")
