@@ -26,7 +26,14 @@ from mnemosyned.search.query import (
     stems_and_kinds,
 )
 from mnemosyned.search.weights import WEIGHTS
-from mnemosyned.text.stems import WORD, fold_case, irregular_forms, stem, stem_prefix
+from mnemosyned.text.stems import (
+    WORD,
+    fold_case,
+    irregular_forms,
+    stem,
+    stem_prefix,
+    synonyms_of,
+)
 from mnemosyned.text.terms import (
     Terms,
     gram_text,
@@ -73,7 +80,9 @@ class _Form(NamedTuple):
     """As typed and folded."""
     stems: tuple[str, ...]
     other: float
-    """Weight of the form if it is written otherwise than typed."""
+    """Weight of the form if it is written otherwise."""
+    typed: float = 1.0
+    """Weight of the form as it stands."""
 
 
 class TermReader:
@@ -267,10 +276,18 @@ def _forms_of(number: int, word: str, compounds: Sequence[str]) -> list[_Form]:
     weights = WEIGHTS.bm25
     other = weights.other_form_of_code if is_code else weights.other_form
     spellings = [tokens]
+    synonyms: tuple[str, ...] = ()
     if len(tokens) == 1:
         spellings += [(kin,) for kin in irregular_forms(tokens[0])]
+        synonyms = synonyms_of(tokens[0])
     spellings += [tuple(WORD.findall(fold_case(each))) for each in compounds]
-    return [_Form(number, each, tuple(map(stem, each)), other) for each in spellings]
+    return [
+        *(_Form(number, each, tuple(map(stem, each)), other) for each in spellings),
+        *(
+            _Form(number, (each,), (stem(each),), weights.synonym, weights.synonym)
+            for each in synonyms
+        ),
+    ]
 
 
 @dataclass(slots=True)
@@ -299,7 +316,7 @@ class _FormMatcher:
             for form in self._forms:
                 written = tokens[: len(form.tokens)]
                 if written == form.tokens:
-                    weights.append((form.term, 1.0))
+                    weights.append((form.term, form.typed))
                 elif tuple(map(stem, written)) == form.stems:
                     weights.append((form.term, form.other))
         return weights

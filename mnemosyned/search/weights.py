@@ -16,6 +16,8 @@ class Bm25Weights:
     """Another form of a word, against the word as typed."""
     other_form_of_code: float = 0.25
     """The same for words with a digit, where the ending may be the point."""
+    synonym: float = 0.9
+    """A word of the same meaning, likewise."""
     close_tokens: int = 3
     close_chars: int = 60
     """How near each other two words stand as a phrase."""

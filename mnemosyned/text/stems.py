@@ -198,6 +198,24 @@ def irregular_forms(word: str) -> tuple[str, ...]:
     return _irregular_forms_by_stem().get(stem(word), ())
 
 
+@lru_cache(maxsize=1)
+def _synonyms_by_stem() -> dict[str, tuple[str, ...]]:
+    """Return {stem: synonyms of its word, with their irregular forms}."""
+    synonyms: dict[str, tuple[str, ...]] = {}
+    for family in _TABLES["synonyms"].split(","):
+        for own in (words := family.split()):
+            others = [each for each in words if each != own]
+            meant = (*others, *chain.from_iterable(map(irregular_forms, others)))
+            for form in (own, *irregular_forms(own)):
+                synonyms[stem(form)] = meant
+    return synonyms
+
+
+def synonyms_of(word: str) -> tuple[str, ...]:
+    """Return words that mean the same as a folded word in most texts: `chose` for `decided`."""
+    return _synonyms_by_stem().get(stem(word), ())
+
+
 SPELLINGS_MAX = 32
 _ACCENTED = dict(zip("αεηιουωϊϋ", "άέήίόύώΐΰ", strict=True))
 _DIAERESES = {"ι": "ϊ", "υ": "ϋ"}

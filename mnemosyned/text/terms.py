@@ -24,6 +24,7 @@ from mnemosyned.text.stems import (
     irregular_forms,
     match_prefix,
     stem,
+    synonyms_of,
 )
 from mnemosyned.text.word_cache import WordCache, clear_on_forget
 
@@ -134,8 +135,10 @@ class Terms:
     """Words with the form in which they would be joined with a neighbor: `call` and `oncall`."""
 
     def forms(self, word: str) -> tuple[str, ...]:
-        """Return a word with its irregular forms and accent variants: `buy` and `bought`."""
-        return (word, *irregular_forms(fold_case(word)), *accent_variants(word))
+        """Return a word with its irregular forms, synonyms and accent variants: `buy` and `bought`."""
+        folded = fold_case(word)
+        kin = (*irregular_forms(folded), *synonyms_of(folded))
+        return (word, *kin, *accent_variants(word))
 
     def __bool__(self) -> bool:
         """Tell whether there is any term to search for."""

@@ -114,6 +114,7 @@ RULES = (
         SEARCH,
     ),
     Rule("irregular forms", ((_STEMS, "irregular_forms", "lambda word: ()"),), SEARCH),
+    Rule("synonyms", ((_STEMS, "synonyms_of", "lambda word: ()"),), SEARCH),
     Rule("accent variants", ((_STEMS, "accent_variants", "lambda word: ()"),), SEARCH),
     Rule(
         "times in questions",

@@ -44,6 +44,21 @@ def found(store: MemoryStore, question: str, **where: Any) -> list[str]:  # noqa
     return sorted(hit.id for hit in recall(store, question, **where))
 
 
+def test_a_synonym_and_its_forms_are_found_after_the_word_itself(
+    store: MemoryStore,
+) -> None:
+    remember_batch(
+        store,
+        memory("synonym", "we decided on Stripe for the shop", session="a"),
+        memory("word", "we chose Stripe for the shop", session="b"),
+        memory("other", "we cancelled Adyen for the shop", session="c"),
+    )
+
+    hits = [hit.id for hit in recall(store, "choosing")]
+
+    assert hits == ["word", "synonym"]
+
+
 def test_only_words_find_those_with_most_of_them(store: MemoryStore) -> None:
     remember_batch(
         store,
