@@ -641,32 +641,26 @@ class RetentionService:
         """Forget memories chunk by chunk, then learnings; return the counts. Raises `PartlyDone`."""
         ids, learned = selected.ids, selected.learned
 
-        def forget_chunk(chunk: Sequence[str]) -> Removal:
-            """Delete these memories, recorded as forgotten for old backups; return the counts."""
-            self._forgotten.note(chunk)
+        def forget_noted(ids: Sequence[str], delete: Callable[..., Removal]) -> Removal:
+            """Delete these by `delete`, noted as forgotten for old backups; return the counts."""
+            self._forgotten.note(ids)
             try:
-                removal = self.store.deletion.forget(
-                    chunk, grace=grace, import_id=import_id, action=action
-                )
+                removal = delete(ids, grace=grace, action=action)
             except BaseException:
-                self._forgotten.withdraw(chunk)
+                self._forgotten.withdraw(ids)
                 raise
             self.on_removal()
             return removal
 
-        def forget_learnings() -> Removal:
-            """Delete the learnings, recorded as the memories are; return the counts."""
-            self._forgotten.note(learned)
-            return self.store.deletion.forget_learnings(
-                learned, grace=grace, action=action
-            )
-
-        # The learnings beside them go last, as one more chunk.
-        works: list[Callable[[], Removal]] = [
-            partial(forget_chunk, chunk) for chunk in split_into_chunks(ids, CHUNK)
+        deletion = self.store.deletion
+        forget = partial(deletion.forget, import_id=import_id)
+        # The learnings beside the memories go last, as one more chunk.
+        works = [
+            partial(forget_noted, chunk, forget)
+            for chunk in split_into_chunks(ids, CHUNK)
         ]
         if learned:
-            works.append(forget_learnings)
+            works.append(partial(forget_noted, learned, deletion.forget_learnings))
         removals = run_in_chunks(
             works,
             1,

@@ -337,6 +337,26 @@ def test_a_memory_that_is_put_back_is_not_forgotten_again(
     assert restored(backup, database) == (1, ["ada"])
 
 
+def test_a_learning_that_could_not_be_forgotten_is_taken_back(
+    dated: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise StorageFailed("the disk is full")
+
+    with Memory(database) as memory, monkeypatch.context() as patch:
+        memory.learn("Always answer in French.")
+        patch.setattr(SqliteDeletion, "forget_learnings", full)
+        with pytest.raises(StorageFailed):
+            memory.forget(query="French")
+        assert memory.learnings(query="French")
+
+    events = (dated.parent / NAME).read_text().splitlines()[-2:]
+    assert [("forgotten" in event, "kept" in event) for event in events] == [
+        (True, False),
+        (False, True),
+    ]
+
+
 def test_a_memory_that_could_not_be_forgotten_is_not_on_the_list(
     dated: Path, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
