@@ -394,9 +394,8 @@ class MemoryService:
         found, note = self.search(query, question)
         searched: dict[str | None, MemoryService] = {None: self}
         candidates, notes = [found], [note]
-        begin = (
-            time.perf_counter()
-        )  # a slow search of one's own memory leaves out no group
+        # From here on: a slow search of one's own memory leaves out no group.
+        begin = time.perf_counter()
         for name, open_memory in groups.items():
             note = f"the memory of {name} was left out, for lack of time"
             if time.perf_counter() - begin < GROUPS_S:
