@@ -27,7 +27,7 @@ from mnemosyned import Client
 Json = Any
 """Any value of JSON."""
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 """The most any wait takes before its test fails."""
 POLL_S = 0.005
 CLEARED = (

@@ -19,7 +19,7 @@ from mnemosyned.daemon.http.workers import OwnerOf
 from mnemosyned.daemon.metrics import HealthProbe, ServerActivity
 from mnemosyned.http_messages import Resource
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
