@@ -14,7 +14,7 @@ CHECKOUT = Path(__file__).parents[2]
 BESIDE_SYSTEMD = Path(__file__).with_name("with_systemd_user.sh")
 UNIT = "mnemosyned.service"
 CANNOT_HERE = 77
-TIMEOUT_S = 150
+TIMEOUT_S = 280
 
 WAIT_UNTIL = """
 wait_until() { for _ in $(seq 200); do "$@" && return; sleep 0.1; done; return 1; }

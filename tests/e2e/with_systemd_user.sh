@@ -9,7 +9,7 @@
 set -euo pipefail
 
 self=$(realpath "$0")
-limit_s=120
+limit_s=240
 cannot=77
 uid=60321
 user_home=/home/tester
