@@ -303,7 +303,7 @@ def test_a_pipe_nobody_reads_does_not_stop_the_daemon(
         code = process.wait(WAIT_S)
 
     times = [json.loads(line)["timestamp"] for line in text.splitlines()]
-    assert took_s < WAIT_S
+    assert took_s < WAIT_S / 3
     assert len(text) > PIPE_BYTES
     assert times == sorted(times)
     assert code == 0

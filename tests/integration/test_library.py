@@ -161,6 +161,17 @@ def test_closing_leaves_no_thread_behind(database: Path) -> None:
         memory.recall("x")
 
 
+def run_program(text: str, database: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program of its own, whose argument is the database; it must succeed within a minute."""
+    return subprocess.run(
+        [sys.executable, "-c", text, str(database)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+
 UNTIDY = """
 import sys
 from mnemosyned import Memory
@@ -180,13 +191,7 @@ print(memory.remember("x").stored)
 def test_a_program_ends_without_closing_and_a_closed_memory_logs_nothing(
     database: Path,
 ) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", UNTIDY, str(database)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    ran = run_program(UNTIDY, database)
 
     assert ran.stdout.splitlines() == ["the memory is closed; open it again", "True"]
     assert ran.stderr == ""
@@ -223,13 +228,7 @@ print(os.wait()[1], memory.remember("after", id="3").stored, flush=True)
 
 
 def test_a_fork_leaves_the_file_to_the_process_that_opened_it(database: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", FORKED, str(database)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    ran = run_program(FORKED, database)
 
     refused, parent = ran.stdout.splitlines()
     assert "before a fork" in refused
@@ -260,13 +259,7 @@ asyncio.run(main())
 
 
 def test_a_fork_of_a_program_with_asyncio_is_refused_at_once(database: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", FORKED_ASYNC, str(database)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    ran = run_program(FORKED_ASYNC, database)
 
     assert "before a fork" in ran.stdout
 

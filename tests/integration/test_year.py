@@ -186,7 +186,8 @@ def test_most_codes_are_found_in_the_summaries_alone(year: Year) -> None:
 
 
 def test_the_file_is_a_small_multiple_of_the_text(year: Year) -> None:
-    with closing(sqlite3.connect(year.database)) as connection:  # as closing it would
+    # As closing it would, which also removes the shared memory beside the file.
+    with closing(sqlite3.connect(year.database)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     assert year.database.stat().st_size / year.text_bytes <= BYTES_PER_BYTE
