@@ -114,7 +114,11 @@ RULES = (
         SEARCH,
     ),
     Rule("irregular forms", ((_STEMS, "irregular_forms", "lambda word: ()"),), SEARCH),
-    Rule("synonyms", ((_STEMS, "synonyms_of", "lambda word: ()"),), SEARCH),
+    Rule(
+        "synonyms",
+        ((_STEMS, "synonyms_of", "lambda word: ()"),),
+        (*SEARCH, "meaning"),
+    ),
     Rule("accent variants", ((_STEMS, "accent_variants", "lambda word: ()"),), SEARCH),
     Rule(
         "times in questions",
@@ -229,6 +233,7 @@ def command(bench: str, data: Path) -> list[str]:
     """The program of a benchmark with its data."""
     options = {
         "grounding": ["--data", data / "locomo" / "locomo10.json"],
+        "meaning": [],
         "learnings": ["--data", data / "locomo" / "locomo10.json"],
         "life": ["--data", data / "lifebench"],
         "locomo": ["--no-peer", "--data", data / "locomo" / "locomo10.json"],
