@@ -149,7 +149,7 @@ test-sqlite: $(COMPILED) ## the store on a newer SQLite than this machine's, whi
 	PYTHONPATH=build/sqlite $(PYTEST) -p support.newer_sqlite -n 3 --dist worksteal tests/contract tests/integration \
 		-m "not ($(SLOW))"
 
-test-pythons: $(COMPILED) ## the fast suite on every Python version on this machine, as root and not; SHORT=1: only the oldest and the newest in addition to this one
+test-pythons: $(COMPILED) ## the fast suite on every Python version on this machine, as root and not; SHORT=1: as an ordinary user, on the oldest and the newest but this one's version
 	$(BIN)/python tests/support/pythons.py $(if $(SHORT),--short) "not ($(SLOW) or thorough)"
 
 test-lowest: $(COMPILED) ## the fast suite with the oldest and the newest packages that pyproject.toml allows

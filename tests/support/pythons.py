@@ -3,9 +3,9 @@
     python tests/support/pythons.py [--short] [--resolution lowest-direct|highest] -- MARKS
 
 As root it runs once more as an ordinary user, in a copy of the checkout. A version that is not here
-is named at the end: its row says NOT RUN. `--short` leaves out the Python of this environment, and
-runs the oldest of the others, as an ordinary user alone, and the newest, each with as few random
-examples as while one works: they have been tried on the Python of this environment.
+is named at the end: its row says NOT RUN. `--short` runs as an ordinary user alone, on the oldest and
+the newest version but that of this environment, and with as few random examples as while one works:
+as root, and with many examples, the suite has run in this environment.
 """
 
 from __future__ import annotations
@@ -53,6 +53,11 @@ class Python:
     version: str
     sqlite: str
 
+    @property
+    def release(self) -> str:
+        """Its version without the last number, such as 3.13."""
+        return self.version.rpartition(".")[0]
+
 
 def interpreters() -> Iterator[Path]:
     """Yield what may be a Python: on PATH, of the system and of pyenv."""
@@ -81,6 +86,13 @@ def pythons() -> list[Python]:
         if answer.returncode == 0 and version != "False":
             found.setdefault(version, Python(path, version, sqlite))
     return sorted(found.values(), key=lambda one: [*map(int, one.version.split("."))])
+
+
+def ends(here: list[Python]) -> list[Python]:
+    """Return the oldest and the newest Python of other versions than this one; else the last."""
+    present = python_version().rpartition(".")[0]
+    others = [each for each in (here[0], here[-1]) if each.release != present]
+    return others or here[-1:]
 
 
 def environment(python: Python, home: Path, resolution: str, *user: str) -> list[str]:
@@ -189,13 +201,12 @@ def main() -> None:
     (ROOT / "build/pythons").mkdir(parents=True, exist_ok=True)
     here = pythons()
     rows, was_ordinary = [], os.geteuid() != 0
-    others = [each for each in here if each.version != python_version()]
-    chosen = (*others[:1], *others[1:][-1:]) if given.short else here
-    # The suite waits for no packages: all environments but that of a copy are made while the first one runs.
+    chosen = ends(here) if given.short else here
+    # The suite waits for no packages: all environments but those of copies are made while the first one runs.
     pool = ThreadPoolExecutor(max_workers=1)
     made = {
         python: pool.submit(environment, python, ROOT, given.resolution)
-        for python in chosen[1:]
+        for python in ([] if given.short else chosen[1:])
     }
     for python in chosen:
         if python in made:
@@ -203,10 +214,9 @@ def main() -> None:
         reached = [*showing(python), *NOBODY, str(python.path), "-c", ""]
         is_root = os.geteuid() == 0
         is_open = is_root and not subprocess.run(reached, check=False).returncode
-        by_nobody = is_open and not (given.short and was_ordinary)
-        if not (by_nobody and given.short):
+        if not (is_open and given.short):
             rows.append(outcome(python, given, ROOT))
-        if by_nobody:
+        if is_open:
             rows.append(as_nobody(python, given))
             was_ordinary = True
         elif is_root and not given.short:
@@ -221,7 +231,7 @@ def main() -> None:
     print("\nversion, SQLite, passed, failed")
     for row in rows:
         print(" ".join(f"{cell:<26}" for cell in row).rstrip())
-    present = {python.version.rpartition(".")[0] for python in here}
+    present = {python.release for python in here}
     for version in EXPECTED:
         if version not in present:
             print(f"NOT RUN: {version} is not on this machine")
