@@ -127,15 +127,15 @@ tables: $(COMPILED) ## write tests/data/tables again: answers at 60, 80 and 200 
 	TABLES=write $(PYTEST) -q tests/integration/test_tables.py
 
 # A command that a test gives again is forked the second time: it costs a third of a start.
-test-e2e: $(COMPILED) $(TESTS_COMPILED) ## all end-to-end tests; each command of a test is first started, not forked; E2E_ANEW=1: each time (slow)
+test-e2e: $(COMPILED) $(TESTS_COMPILED) ## all end-to-end tests; each command of a test, and the daemon of a module, is first started, not forked; E2E_ANEW=1: each time (slow)
 	E2E_ANEW=$(or $(E2E_ANEW),once) $(PYTEST) -n 3 --dist worksteal -m "(e2e or thorough) and not ($(SLOW))"
 
 test-fault: $(COMPILED) ## kill, crowd and starve the daemon (slow)
-	E2E_ANEW=1 $(PYTEST) -n 2 --dist worksteal -m "fault and not alone" $(call NAMING,fault)
+	E2E_ANEW=once $(PYTEST) -n 2 --dist worksteal -m "fault and not alone" $(call NAMING,fault)
 	E2E_ANEW=1 $(PYTEST) -m "fault and alone" $(call NAMING,fault)
 
 test-backup: $(COMPILED) ## 100 backups under 500 writes a second, kills during backups; BACKUPS=100 KILLS=25 (slow)
-	$(if $(BACKUPS),BACKUPS=$(BACKUPS)) $(if $(KILLS),KILLS=$(KILLS)) E2E_ANEW=1 $(PYTEST) -rP -m backup $(call NAMING,backup)
+	$(if $(BACKUPS),BACKUPS=$(BACKUPS)) $(if $(KILLS),KILLS=$(KILLS)) E2E_ANEW=once $(PYTEST) -rP -m backup $(call NAMING,backup)
 
 doctor-table: $(READY) ## what `mnem doctor` says of installations broken for real, and what repair does
 	@PYTHONPATH=tests $(BIN)/python -m support.broken_installations

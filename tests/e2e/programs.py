@@ -1,7 +1,8 @@
 """Starts `mnem` and `mnemosyned`: forked from a template that has loaded them, or anew.
 
 Both are processes of their own. E2E_ANEW=1 starts all anew. E2E_ANEW=once starts each command anew once
-in each test function and worker, and forks it from then on, as `make test-e2e` does.
+in each test function and worker, and the daemon, which takes five times as long, once in each test module
+and worker; from then on both are forked, as in `make test-e2e`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ BIN = Path(sys.executable).parent
 START_S = 20.0
 ANEW = os.environ.get("E2E_ANEW", "")
 _STARTED: set[tuple[str, ...]] = set()
-"""Test functions with the commands that they have started anew."""
+"""Test functions or modules with the commands that they have started anew."""
 
 
 class Forked:
@@ -126,9 +127,11 @@ def _is_new(words: Sequence[str | bytes]) -> bool:
     """Whether E2E_ANEW has this command started anew."""
     if ANEW != "once":
         return ANEW == "1"
-    test = os.environ.get("PYTEST_CURRENT_TEST", "").partition("[")[0].split(" ")[0]
+    place = os.environ.get("PYTEST_CURRENT_TEST", "").partition("[")[0].split(" ")[0]
     program, *rest = map(os.fsdecode, words)
-    command = (test, program, next((word for word in rest if word in COMMANDS), ""))
+    if Path(program).name == "mnemosyned":
+        place = place.partition("::")[0]
+    command = (place, program, next((word for word in rest if word in COMMANDS), ""))
     is_new = command not in _STARTED
     _STARTED.add(command)
     return is_new

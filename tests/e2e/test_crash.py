@@ -202,7 +202,7 @@ def test_a_daemon_killed_while_it_starts_starts_again(tmp_path: Path) -> None:
     with short_room() as room:
         for _ in range(12):
             options = ("--database", str(database), "--socket", str(room / "s"))
-            process = spawn(*options, home=tmp_path, log=room / "log")
+            process = spawn(*options, home=tmp_path, log=room / "log", anew=True)
             time.sleep(chance.uniform(0.1, 0.5))
             process.kill()
             process.wait(WAIT_S)
