@@ -147,7 +147,7 @@ test-sqlite: $(COMPILED) ## the store on a newer SQLite than this machine's, whi
 	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade --only-binary :all: \
 		--target build/sqlite pysqlite3-binary==$(NEWER_SQLITE)
 	PYTHONPATH=build/sqlite $(PYTEST) -p support.newer_sqlite -n 3 --dist worksteal tests/contract tests/integration \
-		-m "not ($(SLOW))"
+		-m "(sqlite or not thorough) and not ($(SLOW))"
 
 test-pythons: $(COMPILED) ## the fast suite on every Python version on this machine, as root and not; SHORT=1: as an ordinary user, on the oldest and the newest but this one's version
 	$(BIN)/python tests/support/pythons.py $(if $(SHORT),--short) "not ($(SLOW) or thorough)"

@@ -35,6 +35,8 @@ from mnemosyned.storage.sqlite.repair import (
     structure_faults,
 )
 
+pytestmark = pytest.mark.sqlite
+
 IDS = ["fresh", "m0", "m1", "m2", "m3", "m4", "m5"]
 
 

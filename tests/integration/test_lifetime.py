@@ -449,7 +449,9 @@ class Lifetime(RuleBasedStateMachine):
 @pytest.mark.parametrize(
     ("examples", "steps"),
     [
-        pytest.param(15, 16, id="short", marks=pytest.mark.thorough),
+        pytest.param(
+            15, 16, id="short", marks=[pytest.mark.thorough, pytest.mark.sqlite]
+        ),
         pytest.param(150, 40, id="long", marks=pytest.mark.lifetime),
     ],
 )
