@@ -87,8 +87,8 @@ class AutoPolicy:
     ) -> compaction.Compaction:
         """At the threshold, shorten old tool results, and if needed summarize the oldest messages.
 
-        The `keep_recent` newest messages stay, by default the policy's own number. Below the
-        threshold nothing changes.
+        The `keep_recent` newest messages stay, by default the policy's own number; their tool
+        results are shortened only if they exceed the window. Below the threshold nothing changes.
         """
         keep = self.keep_recent if keep_recent is None else keep_recent
         split = compaction.SplitConversation(messages, keep=keep)
@@ -100,7 +100,7 @@ class AutoPolicy:
             return unchanged
         stubs = self._make_stubs(split, costs)
         if sum(costs) <= compute_share(self.max_tokens, self.target) or not split.old:
-            originals = split.take(list(stubs))
+            originals = split.take(sorted(stubs))
             return replace(
                 unchanged,
                 messages=[stubs.get(at, messages[at]) for at in range(len(messages))],
@@ -114,20 +114,25 @@ class AutoPolicy:
     def _make_stubs(
         self, split: compaction.SplitConversation, costs: list[int]
     ) -> dict[int, Message]:
-        """Return {position: message with short results} until the target is met; update `costs`."""
-        goal = compute_share(self.max_tokens, self.target)
-        names = find_tool_names(split.messages)
-        stubs: dict[int, Message] = {}
-        total = sum(costs)
-        for position in split.old:
-            if total <= goal:
-                break
-            stub = stub_results(split.messages[position], names)
-            cost = self._counter.message(stub) if stub else costs[position]
-            if stub and cost < costs[position]:
-                total += cost - costs[position]
-                stubs[position], costs[position] = stub, cost
-        return stubs
+        """Return {position: message with short results} until the target is met; update `costs`.
+
+        Results of the tail stay whole if the tail fits in the window with a summary.
+        """
+        excess = sum(costs) - compute_share(self.max_tokens, self.target)
+        stubs = _shorten_results(
+            split.messages, split.old, costs, excess, counter=self._counter
+        )
+        summary = compute_share(self.max_tokens, SUMMARY_FRACTION)
+        excess = (
+            sum(costs[: split.pinned])
+            + sum(costs[at] for at in split.tail)
+            + (summary if split.old or split.earlier else 0)
+            - self.max_tokens
+        )
+        longest = sorted(split.tail, key=lambda at: -costs[at])
+        return stubs | _shorten_results(
+            split.messages, longest, costs, excess, counter=self._counter
+        )
 
     def _replace_oldest(
         self,
@@ -140,7 +145,7 @@ class AutoPolicy:
         end = self._find_summary_end(split, costs)
         summarized = [position for position in split.old if position < end]
         left = [position for position in split.live if position >= end]
-        late_stubs = [position for position in stubs if position >= end]
+        late_stubs = sorted(position for position in stubs if position >= end)
         originals = split.take(summarized)
         values = _extract_values(originals)
         content, reason = self._make_content(
@@ -217,6 +222,28 @@ class AutoPolicy:
             left -= sum(costs[at] for at in range(end, cut) if at in live)
             end = max(end, cut)
         return end
+
+
+def _shorten_results(
+    messages: Sequence[Message],
+    positions: Iterable[int],
+    costs: list[int],
+    excess: int,
+    *,
+    counter: MessageCounter,
+) -> dict[int, Message]:
+    """Return {position: message with short results} until `excess` tokens are saved; update `costs`."""
+    names = find_tool_names(messages)
+    stubs: dict[int, Message] = {}
+    for position in positions:
+        if excess <= 0:
+            break
+        stub = stub_results(messages[position], names)
+        cost = counter.message(stub) if stub else costs[position]
+        if stub and cost < costs[position]:
+            excess -= costs[position] - cost
+            stubs[position], costs[position] = stub, cost
+    return stubs
 
 
 def _extract_values(messages: Iterable[Message]) -> list[Detail]:
@@ -317,7 +344,8 @@ class RoundsPolicy:
         """Above the limit, replace the agent's work in earlier rounds with shorter summaries.
 
         A round is the work between two messages of the user. If that is not enough, the last round
-        is summarized as well, except its `keep_recent` newest messages.
+        is summarized as well, except its `keep_recent` newest messages, and then the longest tool
+        results are shortened.
         """
         keep = self.keep_last if keep_recent is None else keep_recent
         tokens = sum(map(self._counter.message, messages))
@@ -339,7 +367,25 @@ class RoundsPolicy:
         runs = _find_compactable_runs(
             immovable[removed:], last_round - removed, end - removed
         )
-        return self._summarize_runs(done, runs)
+        return self._shorten_longest(self._summarize_runs(done, runs))
+
+    def _shorten_longest(self, done: compaction.Compaction) -> compaction.Compaction:
+        """Return the compaction with the longest results shortened, as many as exceed the limit."""
+        if not done.over_budget:
+            return done
+        costs = list(map(self._counter.message, done.messages))
+        longest = sorted(range(len(costs)), key=lambda at: -costs[at])
+        excess = done.tokens_after - done.limit
+        stubs = _shorten_results(
+            done.messages, longest, costs, excess, counter=self._counter
+        )
+        originals = (done.messages[at] for at in sorted(stubs))
+        return replace(
+            done,
+            messages=[stubs.get(at, each) for at, each in enumerate(done.messages)],
+            tokens_after=sum(costs),
+            archived=(*done.archived, *compaction.mark_as_removed(originals)),
+        )
 
     def _summarize_runs(
         self, done: compaction.Compaction, runs: Iterator[range]

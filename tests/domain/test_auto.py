@@ -7,7 +7,7 @@ import pytest
 from support.cases import each_case
 from support.messages import call, result, text_block, tool_result, tool_use
 
-from mnemosyned import AutoPolicy, extract_facts
+from mnemosyned import AutoPolicy, RoundsPolicy, extract_facts
 from mnemosyned.conversation import compaction
 from mnemosyned.conversation.messages import STUB, FullCounter, Message, message_text
 from mnemosyned.conversation.summary_message import is_summary, read_summary
@@ -111,6 +111,39 @@ def test_blocks_of_results_are_stubbed_in_their_own_form() -> None:
     assert (stub["type"], stub["tool_use_id"]) == ("tool_result", "t1")
     assert stub["content"].startswith(f"{STUB}sh, ")
     assert rest == text_block("go on")
+
+
+GIANT = LOG * 50
+
+
+def test_a_new_result_longer_than_the_window_is_stubbed_before_anything_else() -> None:
+    talk = [*[says(at) for at in range(6)], *worked("c1", GIANT), *worked("c2")]
+
+    done = AutoPolicy(5_000, counter=FULL).compact(talk)
+
+    assert not done.over_budget
+    assert [one.message for one in done.archived] == [talk[7]]
+    assert f"expand {done.archived[0].id}]" in done.messages[7]["content"]
+    assert done.messages[9] is talk[9]
+
+
+def test_new_results_stay_whole_where_the_newest_messages_fit() -> None:
+    talk = [*prose(60), *worked("c1"), *worked("c2")]
+
+    done = AutoPolicy(10_000, counter=FULL).compact(talk)
+
+    assert done.messages[-4:] == talk[-4:]
+
+
+def test_rounds_stub_a_giant_result_among_the_newest_messages() -> None:
+    talk = [says(0), *worked("c0"), says(1), *worked("c1", GIANT), *worked("c2")]
+
+    done = RoundsPolicy(5_000, counter=FULL).compact(talk)
+
+    assert not done.over_budget
+    assert done.archived[-1].message is talk[5]
+    assert f"expand {done.archived[-1].id}]" in done.messages[-3]["content"]
+    assert done.messages[-1] is talk[-1]
 
 
 # ------------------------------------------------------------------- the summary
