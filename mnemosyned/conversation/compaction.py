@@ -286,7 +286,7 @@ class MemoryConsolidator:
 
     @staticmethod
     def estimate_tokens(messages: Sequence[Message]) -> int:
-        """Return the characters of all messages divided by four, an estimate of their tokens."""
+        """Return the weighted characters of all messages divided by four, an estimate of their tokens."""
         return estimate_tokens(messages)
 
 

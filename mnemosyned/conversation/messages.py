@@ -14,7 +14,12 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
-from mnemosyned.text.token_counts import CHARS_PER_TOKEN, Chars4, TokenCounter
+from mnemosyned.text.token_counts import (
+    CHARS_PER_TOKEN,
+    Chars4,
+    TokenCounter,
+    count_weighted_chars,
+)
 
 Message = Mapping[str, Any]
 """Message as a model's API takes it; unknown fields are kept."""
@@ -430,7 +435,7 @@ class MessageCounter(Protocol):
 
 
 class CharsCounter:
-    """Token counter by characters: four to a token; media have a fixed cost.
+    """Token counter by characters: four to a token, one of CJK; media have a fixed cost.
 
     A message has at least one token.
     """
@@ -438,21 +443,18 @@ class CharsCounter:
     name = Chars4.name
 
     def text(self, text: str) -> int:
-        """Return a quarter of the characters of a text."""
-        return max(1, len(text) // CHARS_PER_TOKEN)
+        """Return a quarter of the weighted characters of a text."""
+        return max(1, count_weighted_chars(text) // CHARS_PER_TOKEN)
 
     def message(self, message: Message) -> int:
         """Return the tokens of a message's texts and media, at least 1."""
-        content = message.get("content")
-        if isinstance(content, str):
-            return max(1, len(content) // CHARS_PER_TOKEN)
         media = sum(part.kind is PartKind.MEDIA for part in message_parts(message))
         return (
             max(1, count_text_chars(message) // CHARS_PER_TOKEN) + media * MEDIA_TOKENS
         )
 
     def total(self, messages: Iterable[Message]) -> int:
-        """Return a quarter of the characters of all messages."""
+        """Return a quarter of the weighted characters of all messages."""
         return estimate_tokens(messages)
 
 
@@ -480,13 +482,17 @@ class FullCounter:
 
 
 def estimate_tokens(messages: Iterable[Message]) -> int:
-    """Return the characters of all messages divided by four, an estimate of their tokens."""
+    """Return the weighted characters of all messages divided by four, an estimate of their tokens."""
     return sum(map(count_text_chars, messages)) // CHARS_PER_TOKEN
 
 
 def count_text_chars(message: Message) -> int:
-    """Return the characters of a message's texts."""
+    """Return the weighted characters of a message's texts."""
     content = message.get("content")
     if isinstance(content, str):
-        return len(content)
-    return sum(len(part.text) for part in message_parts(message) if part.kind in _WORDS)
+        return count_weighted_chars(content)
+    return sum(
+        count_weighted_chars(part.text)
+        for part in message_parts(message)
+        if part.kind in _WORDS
+    )

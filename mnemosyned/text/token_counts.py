@@ -45,6 +45,19 @@ class TokenCounter(Protocol):
         ...
 
 
+def count_weighted_chars(text: str) -> int:
+    """Return the characters of a text, of which `CHARS_PER_TOKEN` take a token.
+
+    A Chinese, Japanese or Korean one counts as `CHARS_PER_TOKEN`, as it takes a token of its own.
+    """
+    if text.isascii():
+        return len(text)
+    return len(text) + (CHARS_PER_TOKEN - 1) * len(_WIDE.findall(text))
+
+
+_WIDE = re.compile("[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]")
+
+
 class Chars4:
     """A token counter that takes four characters for a token, the usual rule of thumb; at least 1.
 

@@ -77,6 +77,22 @@ def test_content_that_is_no_text_is_never_turned_into_some(content: object) -> N
     assert CharsCounter().message(message) == 1
 
 
+@each_case(
+    "words",
+    [
+        "会議は木曜日の午後三時に始まります",
+        "我们每周四下午部署服务器",
+        "우리는매주목요일에배포합니다",
+        "ＡＢＣ１２３、。！？",
+    ],
+)
+def test_each_character_of_cjk_is_a_token(words: str) -> None:
+    assert CharsCounter().text(words) == len(words)
+    assert CharsCounter().message(says(words)) == len(words)
+    assert CharsCounter().total([says([text_block(words)])]) == len(words)
+    assert CharsCounter().text(words + "word" * 5) == len(words) + 5
+
+
 def test_pictures_cost_the_same_wherever_they_are() -> None:
     seed, full = CharsCounter(), FullCounter(Chars4())
     answered = result("1", [text_block("x" * 40), IMAGE])
