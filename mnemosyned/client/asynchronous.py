@@ -18,6 +18,7 @@ from mnemosyned.client.connection import (
     ATTEMPTS,
     TIMEOUT_S,
     PreparedCall,
+    check_timeout,
     make_call,
     result_of,
     unreachable,
@@ -143,12 +144,12 @@ class AsyncClient(AsyncVerbs):
         `ca` is the PEM file of the authority that signed the certificate of an https:// URL, `owner`
         whose memory is asked there: a group's, or one's own without its groups. At most `connections`
         connections are in use at once in each event loop. Raises `ValueError` for arguments that do
-        not belong together.
+        not belong together, and for a time limit that is none.
         """
         if connections < 1:
             raise ValueError("connections must be at least 1")
         self._address = address_of(socket, url, token, ca, owner)
-        self._timeout_s = timeout_s
+        self._timeout_s = check_timeout(timeout_s)
         self._connections = connections
         self._idle = IdleConnections()
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (

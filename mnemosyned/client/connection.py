@@ -26,8 +26,20 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 60.0
 LONG_TIMEOUT_S = 3_600.0
+TIMEOUT_MAX_S = 365 * 86_400
+"""More than anybody waits, and a time that a socket takes."""
 ATTEMPTS = 5
 """Attempts to send a request that the daemon hung up on before it had read it."""
+
+
+def check_timeout(timeout_s: float) -> float:
+    """Return a time limit in seconds. Raises `ValueError` if it is none."""
+    if not 0 < timeout_s <= TIMEOUT_MAX_S:
+        raise ValueError(
+            f"timeout_s must be a number of seconds above 0, at most {TIMEOUT_MAX_S:,} (a year); "
+            f"it is {timeout_s}"
+        )
+    return timeout_s
 
 
 class PreparedCall(msgspec.Struct, frozen=True):
@@ -124,7 +136,8 @@ def unreachable(error: OSError, address: Address) -> errors.MnemosynedError:
         )
     if isinstance(error, TimeoutError | BlockingIOError):  # the backlog is full
         return errors.DaemonUnreachable(
-            f"the daemon on {address} did not answer in time; {address.explanation}"
+            f"the daemon on {address} did not answer in time; "
+            f"{address.explanation}"
         )
     file = address.file
     if file and (fault := path_fault(file, bytes_max=SOCKET_PATH_BYTES_MAX)):
@@ -157,7 +170,7 @@ class Connection:
         `ca` is the PEM file of the authority that signed the certificate of an https:// URL;
         without it the authorities that this machine knows apply. `owner` names whose memory is asked
         at a URL: a group's, or one's own without its groups. Raises `ValueError` for arguments
-        that do not belong together.
+        that do not belong together, and for a time limit that is none.
         """
         self._set_up(address_of(socket, url, token, ca, owner), timeout_s)
 
@@ -171,7 +184,7 @@ class Connection:
     def _set_up(self, address: Address, timeout_s: float) -> None:
         """Store the daemon's address and the time limit of a call; connect nothing yet."""
         self._address = address
-        self._timeout_s = timeout_s
+        self._timeout_s = check_timeout(timeout_s)
         self._idle = IdleConnections()
 
     def __enter__(self) -> Self:

@@ -137,6 +137,17 @@ def test_a_request_that_takes_effect_twice_uses_no_idle_connection(
 
 
 @CLIENTS
+@pytest.mark.parametrize(
+    "timeout_s", [0, -1, float("inf"), float("-inf"), float("nan"), 1e300]
+)
+def test_a_time_limit_that_is_none_is_refused_at_once(
+    connect: Connect, timeout_s: float, room: Path
+) -> None:
+    with pytest.raises(ValueError, match="timeout_s must be a number of seconds"):
+        connect(room / "s", timeout_s=timeout_s)
+
+
+@CLIENTS
 @pytest.mark.parametrize("backlog", [1, 0])
 def test_a_silent_daemon_is_left(connect: Connect, room: Path, backlog: int) -> None:
     with (
