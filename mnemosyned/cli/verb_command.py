@@ -17,7 +17,7 @@ from mnemosyned.cli.ids import ids_with_prefix, is_marked, with_whole_ids
 from mnemosyned.cli.options import EXIT_NOTHING, AnswerCommand
 from mnemosyned.cli.output import terminal
 from mnemosyned.cli.output.show import page_output, render, renderer_of, show
-from mnemosyned.client.connection import Connection
+from mnemosyned.client.connection import TIMEOUT_S, Connection
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.verbs.request import R, Request, parse_text
 
@@ -40,6 +40,8 @@ UNDO_QUESTIONS = {
 }
 """Questions before an undo, by the kind of the action."""
 PAGES_MAX = 10_000
+STATUS_TIMEOUT_S = 8.0
+"""Time limit of `mnem status`: who asks whether a daemon works does not want to wait for a minute."""
 
 
 def confirm_and_call(client: Connection, request: Request[R]) -> object:
@@ -151,7 +153,9 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
     ) -> int:
         """Send the verb's request, confirmed unless `yes`, print the result; return the exit code."""
         typed = arguments.read_fields(given, name)
-        with connect_to_daemon(context) as client:
+        asks_whether_it_runs = verb.verb_name() == "status"
+        timeout_s = STATUS_TIMEOUT_S if asks_whether_it_runs else TIMEOUT_S
+        with connect_to_daemon(context, timeout_s=timeout_s) as client:
             ids, tags = typed.get("id") or [], typed.get("tags") or []
             if first == "tags" and len(ids) == len(tags) == 1 and not is_marked(ids[0]):
                 find_ids = partial(ids_with_prefix, verb="get", client=client)

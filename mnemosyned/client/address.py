@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -16,6 +17,8 @@ from mnemosyned.socket_path import (
     url_from_environment,
 )
 
+LISTENER_S = 1.0
+"""Time limit to ask who listens on a socket."""
 IDLE_MAX = 4
 """Idle connections a client keeps: each counts against the daemon's limit."""
 
@@ -65,6 +68,11 @@ class Address:
         """Return a new socket of the address's family, not connected yet."""
         raise NotImplementedError
 
+    @property
+    def listener(self) -> str:
+        """The process that listens there, in parentheses; only a Unix socket tells."""
+        return ""
+
     def check(self, connection: socket.socket) -> None:
         """Raise `ForeignDaemon` if an untrusted user is at the end; only a Unix socket tells."""
 
@@ -82,6 +90,19 @@ class SocketAddress(Address):
 
     def __str__(self) -> str:
         return self.target
+
+    @property
+    def listener(self) -> str:
+        """The process that listens on the socket, in parentheses; empty if it is not known."""
+        with contextlib.suppress(OSError), self.open() as connection:
+            connection.settimeout(LISTENER_S)
+            connection.connect(self.target)
+            option = socket.SO_PEERCRED
+            (pid,) = struct.unpack(
+                "i", connection.getsockopt(socket.SOL_SOCKET, option, 4)
+            )
+            return f" (process {pid})"
+        return ""
 
     def open(self) -> socket.socket:
         """Return a new Unix socket, not connected yet."""

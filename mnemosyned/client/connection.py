@@ -136,7 +136,7 @@ def unreachable(error: OSError, address: Address) -> errors.MnemosynedError:
         )
     if isinstance(error, TimeoutError | BlockingIOError):  # the backlog is full
         return errors.DaemonUnreachable(
-            f"the daemon on {address} did not answer in time; "
+            f"the daemon on {address}{address.listener} did not answer in time; "
             f"{address.explanation}"
         )
     file = address.file

@@ -292,6 +292,20 @@ def waits_for_the_daemon(process: subprocess.Popen[bytes]) -> bool:
     return connected and state == "S"
 
 
+def test_the_status_of_a_halted_daemon_names_its_process(start: Start) -> None:
+    daemon = start()
+    os.kill(daemon.process.pid, signal.SIGSTOP)
+    try:
+        asked = daemon.mnem("status")
+    finally:
+        os.kill(daemon.process.pid, signal.SIGCONT)
+
+    (line,) = asked.stderr.decode().splitlines()
+    process = f"(process {daemon.process.pid})"
+    assert f"{daemon.socket} {process} did not answer in time" in line
+    assert asked.returncode != 0
+
+
 @pytest.mark.thorough
 def test_the_signal_ends_every_call_at_once(start: Start) -> None:
     daemon = start()
