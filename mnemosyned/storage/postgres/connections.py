@@ -29,6 +29,7 @@ from mnemosyned.memory.engine_ports import PoolFigures
 from mnemosyned.storage.common.session import Row
 
 NOTHING_KEPT = "nothing of this request was kept"
+NOT_CARRIED_OUT = "the request was not carried out"
 NOT_ANSWERED = "the question was not answered"
 PERHAPS_KEPT = (
     "it is not known whether this request was kept; send it again with the same ids"

@@ -29,6 +29,7 @@ from mnemosyned.logs import logger
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.connections import (
     NOT_ANSWERED,
+    NOT_CARRIED_OUT,
     NOTHING_KEPT,
     PERHAPS_KEPT,
     Connection,
@@ -433,7 +434,7 @@ class Pool:
     def outside_transactions(self, owner: int) -> Iterator[PostgresSession]:
         """Lend a session without a transaction, for statements such as VACUUM."""
         with (
-            explaining_failures(NOTHING_KEPT),
+            explaining_failures(NOT_CARRIED_OUT),
             self.connections.lend(check_alive, owner=owner, use=Use.READ) as (
                 connection,
                 _,
