@@ -453,7 +453,8 @@ class MemberCaller(resources.ScopedCaller):
         groups_max: int,
     ) -> None:
         """Call verbs on `own`, and by `service_of` on the first groups, as the token allows."""
-        super().__init__(own, holder.scopes)
+        group = holder.owner_name if holder.member else ""
+        super().__init__(own, holder.scopes, group=group)
         self._own = own
         self._holder = holder
         self._service_of = service_of
@@ -504,7 +505,9 @@ class MemberCaller(resources.ScopedCaller):
         except errors.NotFound as unknown:
             refused = unknown
         for group in self._groups:
-            caller = resources.ScopedCaller(self._open(group), group.scopes)
+            caller = resources.ScopedCaller(
+                self._open(group), group.scopes, group=group.name
+            )
             _log_about(group.owner)
             try:
                 return caller.call(request)

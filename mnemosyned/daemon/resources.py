@@ -125,23 +125,32 @@ def encode_server_event(event: Event) -> bytes:
     return b"%sevent: %s\ndata: %s\n\n" % (numbered, event.kind.value.encode(), data)
 
 
-def require_scope(scope: Scope, scopes: Collection[Scope] | None, action: str) -> None:
-    """Raise `ScopeMissing` for the `action` unless `scopes`, None for all, contain `scope`."""
+def require_scope(
+    scope: Scope, scopes: Collection[Scope] | None, action: str, *, group: str = ""
+) -> None:
+    """Raise `ScopeMissing` for the `action` unless `scopes`, None for all, contain `scope`.
+
+    In the memory of a `group`, they are those that both the token and the membership allow.
+    """
     if scopes is None or scope in scopes:
         return
     allowed = " and ".join(each for each in Scope if each in scopes) or "nothing here"
-    raise errors.ScopeMissing(
-        f"this token allows {allowed}; {action} needs the scope {scope}"
+    allowing = (
+        f"in {group}, token and membership allow" if group else "this token allows"
     )
+    raise errors.ScopeMissing(f"{allowing} {allowed}; {action} needs the scope {scope}")
 
 
 class ScopedCaller(Caller):
     """Caller of verbs that allows only the scopes of a token."""
 
-    def __init__(self, caller: Caller, scopes: Collection[Scope]) -> None:
-        """Pass requests on to `caller` if `scopes` allow them."""
+    def __init__(
+        self, caller: Caller, scopes: Collection[Scope], *, group: str = ""
+    ) -> None:
+        """Pass requests on to `caller` if `scopes` allow them; `group` is the memory's, if any."""
         self._caller = caller
         self._scopes = scopes
+        self._group = group
 
     def call(self, request: Request[R], /) -> R:
         """Carry out a request and return its result. Raises `ScopeMissing`, and its errors."""
@@ -153,11 +162,11 @@ class ScopedCaller(Caller):
         verb, needed = request.verb_name(), Scope.READ
         if request.writes:
             needed = Scope.FORGET if request.deletes else Scope.WRITE
-        require_scope(needed, self._scopes, verb)
+        require_scope(needed, self._scopes, verb, group=self._group)
         # A dry run shows memories; one of `remember_many` shows what the caller sent.
         if request.is_preview and not isinstance(request, RememberMany):
             action = f"a preview ({verb} with dry_run)"
-            require_scope(Scope.READ, self._scopes, action)
+            require_scope(Scope.READ, self._scopes, action, group=self._group)
 
 
 JSON_LINES = "application/jsonl"

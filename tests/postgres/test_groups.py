@@ -221,6 +221,12 @@ def test_token_and_membership_limit_scopes(service: Service, anna: Memory) -> No
     assert status_of(writer, "remember", "board", content="x") == HTTPStatus.FORBIDDEN
     assert status_of(writer, "remember", "team", content="A grill needs coal.") == 200
     assert status_of(writer, "recall", "team", query="grill") == HTTPStatus.FORBIDDEN
+    service.owners.join("team", "anna", [Scope.READ])
+    owner = service.token_of("anna", *Scope)
+    answer = owner.ask(by_post("remember", {"content": "x"}), owner="team")
+    assert b"in team, token and membership allow read;" in answer.body
+    answer = owner.ask(by_post("edit", {"id": kept, "text": "no"}))
+    assert b"in team, token and membership allow read;" in answer.body
     assert reader.call("status")["groups"] == [
         {"name": name, "scopes": ["read"]} for name in ("board", "team")
     ]
