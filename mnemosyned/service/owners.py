@@ -213,9 +213,10 @@ def administer(owners: AdministeredOwners, config: OwnersConfig, call: Request[R
         case verbs.AddOwner():
             result = owners.add(call.name, is_group=call.is_group)
         case verbs.InviteOwners():
+            by_name = {each.name: each for each in call.owners}
             invitees = [
                 (each.name, each.scopes, _lifetime_days(config, each.days))
-                for each in call.owners
+                for each in by_name.values()
             ]
             lasts = timedelta(days=call.valid_days)
             result = verbs.InvitationList(owners.invite(invitees, lasts=lasts))
