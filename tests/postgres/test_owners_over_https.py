@@ -120,7 +120,10 @@ def test_an_administrator_invites_from_afar_and_a_laptop_logs_in(
 ) -> None:
     admin = owners.issue("local", "operator", (Scope.ADMIN,)).secret
     people = tmp_path / "people.csv"
-    people.write_text('\ufeffname,scopes,days\nzoe\nyan,"read,write",30\n')
+    people.write_text("name;scopes;days\nzoe;;30\n")
+    refused = run(admin, "owner", "invite", "--csv", str(people))[2]
+    assert "line 1: semicolons separate the columns; use commas instead" in refused
+    people.write_text('\ufeffname,scopes,days\nzoe\nyan,"read,write",30\nzoe\n')
 
     code, printed, said = run(admin, "owner", "invite", "--csv", str(people))
 

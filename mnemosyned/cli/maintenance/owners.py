@@ -160,6 +160,11 @@ def _invitees_in(
     Raises `click.BadParameter` with the line at fault.
     """
     rows = csv.DictReader(file, skipinitialspace=True)
+    if ";" in (rows.fieldnames or [""])[0]:
+        raise click.BadParameter(
+            "line 1: semicolons separate the columns; use commas instead",
+            param_hint="--csv",
+        )
     invitees: list[verbs.Invitee] = []
     for row in rows:
         named, lasts = (row.get("name") or "").strip(), (row.get("days") or "").strip()
